@@ -1,4 +1,4 @@
-"""A cloud to ask, in this process: two tenants with all roles, things of each kind, and no socket between."""
+"""A server in this process, without a socket, with two tenants, all roles and one object of each kind."""
 
 import asyncio
 import re
@@ -40,7 +40,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Asking:
-    """The API of a cloud, asked without a socket."""
+    """Sends requests to the API without a socket."""
 
     def __init__(self, cloud: Cloud) -> None:
         self.application = Application(cloud.services)
@@ -81,7 +81,7 @@ class Asking:
         parted = [content[at : at + 65_536] for at in range(0, len(content), 65_536)] or [b""]
 
         async def receive() -> Any:
-            if not parted:  # the asker stays until the answer is whole
+            if not parted:  # the client stays until the response is complete
                 await asyncio.Event().wait()
             part = parted.pop(0)
             return {"type": "http.request", "body": part, "more_body": bool(parted)}
@@ -100,7 +100,7 @@ class Asking:
 
 
 def check_declared(method: str, path: str, code: str) -> None:
-    """An error must be one that the route declares, and so one that docs/openapi.json promises."""
+    """Check that the route declares an error code, so that docs/openapi.json documents it."""
     for route in ROUTES:
         pattern = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.path))
         if route.method == method and re.fullmatch(pattern, path):
@@ -109,8 +109,8 @@ def check_declared(method: str, path: str, code: str) -> None:
     assert code in ("not_found", "method_not_allowed", "malformed_request")
 
 
-class House(Asking):
-    """A server without a socket. Loops stand still unless they are started."""
+class ApiServer(Asking):
+    """A server without a socket. Its loops run only in `settle`."""
 
     def __init__(self, home: Path, settings: Settings = SETTINGS) -> None:
         self.cloud = Cloud(Place(home), settings)
@@ -121,7 +121,7 @@ class House(Asking):
         self.cloud.stop()
 
     def settle(self) -> None:
-        """Let the loops work until nothing is left to do."""
+        """Run the loops until nothing is left to do."""
         from teraflock.reconcile import store
 
         loops = self.cloud.loops
@@ -134,33 +134,33 @@ class House(Asking):
             with self.cloud.database.read() as tx:
                 if store.next_due_in_all_projects(tx) is None:
                     return
-        raise AssertionError("the loops do not come to rest")
+        raise AssertionError("the loops do not settle")
 
 
 class Tenants(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys by who holds them, and the ids of what the first tenant has."""
+    """API keys by their holder, and the ids of the first tenant's objects."""
 
     keys: dict[str, str]
     ids: dict[str, str]
 
 
 def furnish(home: Path) -> Tenants:
-    house = House(home)
+    server = ApiServer(home)
     try:
-        return _furnished(house)
+        return _furnished(server)
     finally:
-        house.close()
+        server.close()
 
 
-def _furnished(house: House) -> Tenants:
-    operator = (house.cloud.at.operator_key).read_text().strip()
+def _furnished(server: ApiServer) -> Tenants:
+    operator = (server.cloud.at.operator_key).read_text().strip()
 
     def made(method: str, target: str, key: str, body: object = None) -> Any:
-        answer = house.ask(method, target, key, body=body)
+        answer = server.ask(method, target, key, body=body)
         assert answer.status < 300, answer
         return answer.json if answer.body else None
 
-    house.settle()
+    server.settle()
     made("POST", "/v1/images", operator, {"name": "base", "recipe": "base"})
     acme = made("POST", "/v1/organisations", operator, {"name": "acme", "owner": "owner@acme"})
     other = made("POST", "/v1/organisations", operator, {"name": "other", "owner": "owner@other"})
@@ -180,23 +180,23 @@ def _furnished(house: House) -> Tenants:
         key = made("POST", "/v1/keys", owner, {"name": name, "days": 1})
         keys[name], ids[name] = key["secret"], key["key"]["id"]
     made("DELETE", f"/v1/keys/{ids['revoked']}", owner)
-    _expire(house.cloud.at.folder / "cloud.db", ids["expired"])
+    _expire(server.cloud.at.folder / "cloud.db", ids["expired"])
     told = made("POST", "/v1/announcements", operator, {"text": "Welcome"})
     ids["announcement"] = told["id"]
     clouds = {"name": "clouds", "kind": "simulated", "options": {"style": "cloud"}}
     made("POST", "/v1/sites", operator, clouds)
-    house.settle()
+    server.settle()
     launch = {"name": "web", "shape": {"gpu": "V100"}, "access": "jupyter", "labels": {"team": "red"}}
     ids["instance"] = made("POST", "/v1/instances", owner, launch)["items"][0]["id"]
-    house.settle()
+    server.settle()
     ids["snapshot"] = made("POST", "/v1/instances/web/snapshots", owner, {"name": "before"})["id"]
-    house.settle()
+    server.settle()
     ids["image"] = made("POST", "/v1/images", owner, {"name": "tools", "instance": "web"})["id"]
-    house.settle()
+    server.settle()
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
     assert made("GET", "/v1/instances/web", owner)["state"] == "running"
     assert made("GET", "/v1/images/tools", owner)["state"] == "ready"
-    _put_on_the_books(house, operator, ids)
+    _put_on_the_books(server, operator, ids)
     keys["unknown"] = owner[:-1] + ("0" if owner[-1] != "0" else "1")
     keys["malformed"] = "not-a-key"
     return Tenants(keys=keys, ids=ids)
@@ -205,11 +205,11 @@ def _furnished(house: House) -> Tenants:
 BOOK = "- {from: 2026-01-01, currency: USD, gpu: {V100: 3/hour}, vcpu: 0.01/hour, ram: 0.002/hour, disk: 1/month}\n"
 
 
-def _put_on_the_books(house: House, operator: str, ids: dict[str, str]) -> None:
-    """Prices, what the instance cost so far, a month that is bought, a budget."""
-    assert house.ask("PUT", "/v1/prices", operator, body={"text": BOOK}).status == 200
-    BillLoop(house.cloud.services.nouns.bills, house.cloud.clock).turn()
-    bills = house.cloud.services.nouns.bills
+def _put_on_the_books(server: ApiServer, operator: str, ids: dict[str, str]) -> None:
+    """Set prices and a budget, charge an instance, and buy a month."""
+    assert server.ask("PUT", "/v1/prices", operator, body={"text": BOOK}).status == 200
+    BillLoop(server.cloud.services.nouns.bills, server.cloud.clock).turn()
+    bills = server.cloud.services.nouns.bills
     project = ProjectId(ids["project"])
     ids["purchase"] = bills.purchases.buy(project, ids["instance"], "monthly")[0].id
     bills.budgets.set(Budget(project_id=project, currency="", micros=10**12))
@@ -223,6 +223,6 @@ def _expire(database: Path, key_id: str) -> None:
     assert changed == 1
 
 
-def copied(home: Path, target: Path) -> House:
+def copied(home: Path, target: Path) -> ApiServer:
     shutil.copytree(home, target)
-    return House(target)
+    return ApiServer(target)

@@ -1,10 +1,10 @@
-"""A furnished house, made once; each test gets a copy."""
+"""A server with data. It is built once; each test gets a copy."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.api.asking import House, Tenants, copied, furnish
+from tests.api.asking import ApiServer, Tenants, copied, furnish
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def tenants(furnished: tuple[Path, Tenants]) -> Tenants:
 
 
 @pytest.fixture
-def house(furnished: tuple[Path, Tenants], tmp_path: Path) -> Iterator[House]:
-    house = copied(furnished[0], tmp_path / "house")
-    yield house
-    house.close()
+def server(furnished: tuple[Path, Tenants], tmp_path: Path) -> Iterator[ApiServer]:
+    server = copied(furnished[0], tmp_path / "server")
+    yield server
+    server.close()

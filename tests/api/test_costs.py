@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.api.asking import House, Tenants
+from tests.api.asking import ApiServer, Tenants
 from tests.api.test_permissions import EVERYONE, OPERATIONS, RULES, STREAM, asked
 
 SECRET = 765_432_109  # micro-units an hour: a number that stands nowhere else
@@ -14,38 +14,38 @@ SEEN = sorted(
 )
 
 
-def put(house: House, tenants: Tenants, host: str = "", **body: Any) -> Any:
+def put(server: ApiServer, tenants: Tenants, host: str = "", **body: Any) -> Any:
     target = f"/v1/hosts/{host or tenants.ids['host']}/cost"
-    return house.ask("PUT", target, tenants.keys["operator"], body=body)
+    return server.ask("PUT", target, tenants.keys["operator"], body=body)
 
 
-def test_no_tenant_finds_a_cost_anywhere(house: House, tenants: Tenants) -> None:
-    made = put(house, tenants, micros_per_hour=SECRET, currency="USD")
+def test_no_tenant_finds_a_cost_anywhere(server: ApiServer, tenants: Tenants) -> None:
+    made = put(server, tenants, micros_per_hour=SECRET, currency="USD")
     assert (made.status, made.json["micros_per_hour"]) == (200, SECRET)
     for name in SEEN:
         for who in sorted(EVERYONE - {"operator"}):
-            answer = asked(house, tenants, name, who)
+            answer = asked(server, tenants, name, who)
             assert str(SECRET).encode() not in answer.body, (name, who)
             assert b"margin_micros" not in answer.body, (name, who)
-    focus = asked(house, tenants, "export_focus", "owner").body.decode()
+    focus = asked(server, tenants, "export_focus", "owner").body.decode()
     assert "BilledCost" in focus.partition("\n")[0], "the columns of FOCUS are what the tenant pays"
 
 
-def test_the_audit_log_names_the_act_and_not_the_amount(house: House, tenants: Tenants) -> None:
-    put(house, tenants, micros_per_hour=SECRET, currency="USD")
-    rows = house.ask("GET", "/v1/audit", tenants.keys["operator"]).json["items"]
+def test_the_audit_log_names_the_act_and_not_the_amount(server: ApiServer, tenants: Tenants) -> None:
+    put(server, tenants, micros_per_hour=SECRET, currency="USD")
+    rows = server.ask("GET", "/v1/audit", tenants.keys["operator"]).json["items"]
     (row,) = [each for each in rows if each["action"] == "host.cost"]
     assert row["subject"] == tenants.ids["host"]
     assert str(SECRET) not in str(row)
 
 
-def test_the_history_keeps_what_was_removed(house: House, tenants: Tenants) -> None:
-    put(house, tenants, micros_per_hour=1_200_000, currency="USD")
-    put(house, tenants, micros_per_hour=None)
-    items = house.ask("GET", "/v1/host-costs", tenants.keys["operator"]).json["items"]
+def test_the_history_keeps_what_was_removed(server: ApiServer, tenants: Tenants) -> None:
+    put(server, tenants, micros_per_hour=1_200_000, currency="USD")
+    put(server, tenants, micros_per_hour=None)
+    items = server.ask("GET", "/v1/host-costs", tenants.keys["operator"]).json["items"]
     assert [each["micros_per_hour"] for each in items] == [1_200_000, None]
-    first = house.ask("GET", "/v1/host-costs?limit=1", tenants.keys["operator"]).json
-    rest = house.ask("GET", f"/v1/host-costs?after={first['next']}", tenants.keys["operator"]).json
+    first = server.ask("GET", "/v1/host-costs?limit=1", tenants.keys["operator"]).json
+    rest = server.ask("GET", f"/v1/host-costs?after={first['next']}", tenants.keys["operator"]).json
     assert [*first["items"], *rest["items"]] == items
     assert rest["next"] is None
 
@@ -66,14 +66,14 @@ def test_the_history_keeps_what_was_removed(house: House, tenants: Tenants) -> N
     ],
 )
 def test_bad_costs_are_refused_in_one_sentence(
-    house: House, tenants: Tenants, body: dict[str, Any], status: int, word: str
+    server: ApiServer, tenants: Tenants, body: dict[str, Any], status: int, word: str
 ) -> None:
-    answer = put(house, tenants, **body)
+    answer = put(server, tenants, **body)
     assert answer.status == status, answer
     assert word in str(answer.json)
-    assert house.ask("GET", "/v1/host-costs", tenants.keys["operator"]).json["items"] == []
+    assert server.ask("GET", "/v1/host-costs", tenants.keys["operator"]).json["items"] == []
 
 
-def test_an_unknown_host_has_no_cost(house: House, tenants: Tenants) -> None:
-    assert put(house, tenants, "nowhere", micros_per_hour=1, currency="USD").status == 404
+def test_an_unknown_host_has_no_cost(server: ApiServer, tenants: Tenants) -> None:
+    assert put(server, tenants, "nowhere", micros_per_hour=1, currency="USD").status == 404
     assert RULES["set_host_cost"].may == {"operator"}

@@ -1,10 +1,10 @@
-"""Files of instances as tar, HEAD beside GET, filters with repeated names, and the document the server serves."""
+"""Files of instances as tar, HEAD requests, repeated query parameters, and the served OpenAPI document."""
 
 import io
 import tarfile
 
 import pytest
-from tests.api.asking import House, Tenants
+from tests.api.asking import ApiServer, Tenants
 
 from teraflock.api.openapi import document, document_json
 from teraflock.fleet.model import GpuKind, HostState
@@ -13,8 +13,8 @@ from teraflock.instance.model import Access, Operation
 from teraflock.instance.states import Phase, Wanted
 
 
-def test_a_file_comes_as_tar(house: House, tenants: Tenants) -> None:
-    answer = house.ask("GET", "/v1/instances/web/archive?path=/etc/hostname", tenants.keys["owner"])
+def test_file_is_sent_as_tar(server: ApiServer, tenants: Tenants) -> None:
+    answer = server.ask("GET", "/v1/instances/web/archive?path=/etc/hostname", tenants.keys["owner"])
     assert (answer.status, answer.headers["content-type"]) == (200, "application/x-tar")
     with tarfile.open(fileobj=io.BytesIO(answer.body)) as tar:
         (member,) = tar.getmembers()
@@ -26,36 +26,36 @@ def test_a_file_comes_as_tar(house: House, tenants: Tenants) -> None:
 @pytest.mark.parametrize(
     ("path", "status"), [("/no/such", 404), ("relative", 400), ("/a/../b", 422), ("", 400), (None, 400)]
 )
-def test_what_cannot_be_fetched_is_refused(
-    house: House, tenants: Tenants, path: str | None, status: int
+def test_invalid_downloads_are_refused(
+    server: ApiServer, tenants: Tenants, path: str | None, status: int
 ) -> None:
     query = "" if path is None else f"?path={path}"
-    answer = house.ask("GET", f"/v1/instances/web/archive{query}", tenants.keys["owner"])
+    answer = server.ask("GET", f"/v1/instances/web/archive{query}", tenants.keys["owner"])
     assert answer.status == status, answer
     assert answer.json["hint"]
 
 
-def test_head_answers_where_get_does(house: House, tenants: Tenants) -> None:
+def test_head_works_for_every_get(server: ApiServer, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
     gets = [path for path, methods in document()["paths"].items() if "get" in methods and "{" not in path]
     for path in [*gets, "/v1/instances/web", "/v1/instances/web/archive?path=/etc/hostname"]:
         if path == "/v1/events/stream":
-            assert house.ask("HEAD", path, owner).status == 405
+            assert server.ask("HEAD", path, owner).status == 405
             continue
-        got, head = house.ask("GET", path, owner), house.ask("HEAD", path, owner)
+        got, head = server.ask("GET", path, owner), server.ask("HEAD", path, owner)
         assert (head.status, head.body) == (got.status, b""), path
         assert head.headers["content-type"] == got.headers["content-type"], path
-    assert house.ask("HEAD", "/v1/instances").status == 401
-    assert house.ask("HEAD", "/v1/instances/nobody", owner).status == 404
+    assert server.ask("HEAD", "/v1/instances").status == 401
+    assert server.ask("HEAD", "/v1/instances/nobody", owner).status == 404
 
 
-def test_the_server_serves_its_own_document_without_a_key(house: House) -> None:
-    answer = house.ask("GET", "/v1/openapi.json")
+def test_the_server_serves_its_own_document_without_a_key(server: ApiServer) -> None:
+    answer = server.ask("GET", "/v1/openapi.json")
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     assert answer.body.decode() == document_json()
 
 
-def test_closed_sets_times_and_binaries_are_said_in_the_document() -> None:
+def test_document_describes_enums_times_and_binaries() -> None:
     whole = document()
     fields = whole["components"]["schemas"]["InstanceAnswer"]["properties"]
     assert fields["state"]["enum"] == [str(phase) for phase in Phase]
@@ -79,11 +79,11 @@ def test_closed_sets_times_and_binaries_are_said_in_the_document() -> None:
     assert pdf["application/pdf"]["schema"] == {"type": "string", "format": "binary"}
 
 
-def test_names_in_a_query_are_repeated_only_where_many_are_meant(house: House, tenants: Tenants) -> None:
+def test_only_list_parameters_can_be_repeated(server: ApiServer, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
 
     def listed(query: str) -> list[str]:
-        answer = house.ask("GET", f"/v1/instances?{query}", owner)
+        answer = server.ask("GET", f"/v1/instances?{query}", owner)
         assert answer.status == 200, answer
         return [each["name"] for each in answer.json["items"]]
 
@@ -92,14 +92,14 @@ def test_names_in_a_query_are_repeated_only_where_many_are_meant(house: House, t
     assert listed("label=team%3Dred&label=run%3D7") == []
     assert listed("name=w*b&state=running") == ["web"]
     for query in ("name=a&name=b", "state=asleep", "label=team", "name=%25", "limit=1&limit=1"):
-        assert house.ask("GET", f"/v1/instances?{query}", owner).status == 400, query
+        assert server.ask("GET", f"/v1/instances?{query}", owner).status == 400, query
 
 
-def test_labels_are_merged_by_patch(house: House, tenants: Tenants) -> None:
+def test_patch_merges_labels(server: ApiServer, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
     body = {"labels": {"team": None, "run": "7"}}
-    answer = house.ask("PATCH", "/v1/instances/web", owner, body=body)
+    answer = server.ask("PATCH", "/v1/instances/web", owner, body=body)
     assert (answer.status, answer.json["labels"]) == (200, {"run": "7"})
-    assert house.ask("GET", "/v1/instances?label=run%3D7", owner).json["items"][0]["name"] == "web"
-    assert house.ask("GET", "/v1/instances?label=team%3Dred", owner).json["items"] == []
-    assert house.ask("PATCH", "/v1/instances/web", owner, body={"labels": {"": "x"}}).status == 400
+    assert server.ask("GET", "/v1/instances?label=run%3D7", owner).json["items"][0]["name"] == "web"
+    assert server.ask("GET", "/v1/instances?label=team%3Dred", owner).json["items"] == []
+    assert server.ask("PATCH", "/v1/instances/web", owner, body={"labels": {"": "x"}}).status == 400

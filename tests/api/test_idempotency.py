@@ -1,4 +1,4 @@
-"""A create sent twice is done once: one after the other, at the same time, and after a fault between the two."""
+"""A request that creates something is carried out once: if retried, sent concurrently, or interrupted."""
 
 import sqlite3
 import threading
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.api.asking import House, Tenants
+from tests.api.asking import ApiServer, Tenants
 
 from teraflock.api import idempotency
 from teraflock.api.asked import Asked
@@ -33,6 +33,7 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
     "make_purchase": ("owner", {"instance": "new-one"}, {"instance": "web"}),
     "make_invoice": ("operator", {"month": "the present one"}, {"month": "2026-01"}),
     "make_snapshot": ("owner", {"name": "one"}, {"name": "two"}),
+    "add_site": ("operator", {"name": "sky", "kind": "simulated"}, {"name": "sea", "kind": "simulated"}),
 }
 OPERATIONS = {
     operation["operationId"]: (path, operation)
@@ -50,12 +51,12 @@ def target(name: str, tenants: Tenants) -> str:
 MAKE_NOTHING = {
     "start_instance", "stop_instance", "restart_instance", "resize_instance", "restore_instance", "exec_in_instance",
     "show_quote", "preview_purchase", "verify_bills", "upgrade_purchase", "acknowledge_notice",
-    "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan",
+    "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan", "check_site",
 }  # fmt: skip
-"""These bring something into a state, or only look. Whatever else is posted makes something."""
+"""POST requests that set a state or only read. All other POST requests create something."""
 
 
-def test_every_create_takes_a_key() -> None:
+def test_every_create_accepts_an_idempotency_key() -> None:
     takes = {
         name
         for name, (_, operation) in OPERATIONS.items()
@@ -72,89 +73,89 @@ def test_every_create_takes_a_key() -> None:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_sent_again_it_gives_the_same_answer(house: House, tenants: Tenants, name: str) -> None:
+def test_retry_gets_the_same_response(server: ApiServer, tenants: Tenants, name: str) -> None:
     who, body, other = BODIES[name]
     key, path = {"idempotency-key": "k-1"}, target(name, tenants)
     if name == "make_purchase":
-        assert house.ask("POST", "/v1/instances", tenants.keys[who], body={"name": "new-one"}).status == 202
-        house.settle()
-        BillLoop(house.cloud.services.nouns.bills, house.cloud.clock).turn()
+        assert server.ask("POST", "/v1/instances", tenants.keys[who], body={"name": "new-one"}).status == 202
+        server.settle()
+        BillLoop(server.cloud.services.nouns.bills, server.cloud.clock).turn()
     if name == "make_invoice":
-        body = {"month": month_that_is_over(house)}
-    first = house.ask("POST", path, tenants.keys[who], body=body, headers=key)
+        body = {"month": month_that_is_over(server)}
+    first = server.ask("POST", path, tenants.keys[who], body=body, headers=key)
     assert first.status in (201, 202), first
-    rows = counts(house)
-    again = house.ask("POST", path, tenants.keys[who], body=body, headers=key)
+    rows = counts(server)
+    again = server.ask("POST", path, tenants.keys[who], body=body, headers=key)
     assert (again.status, again.body) == (first.status, first.body)
     assert again.headers["idempotent-replay"] == "true"
     assert "idempotent-replay" not in first.headers
-    reused = house.ask("POST", path, tenants.keys[who], body=other, headers=key)
+    reused = server.ask("POST", path, tenants.keys[who], body=other, headers=key)
     assert (reused.status, reused.code) == (422, "idempotency_key_reused")
-    assert counts(house) == rows
-    anew = house.ask("POST", path, tenants.keys[who], body=body, headers={"idempotency-key": "k-2"})
+    assert counts(server) == rows
+    anew = server.ask("POST", path, tenants.keys[who], body=body, headers={"idempotency-key": "k-2"})
     assert anew.status in (201, 202, 409), "another key is another request"
     assert "idempotent-replay" not in anew.headers
 
 
-def month_that_is_over(house: House) -> str:
-    """The present one, after the books were kept by somebody whose clock is ahead."""
-    ahead = FixedClock(house.cloud.clock.now() + timedelta(days=40))
-    assert BillService(house.cloud.database, ahead, Rates([])).turn()
-    return house.cloud.services.nouns.bills.month_now()
+def month_that_is_over(server: ApiServer) -> str:
+    """This month, after charges were booked by a server whose clock is ahead."""
+    ahead = FixedClock(server.cloud.clock.now() + timedelta(days=40))
+    assert BillService(server.cloud.database, ahead, Rates([])).turn()
+    return server.cloud.services.nouns.bills.month_now()
 
 
-def test_blanks_and_the_order_of_fields_do_not_count(house: House, tenants: Tenants) -> None:
+def test_white_space_and_field_order_do_not_matter(server: ApiServer, tenants: Tenants) -> None:
     owner, key = tenants.keys["owner"], {"idempotency-key": "k"}
-    first = house.ask("POST", "/v1/instances", owner, raw=b'{"name":"new","image":"base"}', headers=key)
-    again = house.ask("POST", "/v1/instances", owner, raw=b'{ "image": "base", "name": "new" }', headers=key)
+    first = server.ask("POST", "/v1/instances", owner, raw=b'{"name":"new","image":"base"}', headers=key)
+    again = server.ask("POST", "/v1/instances", owner, raw=b'{ "image": "base", "name": "new" }', headers=key)
     assert again.body == first.body
 
 
-def test_a_request_that_failed_may_be_tried_again(house: House, tenants: Tenants) -> None:
+def test_failed_request_can_be_retried(server: ApiServer, tenants: Tenants) -> None:
     owner, key, body = tenants.keys["owner"], {"idempotency-key": "k"}, {"name": "web"}
-    assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 409
-    assert house.ask("DELETE", "/v1/instances/web", owner).status == 202
-    house.settle()
-    assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 202
+    assert server.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 409
+    assert server.ask("DELETE", "/v1/instances/web", owner).status == 202
+    server.settle()
+    assert server.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 202
 
 
-def test_members_do_not_meet_in_one_key(house: House, tenants: Tenants) -> None:
+def test_members_do_not_share_idempotency_keys(server: ApiServer, tenants: Tenants) -> None:
     key = {"idempotency-key": "k"}
-    first = house.ask("POST", "/v1/instances", tenants.keys["owner"], body={"name": "one"}, headers=key)
-    second = house.ask("POST", "/v1/instances", tenants.keys["member"], body={"name": "two"}, headers=key)
+    first = server.ask("POST", "/v1/instances", tenants.keys["owner"], body={"name": "one"}, headers=key)
+    second = server.ask("POST", "/v1/instances", tenants.keys["member"], body={"name": "two"}, headers=key)
     assert (first.status, second.status) == (202, 202)
 
 
-def test_a_secret_is_kept_only_for_the_key_that_asked(house: House, tenants: Tenants) -> None:
+def test_stored_secret_is_shown_only_to_its_api_key(server: ApiServer, tenants: Tenants) -> None:
     owner, key, body = tenants.keys["owner"], {"idempotency-key": "k"}, {"name": "ci"}
-    made = house.ask("POST", "/v1/keys", owner, body=body, headers=key).json
-    dump = "\n".join(sqlite3.connect(house.cloud.at.folder / "cloud.db").iterdump())
+    made = server.ask("POST", "/v1/keys", owner, body=body, headers=key).json
+    dump = "\n".join(sqlite3.connect(server.cloud.at.folder / "cloud.db").iterdump())
     assert made["secret"] not in dump
     assert made["secret"].rpartition("_")[2] not in dump
-    assert house.ask("POST", "/v1/keys", owner, body=body, headers=key).json == made
-    capped = house.ask("POST", "/v1/keys", owner, body={"name": "second"}).json["secret"]
-    other_key = house.ask("POST", "/v1/keys", capped, body=body, headers=key)
+    assert server.ask("POST", "/v1/keys", owner, body=body, headers=key).json == made
+    capped = server.ask("POST", "/v1/keys", owner, body={"name": "second"}).json["secret"]
+    other_key = server.ask("POST", "/v1/keys", capped, body=body, headers=key)
     assert (other_key.status, other_key.code) == (409, "conflict"), "the same member with another key"
     assert made["secret"].encode() not in other_key.body
 
 
-def test_what_is_made_and_its_answer_are_kept_together(
-    house: House, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
+def test_created_object_and_response_are_stored_together(
+    server: ApiServer, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner, key, body = tenants.keys["owner"], {"idempotency-key": "k"}, {"name": "new"}
-    before = counts(house)
+    before = counts(server)
 
     def fault(*_: object) -> None:
         raise RuntimeError("the power is gone")
 
     monkeypatch.setattr(idempotency, "keep_answer", fault)
-    assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 500
-    assert counts(house) == before
+    assert server.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 500
+    assert counts(server) == before
     monkeypatch.undo()
-    assert house.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 202
+    assert server.ask("POST", "/v1/instances", owner, body=body, headers=key).status == 202
 
 
-def test_two_at_the_same_time_give_one_instance(house: House, tenants: Tenants) -> None:
+def test_concurrent_retries_create_one_instance(server: ApiServer, tenants: Tenants) -> None:
     route = next(route for route in ROUTES if route.name == "launch_instances")
     raw = Raw(
         asked=Asked("r", "POST", "/v1/instances", ""),
@@ -171,7 +172,7 @@ def test_two_at_the_same_time_give_one_instance(house: House, tenants: Tenants) 
 
     def ask() -> None:
         gate.wait()
-        replies.append(reply_to(route, house.cloud.services, raw))
+        replies.append(reply_to(route, server.cloud.services, raw))
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
@@ -183,12 +184,12 @@ def test_two_at_the_same_time_give_one_instance(house: House, tenants: Tenants) 
     assert sum("Idempotent-Replay" in reply.headers for reply in replies) == 5
 
 
-def test_old_answers_are_forgotten(house: House, tenants: Tenants) -> None:
-    house.ask("POST", "/v1/instances", tenants.keys["owner"], body={}, headers={"idempotency-key": "k"})
-    assert idempotency.forget_old(house.cloud.database, house.cloud.clock) == 0
-    database = house.cloud.at.folder / "cloud.db"
+def test_old_responses_are_deleted(server: ApiServer, tenants: Tenants) -> None:
+    server.ask("POST", "/v1/instances", tenants.keys["owner"], body={}, headers={"idempotency-key": "k"})
+    assert idempotency.forget_old(server.cloud.database, server.cloud.clock) == 0
+    database = server.cloud.at.folder / "cloud.db"
     _age(database)
-    assert idempotency.forget_old(house.cloud.database, house.cloud.clock) == 1
+    assert idempotency.forget_old(server.cloud.database, server.cloud.clock) == 1
 
 
 def _age(database: Path) -> None:
@@ -198,8 +199,8 @@ def _age(database: Path) -> None:
     connection.close()
 
 
-def counts(house: House) -> dict[str, int]:
-    connection = sqlite3.connect(house.cloud.at.folder / "cloud.db")
+def counts(server: ApiServer) -> dict[str, int]:
+    connection = sqlite3.connect(server.cloud.at.folder / "cloud.db")
     try:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         return {table: connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables}

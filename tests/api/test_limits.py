@@ -1,4 +1,4 @@
-"""What one tenant may take of the server at a time, how often it may ask, and what of that is in the log."""
+"""Limits per tenant: shares of the server, rates of requests, and log lines about refusals."""
 
 import asyncio
 import logging
@@ -11,32 +11,32 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.api.asking import SETTINGS, Answer, House, Tenants
+from tests.api.asking import SETTINGS, Answer, ApiServer, Tenants
 
 from teraflock.api.asgi import PLANS_WAITING_MAX, Application
 from teraflock.app.settings import ACCESS_LOG_FILE
 from teraflock.instance.driver import Ran
 
-Opened = Callable[..., House]
+Opened = Callable[..., ApiServer]
 EXEC = "/v1/instances/web/exec"
 
 
 @pytest.fixture
 def opened(furnished: tuple[Path, Tenants], tmp_path: Path) -> Iterator[Opened]:
-    houses: list[House] = []
+    servers: list[ApiServer] = []
 
-    def opened(**settings: Any) -> House:
+    def opened(**settings: Any) -> ApiServer:
         shutil.copytree(furnished[0], tmp_path / "limited")
-        houses.append(House(tmp_path / "limited", msgspec.structs.replace(SETTINGS, **settings)))
-        return houses[-1]
+        servers.append(ApiServer(tmp_path / "limited", msgspec.structs.replace(SETTINGS, **settings)))
+        return servers[-1]
 
     yield opened
-    for house in houses:
-        house.close()
+    for server in servers:
+        server.close()
 
 
 class Held:
-    """Calls that wait until they are let go."""
+    """Calls that block until they are released."""
 
     def __init__(self) -> None:
         self.begun = threading.Semaphore(0)
@@ -49,113 +49,113 @@ class Held:
 
 
 @contextmanager
-def asking(house: House) -> Iterator[Callable[..., "asyncio.Task[Answer]"]]:
-    """Requests that are under way at the same time."""
-    loop = house._loop
+def asking(server: ApiServer) -> Iterator[Callable[..., "asyncio.Task[Answer]"]]:
+    """Concurrent requests."""
+    loop = server._loop
 
     def ask(method: str, target: str, key: str, body: object) -> "asyncio.Task[Answer]":
         headers = {"host": "tests", "authorization": f"Bearer {key}", "content-type": "application/json"}
         content = msgspec.json.encode(body) if body is not None else b""
-        return loop.create_task(house._asked(method, target, headers, content))
+        return loop.create_task(server._asked(method, target, headers, content))
 
     yield ask
 
 
-def finished(house: House, task: "asyncio.Task[Answer]") -> Answer:
-    return house._loop.run_until_complete(asyncio.wait_for(task, 60))
+def finished(server: ApiServer, task: "asyncio.Task[Answer]") -> Answer:
+    return server._loop.run_until_complete(asyncio.wait_for(task, 60))
 
 
-def begin(house: House, held: Held, count: int) -> None:
-    """Let the loop run until so many calls are waiting."""
+def begin(server: ApiServer, held: Held, count: int) -> None:
+    """Run the event loop until this many calls are waiting."""
 
     async def until() -> None:
         for _ in range(count):
             while not held.begun.acquire(blocking=False):
                 await asyncio.sleep(0.001)
 
-    house._loop.run_until_complete(asyncio.wait_for(until(), 60))
+    server._loop.run_until_complete(asyncio.wait_for(until(), 60))
 
 
 def test_commands_of_one_organisation_leave_room_for_others(
     opened: Opened, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house, held = opened(execs_max=8, execs_per_organisation=3), Held()
-    monkeypatch.setattr(house.cloud.services.nouns.instances, "run", held)
+    server, held = opened(execs_max=8, execs_per_organisation=3), Held()
+    monkeypatch.setattr(server.cloud.services.nouns.instances, "run", held)
     red, blue, operator = (tenants.keys[who] for who in ("owner", "other", "operator"))
     body = {"command": ["sleep", "600"]}
-    with asking(house) as ask:
+    with asking(server) as ask:
         running = [ask("POST", EXEC, red, body) for _ in range(3)]
-        begin(house, held, 3)
-        refused = finished(house, ask("POST", EXEC, tenants.keys["member"], body))
+        begin(server, held, 3)
+        refused = finished(server, ask("POST", EXEC, tenants.keys["member"], body))
         assert (refused.status, refused.code) == (429, "too_many"), "a key more does not help"
         assert "organisation" in refused.json["detail"]
         assert int(refused.headers["retry-after"]) >= 1
         running += [ask("POST", EXEC, blue, body) for _ in range(3)]
-        begin(house, held, 3)
-        assert finished(house, ask("POST", "/v1/bill/verify", operator, None)).status == 200
+        begin(server, held, 3)
+        assert finished(server, ask("POST", "/v1/bill/verify", operator, None)).status == 200
         held.go_on.set()
-        assert [finished(house, task).status for task in running] == [200] * 6
-        assert finished(house, ask("POST", EXEC, red, body)).status == 200, "what ended is free again"
+        assert [finished(server, task).status for task in running] == [200] * 6
+        assert finished(server, ask("POST", EXEC, red, body)).status == 200, "what ended is free again"
 
 
-def test_the_last_slots_are_the_operators(
+def test_last_slots_are_reserved_for_operators(
     opened: Opened, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house, held = opened(execs_max=2, execs_per_organisation=2), Held()
-    monkeypatch.setattr(house.cloud.services.nouns.instances, "run", held)
+    server, held = opened(execs_max=2, execs_per_organisation=2), Held()
+    monkeypatch.setattr(server.cloud.services.nouns.instances, "run", held)
     body = {"command": ["true"]}
-    with asking(house) as ask:
+    with asking(server) as ask:
         first = ask("POST", EXEC, tenants.keys["owner"], body)
-        begin(house, held, 1)
-        assert finished(house, ask("POST", EXEC, tenants.keys["other"], body)).status == 429
-        verified = finished(house, ask("POST", "/v1/bill/verify", tenants.keys["operator"], None))
+        begin(server, held, 1)
+        assert finished(server, ask("POST", EXEC, tenants.keys["other"], body)).status == 429
+        verified = finished(server, ask("POST", "/v1/bill/verify", tenants.keys["operator"], None))
         assert verified.status == 200
         held.go_on.set()
-        assert finished(house, first).status == 200
+        assert finished(server, first).status == 200
 
 
 def test_writes_of_one_organisation_leave_threads_for_others(
     opened: Opened, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house, held = opened(threads=4), Held()
-    monkeypatch.setattr(house.cloud.services.nouns.tenants.projects, "remove", held)
+    server, held = opened(threads=4), Held()
+    monkeypatch.setattr(server.cloud.services.nouns.tenants.projects, "remove", held)
     project = tenants.ids["empty"]
-    with asking(house) as ask:
+    with asking(server) as ask:
         stuck = [ask("DELETE", f"/v1/projects/{project}", tenants.keys["owner"], None) for _ in range(20)]
-        begin(house, held, 2)
+        begin(server, held, 2)
         for who in ("other", "operator"):
-            made = finished(house, ask("POST", "/v1/projects", tenants.keys[who], {"name": "new"}))
+            made = finished(server, ask("POST", "/v1/projects", tenants.keys[who], {"name": "new"}))
             assert made.status == 201
         held.go_on.set()
-        assert [finished(house, task).status for task in stuck] == [204] * 20
+        assert [finished(server, task).status for task in stuck] == [204] * 20
 
 
 def test_too_many_waiting_writes_of_one_organisation_are_refused(
     opened: Opened, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house, held = opened(threads=2), Held()
-    monkeypatch.setattr(house.cloud.services.nouns.tenants.projects, "remove", held)
-    monkeypatch.setattr(house.application._turns, "_waiting_max", 3)
+    server, held = opened(threads=2), Held()
+    monkeypatch.setattr(server.cloud.services.nouns.tenants.projects, "remove", held)
+    monkeypatch.setattr(server.application._turns, "_waiting_max", 3)
     target = f"/v1/projects/{tenants.ids['empty']}"
-    with asking(house) as ask:
+    with asking(server) as ask:
         stuck = [ask("DELETE", target, tenants.keys["owner"], None) for _ in range(4)]
-        begin(house, held, 1)
-        refused = finished(house, ask("DELETE", target, tenants.keys["owner"], None))
+        begin(server, held, 1)
+        refused = finished(server, ask("DELETE", target, tenants.keys["owner"], None))
         assert (refused.status, refused.code) == (429, "too_many")
         held.go_on.set()
-        assert [finished(house, task).status for task in stuck] == [204] * 4
+        assert [finished(server, task).status for task in stuck] == [204] * 4
 
 
 def test_all_keys_of_an_organisation_share_a_rate_and_operators_have_their_own(
     opened: Opened, tenants: Tenants
 ) -> None:
-    house = opened(rate_per_second=1, rate_burst=3, rate_per_organisation=1)
+    server = opened(rate_per_second=1, rate_burst=3, rate_per_organisation=1)
 
     def statuses(who: str, times: int) -> list[int]:
-        return [house.ask("GET", "/v1/whoami", tenants.keys[who]).status for _ in range(times)]
+        return [server.ask("GET", "/v1/whoami", tenants.keys[who]).status for _ in range(times)]
 
     assert statuses("owner", 3) == statuses("member", 3) == [200] * 3
-    refused = house.ask("GET", "/v1/whoami", tenants.keys["viewer"])
+    refused = server.ask("GET", "/v1/whoami", tenants.keys["viewer"])
     assert (refused.status, refused.code) == (429, "too_many")
     assert "organisation" in refused.json["detail"]
     assert statuses("other", 1) == statuses("operator", 1) == [200]
@@ -164,25 +164,25 @@ def test_all_keys_of_an_organisation_share_a_rate_and_operators_have_their_own(
 def test_invalid_keys_are_slowed_down_and_valid_ones_from_the_same_address_are_not(
     opened: Opened, tenants: Tenants
 ) -> None:
-    house = opened(rate_per_second=100, rate_burst=1000, failed_keys_per_minute=5)
-    answers = [house.ask("GET", "/v1/whoami", tenants.keys["unknown"]) for _ in range(50)]
+    server = opened(rate_per_second=100, rate_burst=1000, failed_keys_per_minute=5)
+    answers = [server.ask("GET", "/v1/whoami", tenants.keys["unknown"]) for _ in range(50)]
     assert [answer.status for answer in answers[:5]] == [401] * 5
     assert (answers[-1].status, answers[-1].code) == (429, "too_many")
     for who in ("operator", "owner"):
-        assert house.ask("GET", "/v1/whoami", tenants.keys[who]).status == 200
+        assert server.ask("GET", "/v1/whoami", tenants.keys[who]).status == 200
 
 
 def test_a_refusal_is_logged_once_with_who_and_what_and_then_counted(
     opened: Opened, tenants: Tenants, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house = opened(rate_per_second=1, rate_burst=1)
+    server = opened(rate_per_second=1, rate_burst=1)
     key = tenants.keys["viewer"]
     with caplog.at_level(logging.INFO, "teraflock.api"):
         for _ in range(300):
-            house.ask("GET", "/v1/instances?project=x", key)
-        house.ask("GET", f"/v1/instances/{tenants.keys['owner']}", tenants.keys["malformed"])
-        house.ask("GET", "/v1/\n", tenants.keys["malformed"])
-        house.cloud.services.log.sum_up(at_once=True)
+            server.ask("GET", "/v1/instances?project=x", key)
+        server.ask("GET", f"/v1/instances/{tenants.keys['owner']}", tenants.keys["malformed"])
+        server.ask("GET", "/v1/\n", tenants.keys["malformed"])
+        server.cloud.services.log.sum_up(at_once=True)
     lines = [record.getMessage() for record in caplog.records]
     assert len(lines) < 10, lines
     first = next(line for line in lines if "429" in line)
@@ -196,13 +196,13 @@ def test_a_refusal_is_logged_once_with_who_and_what_and_then_counted(
 
 
 def test_the_access_log_has_every_request_and_no_secret(opened: Opened, tenants: Tenants) -> None:
-    house = opened(access_log=True)
+    server = opened(access_log=True)
     owner = tenants.keys["owner"]
-    house.ask("GET", "/v1/instances?limit=3", owner)
-    house.ask("POST", "/v1/instances", owner, raw=b"{")
-    house.ask("GET", f"/v1/instances/{owner}", owner)
-    house.ask("GET", "/nowhere")
-    path = house.cloud.at.folder / ACCESS_LOG_FILE
+    server.ask("GET", "/v1/instances?limit=3", owner)
+    server.ask("POST", "/v1/instances", owner, raw=b"{")
+    server.ask("GET", f"/v1/instances/{owner}", owner)
+    server.ask("GET", "/nowhere")
+    path = server.cloud.at.folder / ACCESS_LOG_FILE
     lines = path.read_text().splitlines()
     assert len(lines) == 4
     assert "200 GET /v1/instances from 127.0.0.1, key_" in lines[0]
@@ -213,16 +213,16 @@ def test_the_access_log_has_every_request_and_no_secret(opened: Opened, tenants:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_no_access_log_unless_it_is_switched_on(house: House, tenants: Tenants) -> None:
-    house.ask("GET", "/v1/instances", tenants.keys["owner"])
-    assert not (house.cloud.at.folder / ACCESS_LOG_FILE).exists()
+def test_no_access_log_unless_it_is_switched_on(server: ApiServer, tenants: Tenants) -> None:
+    server.ask("GET", "/v1/instances", tenants.keys["owner"])
+    assert not (server.cloud.at.folder / ACCESS_LOG_FILE).exists()
 
 
-def test_an_owner_cannot_make_projects_without_end_or_lock_the_operator_out(
-    house: House, tenants: Tenants
+def test_owner_cannot_create_unlimited_projects_or_lock_out_the_operator(
+    server: ApiServer, tenants: Tenants
 ) -> None:
     owner, operator = tenants.keys["owner"], tenants.keys["operator"]
-    made = [house.ask("POST", "/v1/projects", owner, body={"name": f"p{number}"}) for number in range(30)]
+    made = [server.ask("POST", "/v1/projects", owner, body={"name": f"p{number}"}) for number in range(30)]
     assert [answer.status for answer in made] == [201] * 18 + [409] * 12
     assert (made[-1].code, made[-1].json["detail"]) == (
         "quota_reached",
@@ -230,81 +230,83 @@ def test_an_owner_cannot_make_projects_without_end_or_lock_the_operator_out(
     )
     assert all(answer.json["subnet"] == "" for answer in made[:18]), "none of them takes a network"
     body = {"name": "third", "owner": "me@third"}
-    assert house.ask("POST", "/v1/organisations", operator, body=body).status == 201
-    launched = house.ask("POST", "/v1/instances?project=p1", owner, body={"name": "one"})
+    assert server.ask("POST", "/v1/organisations", operator, body=body).status == 201
+    launched = server.ask("POST", "/v1/instances?project=p1", owner, body={"name": "one"})
     assert launched.status == 202
-    assert house.ask("GET", "/v1/projects/p1", owner).json["subnet"].startswith("10.")
+    assert server.ask("GET", "/v1/projects/p1", owner).json["subnet"].startswith("10.")
 
 
 def test_reads_from_postgresql_leave_threads_for_others(
     tmp_path: Path, postgres_address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There reads run in threads as well."""
-    house = House(tmp_path / "house", msgspec.structs.replace(SETTINGS, database=postgres_address, threads=4))
+    """On PostgreSQL, reads also run in threads."""
+    server = ApiServer(
+        tmp_path / "server", msgspec.structs.replace(SETTINGS, database=postgres_address, threads=4)
+    )
     held = Held()
     try:
-        operator = house.cloud.at.operator_key.read_text().strip()
+        operator = server.cloud.at.operator_key.read_text().strip()
         red, blue = (
-            house.ask("POST", "/v1/organisations", operator, body={"name": name, "owner": "x"}).json["key"]
+            server.ask("POST", "/v1/organisations", operator, body={"name": name, "owner": "x"}).json["key"]
             for name in ("red", "blue")
         )
-        page = house.cloud.services.nouns.instances.page
-        of_red = house.ask("GET", "/v1/projects", red).json["items"][0]["id"]
+        page = server.cloud.services.nouns.instances.page
+        of_red = server.ask("GET", "/v1/projects", red).json["items"][0]["id"]
 
         def slow(project: Any, **more: Any) -> Any:
             if project == of_red:
                 held()
             return page(project, **more)
 
-        monkeypatch.setattr(house.cloud.services.nouns.instances, "page", slow)
-        with asking(house) as ask:
+        monkeypatch.setattr(server.cloud.services.nouns.instances, "page", slow)
+        with asking(server) as ask:
             stuck = [ask("GET", "/v1/instances", red, None) for _ in range(20)]
-            begin(house, held, 2)
+            begin(server, held, 2)
             for key in (blue, operator):
-                assert finished(house, ask("GET", "/v1/instances", key, None)).status == 200
-            quoted = finished(house, ask("POST", "/v1/quote", blue, {"shape": {"vcpus": 1}}))
+                assert finished(server, ask("GET", "/v1/instances", key, None)).status == 200
+            quoted = finished(server, ask("POST", "/v1/quote", blue, {"shape": {"vcpus": 1}}))
             assert quoted.status in (200, 409), quoted
             held.go_on.set()
-            assert [finished(house, task).status for task in stuck] == [200] * 20
+            assert [finished(server, task).status for task in stuck] == [200] * 20
     finally:
         held.go_on.set()
-        house.close()
+        server.close()
 
 
 PLAN = {"hours": 1}
 
 
-def test_plans_of_one_tenant_hold_up_nobody_else(opened: Opened, tenants: Tenants) -> None:
-    """One of two processes is the share of an organisation; the rest waits, in a bounded line."""
-    house = opened(planners=2)
+def test_plans_of_one_tenant_do_not_block_others(opened: Opened, tenants: Tenants) -> None:
+    """An organisation gets one of two processes. The rest waits in a bounded queue."""
+    server = opened(planners=2)
     held = Held()
 
     def compute(task: object) -> bytes:
         held(task)
         return b"{}"
 
-    services = house.application.services
+    services = server.application.services
     planner = msgspec.structs.replace(services.planner, compute=compute)
-    house.application.close()
-    house.application = Application(msgspec.structs.replace(services, planner=planner))
+    server.application.close()
+    server.application = Application(msgspec.structs.replace(services, planner=planner))
     owner, other = tenants.keys["owner"], tenants.keys["other"]
-    with asking(house) as ask:
+    with asking(server) as ask:
         mine = [ask("POST", "/v1/plans", owner, PLAN) for _ in range(1 + PLANS_WAITING_MAX + 3)]
-        refused = [each for each in first_answers(house, mine, 3) if each.status == 429]
+        refused = [each for each in first_answers(server, mine, 3) if each.status == 429]
         assert len(refused) == 3
         assert held.begun.acquire(timeout=60)
         theirs = ask("POST", "/v1/plans", other, PLAN)
-        rates = house._loop.run_until_complete(ask("GET", "/v1/rates", owner, None))
+        rates = server._loop.run_until_complete(ask("GET", "/v1/rates", owner, None))
         assert rates.status == 200, "answered while plans are computed"
-        assert waited(house, held.begun.acquire), "the other tenant's plan is computed beside"
+        assert waited(server, held.begun.acquire), "the other tenant's plan is computed beside"
         assert not held.begun.acquire(blocking=False), "and no second one of the first tenant"
         held.go_on.set()
-        answers = house._loop.run_until_complete(asyncio.gather(*mine, theirs))
+        answers = server._loop.run_until_complete(asyncio.gather(*mine, theirs))
     assert [each.status for each in answers].count(200) == 1 + PLANS_WAITING_MAX + 1
 
 
-def first_answers(house: House, tasks: "list[asyncio.Task[Answer]]", count: int) -> list[Answer]:
-    """The answers to the first so many that are answered."""
+def first_answers(server: ApiServer, tasks: "list[asyncio.Task[Answer]]", count: int) -> list[Answer]:
+    """The first `count` responses."""
 
     async def some() -> list[Answer]:
         found: list[Answer] = []
@@ -314,9 +316,9 @@ def first_answers(house: House, tasks: "list[asyncio.Task[Answer]]", count: int)
                 break
         return found
 
-    return house._loop.run_until_complete(some())
+    return server._loop.run_until_complete(some())
 
 
-def waited(house: House, wait: Callable[..., bool]) -> bool:
-    """Wait in a thread while the requests go on."""
-    return house._loop.run_until_complete(asyncio.to_thread(wait, timeout=60))
+def waited(server: ApiServer, wait: Callable[..., bool]) -> bool:
+    """Wait in a thread while the requests continue."""
+    return server._loop.run_until_complete(asyncio.to_thread(wait, timeout=60))

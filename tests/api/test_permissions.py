@@ -1,7 +1,7 @@
-"""Every operation of the API × every kind of key. The rules stand here a second time, by hand.
+"""Every operation of the API × every kind of key. The rules are repeated here by hand.
 
 The operations come from the OpenAPI document: one that is not in `RULES` fails, and so does a rule without one.
-Whoever may not is told nothing and changes nothing: the database is compared, row by row.
+Unauthorised clients learn nothing and change nothing: the database is compared row by row.
 """
 
 import sqlite3
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.api.asking import BOOK, Answer, House, Tenants, copied
+from tests.api.asking import BOOK, Answer, ApiServer, Tenants, copied
 
 from teraflock.api.openapi import document
 
@@ -28,14 +28,14 @@ HOUSE = frozenset({"operator"})
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     may: frozenset[str]
-    """Of those asking about acme's project. For lists without a project: who gets an answer of their own."""
+    """Who may act on acme's project. For lists without a project: who gets a list of their own."""
     path: dict[str, str] = {}
     query: str = ""
     body: Any = None
     own: frozenset[str] = frozenset()
-    """Who gets an answer, but sees nothing of acme's project in it."""
+    """Who gets a response without anything of acme's project."""
     states: frozenset[int] = frozenset()
-    """Answers besides 2xx that only those get who may: there is no such month, or not yet."""
+    """Statuses besides 2xx that only authorised clients get, for example for a month that does not exist."""
 
 
 IN = "project={project}"
@@ -192,57 +192,59 @@ def test_every_operation_has_a_rule_and_every_rule_an_operation() -> None:
 PUBLIC = ("show_health", "show_openapi")
 
 
-def test_only_health_and_the_document_are_open_to_all() -> None:
+def test_only_health_and_the_document_are_public() -> None:
     assert (
         tuple(name for name, (_, _, operation) in OPERATIONS.items() if not operation["security"]) == PUBLIC
     )
 
 
 @pytest.fixture(scope="module")
-def unchanged_house(
+def unchanged_server(
     furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[House]:
-    """One for all that change nothing."""
-    house = copied(furnished[0], tmp_path_factory.mktemp("read") / "house")
-    yield house
-    house.close()
+) -> Iterator[ApiServer]:
+    """One server for all operations that change nothing."""
+    server = copied(furnished[0], tmp_path_factory.mktemp("read") / "server")
+    yield server
+    server.close()
 
 
 @pytest.mark.parametrize("name", [name for name in OPERATIONS if name not in PUBLIC])
-def test_who_may_not_learns_nothing_and_changes_nothing(
-    unchanged_house: House, tenants: Tenants, name: str
+def test_unauthorised_requests_reveal_and_change_nothing(
+    unchanged_server: ApiServer, tenants: Tenants, name: str
 ) -> None:
-    before = contents(unchanged_house)
-    nobody = asked(unchanged_house, tenants, name, None)
+    before = contents(unchanged_server)
+    nobody = asked(unchanged_server, tenants, name, None)
     assert (nobody.status, nobody.code, nobody.headers["www-authenticate"]) == (
         401,
         "not_authenticated",
         "Bearer",
     )
     for who in BAD_KEYS:
-        answer = asked(unchanged_house, tenants, name, who)
+        answer = asked(unchanged_server, tenants, name, who)
         assert (answer.status, answer.code) == (401, "not_authenticated"), who
     for who in sorted(EVERYONE - RULES[name].may - RULES[name].own):
-        answer = asked(unchanged_house, tenants, name, who)
+        answer = asked(unchanged_server, tenants, name, who)
         assert answer.status in (403, 404), (who, answer)
         if who == "other" and "{" in OPERATIONS[name][1] + RULES[name].query:
-            assert answer.status == (403 if _of_house(name) else 404), (
-                "that it is there is nobody else's business"
+            assert answer.status == (403 if _is_for_operators(name) else 404), (
+                "a response reveals that it exists"
             )
         assert b"acme" not in answer.body, who
-    assert contents(unchanged_house) == before
+    assert contents(unchanged_server) == before
 
 
-STREAM = "follow_events"  # has no end: tests/story follows one
+STREAM = "follow_events"  # endless; tested in tests/story
 ALLOWED = [
     (name, who) for name, rule in RULES.items() if name != STREAM for who in sorted(rule.may | rule.own)
 ]
 
 
 @pytest.mark.parametrize(("name", "who"), ALLOWED)
-def test_who_may_is_answered(request: pytest.FixtureRequest, tenants: Tenants, name: str, who: str) -> None:
-    house = request.getfixturevalue("unchanged_house" if OPERATIONS[name][0] == "GET" else "house")
-    answer = asked(house, tenants, name, who)
+def test_authorised_requests_are_answered(
+    request: pytest.FixtureRequest, tenants: Tenants, name: str, who: str
+) -> None:
+    server = request.getfixturevalue("unchanged_server" if OPERATIONS[name][0] == "GET" else "server")
+    answer = asked(server, tenants, name, who)
     assert answer.status < 300 or answer.status in RULES[name].states, answer
     assert b"no such project" not in answer.body
     if who in RULES[name].own:
@@ -250,7 +252,7 @@ def test_who_may_is_answered(request: pytest.FixtureRequest, tenants: Tenants, n
         assert tenants.ids["project"].encode() not in answer.body
 
 
-def test_another_tenant_finds_nothing_by_name_either(house: House, tenants: Tenants) -> None:
+def test_other_tenants_find_nothing_by_name(server: ApiServer, tenants: Tenants) -> None:
     other = tenants.keys["other"]
     for target in (
         "/v1/instances/web",
@@ -258,18 +260,18 @@ def test_another_tenant_finds_nothing_by_name_either(house: House, tenants: Tena
         "/v1/instances/web/snapshots",
         "/v1/instances/web/log",
     ):
-        assert house.ask("GET", target, other).status == 404, target
-    assert house.ask("GET", "/v1/instances", other).json["items"] == []
-    assert house.ask("GET", "/v1/events", other).json["items"] == []
-    assert house.ask("DELETE", f"/v1/keys/{tenants.ids['spare']}", other).status == 404
-    assert house.ask("DELETE", f"/v1/members/{tenants.ids['viewer']}", other).status == 404
+        assert server.ask("GET", target, other).status == 404, target
+    assert server.ask("GET", "/v1/instances", other).json["items"] == []
+    assert server.ask("GET", "/v1/events", other).json["items"] == []
+    assert server.ask("DELETE", f"/v1/keys/{tenants.ids['spare']}", other).status == 404
+    assert server.ask("DELETE", f"/v1/members/{tenants.ids['viewer']}", other).status == 404
 
 
-def test_what_lets_one_in_is_shown_only_to_those_who_may_enter(house: House, tenants: Tenants) -> None:
+def test_login_details_are_shown_only_to_those_who_may_log_in(server: ApiServer, tenants: Tenants) -> None:
     def urls(who: str) -> list[Any]:
         query = f"?project={tenants.ids['project']}"
-        one = house.ask("GET", f"/v1/instances/web{query}", tenants.keys[who]).json
-        page = house.ask("GET", f"/v1/instances{query}", tenants.keys[who]).json
+        one = server.ask("GET", f"/v1/instances/web{query}", tenants.keys[who]).json
+        page = server.ask("GET", f"/v1/instances{query}", tenants.keys[who]).json
         return [one["jupyter"], *(each["jupyter"] for each in page["items"])]
 
     for who in ("owner", "member"):
@@ -278,7 +280,7 @@ def test_what_lets_one_in_is_shown_only_to_those_who_may_enter(house: House, ten
         assert urls(who) == [None, None]
 
 
-def asked(house: House, tenants: Tenants, name: str, who: str | None) -> Answer:
+def asked(server: ApiServer, tenants: Tenants, name: str, who: str | None) -> Answer:
     method, path, _ = OPERATIONS[name]
     rule = RULES[name]
     ids = tenants.ids
@@ -286,17 +288,17 @@ def asked(house: House, tenants: Tenants, name: str, who: str | None) -> Answer:
     target = path.format(**words)
     if rule.query:
         target += "?" + rule.query.format(**ids)
-    return house.ask(method, target, tenants.keys[who] if who else None, body=rule.body)
+    return server.ask(method, target, tenants.keys[who] if who else None, body=rule.body)
 
 
-def contents(house: House) -> list[str]:
-    """All that the database holds, but for what reading it changes: nothing."""
-    connection = sqlite3.connect(house.cloud.at.folder / "cloud.db")
+def contents(server: ApiServer) -> list[str]:
+    """The contents of the database, without what reading changes."""
+    connection = sqlite3.connect(server.cloud.at.folder / "cloud.db")
     try:
         return sorted(connection.iterdump())
     finally:
         connection.close()
 
 
-def _of_house(name: str) -> bool:
-    return bool(OPERATIONS[name][2]["x-scope"] == "house")
+def _is_for_operators(name: str) -> bool:
+    return bool(OPERATIONS[name][2]["x-scope"] == "installation")

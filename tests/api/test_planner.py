@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.api.asking import Answer, House
+from tests.api.asking import Answer, ApiServer
 
 from teraflock.app.owned_servers import write_servers
 from teraflock.cli import main
@@ -21,14 +21,14 @@ CHECKS = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
 @pytest.fixture(scope="module")
-def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    house = House(tmp_path_factory.mktemp("planner") / "home")
-    yield house
-    house.close()
+def planner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    server = ApiServer(tmp_path_factory.mktemp("planner") / "home")
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="module")
-def keys(planner: House) -> dict[str, str]:
+def keys(planner: ApiServer) -> dict[str, str]:
     operator = planner.cloud.at.operator_key.read_text().strip()
     made = planner.ask("POST", "/v1/organisations", operator, body={"name": "acme", "owner": "me@acme"})
     return {"operator": operator, "tenant": made.json["key"]}
@@ -36,7 +36,7 @@ def keys(planner: House) -> dict[str, str]:
 
 @pytest.fixture
 def tera(
-    planner: House, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    planner: ApiServer, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Iterator[RunTera]:
     """Run `tera …` with the server's home in this process. Returns exit code, stdout and stderr."""
     monkeypatch.setenv("TERA_HOME", str(planner.cloud.at.home))
@@ -94,13 +94,13 @@ def options(words: Mapping[str, Any]) -> list[str]:
     ],
 )
 def test_lists_equal_the_cli(
-    planner: House, keys: dict[str, str], tera: RunTera, target: str, words: list[str]
+    planner: ApiServer, keys: dict[str, str], tera: RunTera, target: str, words: list[str]
 ) -> None:
     same(planner.ask("GET", target, keys["tenant"]), tera(*words, "--json"))
 
 
 def test_new_rates_and_gpu_models_take_effect_at_once(
-    planner: House, keys: dict[str, str], tera: RunTera, tmp_path: Path
+    planner: ApiServer, keys: dict[str, str], tera: RunTera, tmp_path: Path
 ) -> None:
     from teraflock.catalog.own import EXAMPLE
 
@@ -153,7 +153,7 @@ FILTERS = st.fixed_dictionaries(
 @settings(max_examples=60, deadline=None, suppress_health_check=CHECKS)
 @given(words=FILTERS)
 def test_offers_equal_the_cli(
-    planner: House, keys: dict[str, str], tera: RunTera, words: dict[str, Any]
+    planner: ApiServer, keys: dict[str, str], tera: RunTera, words: dict[str, Any]
 ) -> None:
     """From the store as well as from memory."""
     expected = tera("offers", *options(words), "--json")
@@ -163,7 +163,9 @@ def test_offers_equal_the_cli(
     same(planner.ask("GET", target, keys["tenant"]), expected)
 
 
-def test_refused_prices_are_listed_on_request(planner: House, keys: dict[str, str], tera: RunTera) -> None:
+def test_refused_prices_are_listed_on_request(
+    planner: ApiServer, keys: dict[str, str], tera: RunTera
+) -> None:
     words = ["--provider=aws", "--gpu=V100"]
     same(
         planner.ask("GET", "/v1/offers?provider=aws&gpu=V100&refused=true&limit=1000", keys["tenant"]),
@@ -177,7 +179,7 @@ our-cloud,tiny,V100,1,0.02,hour,USD,on-demand,2026-08-01
 
 
 def test_an_import_by_another_process_takes_effect_at_once(
-    planner: House, keys: dict[str, str], tera: RunTera, tmp_path: Path
+    planner: ApiServer, keys: dict[str, str], tera: RunTera, tmp_path: Path
 ) -> None:
     def cheapest() -> Any:
         return planner.ask("GET", "/v1/offers?gpu=V100&mode=on-demand&limit=1", keys["tenant"]).json[0]
@@ -218,7 +220,7 @@ def test_an_import_by_another_process_takes_effect_at_once(
     ids=str,
 )
 def test_estimates_equal_the_cli(
-    planner: House, keys: dict[str, str], tera: RunTera, words: dict[str, Any]
+    planner: ApiServer, keys: dict[str, str], tera: RunTera, words: dict[str, Any]
 ) -> None:
     expected = tera("estimate", "resnet18", *options(words), "--json")
     same(planner.ask("POST", "/v1/estimates", keys["tenant"], body={"model": "resnet18", **words}), expected)
@@ -257,14 +259,14 @@ WORK = st.sampled_from(
 @settings(max_examples=25, deadline=None, suppress_health_check=CHECKS)
 @given(work=WORK, wish=PLANS)
 def test_plans_equal_the_cli(
-    planner: House, keys: dict[str, str], tera: RunTera, work: dict[str, Any], wish: dict[str, Any]
+    planner: ApiServer, keys: dict[str, str], tera: RunTera, work: dict[str, Any], wish: dict[str, Any]
 ) -> None:
     model = [work["model"]] if "model" in work else []
     expected = tera("plan", *model, *options({**work, **wish, "model": []}), "--json")
     same(planner.ask("POST", "/v1/plans", keys["tenant"], body={**work, **wish}), expected)
 
 
-def test_a_plan_without_choices_says_why(planner: House, keys: dict[str, str], tera: RunTera) -> None:
+def test_a_plan_without_choices_says_why(planner: ApiServer, keys: dict[str, str], tera: RunTera) -> None:
     answer = planner.ask("POST", "/v1/plans", keys["tenant"], body={"hours": 10, "budget": "0.0001"})
     code, out, err = tera("plan", "--hours=10", "--budget=0.0001", "--json")
     assert (code, answer.json["choices"]) == (3, [])
@@ -278,7 +280,7 @@ SERVER = Server(name="ours", gpu="V100", gpu_count=1, purchase_micros=1_000_000,
 
 
 def test_only_operators_see_the_cost_of_own_hosts(
-    planner: House, keys: dict[str, str], tera: RunTera
+    planner: ApiServer, keys: dict[str, str], tera: RunTera
 ) -> None:
     write_servers(str(planner.cloud.at.home), [SERVER])
     body = {"hours": 10, "gpus": "1", "top": 3}
@@ -298,7 +300,7 @@ def test_only_operators_see_the_cost_of_own_hosts(
 
 @pytest.mark.parametrize("path", ["/v1/estimates", "/v1/plans"])
 def test_model_names_never_open_files_of_the_server(
-    planner: House, keys: dict[str, str], tmp_path: Path, path: str
+    planner: ApiServer, keys: dict[str, str], tmp_path: Path, path: str
 ) -> None:
     config = (tmp_path / "config.json", tmp_path / "missing.json")
     plain = (tmp_path / "secret", tmp_path / "missing")
@@ -331,13 +333,13 @@ def test_model_names_never_open_files_of_the_server(
     ],
 )
 def test_values_that_are_too_large_or_unknown_are_refused(
-    planner: House, keys: dict[str, str], path: str, body: dict[str, Any]
+    planner: ApiServer, keys: dict[str, str], path: str, body: dict[str, Any]
 ) -> None:
     answer = planner.ask("POST", path, keys["tenant"], body=body)
     assert (answer.status, answer.code) == (400, "malformed_request")
 
 
-def test_errors_in_files_of_the_operator_show_no_path(planner: House, keys: dict[str, str]) -> None:
+def test_errors_in_files_of_the_operator_show_no_path(planner: ApiServer, keys: dict[str, str]) -> None:
     rates = planner.cloud.at.home / "rates.csv"
     before = planner.ask("GET", "/v1/rates", keys["tenant"])
     rates.write_text("no rates")

@@ -1,4 +1,4 @@
-"""The pages made from the code are current, and the document of the API is sound."""
+"""The generated pages are current, and the OpenAPI document is valid."""
 
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,17 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_made_from_the_code_is_current(name: str) -> None:
+def test_generated_pages_are_current(name: str) -> None:
     assert (DOCS / name).read_text("utf-8") == PAGES[name](), "run `python -m teraflock.app.reference`"
 
 
-def test_every_setting_has_a_sentence() -> None:
+def test_every_setting_is_documented() -> None:
     rows = [line for line in PAGES["settings.md"]().splitlines() if line.startswith("| `")]
     assert len(rows) > 10
     assert [row for row in rows if len(row.split("|")[4].strip()) < 20] == []
 
 
-def test_every_example_is_taken_by_the_server() -> None:
+def test_server_accepts_every_example() -> None:
     by_name = {route.name: route for route in ROUTES}
     for name, examples in EXAMPLES.items():
         body = by_name[name].body
@@ -34,7 +34,7 @@ def test_every_example_is_taken_by_the_server() -> None:
             msgspec.json.decode(msgspec.json.encode(example), type=body)
 
 
-def test_every_operation_has_a_summary_an_id_of_its_own_and_declared_errors() -> None:
+def test_every_operation_has_summary_unique_id_and_errors() -> None:
     operations = [each for methods in document()["paths"].values() for each in methods.values()]
     ids = [each["operationId"] for each in operations]
     assert len(ids) == len(set(ids)) == len(ROUTES)
@@ -46,7 +46,7 @@ def test_every_operation_has_a_summary_an_id_of_its_own_and_declared_errors() ->
             assert {"401", "429"} <= problems, operation["operationId"]
 
 
-def test_every_reference_leads_somewhere() -> None:
+def test_every_schema_reference_resolves() -> None:
     whole = document()
 
     def refs(value: Any) -> list[str]:

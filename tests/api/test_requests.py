@@ -1,4 +1,4 @@
-"""Requests as they should not be: each gets one clear answer in one form, and nothing is left behind."""
+"""Invalid requests: each gets one clear error in one format, and has no side effects."""
 
 import logging
 from pathlib import Path
@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.api.asking import SETTINGS, House, Tenants
+from tests.api.asking import SETTINGS, ApiServer, Tenants
 
 from teraflock.api.asgi import Application
 from teraflock.api.convert.credit import credit_answer
@@ -21,21 +21,21 @@ def problem(answer_body: bytes) -> Problem:
     return msgspec.json.decode(answer_body, type=Problem)
 
 
-def test_an_error_has_one_form(house: House, tenants: Tenants) -> None:
+def test_errors_have_one_format(server: ApiServer, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
     asked = {
-        "no such path": house.ask("GET", "/v2/instances", owner),
-        "no such method": house.ask("PUT", "/v1/instances", owner),
-        "no key": house.ask("GET", "/v1/instances"),
-        "no such thing": house.ask("GET", "/v1/instances/nowhere", owner),
-        "no JSON": house.ask("POST", "/v1/instances", owner, raw=b"{"),
-        "no such field": house.ask("POST", "/v1/instances", owner, body={"nmae": "web"}),
-        "no such query": house.ask("GET", "/v1/instances?lmit=3", owner),
-        "twice in the query": house.ask("GET", "/v1/instances?limit=3&limit=4", owner),
-        "not JSON by its own word": house.ask(
+        "no such path": server.ask("GET", "/v2/instances", owner),
+        "no such method": server.ask("PUT", "/v1/instances", owner),
+        "no key": server.ask("GET", "/v1/instances"),
+        "no such thing": server.ask("GET", "/v1/instances/nowhere", owner),
+        "no JSON": server.ask("POST", "/v1/instances", owner, raw=b"{"),
+        "no such field": server.ask("POST", "/v1/instances", owner, body={"nmae": "web"}),
+        "no such query": server.ask("GET", "/v1/instances?lmit=3", owner),
+        "twice in the query": server.ask("GET", "/v1/instances?limit=3&limit=4", owner),
+        "not JSON by its own word": server.ask(
             "POST", "/v1/instances", owner, raw=b"name=web", headers={"content-type": "text/plain"}
         ),
-        "unknown image": house.ask("POST", "/v1/instances", owner, body={"image": "nope"}),
+        "unknown image": server.ask("POST", "/v1/instances", owner, body={"image": "nope"}),
     }
     told = {what: (answer.status, problem(answer.body).code) for what, answer in asked.items()}
     assert told == {
@@ -59,24 +59,24 @@ def test_an_error_has_one_form(house: House, tenants: Tenants) -> None:
     assert sorted(asked["no such method"].headers["allow"].split(", ")) == ["GET", "HEAD", "OPTIONS", "POST"]
 
 
-def test_what_is_simulated_says_so_in_every_answer(house: House, tenants: Tenants) -> None:
+def test_every_simulated_response_is_marked(server: ApiServer, tenants: Tenants) -> None:
     for answer in (
-        house.ask("GET", "/v1/health"),
-        house.ask("GET", "/nowhere"),
-        house.ask("GET", "/v1/whoami"),
+        server.ask("GET", "/v1/health"),
+        server.ask("GET", "/nowhere"),
+        server.ask("GET", "/v1/whoami"),
     ):
         assert answer.headers["tera-engine"] == "simulated"
 
 
-def test_a_fault_of_ours_shows_no_trace(
-    house: House, tenants: Tenants, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_internal_error_hides_the_traceback(
+    server: ApiServer, tenants: Tenants, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def stumble(*_: object, **__: object) -> None:
         raise RuntimeError("the secret of another tenant")
 
-    monkeypatch.setattr(house.cloud.services.nouns.instances, "page", stumble)
+    monkeypatch.setattr(server.cloud.services.nouns.instances, "page", stumble)
     with caplog.at_level(logging.ERROR, "teraflock.api"):
-        answer = house.ask("GET", "/v1/instances", tenants.keys["owner"])
+        answer = server.ask("GET", "/v1/instances", tenants.keys["owner"])
     assert (answer.status, answer.code) == (500, "internal_error")
     assert b"secret" not in answer.body
     assert b"Traceback" not in answer.body
@@ -84,56 +84,56 @@ def test_a_fault_of_ours_shows_no_trace(
     assert "the secret of another tenant" in caplog.text
 
 
-def test_ten_megabytes_of_user_data_are_refused_with_the_limit(house: House, tenants: Tenants) -> None:
+def test_large_user_data_is_refused_with_the_limit(server: ApiServer, tenants: Tenants) -> None:
     body = {"name": "big", "user_data": "x" * 10_000_000}
-    answer = house.ask("POST", "/v1/instances", tenants.keys["owner"], body=body)
+    answer = server.ask("POST", "/v1/instances", tenants.keys["owner"], body=body)
     assert (answer.status, answer.code) == (413, "body_too_large")
     assert "65,536" in answer.json["hint"]
     assert "1,000,000" in answer.json["hint"]
-    smaller = house.ask(
+    smaller = server.ask(
         "POST", "/v1/instances", tenants.keys["owner"], body={"name": "big", "user_data": "x" * 65_537}
     )
     assert smaller.status == 400
     assert "65536" in smaller.json["detail"]
-    assert house.ask("GET", "/v1/instances/big", tenants.keys["owner"]).status == 404
+    assert server.ask("GET", "/v1/instances/big", tenants.keys["owner"]).status == 404
 
 
 @pytest.mark.parametrize(
     "name",
     ["a/b", "../etc", "a\n", "A", "-a", "a-", "a.b", "é", "", "a" * 64, "a\u0000", "a b", "$(id)", "`id`"],
 )
-def test_a_name_that_cannot_be_is_refused(house: House, tenants: Tenants, name: str) -> None:
-    answer = house.ask("POST", "/v1/instances", tenants.keys["owner"], body={"name": name})
+def test_invalid_name_is_refused(server: ApiServer, tenants: Tenants, name: str) -> None:
+    answer = server.ask("POST", "/v1/instances", tenants.keys["owner"], body={"name": name})
     assert answer.status == 400, answer
     assert "name" in answer.json["detail"]
 
 
-def test_more_than_fits_says_what_would_fit(house: House, tenants: Tenants) -> None:
+def test_launch_without_room_suggests_what_fits(server: ApiServer, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
-    large = house.ask("POST", "/v1/instances", owner, body={"shape": {"gpu": "V100", "gpus": 64}})
+    large = server.ask("POST", "/v1/instances", owner, body={"shape": {"gpu": "V100", "gpus": 64}})
     assert large.status == 422
     assert "2" in large.json["hint"]
-    many = house.ask("POST", "/v1/instances", owner, body={"instances": 50, "shape": {"gpu": "V100"}})
+    many = server.ask("POST", "/v1/instances", owner, body={"instances": 50, "shape": {"gpu": "V100"}})
     assert many.status == 409
     assert many.json["hint"]
     quota = {"instances": 1}
     project = tenants.ids["project"]
     assert (
-        house.ask("PUT", f"/v1/projects/{project}/quota", tenants.keys["operator"], body=quota).status == 200
+        server.ask("PUT", f"/v1/projects/{project}/quota", tenants.keys["operator"], body=quota).status == 200
     )
-    over = house.ask("POST", "/v1/instances", owner, body={"name": "two"})
+    over = server.ask("POST", "/v1/instances", owner, body={"name": "two"})
     assert (over.status, over.code) == (409, "quota_reached")
     assert "instances" in over.json["detail"]
 
 
-def test_pages_follow_each_other_without_gap_or_repetition(house: House, tenants: Tenants) -> None:
+def test_pages_have_no_gaps_or_duplicates(server: ApiServer, tenants: Tenants) -> None:
     owner = tenants.keys["owner"]
-    made = house.ask("POST", "/v1/instances", owner, body={"name": "n", "instances": 6})
+    made = server.ask("POST", "/v1/instances", owner, body={"name": "n", "instances": 6})
     assert made.status == 202
     seen: list[str] = []
     after: str | None = ""
     while after is not None:
-        page = house.ask("GET", f"/v1/instances?limit=2&after={after}", owner).json
+        page = server.ask("GET", f"/v1/instances?limit=2&after={after}", owner).json
         seen += [each["id"] for each in page["items"]]
         assert len(page["items"]) <= 2
         after = page["next"]
@@ -141,29 +141,27 @@ def test_pages_follow_each_other_without_gap_or_repetition(house: House, tenants
     assert seen == sorted(seen)
 
 
-def test_a_key_that_asks_too_often_is_told_when_to_come_back(
-    furnished: tuple[Path, Tenants], tmp_path: Path
-) -> None:
+def test_rate_limited_key_gets_retry_after(furnished: tuple[Path, Tenants], tmp_path: Path) -> None:
     import shutil
 
     home, tenants = furnished
-    shutil.copytree(home, tmp_path / "house")
+    shutil.copytree(home, tmp_path / "server")
     limited = msgspec.structs.replace(SETTINGS, rate_per_second=1, rate_burst=3)
-    house = House(tmp_path / "house", limited)
+    server = ApiServer(tmp_path / "server", limited)
     try:
-        answers = [house.ask("GET", "/v1/whoami", tenants.keys["viewer"]) for _ in range(5)]
+        answers = [server.ask("GET", "/v1/whoami", tenants.keys["viewer"]) for _ in range(5)]
         assert [answer.status for answer in answers[:3]] == [200, 200, 200]
         assert (answers[-1].status, answers[-1].code) == (429, "too_many")
         assert int(answers[-1].headers["retry-after"]) >= 1
-        assert house.ask("GET", "/v1/whoami", tenants.keys["owner"]).status == 200, "each key for itself"
+        assert server.ask("GET", "/v1/whoami", tenants.keys["owner"]).status == 200, "each key for itself"
     finally:
-        house.close()
+        server.close()
 
 
-def test_metrics_count_by_route_and_never_by_path(house: House, tenants: Tenants) -> None:
+def test_metrics_count_by_route_and_never_by_path(server: ApiServer, tenants: Tenants) -> None:
     for name in ("web", "nowhere", "nowhere/else"):
-        house.ask("GET", f"/v1/instances/{name}", tenants.keys["owner"])
-    text = house.ask("GET", "/metrics", tenants.keys["operator"]).body.decode()
+        server.ask("GET", f"/v1/instances/{name}", tenants.keys["owner"])
+    text = server.ask("GET", "/metrics", tenants.keys["operator"]).body.decode()
     assert 'tera_requests_total{method="GET",route="/v1/instances/{instance}",status="200"} 1.0' in text
     assert 'tera_requests_total{method="GET",route="/v1/instances/{instance}",status="404"} 1.0' in text
     assert 'tera_instances{phase="running"} 1.0' in text
@@ -171,15 +169,15 @@ def test_metrics_count_by_route_and_never_by_path(house: House, tenants: Tenants
     assert "tera_request_seconds_bucket" in text
 
 
-def test_metrics_are_open_where_the_settings_say_so(house: House) -> None:
-    bounds = msgspec.structs.replace(house.cloud.services.bounds, metrics_open=True)
-    opened = Application(msgspec.structs.replace(house.cloud.services, bounds=bounds))
-    house.application, closed = opened, house.application
+def test_metrics_are_public_if_the_setting_is_on(server: ApiServer) -> None:
+    bounds = msgspec.structs.replace(server.cloud.services.bounds, metrics_open=True)
+    opened = Application(msgspec.structs.replace(server.cloud.services, bounds=bounds))
+    server.application, closed = opened, server.application
     closed.close()
-    assert house.ask("GET", "/metrics").status == 200
+    assert server.ask("GET", "/metrics").status == 200
 
 
-# Whatever comes, it is answered and not stumbled over -----------------------------------------------------------------
+# Any input gets a response and never a server error -----------------------------------------------------------------
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
 JSON = st.recursive(
@@ -222,7 +220,7 @@ EXPECTED = set(STATUS_BY_CODE.values()) - {500, 502, 503}
 
 
 def encoded(value: object) -> bytes:
-    """As JSON, half characters too."""
+    """As JSON, including lone surrogates."""
     import json
 
     return json.dumps(value).encode()
@@ -230,16 +228,16 @@ def encoded(value: object) -> bytes:
 
 @SMALL
 @given(body=LAUNCH)
-def test_a_launch_is_done_whole_or_refused(house: House, tenants: Tenants, body: dict[str, object]) -> None:
+def test_launch_is_complete_or_refused(server: ApiServer, tenants: Tenants, body: dict[str, object]) -> None:
     owner = tenants.keys["owner"]
-    before = house.ask("GET", "/v1/instances?limit=200", owner).json["items"]
-    answer = house.ask("POST", "/v1/instances", owner, raw=encoded(body))
-    after = house.ask("GET", "/v1/instances?limit=200", owner).json["items"]
+    before = server.ask("GET", "/v1/instances?limit=200", owner).json["items"]
+    answer = server.ask("POST", "/v1/instances", owner, raw=encoded(body))
+    after = server.ask("GET", "/v1/instances?limit=200", owner).json["items"]
     if answer.status == 202:
         assert len(after) - len(before) == body.get("instances", 1)
         for made in answer.json["items"]:
-            assert house.ask("DELETE", f"/v1/instances/{made['id']}", owner).status == 202
-        house.settle()
+            assert server.ask("DELETE", f"/v1/instances/{made['id']}", owner).status == 202
+        server.settle()
     else:
         assert answer.status in EXPECTED, answer
         assert problem(answer.body).detail
@@ -248,7 +246,7 @@ def test_a_launch_is_done_whole_or_refused(house: House, tenants: Tenants, body:
 
 @SMALL
 @given(body=JSON)
-def test_no_body_makes_the_server_stumble(house: House, tenants: Tenants, body: object) -> None:
+def test_no_body_causes_a_server_error(server: ApiServer, tenants: Tenants, body: object) -> None:
     for method, target in (
         ("POST", "/v1/instances"),
         ("POST", "/v1/keys"),
@@ -257,29 +255,29 @@ def test_no_body_makes_the_server_stumble(house: House, tenants: Tenants, body: 
         ("POST", "/v1/instances/web/exec"),
         ("POST", "/v1/images"),
     ):
-        answer = house.ask(method, target, tenants.keys["owner"], raw=encoded(body))
+        answer = server.ask(method, target, tenants.keys["owner"], raw=encoded(body))
         assert answer.status in EXPECTED | {201, 202}, (target, answer)
 
 
 @SMALL
 @given(word=st.text(min_size=1, max_size=300), raw=st.binary(max_size=40))
-def test_no_path_query_or_header_makes_the_server_stumble(
-    house: House, tenants: Tenants, word: str, raw: bytes
+def test_no_path_query_or_header_causes_a_server_error(
+    server: ApiServer, tenants: Tenants, word: str, raw: bytes
 ) -> None:
     owner = tenants.keys["owner"]
     part = quote(word, safe="", errors="replace")
     from urllib.parse import unquote
 
-    decoded = unquote(part)  # as a server hands it on
+    decoded = unquote(part)  # as a server passes it on
     if "?" not in decoded and "#" not in decoded:
         for target in (f"/v1/instances/{decoded}", f"/v1/images/{decoded}", f"/v1/projects/{decoded}/usage"):
-            assert house.ask("GET", target, owner).status in (200, 404, 400, 403, 405)
-    assert house.ask("GET", f"/v1/instances?project={part}", owner).status in (200, 400, 404)
-    assert house.ask("GET", f"/v1/instances?{part}", owner).status in (200, 400)
+            assert server.ask("GET", target, owner).status in (200, 404, 400, 403, 405)
+    assert server.ask("GET", f"/v1/instances?project={part}", owner).status in (200, 400, 404)
+    assert server.ask("GET", f"/v1/instances?{part}", owner).status in (200, 400)
     key = raw.decode("latin-1")
-    assert house.ask("GET", "/v1/whoami", key).status == 401
+    assert server.ask("GET", "/v1/whoami", key).status == 401
     header = {"idempotency-key": key}
-    answer = house.ask("POST", "/v1/instances", owner, body={"image": "nope"}, headers=header)
+    answer = server.ask("POST", "/v1/instances", owner, body={"image": "nope"}, headers=header)
     assert answer.status in (400, 422)
 
 
@@ -287,31 +285,29 @@ FAR = ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00")
 
 
 @pytest.mark.parametrize("far", FAR)
-def test_a_time_that_no_row_can_hold_is_refused_and_nothing_is_kept(
-    house: House, tenants: Tenants, far: str
-) -> None:
-    """One announcement with such an end made every later request of everybody fail."""
+def test_time_out_of_range_is_refused(server: ApiServer, tenants: Tenants, far: str) -> None:
+    """Regression: one announcement with such an end made every later request fail."""
     operator, owner = tenants.keys["operator"], tenants.keys["owner"]
     asked = (
-        house.ask("POST", "/v1/announcements", operator, body={"text": "hello", "until": far}),
-        house.ask(
+        server.ask("POST", "/v1/announcements", operator, body={"text": "hello", "until": far}),
+        server.ask(
             "POST",
             f"/v1/credits?project={tenants.ids['project']}",
             operator,
             body={"micros": 1, "reason": "gift", "expires_at": far},
         ),
-        house.ask("POST", "/v1/quote", owner, body={"shape": {"vcpus": 1}, "until": far}),
+        server.ask("POST", "/v1/quote", owner, body={"shape": {"vcpus": 1}, "until": far}),
     )
     assert [(answer.status, answer.code) for answer in asked] == [(422, "bad_input")] * 3
-    house.cloud.services.news.forget()
-    told = house.ask("GET", "/v1/announcements", owner).json["items"]
+    server.cloud.services.news.forget()
+    told = server.ask("GET", "/v1/announcements", owner).json["items"]
     assert [each["text"] for each in told] == ["Welcome"]
-    assert house.ask("GET", "/v1/credits", owner).json["items"] == []
+    assert server.ask("GET", "/v1/credits", owner).json["items"] == []
 
 
-def test_lines_behind_the_largest_number_are_none(house: House, tenants: Tenants) -> None:
+def test_bill_lines_after_the_largest_number_are_empty(server: ApiServer, tenants: Tenants) -> None:
     for number in (2**63 - 1, 2**63, 10**99):
-        answer = house.ask("GET", f"/v1/bill/lines?after={number}", tenants.keys["owner"])
+        answer = server.ask("GET", f"/v1/bill/lines?after={number}", tenants.keys["owner"])
         assert (answer.status, answer.json["items"]) == (200, [])
 
 

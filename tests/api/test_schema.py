@@ -1,5 +1,5 @@
-"""schemathesis against the whole API: whatever the document allows is taken, whatever it does not is refused, no answer
-is other than declared, and nothing makes the server stumble."""
+"""schemathesis tests of the whole API: the server accepts what the document allows, refuses the rest, sends only
+declared responses, and never fails with a server error."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from schemathesis.checks import load_all_checks
 from schemathesis.generation.feedback import FeedbackSources
 from schemathesis.pytest._test_builder import build_operation_test
 from schemathesis.python._constants.orchestrator import make_constants_value_source
-from tests.api.asking import House, Tenants, copied
+from tests.api.asking import ApiServer, Tenants, copied
 from tests.long import sampled
 
 from teraflock.api.openapi import document, document_json
@@ -24,7 +24,7 @@ CONFIG = {
     "seed": SEED,
     "headers": {},
     "checks": {
-        # 422: well formed, but it cannot be, such as an image that nobody has; 409 and 404: not now, not there
+        # 422: well-formed but impossible, such as an unknown image; 409 and 404: a conflict, or not found
         "positive_data_acceptance": {"expected-statuses": ["2xx", "403", "404", "409", "422"]},
         "negative_data_rejection": {
             "expected-statuses": ["400", "401", "403", "404", "405", "413", "415", "422"]
@@ -35,9 +35,9 @@ CONFIG = {
 
 
 class Served:
-    """What is asked: the document, and behind it the house of the test that runs."""
+    """The tested application: the document, and the server of the current test."""
 
-    house: House | None = None
+    server: ApiServer | None = None
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and scope["path"] == "/openapi.json":
@@ -45,8 +45,8 @@ class Served:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             await send({"type": "http.response.body", "body": document_json().encode()})
         elif scope["type"] == "http":
-            assert self.house is not None
-            await self.house.application.asgi(scope, receive, send)
+            assert self.server is not None
+            await self.server.application.asgi(scope, receive, send)
 
 
 SERVED = Served()
@@ -54,23 +54,23 @@ SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", SERVED, config=schemath
 NAMES = {
     operation["operationId"] for methods in document()["paths"].values() for operation in methods.values()
 }
-ENDLESS = {"follow_events"}  # what it refuses is tested by the permissions
+ENDLESS = {"follow_events"}  # refusals are tested in test_permissions.py
 
 
 @pytest.fixture(scope="module")
 def asked(furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home, tenants = furnished
-    SERVED.house = copied(home, tmp_path_factory.mktemp("schema") / "house")
+    SERVED.server = copied(home, tmp_path_factory.mktemp("schema") / "server")
     yield tenants.keys["operator"]
-    SERVED.house.close()
-    SERVED.house = None
+    SERVED.server.close()
+    SERVED.server = None
 
 
 @pytest.mark.parametrize(
     "name", sampled(sorted(NAMES - ENDLESS), every=12, because="dozens of requests for each operation")
 )
-def test_the_api_is_what_its_document_says(name: str, asked: str) -> None:
-    """Cases are made here and not by `SCHEMA.parametrize`, which makes them all while tests are collected."""
+def test_api_matches_its_document(name: str, asked: str) -> None:
+    """Cases are generated here, because `SCHEMA.parametrize` generates them all during collection."""
 
     @settings(
         max_examples=EXAMPLES,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.api.asking import SETTINGS, Answer, House
+from tests.api.asking import SETTINGS, Answer, ApiServer
 
 from teraflock.drivers.simulated.cloud import SimulatedCloud
 from teraflock.drivers.simulated.trouble import Trouble
@@ -18,7 +18,7 @@ SKY = {
 LAUNCH = {"name": "far", "site": "sky", "type": "sim-1xv100"}
 
 
-class Server(House):
+class Server(ApiServer):
     def __init__(self, home: Path, **changes: Any) -> None:
         super().__init__(home, replace(SETTINGS, **changes))
         self.operator = self.cloud.at.operator_key.read_text().strip()
@@ -192,7 +192,7 @@ def test_sites_come_from_the_settings_too_and_a_broken_one_of_the_database_stops
     server = Server(tmp_path, sites={"clouds": {"kind": "simulated", "style": "cloud", "open": "true"}})
     server.ok("POST", "/v1/sites", {**SKY, "options": {"style": "cloud", "types": "nonsense"}})
     server.close()
-    again = House(
+    again = ApiServer(
         tmp_path, replace(SETTINGS, sites={"clouds": {"kind": "simulated", "style": "cloud", "open": "true"}})
     )
     try:

@@ -1,4 +1,4 @@
-"""A real server on a loopback port, as `tera serve` runs it, for stories told over HTTP."""
+"""A real server on a loopback port, as `tera serve` runs it, for story tests over HTTP."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from teraflock.client import Client
 from teraflock.client.errors import NoAnswer
 from teraflock.wire.image import ImageRequest
 
-SECONDS_MAX = 60.0  # for a machine that is busy with other tests
+SECONDS_MAX = 60.0  # long enough for a machine that is busy with other tests
 SERVE = "from teraflock.app.server import serve; serve()"
 
 
@@ -58,7 +58,7 @@ class Server:
                 time.sleep(0.02)
 
     def told(self) -> str:
-        """What it wrote, once it has ended."""
+        """The output, after the server has ended."""
         assert self.process is not None
         assert self.process.stderr is not None
         return self.process.stderr.read().decode()
@@ -85,7 +85,7 @@ class Server:
         )
 
     def furnish(self) -> None:
-        """With hosts and the base image."""
+        """A server with hosts and the base image."""
         with self.client() as client:
             client.images.create(ImageRequest(name="base", recipe="base"))
             until = time.monotonic() + SECONDS_MAX

@@ -1,4 +1,4 @@
-"""A cloud for stories: `tera up` with the simulated engine, in a home of its own, on a port of its own."""
+"""An installation for story tests: `tera up` with the simulated engine, with its own home and port."""
 
 import secrets
 import socket
@@ -11,7 +11,7 @@ PORTS = range(10_000, 32_768)
 
 
 class Cloud(Tera):
-    """Someone on a machine where the cloud is, or will be, up."""
+    """A user on a machine with an installation."""
 
     def __init__(self, home: Path, port: int | None = None) -> None:
         super().__init__(home)
@@ -29,14 +29,14 @@ class Cloud(Tera):
         return done
 
     def as_user(self, key: str) -> "Cloud":
-        """The same server, with another's key and without a connection of its own."""
+        """The same server for another user, with their key and no connection file."""
         other = Cloud(self.home.parent / f"home-of-{key[5:21]}", self.port)
         other.more |= {"TERA_SERVER": f"http://127.0.0.1:{self.port}", "TERA_KEY": key}
         return other
 
 
 def free_port() -> int:
-    """Below the ports that systems give to outgoing connections: nobody takes it before the server does."""
+    """A free port below the range for outgoing connections, so that nothing takes it before the server does."""
     while True:
         port = secrets.choice(PORTS)
         with socket.socket() as found, suppress(OSError):

@@ -1,4 +1,4 @@
-"""A user with a home, and one who has just come."""
+"""Fixtures: a user with a home, and a new user."""
 
 import shutil
 from pathlib import Path
@@ -34,12 +34,12 @@ def owned_home(tmp_path_factory: pytest.TempPathFactory, used_home: Path) -> Pat
 
 @pytest.fixture
 def owner(tmp_path: Path, owned_home: Path) -> Tera:
-    """Someone who has imported prices."""
+    """A user who has imported prices."""
     shutil.copytree(owned_home, tmp_path / "home")
     return Tera(tmp_path / "home")
 
 
 @pytest.fixture
 def newcomer(tmp_path: Path) -> Tera:
-    """Someone whose home does not exist yet."""
+    """A user whose home does not exist yet."""
     return Tera(tmp_path / "share" / "home")

@@ -1,4 +1,4 @@
-"""The command as a user runs it: a process of its own, with a home of its own."""
+"""`tera` as a user runs it: as a process with its own home."""
 
 import json
 import os
@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-SECONDS_MAX = 60  # for a machine that is busy with other tests; a command takes a fraction of one
+SECONDS_MAX = (
+    60  # long enough for a machine that is busy with other tests; a command takes less than a second
+)
 
 
 class Done(NamedTuple):
@@ -36,7 +38,7 @@ class Tera:
         more: dict[str, str] | None = None,
         before: Callable[[], None] | None = None,
     ) -> Done:
-        """Run to the end. Whatever happens, no user ever sees a traceback."""
+        """Run to the end, and check that no traceback is shown."""
         done = subprocess.run(
             self.command(*words),
             env=self.environment(columns) | (more or {}),
@@ -63,7 +65,7 @@ class Tera:
         return done
 
     def offers(self, *words: str) -> list[dict[str, Any]]:
-        """What `tera offers … --json` writes."""
+        """The output of `tera offers … --json`."""
         offers: list[dict[str, Any]] = self.ok("offers", *words, "--json").json
         return offers
 

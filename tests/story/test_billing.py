@@ -1,4 +1,4 @@
-"""A lab puts a price on its cards: quotes, costs beside instances, a bill, its proof, a budget, credits, an export."""
+"""A lab sets prices: quotes, prices of instances, a bill and its verification, a budget, credits, an export."""
 
 import csv
 import json
@@ -47,7 +47,7 @@ def told(cloud: Cloud, *words: str) -> Any:
 
 
 def until(cloud: Cloud, holds: Any, *words: str) -> Any:
-    """Ask until it is so: the loop of the books turns every other second."""
+    """Poll until it is true. The billing loop runs every two seconds."""
     for _ in range(100):
         answer = told(cloud, *words)
         if holds(answer):
@@ -56,15 +56,15 @@ def until(cloud: Cloud, holds: Any, *words: str) -> Any:
     raise AssertionError(answer)
 
 
-def test_a_book_with_a_fault_is_refused_whole(cloud: Cloud, prices: Path) -> None:
+def test_invalid_price_book_is_refused(cloud: Cloud, prices: Path) -> None:
     broken = prices.with_name("broken.yaml")
     broken.write_text(PRICES.replace("0.1/month", "-0.1/month"))
     assert "line 5" in cloud.fails("price", "set", broken).err
     assert "There are no prices yet" in cloud.fails("price").err
 
 
-def test_the_way_of_the_money(cloud: Cloud, prices: Path) -> None:
-    assert "Version 1 counts from" in cloud.ok("price", "set", prices).err
+def test_from_quote_to_bill(cloud: Cloud, prices: Path) -> None:
+    assert "Version 1 applies from" in cloud.ok("price", "set", prices).err
     assert "vCPU" in cloud.ok("price").out
     quote = told(cloud, "quote", "--vcpus", "2")
     assert quote["micros_per_hour"] >= 72_000 * 10**6
@@ -75,7 +75,7 @@ def test_the_way_of_the_money(cloud: Cloud, prices: Path) -> None:
     (cheap,) = until(cloud, lambda all: all[0]["cost"] is not None, "ps")
     assert cheap["cost"]["micros_per_hour"] == spot, "the price shown is the price paid"
     cloud.ok("delete", "cheap", "--yes")
-    assert "needs a yes" in cloud.fails("launch", "--name", "dear", "--vcpus", "2").err
+    assert "needs confirmation" in cloud.fails("launch", "--name", "dear", "--vcpus", "2").err
     launched = cloud.ok("launch", "--name", "dear", "--vcpus", "2", "--yes", "--wait")
     assert "USD/h" in launched.err
     bill = until(cloud, lambda bill: bill["unbooked_micros"] > 0, "bill")
@@ -89,7 +89,7 @@ def test_the_way_of_the_money(cloud: Cloud, prices: Path) -> None:
     )
     lines = told(cloud, "bill", "lines")
     assert sum(line["micros"] for line in lines) == bill["micros"]
-    assert "are right, to the micro-unit" in cloud.ok("bill", "verify").err
+    assert "all match the events exactly" in cloud.ok("bill", "verify").err
     rows = list(csv.DictReader(cloud.ok("bill", "export", "--focus").out.splitlines()))
     assert sum(round(float(row["BilledCost"]) * 10**6) for row in rows) == bill["micros"]
     cloud.ok("delete", "dear", "--yes")
@@ -99,7 +99,7 @@ def test_credits_and_a_budget(cloud: Cloud, prices: Path) -> None:
     cloud.ok("credits", "give", "5", "--reason", "sign-up", "--expires", "2099-01-01")
     assert told(cloud, "credits")[0]["micros"] == 5_000_000
     set_low = cloud.ok("budget", "set", "0.01")
-    assert "nothing new can be launched" in set_low.err
+    assert "you cannot launch instances" in set_low.err
     refused = cloud.fails("launch", "--name", "more", "--yes")
     assert "is spent" in refused.err
     cloud.ok("budget", "remove")

@@ -90,7 +90,7 @@ def test_a_day_of_a_tenant(server: Server) -> None:
         assert moves[-1] == "gone"
 
 
-def test_two_tenants_do_not_know_of_each_other(server: Server) -> None:
+def test_tenants_cannot_see_each_other(server: Server) -> None:
     with server.client(tenant(server, "red")) as red, server.client(tenant(server, "blue")) as blue:
         made = red.instances.launch(LaunchRequest(name="mine")).items[0]
         red.instances.wait_until("mine", "running")
@@ -112,7 +112,7 @@ def test_two_tenants_do_not_know_of_each_other(server: Server) -> None:
         assert red.instances.get("mine").id == made.id
 
 
-def test_a_quota_is_kept_and_told(server: Server) -> None:
+def test_quota_is_enforced_and_reported(server: Server) -> None:
     with server.client(tenant(server, "small")) as me, server.client() as operator:
         project = me.projects.page().items[0]
         operator.quotas.set(project.id, QuotaShape(instances=1, gpus_default=0))
@@ -132,7 +132,7 @@ def test_a_revoked_key_stops_at_the_next_request(server: Server) -> None:
                 thief.whoami()
 
 
-def test_events_come_as_they_happen(server: Server) -> None:
+def test_events_are_streamed(server: Server) -> None:
     key = tenant(server, "watcher")
     came: list[EventAnswer] = []
     with server.client(key) as me:
@@ -157,8 +157,8 @@ def test_events_come_as_they_happen(server: Server) -> None:
     assert len({event.id for event in came}) == len(came)
 
 
-def test_what_becomes_of_a_budget_is_told_as_it_happens(tmp_path: Path) -> None:
-    """A level that is reached and an end that is near are told when the budget is set, to whoever follows events."""
+def test_budget_events_are_streamed(tmp_path: Path) -> None:
+    """Setting a budget sends an event for each reached level and for a near end."""
     came: list[EventAnswer] = []
     with running(tmp_path / "home") as server:
         server.furnish()
@@ -172,7 +172,7 @@ def test_what_becomes_of_a_budget_is_told_as_it_happens(tmp_path: Path) -> None:
             me.budgets.set(BudgetRequest(micros=1, levels=(50, 100), hard_stop=True))
             for event in follower.events.follow(after=seen):
                 came += [event] if event.kind.startswith("budget.") else []
-                if len(came) == 3:  # of one moment, so in any order
+                if len(came) == 3:  # at the same moment, so in any order
                     break
     assert {(event.kind, event.details["level"]) for event in came} == {
         ("budget.reached", 50),
@@ -182,7 +182,7 @@ def test_what_becomes_of_a_budget_is_told_as_it_happens(tmp_path: Path) -> None:
     assert all(event.details["limit_micros"] == 1 and event.details["currency"] == "USD" for event in came)
 
 
-def test_ten_megabytes_are_refused_in_a_sentence_and_not_by_a_broken_line(server: Server) -> None:
+def test_large_body_gets_an_error_and_not_a_broken_connection(server: Server) -> None:
     with (
         server.client(tenant(server, "verbose")) as me,
         pytest.raises(Exception, match="larger than") as refused,
@@ -192,7 +192,7 @@ def test_ten_megabytes_are_refused_in_a_sentence_and_not_by_a_broken_line(server
     assert "65,536" in getattr(refused.value, "hint", "")
 
 
-def test_killed_in_the_middle_the_same_key_gives_the_same_instance(tmp_path: Path) -> None:
+def test_retry_after_kill_9_gets_the_same_instance(tmp_path: Path) -> None:
     server = Server(tmp_path / "home").start()
     try:
         server.furnish()
@@ -209,7 +209,7 @@ def test_killed_in_the_middle_the_same_key_gives_the_same_instance(tmp_path: Pat
             server.end()
 
 
-def test_the_server_ends_in_order_with_a_stream_open(tmp_path: Path) -> None:
+def test_server_stops_cleanly_with_an_open_stream(tmp_path: Path) -> None:
     server = Server(tmp_path / "home").start()
     key = server.operator_key
     with socket.create_connection(("127.0.0.1", server.port)) as stream:
@@ -236,7 +236,7 @@ def _fails(server: Server) -> str:
     return done.stderr
 
 
-def test_what_keeps_a_server_from_starting_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_failed_start_is_reported(tmp_path: Path) -> None:
     with running(tmp_path / "home") as server:
         assert "already running" in _fails(Server(tmp_path / "home"))
         taken = Server(tmp_path / "other", TERA_LISTEN=f"127.0.0.1:{server.port}")
@@ -245,7 +245,7 @@ def test_what_keeps_a_server_from_starting_is_told_in_a_sentence(tmp_path: Path)
     assert "Unknown kind of database" in _fails(Server(tmp_path / "odd", TERA_DATABASE="mysql://x"))
 
 
-def test_the_server_speaks_tls_and_the_client_trusts_only_what_it_is_told(tmp_path: Path) -> None:
+def test_tls_with_a_trusted_certificate(tmp_path: Path) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     made = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",

@@ -1,4 +1,4 @@
-"""Someone uses the cloud from the command line: a server with the simulated engine, and every command."""
+"""A tenant uses the command line: every command, with the simulated engine."""
 
 import json
 import signal
@@ -29,7 +29,7 @@ def names(cloud: Cloud) -> set[str]:
     return {each["name"] for each in told(cloud, "ps")}
 
 
-def test_the_life_of_an_instance(cloud: Cloud) -> None:
+def test_instance_lifecycle(cloud: Cloud) -> None:
     launched = cloud.ok("launch", "--name", "web", "--vcpus", "2", "--ram", "4", "--wait")
     assert "running SIMULATED" in launched.out
     assert cloud.ok("exec", "web", "--", "hostname").out == "web\n"
@@ -48,7 +48,7 @@ def test_the_life_of_an_instance(cloud: Cloud) -> None:
     assert "web" not in names(cloud)
 
 
-def test_snapshots_bring_a_disk_back(cloud: Cloud) -> None:
+def test_snapshot_restores_a_disk(cloud: Cloud) -> None:
     cloud.ok("launch", "--name", "disk", "--wait")
     write = ["exec", "disk", "--stdin", "--", "tee", "/root/x"]
     assert cloud.run(*write).code == 0
@@ -63,7 +63,7 @@ def test_snapshots_bring_a_disk_back(cloud: Cloud) -> None:
     cloud.ok("delete", "disk", "--yes")
 
 
-def test_cards_are_whole_and_a_change_of_them_asks(cloud: Cloud) -> None:
+def test_gpus_are_exclusive_and_a_change_needs_confirmation(cloud: Cloud) -> None:
     cloud.ok("launch", "--name", "train", "--gpu", "V100", "--gpus", "2", "--wait")
     assert len(told(cloud, "show", "train")["gpus"]) == 2
     refused = cloud.fails("resize", "train", "--gpus", "4")
@@ -87,7 +87,7 @@ def test_a_command_runs_and_its_log_and_exit_code_are_kept(cloud: Cloud) -> None
     cloud.ok("delete", "job", "bad", "--yes")
 
 
-def test_many_at_once_and_the_same_key_twice(cloud: Cloud) -> None:
+def test_several_instances_and_a_repeated_idempotency_key(cloud: Cloud) -> None:
     words = [
         "launch",
         "--name",
@@ -105,13 +105,13 @@ def test_many_at_once_and_the_same_key_twice(cloud: Cloud) -> None:
     cloud.ok("delete", *(each["name"] for each in first), "--yes")
 
 
-def test_the_plan_of_an_own_server_is_launched(cloud: Cloud, tmp_path: Path) -> None:
+def test_plan_on_an_own_host_is_launched(cloud: Cloud, tmp_path: Path) -> None:
     price = ["--purchase", "32000", "--years", "4", "--watts", "1600", "--power", "0.15"]
     cloud.ok("plan", "server", "add", "lab1", "--gpu", "V100", "--count", "4", *price)
     plan = tmp_path / "plan.json"
     plan.write_text(cloud.ok("plan", "--hours", "100", "--gpus", "4", "--json").out)
     done = cloud.ok("launch", "--name", "planned", "--plan", plan, "--wait")
-    assert "as `lab1` has them" in done.err
+    assert "as on `lab1`" in done.err
     assert told(cloud, "show", "planned")["shape"]["gpus"] == 4
     cloud.ok("delete", "planned", "--yes")
 
@@ -179,12 +179,12 @@ def test_tenants_see_nothing_of_each_other(cloud: Cloud) -> None:
         (["launch", "--image", "nope"], 2, "nope"),
         (["launch", "--shape", "nope"], 2, "nope"),
         (["launch", "--vcpus", "1024", "--ram", "60TB"], 2, "larger than any host"),
-        (["launch", "--access", "jupyter", "--", "true"], 2, "runs no command"),
+        (["launch", "--access", "jupyter", "--", "true"], 2, "cannot run a command"),
         (["show", "nobody"], 1, "nobody"),
         (["ssh", "nobody"], 1, "nobody"),
         (["cp", "a", "b"], 2, "None of the paths is in an instance"),
-        (["cp", "a:x", "b:y"], 2, "One instance"),
-        (["resize", "nobody"], 2, "Nothing is to be changed"),
+        (["cp", "a:x", "b:y"], 2, "All instance paths must be in the same instance"),
+        (["resize", "nobody"], 2, "No change was given"),
         (["delete", "nobody", "--yes"], 1, "nobody"),
         (["image", "bild"], 2, "`bild`"),
         (["quota", "set", "--gpus", "V1000=3"], 2, "V1000"),
@@ -192,7 +192,7 @@ def test_tenants_see_nothing_of_each_other(cloud: Cloud) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_what_goes_wrong_is_one_sentence_and_leaves_nothing(
+def test_errors_are_one_sentence_without_side_effects(
     cloud: Cloud, words: list[str], code: int, sentence: str
 ) -> None:
     before = names(cloud)
@@ -202,8 +202,8 @@ def test_what_goes_wrong_is_one_sentence_and_leaves_nothing(
     assert names(cloud) == before
 
 
-def test_ssh_gets_the_host_key_and_asks_nothing(cloud: Cloud, tmp_path: Path) -> None:
-    """The simulated engine has nobody to log in to, and says so."""
+def test_ssh_gets_the_host_key_and_never_prompts(cloud: Cloud, tmp_path: Path) -> None:
+    """The simulated engine has no SSH, and the error says so."""
     cloud.ok("launch", "--name", "sim", "--wait")
     assert "SIMULATED" in cloud.fails("ssh", "sim").err
     assert "SIMULATED" in cloud.fails("cp", "x", "sim:").err
@@ -227,9 +227,9 @@ def test_tables_fit_the_terminal(cloud: Cloud, columns: int) -> None:
         assert max((len(line) for line in done.out.splitlines()), default=0) <= max(columns, 50), done.out
 
 
-def test_up_again_does_nothing_twice(cloud: Cloud) -> None:
+def test_up_is_idempotent(cloud: Cloud) -> None:
     pid = (cloud.home / "cloud" / "server.pid").read_text()
-    assert "runs already" in cloud.ok("up").out
+    assert "is already running" in cloud.ok("up").out
     assert (cloud.home / "cloud" / "server.pid").read_text() == pid
     for name in ("connection.json", "cloud/operator.key"):
         assert stat.S_IMODE((cloud.home / name).stat().st_mode) == 0o600
@@ -237,7 +237,7 @@ def test_up_again_does_nothing_twice(cloud: Cloud) -> None:
     assert kept["key"] == (cloud.home / "cloud" / "operator.key").read_text().strip()
 
 
-def test_events_are_followed_each_once_until_ctrl_c(cloud: Cloud) -> None:
+def test_followed_events_are_shown_once(cloud: Cloud) -> None:
     cloud.ok("launch", "--name", "before", "--wait")
     with cloud.start("events", "--follow", "--json", "--limit", "2") as following:
         try:
@@ -257,7 +257,7 @@ def test_events_are_followed_each_once_until_ctrl_c(cloud: Cloud) -> None:
     cloud.ok("delete", "before", "during", "--yes")
 
 
-def test_the_newest_events_are_read_and_no_more(cloud: Cloud) -> None:
+def test_only_the_newest_events_are_read(cloud: Cloud) -> None:
     cloud.ok("launch", "--name", "eventful", "--wait")
     cloud.ok("restart", "eventful")
     every = told(cloud, "events", "--instance", "eventful", "--limit", "1000")
@@ -267,11 +267,11 @@ def test_the_newest_events_are_read_and_no_more(cloud: Cloud) -> None:
     assert told(cloud, "events", "--limit", "2") == told(cloud, "events", "--since", "1h")[-2:]
     assert told(cloud, "events", "--instance", "eventful", "--since", every[-2]["at"]) == every[-2:]
     assert told(cloud, "events", "--since", "2100-01-01") == []
-    assert "is no time" in cloud.fails("events", "--since", "yesterday").err
+    assert "is not a time" in cloud.fails("events", "--since", "yesterday").err
     cloud.ok("delete", "eventful", "--yes")
 
 
-def test_without_an_ssh_client_an_instance_is_launched_all_the_same(cloud: Cloud, tmp_path: Path) -> None:
+def test_launch_works_without_an_ssh_client(cloud: Cloud, tmp_path: Path) -> None:
     bare = Cloud(cloud.home, cloud.port)
     bare.more = cloud.more | {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     (cloud.home / "ssh" / "id_ed25519").unlink(missing_ok=True)

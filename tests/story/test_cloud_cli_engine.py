@@ -1,4 +1,4 @@
-"""The same commands on real containers: up beside an engine that was there, log in, copy, down, away without a trace.
+"""The same commands with real containers: up beside an existing engine, log in, copy, down, and a complete purge.
 
 Skipped for an engine that is not installed. Everything happens in namespaces that have no way out.
 """
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.long("a server and an engine of its own; tests/engine h
 
 
 class RealCloud(Cloud):
-    """Someone on the machine of the containers."""
+    """A user on the machine with the containers."""
 
     def __init__(self, home: Path, house: House) -> None:
         super().__init__(home)
@@ -39,7 +39,7 @@ class RealCloud(Cloud):
         return [*enter, *Cloud.command(*words)]
 
     def dies(self, point: str, *words: str) -> None:
-        """A server that ends itself at a point, as by `kill -9`, once it is asked for something."""
+        """A server that kills itself at a given point, as by `kill -9`."""
         self.ok("down", "--keep-guests")
         environment = self.environment(80) | {"TERA_FAULTS": point}
         with subprocess.Popen(self.command("serve"), env=environment, stderr=subprocess.DEVNULL) as server:
@@ -47,7 +47,7 @@ class RealCloud(Cloud):
                 assert server.poll() is None, "it ended before it was asked"
             asking = self.start(*words)
             assert server.wait() != 0
-            asking.kill()  # it would go on asking: cut off, it cannot know whether it was heard
+            asking.kill()  # it would retry, because it cannot know whether the request arrived
             asking.communicate()
 
     def told_of_other_hands(self) -> int:
@@ -56,7 +56,7 @@ class RealCloud(Cloud):
 
     @contextmanager
     def engine(self) -> Iterator[Client]:
-        """The engine itself, past the server, within our project."""
+        """Call the engine directly, within Teraflock's project."""
         host = Client(self._house.daemon.socket_path)
         (project,) = [each["name"] for each in host.get("projects", recursion=1) if each["name"] != "default"]
         host.close()
@@ -65,7 +65,7 @@ class RealCloud(Cloud):
         engine.close()
 
     def guests(self) -> set[str]:
-        """The host names of all our containers that the engine has, but for the moulds of images."""
+        """The host names of all containers of Teraflock, except those that build images."""
         with self.engine() as engine:
             found = engine.get("instances", recursion=1)
         return {each["config"]["user.hostname"] for each in found if not each["name"].startswith("image-")}
@@ -89,7 +89,7 @@ def cloud(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
     folder.mkdir(parents=True)
     (folder / "images").symlink_to(
         IMAGES
-    )  # images outlive the tests: building one takes a minute and a mirror
+    )  # images are kept between tests: building one takes a minute and needs a mirror
     try:
         done = cloud.ok("up")
         assert "the one that is there" in done.out
@@ -99,7 +99,7 @@ def cloud(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
         cloud.run("purge", "--yes")
 
 
-def test_a_life_on_a_real_engine(cloud: RealCloud, tmp_path: Path) -> None:
+def test_instance_lifecycle_on_a_real_engine(cloud: RealCloud, tmp_path: Path) -> None:
     cloud.ok("launch", "--name", "web", "--vcpus", "1", "--ram", "512MB", "--disk", "2", "--wait")
     assert cloud.ok("ssh", "web", "--", "hostname").out == "web\n"
     assert cloud.ok("ssh", "web", "--", "printf", "%s|", "a b", "$HOME").out == "a b|$HOME|"
@@ -122,7 +122,7 @@ JOB = "mkdir -p out/deep; date +%N >> out/runs; ln -s /etc/shadow out/link; echo
 
 
 def test_a_job_on_a_real_engine(cloud: RealCloud, tmp_path: Path) -> None:
-    """Its exit code, its files without a start, and a second run."""
+    """The exit code, copying files without a start, and a second run."""
     done = cloud.run("launch", "--name", "job", *SMALL, "--wait", "--shell", "--command", JOB)
     assert (done.code, done.out) == (3, "done\n")
     job = cloud.ok("show", "job", "--json").json
@@ -163,7 +163,7 @@ def test_rm_and_a_time_limit_on_a_real_engine(cloud: RealCloud) -> None:
     assert cloud.ok("logs", "once").out == "hello\n"
 
 
-def test_down_and_up_keep_what_there_is(cloud: RealCloud) -> None:
+def test_down_and_up_keep_instances(cloud: RealCloud) -> None:
     assert "1 instance stopped" in cloud.ok("down").out
     cloud.ok("up")
     cloud.ok("start", "web")
@@ -171,7 +171,7 @@ def test_down_and_up_keep_what_there_is(cloud: RealCloud) -> None:
     assert cloud.ok("doctor", "--json").code == 0
 
 
-def test_a_backup_with_disks_brings_back_what_was_lost(cloud: RealCloud, tmp_path: Path) -> None:
+def test_backup_with_disks_restores_lost_data(cloud: RealCloud, tmp_path: Path) -> None:
     cloud.ok("launch", "--name", "saved", "--vcpus", "1", "--ram", "0.25", "--disk", "1", "--wait")
     cloud.ok("exec", "saved", "--", "sh", "-c", "echo precious > /root/data; sync")
     file = tmp_path / "backup"
@@ -197,8 +197,8 @@ def test_a_backup_with_disks_brings_back_what_was_lost(cloud: RealCloud, tmp_pat
     cloud.ok("delete", "saved", "--yes")
 
 
-def test_limits_changed_by_hand_come_back_and_are_told(cloud: RealCloud) -> None:
-    """The house looks every few seconds; a resize meanwhile is no drift."""
+def test_manually_changed_limits_are_restored_and_reported(cloud: RealCloud) -> None:
+    """The server checks every few seconds. A resize in between is not drift."""
     with cloud.engine() as engine:
         (name,) = [
             each["name"]
@@ -210,11 +210,13 @@ def test_limits_changed_by_hand_come_back_and_are_told(cloud: RealCloud) -> None
         engine.patch("instances", name, body=by_hand)
         for _ in range(LOOKS_MAX):
             found = _set(engine.get("instances", name))
-            if found == given:  # not at once: processors are spread anew by asking for one more and one less
+            if (
+                found == given
+            ):  # not immediate: processors are redistributed by requesting one more and one less
                 break
-            time.sleep(LOOK_AGAIN_SECONDS)
+            time.sleep(POLL_SECONDS)
         assert found == given
-    for _ in range(LOOKS_MAX):  # put back, but perhaps not yet told so
+    for _ in range(LOOKS_MAX):  # restored, but perhaps not reported yet
         if cloud.ok("show", "web", "--json").json["operation"] is None:
             break
     assert cloud.told_of_other_hands() == 1
@@ -224,20 +226,20 @@ def test_limits_changed_by_hand_come_back_and_are_told(cloud: RealCloud) -> None
 
 
 def _set(found: dict[str, Any]) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """What was set on a container, without what the engine notes for itself."""
+    """The configuration of a container, without the engine's own entries."""
     config = {key: value for key, value in found["config"].items() if not key.startswith("volatile.")}
     return config, found["devices"]
 
 
 LOOKS_MAX = 300
-LOOK_AGAIN_SECONDS = 0.1
+POLL_SECONDS = 0.1
 FORWARD = [point for point in points(Operation.LAUNCH) if ":undo:" not in point]
 SMALL = ("--ram", "512MB", "--disk", "2")
 
 
 @pytest.mark.parametrize("point", FORWARD)
-def test_a_server_killed_at_a_step_of_a_launch(cloud: RealCloud, point: str) -> None:
-    """The one that comes after it brings the instance up; asked again with the same key, it is the same instance."""
+def test_kill_9_during_a_launch(cloud: RealCloud, point: str) -> None:
+    """The next server starts the instance. A retry with the same key returns the same instance."""
     asked = ("launch", "--name", "walk", *SMALL, "--idempotency-key", point, "--wait")
     cloud.dies(point, "launch", "--name", "walk", *SMALL, "--idempotency-key", point)
     cloud.ok("up")
@@ -250,16 +252,16 @@ def test_a_server_killed_at_a_step_of_a_launch(cloud: RealCloud, point: str) -> 
 
 
 @pytest.mark.parametrize("point", points(Operation.DELETE))
-def test_a_server_killed_at_a_step_of_a_delete(cloud: RealCloud, point: str) -> None:
+def test_kill_9_during_a_delete(cloud: RealCloud, point: str) -> None:
     cloud.ok("launch", "--name", "walk", *SMALL, "--wait")
     cloud.dies(point, "delete", "walk", "--yes", "--no-wait")
     cloud.ok("up")
-    cloud.run("delete", "walk", "--yes")  # asked again: it is being deleted, or gone
+    cloud.run("delete", "walk", "--yes")  # a retry: it is being deleted, or gone
     assert [each["name"] for each in cloud.ok("ps", "--json").json] == ["web"]
     assert cloud.guests() == {"web"}
 
 
-def test_a_purge_leaves_the_engine_as_it_was(cloud: RealCloud, house: House) -> None:
+def test_purge_restores_the_engine(cloud: RealCloud, house: House) -> None:
     cloud.ok("purge", "--yes")
     client = Client(house.daemon.socket_path)
     try:

@@ -1,4 +1,4 @@
-"""A day of the operator on the command line: who runs what, stop it with a reason, suspend, back up, restore."""
+"""An operator uses the command line: lists and stops instances with a reason, suspends, backs up, restores."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def red(cloud: Cloud) -> Cloud:
     return red
 
 
-def test_everything_that_runs_is_seen_and_stopped_with_a_reason(cloud: Cloud, red: Cloud) -> None:
+def test_operator_lists_and_stops_any_instance(cloud: Cloud, red: Cloud) -> None:
     listed = cloud.ok("ps", "--all").out
     assert listed.splitlines()[0].split()[:3] == ["ORGANISATION", "PROJECT", "NAME"]
     assert "red-lab" in listed
@@ -46,17 +46,17 @@ def test_everything_that_runs_is_seen_and_stopped_with_a_reason(cloud: Cloud, re
     assert "organisation" in cloud.ok("show", "web", "--all").out
 
 
-def test_a_reason_is_asked_for_where_it_can_be_given(cloud: Cloud, red: Cloud) -> None:
+def test_operator_commands_need_a_reason(cloud: Cloud, red: Cloud) -> None:
     assert "Add `--reason TEXT`" in cloud.fails("stop", "web", "--org", "red-lab").err
     hint = cloud.fails("exec", "web", "--project", "red-lab:default", "--", "true").err
     assert "Add `--reason TEXT` to `tera stop`, `start`, `delete` or `logs`" in hint
     for reason in ("", " ", "two\nlines", "x" * 501):
         for words in (("org", "suspend", "red-lab"), ("stop", "web", "--org", "red-lab")):
-            assert "`--reason` is one line of text" in cloud.fails(*words, "--reason", reason).err
+            assert "`--reason` must be one line of text" in cloud.fails(*words, "--reason", reason).err
     assert red.ok("show", "web", "--json").json["state"] == "running"
 
 
-def test_what_is_set_about_money_is_told_as_json(cloud: Cloud, red: Cloud) -> None:
+def test_money_settings_as_json(cloud: Cloud, red: Cloud) -> None:
     there = ("--project", "red-lab:default", "--json")
     assert cloud.ok("budget", "cap", "300", *there).json == {"cap_micros": 300_000_000}
     assert cloud.ok("budget", "cap", "none", *there).json == {"cap_micros": None}
@@ -67,7 +67,7 @@ def test_what_is_set_about_money_is_told_as_json(cloud: Cloud, red: Cloud) -> No
     red.ok("buy", "limit", "owner@red", "none")
 
 
-def test_what_a_tenant_wrote_changes_no_terminal(cloud: Cloud, red: Cloud) -> None:
+def test_tenant_output_cannot_control_the_terminal(cloud: Cloud, red: Cloud) -> None:
     title = "\x1b]0;owned\x07"
     red.ok(
         "launch", "--name", "hostile", "--vcpus", "1", "--wait", "--label", f"k={title}", "--", "echo", title
@@ -112,7 +112,7 @@ def test_names_work_where_ids_do(cloud: Cloud, red: Cloud) -> None:
         assert "`red-lab`" in cloud.fails(*words, "--org", "redlab").err
 
 
-def test_an_announcement_is_shown_once_and_never_in_the_data(cloud: Cloud, red: Cloud) -> None:
+def test_announcement_is_shown_once_on_stderr(cloud: Cloud, red: Cloud) -> None:
     blue = cloud.as_user(cloud.ok("org", "create", "blue", "--owner", "me@blue", "--json").json["key"])
     cloud.ok("announce", "Maintenance on Sunday", "--until", "7d")
     cloud.ok("announce", "Only for red", "--org", "red-lab")
@@ -127,7 +127,7 @@ def test_an_announcement_is_shown_once_and_never_in_the_data(cloud: Cloud, red: 
     assert "Only for red" not in seen
     assert "Announcement" not in cloud.ok("ps").err, "the operator wrote it"
     assert "in the past" in cloud.fails("announce", "Too late", "--until", "2020-01-01").err
-    assert "Did you mean `list`?" in cloud.fails("announce", "lst").err, "a slip is told to nobody"
+    assert "Did you mean `list`?" in cloud.fails("announce", "lst").err, "a mistyped command was announced"
     ids = [each["id"] for each in cloud.ok("announce", "list", "--json").json]
     assert "red-lab" in cloud.ok("announce", "list").out
     for id in ids:
@@ -140,7 +140,7 @@ def test_an_announcement_is_shown_once_and_never_in_the_data(cloud: Cloud, red: 
 BOOK = "- {from: 2026-01-01, currency: USD, vcpu: 0.01/hour, ram: 0.002/hour, disk: 1/month}\n"
 
 
-def test_words_beside_what_tenants_do(cloud: Cloud, red: Cloud, tmp_path: Path) -> None:
+def test_messages_for_tenants(cloud: Cloud, red: Cloud, tmp_path: Path) -> None:
     book = tmp_path / "prices.yaml"
     book.write_text(BOOK)
     cloud.ok("price", "set", str(book))

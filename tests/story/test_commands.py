@@ -1,4 +1,4 @@
-"""Someone runs jobs from the command line: exit codes, `--rm`, time limits, files, labels, filters."""
+"""A tenant runs jobs from the command line: exit codes, `--rm`, time limits, files, labels, filters."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ def names(cloud: Cloud, *words: str) -> list[str]:
     return sorted(each["name"] for each in told(cloud, "ps", *words))
 
 
-def test_the_exit_code_of_a_command_is_that_of_the_launch(cloud: Cloud) -> None:
+def test_launch_exits_with_the_exit_code_of_the_command(cloud: Cloud) -> None:
     bad = cloud.run("launch", "--name", "bad", "--wait", "--", "cat", "/no/such/file")
     assert (bad.code, "No such file" in bad.out) == (1, True)
     seen = cloud.run("launch", "--name", "seen", "--wait", "--json", "--", "false")
@@ -61,7 +61,7 @@ def test_rm_deletes_and_keeps_the_log(cloud: Cloud) -> None:
     assert "--rm" in cloud.fails("launch", "--name", "forever", "--rm").err
 
 
-def test_a_time_limit_is_shown_and_kept_by_the_server(cloud: Cloud) -> None:
+def test_time_limit_is_shown_and_enforced(cloud: Cloud) -> None:
     cloud.ok("launch", "--name", "short", "--time-limit", "2s", "--wait")
     cloud.ok("launch", "--name", "long", "--time-limit", "1h30m", "--rm", "--wait")
     assert "1h30m, deletes it" in cloud.ok("show", "long").out
@@ -77,7 +77,7 @@ def test_a_time_limit_is_shown_and_kept_by_the_server(cloud: Cloud) -> None:
     cloud.ok("delete", "short", "long", "cut", "--yes")
 
 
-def test_wait_waits_for_user_data_and_tells_its_exit_code(cloud: Cloud, tmp_path: Path) -> None:
+def test_wait_includes_user_data_and_its_exit_code(cloud: Cloud, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("#!/bin/sh\necho hello\n")
     cloud.ok("launch", "--name", "good", "--user-data", script, "--wait")
@@ -96,7 +96,7 @@ def test_wait_waits_for_user_data_and_tells_its_exit_code(cloud: Cloud, tmp_path
     cloud.ok("delete", "good", "bad", "--yes")
 
 
-def test_files_of_a_finished_command_are_fetched(cloud: Cloud, tmp_path: Path) -> None:
+def test_files_of_a_finished_command_can_be_copied(cloud: Cloud, tmp_path: Path) -> None:
     cloud.ok("launch", "--name", "made", "--wait", "--", "tee", "/root/out/a", "/root/out/b", "/root/c")
     cloud.ok("cp", "made:/root/c", tmp_path / "here")
     assert (tmp_path / "here").read_bytes() == b""
@@ -124,13 +124,13 @@ def test_labels_change_and_lists_are_filtered(cloud: Cloud) -> None:
     assert "No instance matches" in cloud.ok("ps", "--label", "team=green").err
     assert cloud.fails("ps", "--state", "asleep").code == 2
     assert cloud.fails("ps", "--name", "Web").code == 2
-    assert "no change of a label" in cloud.fails("label", "web-1", "team").err
+    assert "is not a label change" in cloud.fails("label", "web-1", "team").err
     cloud.ok("delete", "web-1", "web-2", "web-3", "--yes")
     assert "web-1" in names(cloud, "--state", "gone")
 
 
 @pytest.mark.parametrize("columns", [60, 80])
-def test_what_is_shown_fits_a_narrow_terminal(cloud: Cloud, columns: int) -> None:
+def test_output_fits_a_narrow_terminal(cloud: Cloud, columns: int) -> None:
     cloud.ok("launch", "--name", "narrow", "--ram", "256MB", "--time-limit", "1d", "--wait")
     out = cloud.ok("show", "narrow", columns=columns).out
     assert "memory" in out

@@ -1,4 +1,4 @@
-"""A real server and clients that hold connections open: nobody else is kept from being answered.
+"""A real server and clients that hold connections open: other clients still get responses.
 
 Clients come from several addresses of the loopback network. Nothing here measures time: what must end is waited for.
 """
@@ -20,7 +20,7 @@ from teraflock.wire.instance import LaunchRequest
 from teraflock.wire.organisation import OrganisationRequest
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-a: "
-SECONDS_MAX = 60.0  # for a machine that is busy with other tests
+SECONDS_MAX = 60.0  # long enough for a machine that is busy with other tests
 FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400));"
 
 
@@ -36,7 +36,7 @@ def many_files() -> Iterator[None]:
 def half_open(
     server: Server, addresses: list[str], each: int, sends: bytes = HALF
 ) -> Iterator[list[socket.socket]]:
-    """Connections that never finish the head of a request."""
+    """Connections that never finish their request headers."""
     with ExitStack() as kept:
         found = []
         for number in range(each * len(addresses)):
@@ -51,11 +51,11 @@ def _send(sock: socket.socket, data: bytes) -> None:
     try:
         sock.sendall(data)
     except OSError:
-        return  # refused already
+        return  # already refused
 
 
 def is_closed(sock: socket.socket) -> bool:
-    """Waits until the server has closed it."""
+    """Wait until the server has closed the connection."""
     try:
         while sock.recv(4096):
             continue
@@ -89,7 +89,7 @@ def asked(server: Server, source: str, path: str = "/v1/health") -> int:
 
 
 def log_of(server: Server) -> str:
-    """What the server wrote, once it has ended."""
+    """The server's output, after it has ended."""
     assert server.process is not None
     process = server.process
     process.send_signal(signal.SIGTERM)
@@ -98,7 +98,7 @@ def log_of(server: Server) -> str:
     return written.decode()
 
 
-def test_half_open_connections_of_one_address_stop_nobody_else_and_are_closed(tmp_path: Path) -> None:
+def test_half_open_connections_do_not_block_others(tmp_path: Path) -> None:
     with running(tmp_path / "home", TERA_HEAD_SECONDS="3") as server:
         server.furnish()
         with half_open(server, ["127.0.0.1"], 3000) as held:
@@ -112,7 +112,7 @@ def test_half_open_connections_of_one_address_stop_nobody_else_and_are_closed(tm
         assert written.count("connection from 127.0.0.1") < 20
 
 
-def test_a_full_server_closes_who_waits_longest_for_whoever_asks(tmp_path: Path) -> None:
+def test_full_server_closes_the_longest_idle_connection(tmp_path: Path) -> None:
     addresses = [f"127.0.1.{number}" for number in range(1, 31)]
     limits = {"TERA_CONNECTIONS_MAX": "100", "TERA_HEAD_SECONDS": "300"}
     with (
@@ -126,8 +126,8 @@ def test_a_full_server_closes_who_waits_longest_for_whoever_asks(tmp_path: Path)
         assert set(still_open) <= set(held[-130:]), "the oldest made way"
 
 
-def test_loops_go_on_when_all_connections_are_taken(tmp_path: Path) -> None:
-    """With few files: what was seen to stop the loops is 'Too many open files'."""
+def test_loops_continue_when_all_connections_are_taken(tmp_path: Path) -> None:
+    """Runs with few file descriptors: 'Too many open files' used to stop the loops."""
     server = Server(tmp_path / "home", TERA_HEAD_SECONDS="300")
     server.code = FEW_FILES + server.code
     server.start()
@@ -144,7 +144,7 @@ def test_loops_go_on_when_all_connections_are_taken(tmp_path: Path) -> None:
             server.end()
 
 
-def test_a_body_that_never_comes_and_an_endless_head_are_given_up(tmp_path: Path) -> None:
+def test_missing_bodies_and_endless_headers_time_out(tmp_path: Path) -> None:
     with running(tmp_path / "home", TERA_BODY_SECONDS="1", TERA_HEAD_SECONDS="300") as server:
         with socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as sock:
             key = server.operator_key
@@ -162,7 +162,7 @@ def test_a_body_that_never_comes_and_an_endless_head_are_given_up(tmp_path: Path
 
 
 def test_blank_lines_do_not_keep_a_connection_open(tmp_path: Path) -> None:
-    """Bytes between requests that are no request: uvicorn alone would forget its timer over them."""
+    """Bytes between requests that are not a request. uvicorn alone would reset its timer on them."""
     with (
         running(tmp_path / "home") as server,
         socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as sock,
@@ -173,7 +173,7 @@ def test_blank_lines_do_not_keep_a_connection_open(tmp_path: Path) -> None:
         assert is_closed(sock)
 
 
-def test_unfinished_tls_handshakes_are_counted_and_given_up(tmp_path: Path) -> None:
+def test_unfinished_tls_handshakes_are_limited_and_time_out(tmp_path: Path) -> None:
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     made = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
@@ -261,7 +261,7 @@ def test_a_body_without_a_key_is_not_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("proxies", "seen"), [("", "127.0.0.3"), ("127.0.0.3", "192.0.2.7")])
-def test_only_a_trusted_proxy_says_who_the_client_is(tmp_path: Path, proxies: str, seen: str) -> None:
+def test_only_trusted_proxies_set_the_client_address(tmp_path: Path, proxies: str, seen: str) -> None:
     settings = {"TERA_TRUSTED_PROXIES": proxies, "TERA_ACCESS_LOG": "true"}
     with running(tmp_path / "home", **settings) as server:
         connection = http.client.HTTPConnection(

@@ -1,4 +1,4 @@
-"""Full and shut disks, broken files, interruptions: one clear error, nothing lost, nothing half-written."""
+"""Full and read-only disks, broken files, interruptions: one clear error, no lost or partial data."""
 
 import os
 import resource
@@ -45,7 +45,7 @@ def sound(home: Path) -> bool:
 # --- interrupted ---------------------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_stops_an_import_at_once_and_leaves_nothing_of_it(owner: Tera, tmp_path: Path) -> None:
+def test_ctrl_c_stops_an_import_without_a_trace(owner: Tera, tmp_path: Path) -> None:
     folder = tmp_path / "new"
     with paused_import(owner, folder, "5") as paused:
         paused.write(10)
@@ -60,7 +60,7 @@ def test_ctrl_c_stops_an_import_at_once_and_leaves_nothing_of_it(owner: Tera, tm
     assert sound(owner.home)
 
 
-def test_kill_9_in_an_import_leaves_the_old_offers_whole(owner: Tera, tmp_path: Path) -> None:
+def test_kill_9_during_an_import_keeps_the_old_offers(owner: Tera, tmp_path: Path) -> None:
     everything = owner.offers("--all")
     folder = tmp_path / "new"
     with paused_import(owner, folder, "5") as paused:
@@ -74,7 +74,7 @@ def test_kill_9_in_an_import_leaves_the_old_offers_whole(owner: Tera, tmp_path: 
     assert mine(owner) == [1, 2, 3]
 
 
-def test_who_reads_while_an_import_runs_sees_the_old_catalog(owner: Tera, tmp_path: Path) -> None:
+def test_reads_during_an_import_see_the_old_catalog(owner: Tera, tmp_path: Path) -> None:
     with paused_import(owner, tmp_path / "new", "5") as paused:
         assert mine(owner) == [1, 2]
         paused.write(1)
@@ -96,7 +96,7 @@ def test_two_concurrent_imports_leave_one_complete_catalog(owner: Tera, tmp_path
     assert sound(owner.home)
 
 
-def test_many_first_commands_at_once(newcomer: Tera) -> None:
+def test_concurrent_first_commands(newcomer: Tera) -> None:
     processes = [newcomer.start("offers", "--gpu", "M40", "--json") for _ in range(4)]
     answers = [finished(process) for process in processes]
     assert [answer.code for answer in answers] == [0] * 4
@@ -108,7 +108,7 @@ def test_many_first_commands_at_once(newcomer: Tera) -> None:
 # --- disks ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path, used_home: Path, web: Web) -> None:
+def test_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path, used_home: Path, web: Web) -> None:
     large = catalog(tmp_path / "large.csv", 6000)
     home = tmp_path / "disk"
     home.mkdir()
@@ -130,7 +130,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path, used_home: Path
         assert sound(home)
 
 
-def test_a_disk_that_gives_no_more_is_told_and_nothing_is_lost(owner: Tera, tmp_path: Path) -> None:
+def test_write_error_is_reported_and_nothing_is_lost(owner: Tera, tmp_path: Path) -> None:
     large = catalog(tmp_path / "large.csv", 3000)
     room = (owner.home / "tera.db").stat().st_size + 100_000
     done = owner.run(
@@ -147,7 +147,7 @@ def test_a_disk_that_gives_no_more_is_told_and_nothing_is_lost(owner: Tera, tmp_
     assert sound(owner.home)
 
 
-def test_a_home_that_cannot_be_written_can_be_read(owner: Tera, tmp_path: Path) -> None:
+def test_read_only_home_can_be_read(owner: Tera, tmp_path: Path) -> None:
     file = catalog(tmp_path / "new.csv", 3)
     rates = tmp_path / "rates.csv"
     rates.write_text("date,currency,per_usd,source\n2020-01-01,CNY,7,x\n")
@@ -164,7 +164,7 @@ def test_a_home_that_cannot_be_written_can_be_read(owner: Tera, tmp_path: Path) 
     assert mine(owner) == [1, 2]
 
 
-def test_without_any_home_the_shipped_offers_can_be_read(tmp_path: Path) -> None:
+def test_shipped_offers_work_without_a_home(tmp_path: Path) -> None:
     shut = tmp_path / "shut"
     shut.mkdir()
     with unwritable(shut):
@@ -194,7 +194,7 @@ def test_a_home_that_is_a_file(tmp_path: Path) -> None:
 # --- databases -----------------------------------------------------------------------------------------------------
 
 
-def test_a_database_of_a_newer_version_is_left_alone(owner: Tera) -> None:
+def test_newer_database_is_not_changed(owner: Tera) -> None:
     with sqlite3.connect(owner.home / "tera.db") as connection:
         connection.execute("INSERT INTO schema_migration VALUES (99, 'later', 'x', '2030-01-01')")
     connection.close()
@@ -208,7 +208,7 @@ def test_a_database_of_a_newer_version_is_left_alone(owner: Tera) -> None:
 
 
 @pytest.mark.parametrize("damage", ["no database", "pages", "cut", "folder"])
-def test_a_damaged_database_is_told_and_left_alone(owner: Tera, damage: str) -> None:
+def test_damaged_database_is_reported_and_not_changed(owner: Tera, damage: str) -> None:
     file = owner.home / "tera.db"
     whole = file.read_bytes()
     if damage == "no database":
@@ -232,7 +232,7 @@ def test_a_damaged_database_is_told_and_left_alone(owner: Tera, damage: str) -> 
 # --- readers that go away ------------------------------------------------------------------------------------------
 
 
-def test_a_reader_that_has_had_enough_is_no_error(owner: Tera, tmp_path: Path) -> None:
+def test_closed_pipe_is_not_an_error(owner: Tera, tmp_path: Path) -> None:
     """`tera offers | head -1`, with more to write than a pipe holds."""
     owner.ok("offers", "import", "mine", catalog(tmp_path / "large.csv", 1500))
     for words in (["offers", "--all"], ["offers", "--all", "--json"], ["gpus"], ["--help"]):
@@ -247,7 +247,7 @@ def test_a_reader_that_has_had_enough_is_no_error(owner: Tera, tmp_path: Path) -
         assert "error" not in err.decode()
 
 
-def test_a_reader_that_was_never_there_is_no_error(owner: Tera) -> None:
+def test_missing_pipe_reader_is_not_an_error(owner: Tera) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     for words in (("offers",), ("offers", "--csv"), ("gpus",), ("--help",)):
@@ -264,7 +264,7 @@ def test_a_reader_that_was_never_there_is_no_error(owner: Tera) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("words", [("offers",), ("offers", "--json"), ("gpus",)], ids=" ".join)
-def test_a_full_disk_behind_a_redirection_is_told(owner: Tera, words: tuple[str, ...]) -> None:
+def test_full_disk_of_redirected_output_is_reported(owner: Tera, words: tuple[str, ...]) -> None:
     with open("/dev/full", "wb") as full:  # noqa: PTH123
         done = subprocess.run(
             owner.command(*words),
@@ -278,7 +278,7 @@ def test_a_full_disk_behind_a_redirection_is_told(owner: Tera, words: tuple[str,
     assert "error: No space left on device" in told.err
 
 
-def test_a_fault_of_our_own_is_one_sentence(owner: Tera) -> None:
+def test_unexpected_error_is_one_sentence(owner: Tera) -> None:
     broken = (
         "import sys, teraflock.offer.service as s, teraflock.cli.main as m\n"
         "def fault(*_, **__): raise ZeroDivisionError\n"

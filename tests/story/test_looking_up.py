@@ -6,7 +6,7 @@ import pytest
 from tests.story.tera import Done, Tera
 
 
-def test_all_cards(tera: Tera) -> None:
+def test_all_gpu_models(tera: Tera) -> None:
     cards = {card["gpu"]: card for card in tera.ok("gpus", "--json").json}
     assert len(cards) > 120
     assert {"V100-SXM2-32", "H200-SXM", "RTX5090", "MI300X", "TPU-v5p"} <= cards.keys()
@@ -143,7 +143,7 @@ def completed(tera: Tera, *words: str) -> Done:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_words_are_completed(tera: Tera, words: tuple[str, ...], offered: str) -> None:
+def test_shell_completion(tera: Tera, words: tuple[str, ...], offered: str) -> None:
     done = completed(tera, *words)
     assert (done.code, done.err) == (0, "")
     names = [line.partition(",")[2] for line in done.out.split()]

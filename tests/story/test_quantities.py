@@ -1,4 +1,4 @@
-"""What a tenant keeps in snapshots and sends out of the house costs what was said, by the region it is in."""
+"""Snapshots and traffic to the internet are charged at the quoted prices of their region."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +52,7 @@ def test_snapshots_traffic_and_regions(cloud: Cloud, tmp_path: Path) -> None:
         "two GB at the price of the region, and seconds of a snapshot"
     )
     (box,) = until(cloud, lambda all: all[0]["cost"]["micros_per_hour"] == 30_000_000, "ps")
-    assert box["cost"]["micros"] >= 180_000_000, "the snapshot costs while it stands still"
+    assert box["cost"]["micros"] >= 180_000_000, "the snapshot is charged while the instance is stopped"
     cloud.ok("snapshot", "box", "before", "--delete")
     until(cloud, lambda all: all[0]["cost"]["micros_per_hour"] == 0, "ps")
-    assert "are right, to the micro-unit" in cloud.ok("bill", "verify").err
+    assert "all match the events exactly" in cloud.ok("bill", "verify").err

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.api.asking import House
+from tests.api.asking import ApiServer
 from tests.upgrade.installations import OLD_SCHEMA, old_installation, rows
 
 from teraflock.app.installation.backup.create import create
@@ -38,7 +38,7 @@ def schema(places: Places) -> int:
 
 def served(home: Path) -> dict[str, object]:
     """What the operator of a restored or updated installation sees when its server runs."""
-    house = House(home, load_settings(Places(home).server, {"TERA_LOOPS": "false"}))
+    house = ApiServer(home, load_settings(Places(home).server, {"TERA_LOOPS": "false"}))
     try:
         key = TenantService(house.cloud.database, CLOCK).operator_key().secret
         house.settle()

@@ -1,1 +1,1 @@
-"""The HTTP API: Litestar, /v1, who may do what, one form of error."""
+"""The HTTP API, `/v1`, built on Litestar: routes, permissions, limits and errors."""

@@ -1,4 +1,4 @@
-"""Addresses: who one stands for, and which are the operator's own proxies."""
+"""Client addresses: how they are grouped for limits, and which are trusted proxies."""
 
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -10,7 +10,10 @@ Network = IPv4Network | IPv6Network
 
 @lru_cache(maxsize=4096)
 def source_of(address: str) -> str:
-    """An IPv4 address itself; of an IPv6 one the first 64 bits, for the rest is the client's own to choose."""
+    """The key for per-address limits: an IPv4 address, or the first 64 bits of an IPv6 address.
+
+    Clients can choose the other 64 bits freely.
+    """
     try:
         ip = ip_address(address.partition("%")[0])
     except ValueError:
@@ -23,7 +26,7 @@ def source_of(address: str) -> str:
 
 
 def networks_of(text: str) -> tuple[Network, ...]:
-    """Addresses and networks, separated by commas or spaces: `127.0.0.1, 10.0.0.0/8`."""
+    """Parse addresses and networks, separated by commas or spaces: `127.0.0.1, 10.0.0.0/8`."""
     try:
         return tuple(ip_network(each) for each in text.replace(",", " ").split())
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""The Litestar application: our routes as its handlers, its errors in our form.
+"""The Litestar application: wraps routes as handlers, and turns Litestar's errors into API problems.
 
-Where a route runs follows from its work (api/route.py): reads beside SQLite at once, the rest in threads, and what
-waits for an engine in threads of its own, so that it holds up nobody else. Who may do it is known before it is given a
-thread, so no organisation takes all of them (api/shares.py).
+A route's `work` (api/route.py) decides where it runs: reads on SQLite in the event loop, other work in threads, and
+calls that wait for an engine in separate threads, so that they block nobody else. Permissions are checked before a
+request gets a thread, so that no organisation can take all of them (api/shares.py).
 """
 
 import asyncio
@@ -46,18 +46,18 @@ from teraflock.wire.instance import USER_DATA_BYTES_MAX
 T = TypeVar("T")
 
 UNREAD_BYTES_MAX: Final = 64 << 20
-"""How much of a body that is too large is taken in and dropped, so that its sender gets to read the answer."""
+"""How much of a body that is too large is read and dropped, so that the client can read the response."""
 
 WAITING_MAX: Final = 256
-"""Requests of one organisation that wait for a thread; beyond, they are refused."""
+"""How many requests of one organisation can wait for a thread. More are refused."""
 PLANS_WAITING_MAX: Final = 16
-"""Estimates and plans of one organisation that wait; each takes a second or so."""
+"""How many estimates and plans of one organisation can wait. Each takes about a second."""
 BODIES_PER_ORGANISATION: Final = 32
-"""Bodies that are being read at a time, each up to `body_bytes_max`."""
+"""How many bodies are read at a time, each up to `body_bytes_max`."""
 
 
 class Application:
-    """What uvicorn serves, and what must be told when the server stops."""
+    """The application that uvicorn serves, and what to call when the server stops."""
 
     def __init__(self, services: Services, routes: Sequence[Route] = ROUTES) -> None:
         self.services = services
@@ -73,7 +73,7 @@ class Application:
             "commands running in instances",
             bounds.execs_max,
             bounds.execs_per_organisation,
-            hint="Come back when some have ended, or use `tera ssh`",
+            hint="Try again when some have ended, or use `tera ssh`",
             retry_seconds=5,
         )
         self.litestar = Litestar(
@@ -106,13 +106,13 @@ class Application:
         return route
 
     def _handler(self, path: str, routes: Sequence[Route]) -> HTTPRouteHandler:
-        """One for each path, so that Litestar knows all that a path takes."""
+        """One handler per path, so that Litestar knows all methods of a path."""
         by_method: dict[str, Route] = {route.method: route for route in routes}
         if "GET" in by_method and not by_method["GET"].stream:
             by_method["HEAD"] = by_method["GET"]
 
         async def serve(request: Request[Any, Any, Any]) -> ASGIApp:
-            route = by_method[request.scope["method"]]  # Litestar lets no other through
+            route = by_method[request.scope["method"]]  # Litestar rejects all others
             try:
                 run = self._stream if route.stream else self._in_pieces if route.in_pieces else self._answer
                 if request.scope["method"] == "HEAD":
@@ -124,7 +124,7 @@ class Application:
         return HTTPRouteHandler(
             path.replace("}", ":str}"),
             http_method=[HttpMethod(method) for method in by_method],
-            status_code=200,  # for Litestar's checks alone: every answer says its own
+            status_code=200,  # only for Litestar's checks: every response sets its own
         )(serve)
 
     async def _answer(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
@@ -142,7 +142,7 @@ class Application:
         return _Sent(await (self._read(act) if at_once else self._work(route.work, call.actor, act)))
 
     async def _body(self, route: Route, request: Request[Any, Any, Any], actor: Actor) -> bytes:
-        """Read only from those who may send it, and from one organisation a few at a time: they lie in memory."""
+        """Read the body of an authorised request. Each organisation gets a few at a time: bodies are held in memory."""
         limit, tenant = self.services.bounds.body_bytes_max, tenant_of(actor)
         await self._bodies.enter(tenant)
         try:
@@ -150,9 +150,7 @@ class Application:
         finally:
             self._bodies.leave(tenant)
         if content is None:
-            raise BodyTooLarge(
-                f"The body of the request is larger than {limit:,} bytes", hint=_sizes(route, limit)
-            )
+            raise BodyTooLarge(f"The request body is larger than {limit:,} bytes", hint=_sizes(route, limit))
         return content
 
     def _failed(self, error: Exception, scope: Any) -> Reply:
@@ -167,10 +165,10 @@ class Application:
         turn = partial(self._read, follower.turn)
         still_good = partial(self._read, partial(admitted_first, route, services, raw))
         content = self.streams.follow(call.actor, turn, still_good)
-        return cast(ASGIApp, Stream(content, media_type=route.media_type))  # Litestar takes both
+        return cast(ASGIApp, Stream(content, media_type=route.media_type))  # Litestar accepts both
 
     async def _head(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
-        """Of an answer that is made piece by piece: whether one may have it. None of it is made."""
+        """Check the permission for a streamed response without producing it."""
         await self._read(partial(admitted_first, route, self.services, _raw(request)))
         return _Sent(Reply(route.status, b"", route.media_type, {}))
 
@@ -188,7 +186,7 @@ class Application:
         return await asyncio.get_running_loop().run_in_executor(self._threads, act)
 
     async def _work(self, work: Work, actor: Actor, act: Callable[[], T]) -> T:
-        """In a thread, within the share of the actor's organisation."""
+        """Run work in a thread, within the share of the actor's organisation."""
         loop = asyncio.get_running_loop()
         if work == Work.LONG:
             self._execs.enter(actor)
@@ -207,10 +205,12 @@ class Application:
             turns.leave(tenant)
 
     def _foreign(self, request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
-        """Litestar's own errors: no such path, no such method, and what it cannot read."""
+        """Handle Litestar's errors: unknown path, unknown method, unreadable request."""
         if error.status_code == 405:
             allowed = (error.headers or {}).get("allow", "")
-            refused = MethodNotAllowed(f"The path takes no {request.method}", hint=f"It takes {allowed}")
+            refused = MethodNotAllowed(
+                f"This path does not accept {request.method}", hint=f"It accepts {allowed}"
+            )
             reply = self._failed(refused, request.scope)
             return _response(Reply(reply.status, reply.body, reply.media_type, {"Allow": allowed}))
         return _response(self._failed(_ours(error), request.scope))
@@ -224,7 +224,7 @@ class Application:
         self.close()
 
     def close(self) -> None:
-        """End the threads: those that write are waited for, those that wait for an engine are not."""
+        """Stop the threads. Wait for those that write, not for those that wait for an engine."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._long.shutdown(wait=False, cancel_futures=True)
         self._planners.shutdown(wait=False, cancel_futures=True)
@@ -249,7 +249,7 @@ _HEADERS: Final = frozenset({b"authorization", b"content-type", b"idempotency-ke
 
 
 class _Sent:
-    """A reply on its way: what Litestar's own responses do besides, nobody here needs, and it costs a tenth."""
+    """Send a reply. Litestar's response classes do more than needed here and take about 10 % longer."""
 
     __slots__ = ("_reply",)
 
@@ -268,7 +268,7 @@ class _Sent:
 
 
 class _WithoutBody:
-    """The head of an answer, as it would be with its body."""
+    """The headers of a response, as they would be with its body."""
 
     __slots__ = ("_app",)
 
@@ -292,15 +292,15 @@ def _response(reply: Reply) -> Response[Any]:
 def _sizes(route: Route, limit: int) -> str:
     if route.name == "launch_instances":
         return (
-            f"`user_data` may have {USER_DATA_BYTES_MAX:,} bytes, the whole request {limit:,}:"
-            " let a short script fetch the rest"
+            f"`user_data` can have {USER_DATA_BYTES_MAX:,} bytes, the whole request {limit:,}."
+            " Let a short script download the rest"
         )
     return f"Send at most {limit:,} bytes"
 
 
 def _ours(error: HTTPException) -> Exception:
     if error.status_code == 404:
-        return NotFound("There is no such path", hint="docs/openapi.json has all of them")
+        return NotFound("Unknown path", hint="`/v1/openapi.json` lists all paths")
     if error.status_code < 500:
         return MalformedRequest("The request cannot be read", hint="Send plain HTTP/1.1")
     return error

@@ -1,4 +1,4 @@
-"""Who sent a request and what it asks for, as far as it is known: for the log, never for decisions."""
+"""The sender and target of a request, as far as known. For the log only, never for decisions."""
 
 import re
 from typing import Final
@@ -10,7 +10,7 @@ _SECRET: Final = re.compile(r"tera_[0-9A-Za-z]{16}_[0-9A-Za-z]+")
 
 
 class Asked:
-    """One request. The actor is set once the key is known to be good."""
+    """One request. The actor is set once the key is verified."""
 
     __slots__ = ("actor", "address", "method", "path", "request_id")
 
@@ -23,12 +23,12 @@ class Asked:
 
     @property
     def source(self) -> str:
-        """Whose lines are counted together: the key's, else the address's."""
+        """The source for counting log lines: the key, otherwise the address."""
         return self.actor.key_id if self.actor else self.address
 
     @property
     def group(self) -> str:
-        """Who has a bounded number of sources: an organisation makes as many keys as it likes."""
+        """The group that has a bounded number of sources, because an organisation can create many keys."""
         return self.actor.organisation_id if self.actor else self.address
 
     def __str__(self) -> str:
@@ -37,6 +37,6 @@ class Asked:
 
 
 def safe(text: str) -> str:
-    """Text of a client, made safe for the log: one line, of bounded length, without keys."""
+    """Make a client's text safe for the log: one line of bounded length, without API keys."""
     plain = "".join(each if each.isprintable() else "?" for each in text)
     return _SECRET.sub("tera_…", plain)[:TEXT_CHARACTERS_MAX]

@@ -1,4 +1,4 @@
-"""Taking in a body, within a bound."""
+"""Read a request body up to a limit."""
 
 from litestar.types import Receive
 
@@ -6,13 +6,13 @@ from teraflock.api.errors import MalformedRequest
 
 
 async def read_body(receive: Receive, bytes_max: int, unread_max: int) -> bytes | None:
-    """The body, or None where it is larger than `bytes_max`: then it is read on and dropped, up to `unread_max`."""
+    """The body, or None if it is larger than `bytes_max`. Then up to `unread_max` more is read and dropped."""
     parts: list[bytes] = []
     size = 0
     while size <= unread_max:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise MalformedRequest("The request was broken off", hint="Send it again")
+            raise MalformedRequest("The request was interrupted", hint="Send it again")
         part: bytes = message.get("body", b"")  # type: ignore[assignment]  # of an `http.request`
         size += len(part)
         if size <= bytes_max:

@@ -1,4 +1,4 @@
-"""One request, as a handler sees it."""
+"""One request as a handler gets it."""
 
 from typing import TypeVar
 
@@ -12,7 +12,7 @@ Row = TypeVar("Row")
 
 
 class Raw(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it came over the wire. Its body is read once it is known who asks."""
+    """A request as received. Its body is read only after authentication."""
 
     asked: Asked
     path: dict[str, str]
@@ -25,7 +25,7 @@ class Raw(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Call:
-    """Who asks, about which project, and the services to do it with. Made once the permission is checked."""
+    """The actor, the project and the services of a request. Created after the permission check."""
 
     __slots__ = ("_actor", "_project", "nouns", "raw", "services")
 
@@ -40,22 +40,22 @@ class Call:
 
     @property
     def actor(self) -> Actor:
-        assert self._actor is not None, "a public route knows nobody"
+        assert self._actor is not None, "a public route has no actor"
         return self._actor
 
     @property
     def project(self) -> Project:
-        assert self._project is not None, "only a route with scope `project` has one"
+        assert self._project is not None, "only a route with scope `project` has a project"
         return self._project
 
     @property
     def by(self) -> By:
-        """Who acts in the project, for the audit log."""
+        """The actor in the project, for the audit log."""
         return By(actor=self.actor, project=self.project)
 
     @property
     def scope(self) -> str:
-        """Where an `Idempotency-Key` counts: two members never meet in one."""
+        """The scope of an `Idempotency-Key`. Two members never share one."""
         where = self._project.id if self._project else self.actor.organisation_id
         return f"{where}/{self.actor.member_id}"
 
@@ -64,7 +64,7 @@ class Call:
         return Call(self.services, self.nouns, raw, self._actor, self._project)
 
     def home(self, organisation: str | None) -> OrganisationId:
-        """The organisation that a query names, by id or name; the asker's own where it names none."""
+        """The organisation that a query names by id or name, otherwise the actor's own."""
         return self.nouns.tenants.organisations.resolve(self.actor, organisation)
 
     def on(self, nouns: Nouns) -> "Call":
@@ -72,5 +72,5 @@ class Call:
 
 
 def cut(rows: tuple[Row, ...], limit: int) -> tuple[tuple[Row, ...], Row | None]:
-    """The rows of a page, asked for with one more than fits, and the last of them where others follow."""
+    """Cut rows, requested with one extra, to a page. Returns the page, and its last row if more follow."""
     return (rows[:limit], rows[limit - 1]) if len(rows) > limit else (rows, None)

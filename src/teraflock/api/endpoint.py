@@ -1,8 +1,7 @@
-"""From a request to its answer: who asks, may they, what do they say, do it, encode it. One plain function.
+"""From a request to its response: authenticate, authorise, decode, call the handler, encode.
 
-The order is always the same: the key, the rate, the project, the permission, the query, the body, the work. So nobody
-learns from an error about a body what they may not know about a project, and a body is read only from those who may
-send it.
+The order is always the same: key, rate limit, project, permission, query, body, work. So an error about a body reveals
+nothing about a project that the client may not see, and only authorised clients can send a body.
 """
 
 import re
@@ -36,7 +35,7 @@ from teraflock.tenant.rules import Permission, anywhere, forbidden
 
 REF_CHARACTERS_MAX: Final = 255
 OF_REMOVED: Final = (Permission.BILL_READ, Permission.USAGE_READ)
-"""What operators may still ask about a project that was removed: its bills are kept."""
+"""Permissions that operators keep for a deleted project, whose bills are kept."""
 
 _PATTERN: Final = re.compile(r"Expected `str` matching regex .* - at `\$\.?(.*)`", re.DOTALL)
 _encode: Final = msgspec.json.Encoder().encode
@@ -50,7 +49,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def reply_to(route: Route, services: Services, raw: Raw) -> Reply:
-    """The answer, whatever happens."""
+    """The response, whatever happens. Never raises."""
     try:
         if route.work != Work.READ or route.scope == Scope.PUBLIC:
             return _answered(route, services, raw)
@@ -66,7 +65,7 @@ def _answered(route: Route, services: Services, raw: Raw) -> Reply:
 
 
 def admitted_first(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.Struct | None]:
-    """As `admitted`, for a request whose work is done later and elsewhere."""
+    """As `admitted`, for a request whose work runs later and elsewhere."""
     with services.snapshots.request():
         return admitted(route, services, raw)
 
@@ -77,7 +76,7 @@ def done_reading(route: Route, call: Call, query: msgspec.Struct | None) -> Repl
 
 
 def done_apart(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
-    """As `done_reading`, for what does not lie in the server's database."""
+    """As `done_reading`, for data outside the server's database."""
     with _timed(call.services, call.raw.asked):
         return done(route, call, query)
 
@@ -98,7 +97,7 @@ def failed(error: Exception, asked: Asked, log: RequestLog) -> Reply:
 
 
 def admitted(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.Struct | None]:
-    """The call of someone who may make it, and its query."""
+    """The call and its query, after authentication and authorisation."""
     actor = _who(route, services, raw)
     for ref in raw.path.values():
         _check_ref(ref)
@@ -110,7 +109,7 @@ def admitted(route: Route, services: Services, raw: Raw) -> tuple[Call, msgspec.
 
 
 def done(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
-    """Do what an admitted call asks for."""
+    """Run the handler of an admitted call."""
     raw = call.raw
     words: dict[str, Any] = dict(raw.path)
     if route.query is not None:
@@ -156,11 +155,12 @@ def _bearer(authorization: str) -> str:
     if not authorization:
         raise NotAuthenticated(
             "This needs an API key",
-            hint="Send it as `Authorization: Bearer tera_…`; `make up` prints where yours lies",
+            hint="Send it as `Authorization: Bearer tera_…`. `make up` prints the file of the operator's key",
         )
     if kind.lower() != "bearer" or not secret:
         raise NotAuthenticated(
-            "The `Authorization` header is no bearer key", hint="Write it as `Authorization: Bearer tera_…`"
+            "The `Authorization` header is not a bearer token",
+            hint="Write it as `Authorization: Bearer tera_…`",
         )
     return secret.strip()
 
@@ -191,18 +191,20 @@ def _permitted(
 
 def _check_ref(ref: str) -> None:
     if len(ref) > REF_CHARACTERS_MAX or not ref.isprintable():
-        raise NotFound("There is nothing by that name", hint="Look at the address of the request")
+        raise NotFound("The path is not valid", hint="Check the names and ids in the path")
 
 
 def _query(route: Route, text: bytes) -> msgspec.Struct | None:
     if route.query is None:
         if text:
-            raise MalformedRequest("This path takes no query", hint="Leave out what stands behind the `?`")
+            raise MalformedRequest(
+                "This path takes no query parameters", hint="Remove everything after the `?`"
+            )
         return None
     return _query_decoded(route.query, text)
 
 
-@lru_cache(maxsize=1024)  # the same few queries come over and over; a struct is frozen
+@lru_cache(maxsize=1024)  # the same few queries repeat, and a struct is frozen
 def _query_decoded(kind: type[msgspec.Struct], text: bytes) -> msgspec.Struct:
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
@@ -215,16 +217,16 @@ def _query_decoded(kind: type[msgspec.Struct], text: bytes) -> msgspec.Struct:
     for name in many & values.keys():
         values[name] = [value for each, value in pairs if each == name]
     if len(values) != len([name for name, _ in pairs if name not in many]) + len(many & values.keys()):
-        raise MalformedRequest("A name stands twice in the query", hint="Give every name once")
+        raise MalformedRequest("A query parameter is given twice", hint="Give each parameter once")
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        raise MalformedRequest(f"The query cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
+        raise MalformedRequest(f"Invalid query: {_plain(error)}", hint=_taken(kind)) from None
 
 
 @lru_cache(maxsize=256)
 def _repeatable(kind: type[msgspec.Struct]) -> frozenset[str]:
-    """The names that may stand several times in a query."""
+    """The parameters that can be repeated in a query."""
     info = msgspec.inspect.type_info(kind)
     assert isinstance(info, msgspec.inspect.StructType)
     fields = info.fields
@@ -241,7 +243,7 @@ def _body(kind: type[msgspec.Struct], raw: Raw) -> msgspec.Struct:
     media, _, _ = raw.content_type.partition(";")
     if raw.body and media.strip().lower() not in ("application/json", ""):
         raise MediaTypeNotSupported(
-            "The body is not said to be JSON", hint="Send JSON, with `Content-Type: application/json`"
+            "The request body is not declared as JSON", hint="Send JSON with `Content-Type: application/json`"
         )
     try:
         try:
@@ -251,13 +253,13 @@ def _body(kind: type[msgspec.Struct], raw: Raw) -> msgspec.Struct:
                 raise
             return msgspec.convert(_whole(msgspec.json.decode(raw.body)), kind)
     except msgspec.ValidationError as error:
-        raise MalformedRequest(f"The body cannot be taken: {_plain(error)}", hint=_taken(kind)) from None
+        raise MalformedRequest(f"Invalid request body: {_plain(error)}", hint=_taken(kind)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedRequest(f"The body is no JSON: {_plain(error)}", hint=_taken(kind)) from None
+        raise MalformedRequest(f"The request body is not JSON: {_plain(error)}", hint=_taken(kind)) from None
 
 
 def _whole(value: Any) -> Any:
-    """With `2.0` as 2, which in JSON is the same number."""
+    """Replace floats such as `2.0` with 2: in JSON they are the same number."""
     if isinstance(value, dict):
         return {name: _whole(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -271,11 +273,11 @@ def _decoder(kind: type[msgspec.Struct]) -> Callable[[bytes], msgspec.Struct]:
 
 
 def _plain(error: Exception) -> str:
-    """msgspec's words; where a text has the wrong form, without the pattern it should match."""
+    """The message of msgspec, without the regular expression if a text does not match."""
     text = str(error).rstrip(".")
     wrong = _PATTERN.fullmatch(text)
-    return f"`{wrong[1]}` has a character, or a form, that is not allowed there" if wrong else text
+    return f"`{wrong[1]}` has an invalid format or character" if wrong else text
 
 
 def _taken(kind: type[msgspec.Struct]) -> str:
-    return f"It takes {', '.join(f'`{name}`' for name in kind.__struct_fields__)}; see docs/openapi.json"
+    return f"It accepts {', '.join(f'`{name}`' for name in kind.__struct_fields__)}; see docs/openapi.json"

@@ -1,8 +1,8 @@
-"""How errors leave the API: one form (RFC 9457), one status for each error class, no traceback.
+"""Errors of the API: one format (RFC 9457), one status per error class, no traceback.
 
-What holds:
-- a response has the code, the public sentence, the hint and the id of the request; the private context goes to the log,
-  with the address, the key, the method and the path (api/refusals.py limits the number of lines);
+Invariants:
+- a response has the code, the public sentence, the hint and the request id; the private context goes to the log, with
+  the address, the key, the method and the path (api/refusals.py limits the number of lines);
 - a code without a row in `STATUS_BY_CODE` has the status of its nearest parent in the error tree;
 - an unexpected exception becomes `internal_error`; the log has its traceback under the same request id.
 """
@@ -38,7 +38,7 @@ STATUS_BY_CODE: Final[Mapping[str, int]] = {
     "storage_failed": 503,
 }
 
-RETRY_AFTER_SECONDS: Final = 2  # of what is away or busy; a loop's turn is shorter
+RETRY_AFTER_SECONDS: Final = 2  # for unavailable or busy parts; one turn of a loop is shorter
 CONTENT_TYPE: Final = "application/problem+json"
 
 
@@ -111,19 +111,19 @@ def problem(error: TeraflockError, request_id: str) -> Problem:
 
 
 LOGGED: Final = frozenset({401, 403, 429})
-"""Refusals the operator wants to know of. Other mistakes of clients are in the access log alone."""
+"""Refusals that are logged for the operator. Other client errors are only in the access log."""
 
 
 def told(error: Exception, asked: Asked, log: RequestLog) -> TeraflockError:
-    """The error as a tenant may see it; what they may not is logged here."""
+    """The error as the tenant may see it. The rest goes to the log."""
     if not isinstance(error, TeraflockError):
         line = f"request {asked.request_id} failed: {asked}"
         log.faults.note(
             f"{asked.source} {type(error)}", line, group=asked.group, level=logging.ERROR, error=error
         )
         return InternalError(
-            "Something went wrong inside the server",
-            hint=f"The operator finds it in the log under request {asked.request_id}",
+            "Internal server error",
+            hint=f"Give the operator this request id, which is in the server's log: {asked.request_id}",
         )
     status = status_of(error)
     line = f"{status} {error.code}: {asked}, request {asked.request_id}: {safe(error.sentence)}"
@@ -138,7 +138,7 @@ def told(error: Exception, asked: Asked, log: RequestLog) -> TeraflockError:
 
 
 def headers_of(error: TeraflockError) -> dict[str, str]:
-    """What a client needs besides the body: how to log in, and when to come back."""
+    """Additional headers: how to authenticate, and when to retry."""
     if error.code == "not_authenticated":
         return {"WWW-Authenticate": "Bearer"}
     if isinstance(error, Unavailable):

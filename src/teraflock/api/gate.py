@@ -1,7 +1,7 @@
-"""The outermost layer of the server: every request gets an id, every answer our headers, everything is counted.
+"""The outermost layer of the server: gives every request an id, adds headers, and counts requests.
 
-What holds: an answer always bears `Request-Id`, also one that Litestar or a fault of ours made; where nothing is real,
-every answer says so in `Tera-Engine`.
+Invariants: every response has `Request-Id`, even if Litestar or a bug produced it. If the engine is simulated, every
+response has the header `Tera-Engine`.
 """
 
 import logging
@@ -21,7 +21,7 @@ ADDRESS_CHARACTERS_MAX: Final = 64
 
 
 def asked_of(scope: Any) -> Asked:
-    """What the gate noted of a request."""
+    """What the gate records about a request."""
     asked: Asked = scope["tera_asked"]
     return asked
 
@@ -53,9 +53,7 @@ class Gate:
         began = self._seconds()
         request_id = os.urandom(REQUEST_ID_BYTES).hex()
         client = scope["client"]
-        address = (
-            client[0][:ADDRESS_CHARACTERS_MAX] if client else ""
-        )  # a proxy's word for it may be anything
+        address = client[0][:ADDRESS_CHARACTERS_MAX] if client else ""  # a proxy may send anything
         asked = Asked(request_id, scope["method"], scope["path"], address)
         scope["tera_asked"] = asked
         added = [(b"request-id", request_id.encode()), *self._headers]
@@ -78,7 +76,7 @@ class Gate:
             await self._app(scope, receive, send_marked)
         except Exception as error:
             reply = failed(error, asked, self._log)
-            if begun:  # half an answer is out: all that is left is to break off
+            if begun:  # part of the response is sent: it can only be broken off
                 raise
             await send_marked(_start(reply.status, reply.media_type, len(reply.body)))
             await send_marked({"type": "http.response.body", "body": reply.body, "more_body": False})

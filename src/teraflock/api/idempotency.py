@@ -1,11 +1,12 @@
-"""A creating request that is sent twice with one `Idempotency-Key` is done once.
+"""Idempotency: a request that is sent twice with the same `Idempotency-Key` is carried out once.
 
-What holds:
-- the whole handler runs inside one transaction, and its answer is kept in that same transaction: whatever is made has
-  its answer beside it, after `kill -9` too;
-- a key is taken before the work begins: of two requests at once, the second waits, and finds the answer of the first;
-- the same key for another request is refused; a request that failed is not kept, and may be tried again;
-- an answer with a secret in it is sealed with the asker's own key, which is not kept: the database alone opens none.
+Invariants:
+- the handler and the storing of its response share one transaction, so even after `kill -9` everything created has its
+  stored response;
+- a key is claimed before the work starts: of two simultaneous requests, the second waits and gets the response of the
+  first;
+- the same key for a different request is refused; a failed request is not stored and can be retried;
+- a response with a secret is encrypted with the client's API key, which is not stored: the database alone reveals none.
 """
 
 import base64
@@ -26,7 +27,7 @@ from teraflock.base.errors import Conflict
 from teraflock.storage.database import Database, Transaction
 
 KEY_CHARACTERS_MAX: Final = 255
-KEPT_FOR: Final = timedelta(days=7)  # longer than anyone retries
+KEPT_FOR: Final = timedelta(days=7)  # longer than any client retries
 
 _TAG_BYTES: Final = 32
 
@@ -34,7 +35,7 @@ _TAG_BYTES: Final = 32
 def done_once(
     route: Route, call: Call, request: msgspec.Struct | None, handle: Callable[[Call], bytes]
 ) -> tuple[bytes, bool]:
-    """The answer, and whether it was kept from before."""
+    """The response, and whether it was stored earlier."""
     raw, services = call.raw, call.services
     key = _checked(raw.idempotency_key or "")
     digest = _digest(route, raw, request)
@@ -43,11 +44,11 @@ def done_once(
         if not reserve(tx, call.scope, key, digest, services.clock.now()):
             before = kept(tx, call.scope, key)
             if before is None:
-                raise Conflict("The kept answer was just removed", hint="Send the request again")
+                raise Conflict("The stored response has just expired", hint="Send the request again")
             if before.digest != digest:
                 raise IdempotencyKeyReused(
-                    f"The `Idempotency-Key` {key} was used for another request",
-                    hint="Use a new key for a new request, and the same one only to send the same request again",
+                    f"The `Idempotency-Key` {key} was used for a different request",
+                    hint="Use a new key for a new request. Reuse a key only to retry the same request",
                 )
             return (_opened(before.answer, raw, key) if route.secret else before.answer.encode()), True
         answer = handle(call.on(services.within(tx, locking=route.locks)))
@@ -60,7 +61,7 @@ def done_once(
 
 
 def forget_old(database: Database, clock: Clock) -> int:
-    """Drop answers nobody will ask for again."""
+    """Delete responses that are too old to be requested again."""
     before = clock.now() - KEPT_FOR
     return database.write(lambda tx: forget_before(tx, before))
 
@@ -68,14 +69,14 @@ def forget_old(database: Database, clock: Clock) -> int:
 def _checked(key: str) -> str:
     if not 0 < len(key) <= KEY_CHARACTERS_MAX or not (key.isascii() and key.isprintable()) or " " in key:
         raise MalformedRequest(
-            "The `Idempotency-Key` cannot be taken",
-            hint=f"Up to {KEY_CHARACTERS_MAX} printable ASCII characters without blanks; a UUID is good",
+            "Invalid `Idempotency-Key`",
+            hint=f"Use up to {KEY_CHARACTERS_MAX} printable ASCII characters without spaces, such as a UUID",
         )
     return key
 
 
 def _digest(route: Route, raw: Raw, request: msgspec.Struct | None) -> str:
-    """Of what is asked for: blanks and the order of fields do not count."""
+    """The digest of a request. White space and the order of fields do not matter."""
     words = [route.name, raw.path, raw.query.decode("latin-1"), request]
     return sha256(msgspec.json.encode(words, order="deterministic")).hexdigest()
 
@@ -91,8 +92,8 @@ def _opened(text: str, raw: Raw, key: str) -> bytes:
     answer = _masked(content[_TAG_BYTES:], raw, tag)
     if not hmac.compare_digest(tag, _tag(raw, key, answer)):
         raise Conflict(
-            "This was made already, and its secret is shown again only to the key that asked for it",
-            hint="Ask with the same key as before, or make another with a new `Idempotency-Key`",
+            "This request was already carried out, and its secret is shown only to the API key that sent it",
+            hint="Use the same API key as before, or send a new `Idempotency-Key`",
         )
     return answer
 
@@ -102,7 +103,7 @@ def _tag(raw: Raw, key: str, answer: bytes) -> bytes:
 
 
 def _masked(content: bytes, raw: Raw, tag: bytes) -> bytes:
-    """The content under a mask that only the asker's secret yields, another for every answer; twice is not at all."""
+    """XOR the content with a mask derived from the client's secret and the response. Applying it twice restores it."""
     secret = raw.authorization.encode()
     blocks = range(-(-len(content) // _TAG_BYTES))
     mask = b"".join(hmac.digest(secret, b"mask %d " % block + tag, "sha256") for block in blocks)

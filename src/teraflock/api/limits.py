@@ -1,11 +1,11 @@
-"""How often one may ask: buckets of tokens, in the memory of this process.
+"""Rate limits: token buckets in the memory of this process.
 
-Each key has a bucket, each organisation one for all its keys, and each address one for keys that are not good and for
-what needs no key. Reads of an organisation have a bucket of processor time besides: beside SQLite they run where all
-requests are answered. Operators' keys are in no organisation's bucket, so no tenant can empty theirs.
+Each key has a bucket, each organisation has one for all its keys, and each address has one for requests without a valid
+key. The reads of an organisation also have a bucket of processor time, because with SQLite they run in the event loop.
+Operators' keys do not use the bucket of an organisation, so no tenant can empty it for them.
 
-A bucket holds `burst` tokens and gets `per_second` new ones. Buckets that are full again are forgotten, so there are
-never more of them than keys that asked lately, and never more than `BUCKETS_MAX`.
+A bucket holds `burst` tokens and gets `per_second` new ones. Full buckets are dropped, so there are never more buckets
+than recent clients, and never more than `BUCKETS_MAX`.
 """
 
 import math
@@ -17,21 +17,21 @@ from teraflock.base.errors import TooMany
 from teraflock.tenant.model import Actor
 
 BUCKETS_MAX: Final = 10_000
-"""Beyond, the oldest is dropped: its owner gets a full bucket, which harms less than memory without end."""
+"""Beyond this, the oldest bucket is dropped. Its owner gets a full bucket, which is better than unbounded memory."""
 
 
 class RateLimit:
     def __init__(
         self, per_second: float, burst: float, seconds: Callable[[], float], whose: str = "with this key"
     ) -> None:
-        """`seconds` is a clock that only goes forward. `per_second` of 0 is no limit."""
+        """`seconds` is a monotonic clock. A `per_second` of 0 means no limit."""
         rate = f"{per_second:g} a second" if per_second >= 1 else f"{per_second * 60:g} a minute"
-        self._sentence = f"Too many requests {whose}: {rate} are answered in the long run"
+        self._sentence = f"Too many requests {whose}: the limit is {rate}"
         self._per_second = per_second
         self._burst = float(burst)
         self._seconds = seconds
         self._buckets: dict[str, tuple[float, float]] = {}
-        """Tokens, and when they were counted, by who asks; in the order in which they asked last."""
+        """Tokens and the time of their count, by client, in the order of the last request."""
         self._lock = threading.Lock()
 
     def take(self, who: str) -> None:
@@ -50,19 +50,19 @@ class RateLimit:
         wait = max(1, math.ceil((1.0 - tokens) / self._per_second))
         raise TooMany(
             self._sentence,
-            hint=f"Wait {wait} s, and ask less often",
+            hint=f"Wait {wait} s, and send requests less often",
             context={"retry_after_seconds": wait},
         )
 
     def spend(self, who: str, tokens: float) -> None:
-        """Take tokens afterwards, also those that are not there: `who` waits until they are."""
+        """Take tokens after the work, even below zero: `who` then waits until they are refilled."""
         if self._per_second and tokens > 0:
             with self._lock:
                 have, counted_at = self._buckets.pop(who, (self._burst, self._seconds()))
                 self._buckets[who] = (have - tokens, counted_at)
 
     def _forget(self, now: float) -> None:
-        """Drop the bucket that was used longest ago, once it is full again or there are too many."""
+        """Drop the least recently used bucket if it is full again or if there are too many."""
         oldest = next(iter(self._buckets))
         tokens, counted_at = self._buckets[oldest]
         is_full = tokens + (now - counted_at) * self._per_second >= self._burst
@@ -74,7 +74,7 @@ class RateLimit:
 
 
 READING_MILLISECONDS_PER_SECOND: Final = 500
-"""Of the one processor that answers: what the reads of one organisation may take of it in the long run."""
+"""The share of the event loop's processor time that the reads of one organisation can use."""
 
 
 class RequestRates:
@@ -89,13 +89,15 @@ class RequestRates:
         organisation_per_second: int = 0,
         failures_per_minute: int = 0,
     ) -> None:
-        """`per_second` of 0 switches all limits off."""
+        """A `per_second` of 0 turns all limits off."""
         self._by_key = RateLimit(per_second, burst, seconds)
         self._by_address = RateLimit(per_second, burst, seconds, "from this address")
         organisation = organisation_per_second if per_second else 0
         self._by_organisation = RateLimit(organisation, 2.0 * burst, seconds, "of this organisation")
         reading = READING_MILLISECONDS_PER_SECOND if per_second else 0
-        self._reading = RateLimit(reading, 4.0 * reading, seconds, "of this organisation that take long")
+        self._reading = RateLimit(
+            reading, 4.0 * reading, seconds, "of this organisation that use much processor time"
+        )
         failures = failures_per_minute if per_second else 0
         self._failures = RateLimit(failures / 60, failures, seconds, "without a valid key from this address")
 
@@ -106,7 +108,7 @@ class RequestRates:
             self._reading.take(actor.organisation_id)
 
     def reads(self, actor: Actor, seconds: float) -> None:
-        """So much of the processor was needed for an answer."""
+        """Count the processor time of a response."""
         if not actor.is_operator:
             self._reading.spend(actor.organisation_id, seconds * 1000 - 1)
 
@@ -114,5 +116,5 @@ class RequestRates:
         self._by_address.take(address)
 
     def fails(self, address: str) -> None:
-        """Without a good key. Whoever guesses keys is slowed down, and good keys from the same address are not."""
+        """Count a request without a valid key. This slows down guessing, but not valid keys from the same address."""
         self._failures.take(address)

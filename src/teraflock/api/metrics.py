@@ -1,6 +1,6 @@
-"""What the server tells Prometheus. One registry per server, so that tests may have many servers.
+"""Metrics for Prometheus. One registry per server, so that tests can run several servers.
 
-Requests are counted by route, never by path: a label with ids in it would grow without end.
+Requests are counted by route, never by path: a label with ids would grow without bound.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ class Metrics:
         )
         self._latency = Histogram(
             "tera_request_seconds",
-            "Time to the first byte of an answer",
+            "Time to the first byte of a response",
             ("method", "route"),
             buckets=LATENCY_SECONDS,
             registry=self.registry,
@@ -33,7 +33,7 @@ class Metrics:
         self._histograms: dict[tuple[str, str], Histogram] = {}
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """The children are kept by key: finding them anew costs more than counting."""
+        """Caches the labelled children: looking them up costs more than counting."""
         counter = self._counters.get((method, route, status))
         if counter is None:
             counter = self._requests.labels(method, route, str(status))
@@ -45,7 +45,7 @@ class Metrics:
         histogram.observe(seconds)
 
     def also(self, name: str, sentence: str, label: str, values: Callable[[], Mapping[str, float]]) -> None:
-        """A gauge whose values are asked for when Prometheus comes; without a label, under the empty key."""
+        """A gauge whose values are computed when Prometheus reads them. Without a label, the key is empty."""
         self.registry.register(_Asked(name, sentence, label, values))
 
     def text(self) -> bytes:

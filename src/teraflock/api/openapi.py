@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 document, made from the routes: what is served is what is written, and nothing else.
+"""The OpenAPI 3.1 document, generated from the routes. It describes exactly what the server serves.
 
-Schemas come from the very structs that decode and encode, so a value the document allows is a value the server takes.
-Who may use an operation stands in it as `x-permission` and `x-scope`; the permission tests are made from these.
+Schemas come from the structs that decode requests and encode responses, so the server accepts what the document allows.
+`x-permission` and `x-scope` say who may use an operation; the permission tests are generated from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,9 +20,9 @@ from teraflock.wire.problem import Problem
 
 _REF: Final = "#/components/schemas/{name}"
 _DESCRIPTION: Final = (
-    "A GPU cloud you own. Errors are `application/problem+json` with a stable `code`; lists come in pages"
-    " (`after`, `limit` → `items`, `next`); whatever creates something takes an `Idempotency-Key`, and sent again"
-    " with the same one gives the same answer. Every `GET` but the stream of events also answers `HEAD`. This document"
+    "A GPU cloud you own. Errors are `application/problem+json` with a stable `code`. Lists are paginated"
+    " (`after`, `limit` → `items`, `next`). Requests that create something accept an `Idempotency-Key`: a retry with"
+    " the same key returns the same response. Every `GET` except the event stream also answers `HEAD`. This document"
     " is served at `/v1/openapi.json`."
 )
 PATH_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 255}
@@ -62,7 +62,7 @@ def document_json(routes: Sequence[Route] = ROUTES) -> str:
 
 @cache
 def document_bytes() -> bytes:
-    """As the server answers it."""
+    """The document as JSON, as the server sends it."""
     return document_json().encode()
 
 
@@ -79,7 +79,7 @@ def _schemas(routes: Sequence[Route]) -> tuple[Mapping[Any, Any], dict[str, Any]
 
 
 def _times(kinds: Sequence[Any]) -> dict[str, set[str]]:
-    """The fields that hold times, by struct. msgspec writes their format only where a zone is demanded."""
+    """The time fields of each struct. msgspec documents their format only if they require a zone."""
     found: dict[str, set[str]] = {}
     waiting: list[Any] = list(msgspec.inspect.multi_type_info(kinds))
     while waiting:
@@ -96,7 +96,7 @@ def _times(kinds: Sequence[Any]) -> dict[str, set[str]]:
 
 
 def _parts(kind: Any) -> list[Any]:
-    """A type, and those it is made of."""
+    """A type and the types it contains."""
     inspect = msgspec.inspect
     if isinstance(kind, inspect.Metadata):
         return _parts(kind.type)
@@ -156,16 +156,14 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
         required = kind.get("required", ())
         found += [_of_query(name, field, name in required) for name, field in kind["properties"].items()]
     if route.creates:
-        found.append(
-            _header("Idempotency-Key", "Sent again with the same one, the request is done once.", 255)
-        )
+        found.append(_header("Idempotency-Key", "A retry with the same key is carried out only once.", 255))
     if route.stream:
-        found.append(_header("Last-Event-ID", "The id of the last event that came.", 100))
+        found.append(_header("Last-Event-ID", "The id of the last event received.", 100))
     return found
 
 
 def _of_query(name: str, field: dict[str, Any], required: bool) -> dict[str, Any]:
-    """An absent parameter is what a null would be: it is not written in the schema."""
+    """Remove null from the schema: a parameter is left out instead."""
     kinds = [kind for kind in field.get("anyOf", [field]) if kind.get("type") != "null"]
     schema = {key: value for key, value in kinds[0].items() if key != "description"}
     if field.get("default") is not None:
@@ -185,13 +183,13 @@ _REQUEST_ID: Final = {"Request-Id": {"$ref": "#/components/headers/RequestId"}}
 _HEADERS: Final = {
     "RequestId": {
         "schema": {"type": "string"},
-        "description": "Under it the server's log tells of the request.",
+        "description": "The id of the request in the server's log.",
     }
 }
 
 
 def _responses(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any]) -> dict[str, Any]:
-    """What a route may answer. Problems are put into `problems`, once for each set of codes."""
+    """The responses of a route. Problems go to `problems`, once per set of codes."""
     good: dict[str, Any] = {"description": HTTPStatus(route.status).phrase, "headers": _REQUEST_ID}
     if route.answer is not None:
         schema = _content(route) if route.answer is bytes else schemas[route.answer]

@@ -1,11 +1,10 @@
-"""An answer that is sent while it is made: however long it is, little of it is held in memory.
+"""Streamed responses: pieces are sent while others are produced, so that memory use stays small.
 
-What holds:
-- one thread makes it, with all that it holds for that, and waits while `AHEAD` pieces are not sent: so it goes as fast
-  as its reader;
-- a reader who goes, or takes nothing for `SECONDS_MAX`, is given up, and what was held for him is let go;
-- what fails before the first piece is answered like any other error; what fails later breaks the answer off before its
-  end, which the reader sees.
+Invariants:
+- one thread produces the pieces and waits while `AHEAD` of them are unsent, so it is as fast as the client reads;
+- a client that disconnects, or reads nothing for `SECONDS_MAX`, is dropped, and its resources are released;
+- a failure before the first piece is an ordinary error response; a later failure breaks the response off early, which
+  the client can detect.
 """
 
 import asyncio
@@ -17,22 +16,22 @@ SECONDS_MAX: Final = 30.0
 
 
 class Gone(Exception):
-    """Nobody reads on."""
+    """The client has stopped reading."""
 
 
 class Pieces:
-    """Between the thread that makes an answer and the loop that sends it."""
+    """The queue between the thread that produces a response and the loop that sends it."""
 
     def __init__(self, source: Generator[bytes, None, None]) -> None:
         self._source = source
         self._loop = asyncio.get_running_loop()
         self._made: asyncio.Queue[bytes | None] = asyncio.Queue(AHEAD)
         self._end: BaseException | None = None
-        """Why nothing follows what was made."""
+        """Why no more pieces follow."""
         self._gone = False
 
     def make(self) -> None:
-        """All of it, in the thread that calls this."""
+        """Produce all pieces in the calling thread."""
         try:
             for piece in self._source:
                 self._hand_over(piece)
@@ -41,13 +40,13 @@ class Pieces:
             self._source.close()
 
     def ended(self, making: "asyncio.Task[None]") -> None:
-        """Called when `make` is over, or could not begin."""
+        """Called when `make` has ended or could not start."""
         self._end = Gone() if making.cancelled() else making.exception() or Gone()
         if not self._made.full():
-            self._made.put_nowait(None)  # whoever waits for a piece is told
+            self._made.put_nowait(None)  # wake up the reader
 
     async def next(self) -> bytes:
-        """The next piece; an empty one is the end."""
+        """The next piece. An empty piece is the end."""
         piece = None if self._end and self._made.empty() else await self._made.get()
         if piece is None:
             assert self._end is not None
@@ -55,7 +54,7 @@ class Pieces:
         return piece
 
     def leave(self) -> None:
-        """Let the thread come to its end: it may wait for room."""
+        """Let the thread end: it may be waiting for free space."""
         self._gone = True
         while not self._made.empty():
             self._made.get_nowait()
@@ -67,7 +66,7 @@ class Pieces:
 
 
 class SentInPieces:
-    """An answer whose first piece is there."""
+    """A response whose first piece is ready."""
 
     def __init__(self, first: bytes, pieces: Pieces, media_type: str) -> None:
         self._first = first

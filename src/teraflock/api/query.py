@@ -1,4 +1,4 @@
-"""What may stand behind the question mark of a path. Words nobody knows are refused, as in bodies."""
+"""Query parameters of the routes. Unknown parameters are refused, as in bodies."""
 
 from typing import Annotated, Final, Literal
 
@@ -19,18 +19,20 @@ Ref = Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\u0000-\u00
 ProjectRef = Annotated[
     Ref,
     Meta(
-        description="Id or name; for operators also `ORGANISATION:PROJECT`."
-        " Left out: the key's own, else the only one it reaches, else `default`."
+        description="Id or name of the project. Operators can use `ORGANISATION:PROJECT`."
+        " Default: the project of the key, otherwise the only one it has access to, otherwise `default`."
     ),
 ]
-OrganisationRef = Annotated[Ref, Meta(description="Id or name; for operators. Left out: the key's own.")]
+OrganisationRef = Annotated[
+    Ref, Meta(description="Id or name of the organisation, for operators. Default: your own.")
+]
 Cursor = Annotated[str, Meta(max_length=100, pattern=r"^[A-Za-z0-9_]*$(?!\n)")]
 LabelPair = Annotated[
     str,
     Meta(max_length=319, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?=[^\u0000]*$"),
 ]
-After = Annotated[Cursor, Meta(description="`next` of the page before.")]
-Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="The most items in the answer.")]
+After = Annotated[Cursor, Meta(description="The value of `next` in the previous page.")]
+Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="The maximum number of items in the response.")]
 
 
 class _Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +55,9 @@ class Page(_Query, frozen=True, kw_only=True):
 class HostPageQuery(Page, frozen=True, kw_only=True):
     kind: Annotated[
         Literal["own", "rented", "all"],
-        Meta(description="`rented` hosts are made for one instance each; those given back stay listed."),
+        Meta(
+            description="`rented` hosts are rented for one instance each. Hosts that were given back stay in the list."
+        ),
     ] = "own"
 
 
@@ -68,15 +72,16 @@ class PageInOrganisation(InOrganisation, frozen=True, kw_only=True):
 
 
 class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
-    gone: Annotated[bool, Meta(description="With those that were deleted.")] = False
+    gone: Annotated[bool, Meta(description="Include deleted ones.")] = False
     state: Annotated[
-        tuple[PhaseWord, ...], Meta(max_length=10, description="Only those in this state; may be repeated.")
+        tuple[PhaseWord, ...],
+        Meta(max_length=10, description="Only instances in this state. Can be repeated."),
     ] = ()
     label: Annotated[
         tuple[LabelPair, ...],
         Meta(
             max_length=10,
-            description="Only those with this label, `key=value`; may be repeated: all must be there.",
+            description="Only instances with this label, `key=value`. Can be repeated; all must match.",
         ),
     ] = ()
     name: Annotated[
@@ -84,20 +89,22 @@ class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
         Meta(
             max_length=63,
             pattern=r"^[a-z0-9*?-]*$(?!\n)",
-            description="Only those whose name is like this: `*` stands for any text, `?` for one character.",
+            description="Only instances whose name matches. `*` matches any text, `?` one character.",
         ),
     ] = ""
 
 
 class NameQuery(_Query, frozen=True, kw_only=True):
-    name: Annotated[Word | None, Meta(description="Only this one, by any of its names.")] = None
+    name: Annotated[Word | None, Meta(description="Only this GPU model, by any of its names.")] = None
 
 
 class OfferQuery(OfferWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    refused: Annotated[bool, Meta(description="With offers whose price was refused, after all others.")] = (
-        False
-    )
-    limit: Annotated[int, Meta(ge=1, le=OFFERS_MAX, description="The most offers in the answer.")] = LIMIT
+    refused: Annotated[
+        bool, Meta(description="Include offers whose price was rejected, after all others.")
+    ] = False
+    limit: Annotated[
+        int, Meta(ge=1, le=OFFERS_MAX, description="The maximum number of offers in the response.")
+    ] = LIMIT
 
 
 class FileQuery(InProject, frozen=True, kw_only=True):
@@ -114,7 +121,8 @@ class FileQuery(InProject, frozen=True, kw_only=True):
 
 class LogQuery(InProject, frozen=True, kw_only=True):
     source: Annotated[
-        LogSource | None, Meta(description="Left out: the command's output; without a command, the console.")
+        LogSource | None,
+        Meta(description="Default: the command's output, or the console if there is no command."),
     ] = None
 
 
@@ -123,8 +131,8 @@ class OperatorQuery(InOrganisation, frozen=True, kw_only=True):
 
 
 class OperatorPageQuery(OperatorQuery, frozen=True, kw_only=True):
-    host: Annotated[Ref | None, Meta(description="Id or name: on this host only.")] = None
-    state: Annotated[Ref | None, Meta(description="In this state only.")] = None
+    host: Annotated[Ref | None, Meta(description="Only instances on this host, by id or name.")] = None
+    state: Annotated[Ref | None, Meta(description="Only instances in this state.")] = None
     after: After = ""
     limit: Limit = LIMIT
 
@@ -134,15 +142,17 @@ class ReasonQuery(OperatorQuery, frozen=True, kw_only=True):
 
 
 class EventPageQuery(PageInProject, frozen=True, kw_only=True):
-    newest_first: Annotated[bool, Meta(description="From the latest back; `next` is older.")] = False
+    newest_first: Annotated[
+        bool, Meta(description="Start with the newest event; `next` leads to older ones.")
+    ] = False
 
 
 class MonthQuery(InProject, frozen=True, kw_only=True):
-    month: Annotated[Month | None, Meta(description="Left out: the present one.")] = None
+    month: Annotated[Month | None, Meta(description="Default: this month.")] = None
 
 
 class LineQuery(PageInProject, frozen=True, kw_only=True):
-    month: Annotated[Month | None, Meta(description="Left out: the present one.")] = None
+    month: Annotated[Month | None, Meta(description="Default: this month.")] = None
 
 
 class MarginQuery(_Query, frozen=True, kw_only=True):
@@ -157,6 +167,6 @@ class BillQuery(MonthQuery, frozen=True, kw_only=True):
         Meta(
             max_length=63,
             pattern=r"^[A-Za-z0-9._/-]*$(?!\n)",
-            description="With `by=label`: the key; left out: all of them.",
+            description="With `by=label`: the key of the label. Default: all labels.",
         ),
     ] = ""

@@ -1,9 +1,9 @@
-"""Lines about requests that were refused or failed: few of them, however many requests there are.
+"""Log lines about refused and failed requests. Their number is bounded, however many requests there are.
 
-What holds:
-- the first line of a source is written at once, the others of its window are counted, and one line sums them up;
-- a window has at most `SOURCES_MAX` sources, and `SOURCES_OF_GROUP_MAX` of one group; what is beyond is counted as one;
-  so nobody, with however many keys or addresses, pushes what else happened out of the log.
+Invariants:
+- the first line of a source is written immediately; the others in its window are counted, and one line sums them up;
+- a window has at most `SOURCES_MAX` sources, and `SOURCES_OF_GROUP_MAX` of one group; the rest is counted together. So
+  nobody can flood the log, even with many keys or addresses.
 """
 
 import logging
@@ -24,7 +24,7 @@ class Refusals:
         self._lock = threading.Lock()
         self._began = seconds()
         self._more: dict[str, int] = {}
-        """By source: how many were not written in this window."""
+        """Lines that were not written in this window, by source."""
         self._lines: dict[str, str] = {}
         self._groups: dict[str, int] = {}
         self._others = 0
@@ -39,7 +39,7 @@ class Refusals:
         error: Exception | None = None,
         context: Mapping[str, object] | None = None,
     ) -> None:
-        """Write a line, or count it. `error` brings its trace along, `context` what is for the operator alone."""
+        """Write a line, or count it. `error` adds its traceback, `context` adds details for the operator."""
         with self._lock:
             self._turn_over()
             if source in self._more:
@@ -57,7 +57,7 @@ class Refusals:
         self._log.log(level, "%s%s", line, more, exc_info=error)
 
     def sum_up(self, *, at_once: bool = False) -> None:
-        """Write what was counted, once the window is over. Called every second, and at the end."""
+        """Write the counts when the window is over. Called every second and at the end."""
         with self._lock:
             self._turn_over(at_once=at_once)
 
@@ -76,7 +76,7 @@ class Refusals:
 
 
 class RequestLog:
-    """The lines about requests. Faults of ours are counted apart: no flood of refusals hides them."""
+    """The log lines about requests. Server errors are counted separately, so that refusals cannot hide them."""
 
     def __init__(self, seconds: Callable[[], float]) -> None:
         self.refusals = Refusals(seconds, LOG)

@@ -1,13 +1,13 @@
-"""What a route is: a plain function with a path, a declared permission, and types for all that goes in and out.
+"""Routes: plain functions with a path, a declared permission, and types for requests and responses.
 
-What holds:
-- every route says who may use it; one that does not cannot be declared;
-- all that is known of a route for the server, the OpenAPI document and the tests follows from its declaration: path and
-  words from the function's head, query, body and answer from its annotations.
+Invariants:
+- every route declares who may use it; a route without this cannot be declared;
+- the server, the OpenAPI document and the tests use only the declaration: the path parameters come from the function's
+  signature, the query, the body and the response from its annotations.
 
     @routes.get("/v1/instances/{instance}", may=Permission.INSTANCE_READ, scope=Scope.PROJECT)
     def show_instance(call: Call, instance: str) -> InstanceAnswer:
-        '''One instance, by id or name.'''
+        '''Show one instance, by id or name.'''
 """
 
 import re
@@ -24,40 +24,40 @@ Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 STORAGE: Final = ("storage_failed", "constraint_broken", "unavailable")
-"""What any use of the database can answer."""
+"""Error codes of any access to the database."""
 ENGINE: Final = ("engine_down", "engine_busy", "engine_refused", "engine_missing", "no_room")
-"""What a call of an engine can answer."""
+"""Error codes of any call to an engine."""
 
 
 class Scope(StrEnum):
     """Where the permission must be held."""
 
     PUBLIC = "public"
-    """By nobody: no key is asked for."""
+    """Nowhere: no key is needed."""
     KEY = "key"
-    """Any key that is good; the service shows each its own."""
+    """Nowhere, but a valid key is needed. The service shows each key its own data."""
     ANYWHERE = "anywhere"
-    """In one project at least; the service shows only those."""
+    """In at least one project. The service shows only those projects."""
     ORGANISATION = "organisation"
     PROJECT = "project"
-    """In the project the request is about: the path's, the query's, else the key's own."""
-    HOUSE = "house"
-    """By an operator."""
+    """In the project of the request: from the path, the query, or the key."""
+    INSTALLATION = "installation"
+    """In the whole installation: the operator has it."""
 
 
 class Work(StrEnum):
-    """What a route costs, and so where it runs."""
+    """What a route does, which decides where it runs."""
 
     READ = "read"
-    """Reads the database: on SQLite faster than handing it to a thread."""
+    """Reads the database. On SQLite in the event loop, because a thread would be slower."""
     WRITE = "write"
-    """Waits for a commit, so in a thread."""
+    """Writes to the database, in a thread, because it waits for the commit."""
     LOOKUP = "lookup"
-    """Reads what lies elsewhere than in the server's database: in a thread."""
+    """Reads data outside the server's database, in a thread."""
     COMPUTE = "compute"
-    """Takes a processor for a while: in a process of its own, of which there are few."""
+    """Computes for a while, in one of a few separate processes."""
     LONG = "long"
-    """Waits for an engine: in a thread of its own, of which there are few."""
+    """Waits for an engine, in one of a few separate threads."""
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,21 +70,21 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     work: Work
     creates: bool
-    """Takes an `Idempotency-Key`."""
+    """Accepts an `Idempotency-Key`."""
     locks: bool
-    """It creates with `write_with_locks`: its answer is kept in the same kind of transaction."""
+    """Creates with `write_with_locks`, so its response is stored in the same kind of transaction."""
     secret: bool
-    """Its answer holds a secret, so it is sealed where it is kept for a retry."""
+    """The response has a secret, so it is encrypted when it is stored for a retry."""
     stream: bool
     in_pieces: bool
-    """Its handler makes the answer piece by piece, and it is sent meanwhile."""
+    """The handler produces the response piece by piece while it is sent."""
     media_type: str
     query: type[msgspec.Struct] | None
     body: type[msgspec.Struct] | None
     answer: Any
     """A struct, `bytes`, or None for no content."""
     errors: tuple[str, ...]
-    """Error codes it can send, besides those that follow from the rest of the declaration."""
+    """Error codes it can send, in addition to those that follow from the rest of the declaration."""
 
     @property
     def name(self) -> str:
@@ -107,7 +107,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         if self.parameters or self.scope == Scope.PROJECT or self.query or self.body:
             codes.append("not_found")
         if self.scope == Scope.PROJECT:
-            codes.append("ambiguous_name")  # an operator may name a project that several organisations have
+            codes.append(
+                "ambiguous_name"
+            )  # an operator can name a project that exists in several organisations
         if self.body:
             codes += ["bad_input", "body_too_large", "media_type_not_supported"]
         if self.creates:
@@ -122,7 +124,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Routes:
-    """The routes of one noun, in the order in which they are declared."""
+    """The routes of one noun, in the order of declaration."""
 
     def __init__(self, tag: str) -> None:
         self.tag = tag
@@ -160,12 +162,12 @@ class Routes:
         errors: tuple[str, ...] = (),
     ) -> Callable[[Handler], Handler]:
         if (may is None) != (scope in (Scope.PUBLIC, Scope.KEY)):
-            raise TypeError(f"{method} {path}: a permission belongs to every scope but `public` and `key`")
+            raise TypeError(f"{method} {path}: every scope except `public` and `key` needs a permission")
 
         def declare(handler: Handler) -> Handler:
             hints = get_type_hints(handler, include_extras=True)
             returned = hints["return"]
-            if get_origin(returned) is Annotated:  # JSON that is encoded already, and of what
+            if get_origin(returned) is Annotated:  # already encoded JSON, and its type
                 returned = get_args(returned)[1]
             in_pieces = get_origin(returned) is Generator
             route = Route(
@@ -199,4 +201,4 @@ def _check(route: Route, words: set[str]) -> None:
     if words != set(route.parameters):
         raise TypeError(f"{route.method} {route.path} and `{route.name}` do not name the same parameters")
     if not route.handler.__doc__:
-        raise TypeError(f"{route.method} {route.path} has no sentence about it")
+        raise TypeError(f"{route.method} {route.path} has no docstring")

@@ -1,6 +1,6 @@
-"""What the API stands on: the services of the domain, and how the server is set up.
+"""The domain services that the API calls, and the configuration of the server.
 
-`Services.within` gives the same services inside one transaction: all that is done there is kept or undone with it.
+`Services.within` returns the same services inside one transaction, which commits or rolls back all their work.
 """
 
 import logging
@@ -56,17 +56,17 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Planner(msgspec.Struct, frozen=True, kw_only=True):
-    """What the planner answers from: the operator's offers, rates and cards."""
+    """The data of the planner: the operator's offers, rates and GPU models."""
 
     offers: WarmOffers
     rates: Callable[[], Rates]
     own_cards: Callable[[], Sequence[Card]]
     compute: Callable[[Task], bytes]
-    """Estimates and plans: JSON to JSON, in a process that is ended if it takes too long."""
+    """Computes estimates and plans, JSON to JSON, in a process that is killed if it takes too long."""
 
 
 class RequestReads:
-    """A database whose reads within one request see one state, and cost one transaction in all."""
+    """A database whose reads within one request see one consistent state and use one transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -79,7 +79,7 @@ class RequestReads:
 
     @contextmanager
     def request(self) -> Iterator[None]:
-        """Around a request that only reads."""
+        """The context of a request that only reads."""
         with self._database.read() as tx:
             self._open.tx = tx
             try:
@@ -97,28 +97,28 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     nouns_on: Callable[[Database], Nouns]
     snapshots: RequestReads
-    """The database, as `nouns` see it."""
+    """The database that the services use."""
     nouns: Nouns
     reality: Callable[[], str]
     """`simulated`, `mixed` or `real`, as `Engines.reality` has it."""
     reads_inline: bool
-    """Whether reading the database is quicker than a change of threads: so on SQLite."""
+    """Whether a read is faster than a switch of threads, as on SQLite."""
     planner: Planner
     request_rates: RequestRates
     news: News
     metrics: Metrics
     log: RequestLog
     access: logging.Logger | None = None
-    """Where every request is noted; None: nowhere."""
+    """The log of all requests. None: no access log."""
     bounds: Bounds = Bounds()
     wake: Callable[[], None] = lambda: None
-    """Tell the loops that there is something to do."""
+    """Wake up the loops."""
     openapi: Callable[[], bytes] = lambda: b"{}"
-    """The OpenAPI document: made from the routes, so they cannot make it themselves."""
+    """The OpenAPI document. It is generated from the routes, so a route cannot generate it."""
     seconds: Callable[[], float]
-    """A clock that only goes forward, for durations."""
+    """A monotonic clock, for durations."""
     processor_seconds: Callable[[], float]
-    """What the calling thread has used of a processor."""
+    """The processor time that the calling thread has used."""
 
     def check(self) -> None:
         """Raise unless the database can be read."""
@@ -133,7 +133,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 class Joined:
     """Adapter that exposes one transaction as a Database.
 
-    A work that expects the other kind of transaction would not be isolated in this one, so it is refused.
+    Work that expects the other kind of transaction would not be isolated in this one, so it is refused.
     """
 
     where = "the transaction"
@@ -148,16 +148,16 @@ class Joined:
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
         if self._locking:
-            raise Misuse("a route with `locks` writes only with locks")
+            raise Misuse("a route with `locks` must write with locks")
         return work(self._tx)
 
     def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
         if not self._locking:
-            raise Misuse("a route that locks rows is declared with `locks`")
+            raise Misuse("a route that locks rows must be declared with `locks`")
         return work(self._tx)
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
-        raise Misuse("a request has not the whole database to itself")
+        raise Misuse("a request cannot have the whole database to itself")
 
     def close(self) -> None:
-        raise RuntimeError("a transaction is ended by whoever began it")
+        raise RuntimeError("a transaction is closed by the code that opened it")

@@ -1,7 +1,7 @@
-"""How much of the server one organisation may take at a time, so that the others get theirs.
+"""How much of the server one organisation can use at a time, so that the others get their share.
 
-What holds: an organisation has at most `each` of `most`, and never more than half; operators are not counted in it, and
-the last few of `most` are theirs alone.
+Invariants: an organisation has at most `each` of `most`, and never more than half. Operators do not count towards an
+organisation, and the last few of `most` are reserved for them.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from teraflock.base.errors import TooMany
 from teraflock.tenant.model import Actor
 
 KEPT_OF: Final = 8
-"""One in so many is kept for operators."""
+"""One in this many is reserved for operators."""
 OPERATORS: Final = "operators"
 
 
@@ -21,10 +21,10 @@ def tenant_of(actor: Actor) -> str:
 
 
 class Shares:
-    """Whoever comes when its share is taken is refused: for what lasts long."""
+    """Refuses requests beyond the share of an organisation. For long work."""
 
     def __init__(self, what: str, most: int, each: int, *, hint: str, retry_seconds: int) -> None:
-        """`what` is in the plural and stands behind a number: `commands run`."""
+        """`what` is a plural that follows a number in messages: `commands running in instances`."""
         self._what = what
         self._most = most
         self._kept = -(-most // KEPT_OF) if most > 1 else 0
@@ -38,9 +38,9 @@ class Shares:
         tenant = tenant_of(actor)
         taken = self._taken.get(tenant, 0)
         if tenant != OPERATORS and taken >= self._each:
-            raise self._too_many(f"Your organisation has {taken} {self._what}, and may have {self._each}")
+            raise self._too_many(f"Your organisation has {taken} {self._what}; the limit is {self._each}")
         if self.open >= self._most - (0 if tenant == OPERATORS else self._kept):
-            raise self._too_many(f"The server has {self.open} {self._what} now, and can take no more")
+            raise self._too_many(f"The server has {self.open} {self._what} and cannot accept more now")
         self._taken[tenant] = taken + 1
         self.open += 1
 
@@ -64,7 +64,7 @@ class _Line:
 
 
 class Turns:
-    """Whoever comes when its share is taken waits for its turn: for what is over soon. For one event loop."""
+    """Queues requests beyond the share of an organisation. For short work, in one event loop."""
 
     def __init__(self, each: int, waiting_max: int) -> None:
         self._each = each
@@ -78,7 +78,7 @@ class Turns:
             return
         if len(line.waiting) >= self._waiting_max:
             raise TooMany(
-                f"Your organisation has {len(line.waiting)} requests that wait to be answered",
+                f"Your organisation has {len(line.waiting)} waiting requests, which is the limit",
                 hint="Send fewer at a time",
                 context={"retry_after_seconds": 1},
             )
@@ -88,11 +88,11 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave(tenant)  # it was its turn just then
+                self.leave(tenant)  # its turn came at the same moment
             raise
 
     def leave(self, tenant: str) -> None:
-        """Hand the turn to the next one of the tenant that still waits."""
+        """Give the turn to the tenant's next waiting request."""
         line = self._lines[tenant]
         while line.waiting:
             following = line.waiting.popleft()

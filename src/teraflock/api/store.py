@@ -1,4 +1,4 @@
-"""The kept answers of creating requests: table `idempotency`."""
+"""Stored responses of requests with an `Idempotency-Key`: table `idempotency`."""
 
 from datetime import datetime
 
@@ -21,9 +21,9 @@ def kept(tx: Transaction, scope: str, key: str) -> Kept | None:
 
 
 def reserve(tx: Transaction, scope: str, key: str, digest: str, now: datetime) -> bool:
-    """Take a key for the request in this transaction. False: it has an answer already.
+    """Claim a key for the request in this transaction. False: the key already has a response.
 
-    Waits for another transaction that has just taken it.
+    Waits for another transaction that has claimed it and not ended yet.
     """
     taken = tx.run(
         "INSERT INTO idempotency (scope, key, digest, answer, created_at_us)"
@@ -37,7 +37,7 @@ def reserve(tx: Transaction, scope: str, key: str, digest: str, now: datetime) -
 
 
 def keep_answer(tx: Transaction, scope: str, key: str, answer: str) -> None:
-    """The answer for a key that this transaction took."""
+    """Store the response for a key that this transaction claimed."""
     tx.run(
         "UPDATE idempotency SET answer = :answer WHERE scope = :scope AND key = :key",
         answer=answer,

@@ -1,10 +1,10 @@
-"""A project's events as they happen, as server-sent events.
+"""Streams of a project's events, as server-sent events.
 
-What holds:
-- an event is sent at least once: ids sort by the time they were made and not by their commit, so each turn looks back
-  by `LATE`, and a client that comes back with `Last-Event-ID` may meet the last few again; ids tell;
-- a stream ends when its key no longer counts, when the server stops, and when its client goes;
-- an organisation has a bounded number of them (api/shares.py), and each reads a bounded number of rows a turn.
+Invariants:
+- an event is sent at least once. Ids sort by creation and not by commit, so each turn looks back by `LATE`, and a
+  client that reconnects with `Last-Event-ID` may receive the last few events again; it compares their ids;
+- a stream ends when its key becomes invalid, when the server stops, and when its client disconnects;
+- an organisation has a bounded number of streams (api/shares.py), and each reads a bounded number of rows per turn.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from teraflock.storage.events import events_of_project
 from teraflock.tenant.model import Actor
 
 LATE: Final = timedelta(seconds=10)
-"""How much later than its id says an event may appear: PostgreSQL waits that long for a lock."""
+"""How long after the time in its id an event can appear: PostgreSQL waits that long for a lock."""
 POLL_SECONDS: Final = 0.25
 HEARTBEAT_SECONDS: Final = 15.0
 ROWS: Final = 200
@@ -36,18 +36,18 @@ _HEARTBEAT: Final = b": still here\n\n"
 
 
 class Follower:
-    """Reads on from where it was."""
+    """Reads new events, starting where the last read ended."""
 
     def __init__(self, database: Database, clock: Clock, project: str, after: str) -> None:
         self._database = database
         self._clock = clock
         self._project = project
         self._back = _id_at(clock.now()) if not after else min(after, _id_at(clock.now() - LATE))
-        """Whatever has an id up to this was sent, or is not asked for."""
+        """All events up to this id were sent or are not wanted."""
         self._seen: set[str] = set()
 
     def turn(self) -> list[Event]:
-        """Events that have appeared since the last turn, oldest first."""
+        """Events that appeared since the last turn, oldest first."""
         found: list[Event] = []
         at = self._back
         with self._database.read() as tx:
@@ -73,13 +73,13 @@ class Streams:
             "open event streams",
             streams_max,
             each,
-            hint="Read `GET /v1/events` in pages instead, or come back later",
+            hint="Read `GET /v1/events` in pages instead, or try again later",
             retry_seconds=30,
         )
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """End all of them; called in the server's own thread."""
+        """End all streams. Called in the server's main thread."""
         self._stopping.set()
 
     async def follow(
@@ -88,7 +88,7 @@ class Streams:
         turn: Callable[[], Awaitable[list[Event]]],
         still_good: Callable[[], Awaitable[object]],
     ) -> AsyncIterator[bytes]:
-        """What is sent to one client, until it ends. `shares.enter` was called before."""
+        """Yield what is sent to one client until the stream ends. The caller has called `shares.enter`."""
         try:
             yield _BEGINNING
             waits = 0
@@ -123,5 +123,5 @@ def _sent(event: Event) -> bytes:
 
 
 def _id_at(time: datetime) -> str:
-    """The first id an event of that time can have."""
+    """The smallest id that an event of this time can have."""
     return new_id("evt", time, bytes)

@@ -1,5 +1,5 @@
-"""The command `tera`: words in, tables out.
+"""The command line, `tera`. It parses arguments, calls the client, and prints tables or JSON.
 
-stdout carries data that can be piped; everything else goes to stderr. A module here holds one command and its
-sub-commands and is loaded only when it is called: cold start is a feature.
+Data goes to stdout, everything else to stderr. Each module holds one command and its subcommands. A module is imported
+only when its command runs, so that `tera` starts fast.
 """

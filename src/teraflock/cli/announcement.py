@@ -1,4 +1,4 @@
-"""`tera announce`: tell tenants something."""
+"""`tera announce`: publish, list and remove announcements."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -17,13 +17,13 @@ from teraflock.cli.table import write_list
 from teraflock.wire.announcement import AnnouncementRequest
 from teraflock.words.announcement import fields
 
-HELP: Final = """Tell all tenants, or one organisation, something. For operators.
+HELP: Final = """Publish an announcement to all tenants or to one organisation. For operators.
 
-Each user sees an announcement once, after the output of the next command.
+Each user sees an announcement once, after the output of their next command.
 
 \b
 Examples:
-  tera announce "Maintenance on Sunday from 08:00 UTC: instances are restarted" --until 7d
+  tera announce "Maintenance on Sunday from 08:00 UTC" --until 7d
   tera announce "Your quota was raised" --org red-lab
   tera announce list
   tera announce remove ann_01j…
@@ -31,7 +31,7 @@ Examples:
 
 
 class _Announce(NamingGroup):
-    """What is no command is the text itself; one word is more likely a command with a slip than an announcement."""
+    """Takes several words as the text itself. One word is more likely a mistyped command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -46,11 +46,13 @@ def command() -> None:
     pass
 
 
-@command.command(help="Announce TEXT. `add` may be left out if TEXT has several words.")
+@command.command(help="Publish TEXT. You can leave out `add` if TEXT has several words.")
 @click.argument("text")
-@click.option("--org", "organisation", default="", metavar="NAME", help="For this organisation only.")
+@click.option("--org", "organisation", default="", metavar="NAME", help="Only for this organisation.")
 @click.option(
-    "--until", metavar="TIME", help="`2h` or `7d` from now, or a time such as `2026-11-20T08:00`, in UTC."
+    "--until",
+    metavar="TIME",
+    help="When it ends: `2h` or `7d` from now, or a time in UTC such as `2026-11-20T08:00`.",
 )
 @json_option
 def add(text: str, organisation: str, until: str | None, as_json: bool) -> None:
@@ -65,7 +67,7 @@ def add(text: str, organisation: str, until: str | None, as_json: bool) -> None:
         remark(f"Announced to {organisation or 'all organisations'}: {made.id}")
 
 
-@command.command("list", help="Announcements that are not over.")
+@command.command("list", help="List current announcements.")
 @json_option
 def list_announcements(as_json: bool) -> None:
     with connected() as client:
@@ -83,17 +85,17 @@ def remove(id: str, as_json: bool) -> None:
     if as_json:
         write_json({"removed": id})
     else:
-        remark(f"{id} is removed")
+        remark(f"Removed {id}")
 
 
 def parse_until(text: str, now: datetime) -> datetime:
-    """`2h` from now, or a time; one without a zone is in UTC."""
+    """Parse `2h` from now, or a time. A time without a zone is in UTC."""
     if ahead := AGO.fullmatch(text):
         return now + timedelta(seconds=int(ahead[1]) * SECONDS[ahead[2]])
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise BadInput(
-            f"`--until {text}` is no time", hint="Write `2h` or `7d`, or a time such as `2026-11-20T08:00`"
+            f"`--until {text}` is not a time", hint="Write `2h` or `7d`, or a time such as `2026-11-20T08:00`"
         ) from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)

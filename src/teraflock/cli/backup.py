@@ -1,4 +1,4 @@
-"""`tera backup`: the whole installation in one file, and back."""
+"""`tera backup`: save the installation to one file, and restore it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 HELP: Final = """Back up the installation on this machine, and restore it here or elsewhere.
 
-A backup holds the database, the settings and the operator's key; with `--with-disks` also the disks of instances. It is
-not encrypted: whoever can read it can log in as the operator. Only its owner may read the file. docs/operating.md shows
-how to update and how to move to another machine.
+A backup contains the database, the settings and the operator's key. `--with-disks` adds the disks of instances. The
+file is not encrypted: anyone who can read it can act as the operator, so only its owner may read it. See
+docs/operating.md for updates and for moving to another machine.
 
 \b
 Examples:
@@ -38,9 +38,9 @@ def command() -> None:
     pass
 
 
-@command.command(help="Write a backup to FILE, while the server runs.")
+@command.command(help="Write a backup to FILE. The server can keep running.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--with-disks", is_flag=True, help="With the disks of all instances, as they are now.")
+@click.option("--with-disks", is_flag=True, help="Include the disks of all instances.")
 @json_option
 def create(file: Path, with_disks: bool, as_json: bool) -> None:
     from teraflock.app.installation.backup.create import create as make
@@ -58,10 +58,10 @@ def create(file: Path, with_disks: bool, as_json: bool) -> None:
         return
     click.echo(emphasised(f"{file}: {memory_text(file.stat().st_size)}"))
     write_facts(_facts(made))
-    remark("\nIt is not encrypted and holds the operator's key: only you can read it. Keep it so")
+    remark("\nThe file is not encrypted and contains the operator's key. Keep it private")
 
 
-@command.command(help="Say what is in a backup, after checking every part of it.")
+@command.command(help="Verify a backup and show what it contains.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @json_option
 def show(file: Path, as_json: bool) -> None:
@@ -73,18 +73,18 @@ def show(file: Path, as_json: bool) -> None:
     if as_json:
         write_json(_public(manifest))
         return
-    click.echo(emphasised(f"{file}: a whole backup"))
+    click.echo(emphasised(f"{file}: a complete backup"))
     write_facts(_facts(manifest))
 
 
 @command.command(help="Restore a backup into this home. The server must be stopped.")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--replace", is_flag=True, help="Put it in place of the installation that is here.")
+@click.option("--replace", is_flag=True, help="Replace the installation that is here.")
 @click.option(
     "--database",
     default="",
     metavar="ADDRESS",
-    help="Into this database: `postgresql://…`, or `sqlite` for a file in the home. [default: the backup's]",
+    help="The database: `postgresql://…`, or `sqlite` for a file in the home. [default: the backup's]",
 )
 @yes_option
 @json_option
@@ -96,26 +96,26 @@ def restore(file: Path, replace: bool, database: str, yes: bool, as_json: bool) 
 
     places = Places()
     if replace and not yes:
-        confirm(f"Put the backup in place of the installation in {places.home}?", "Replacing")
+        confirm(f"Replace the installation in {places.home} with the backup?", "Replacing")
     with alone(places), phases() as line:
         done = bring_back(places, file, SystemClock(), line, replace=replace, database=database)
     if as_json:
         write_json({"restored": _public(done.manifest), "replaced": done.replaced, "disks": done.disks})
         return
-    click.echo(f"The installation of {time_text(done.manifest.created_at)} UTC is restored in {places.home}")
+    click.echo(f"Restored the installation of {time_text(done.manifest.created_at)} UTC in {places.home}")
     if done.replaced:
-        remark(f"What was here lies in {done.replaced}")
+        remark(f"The previous installation is in {done.replaced}")
     if done.renamed_host:
-        remark(f"Its host `{done.renamed_host}` now has the name of this machine")
+        remark(f"Renamed its host `{done.renamed_host}` to this machine's name")
     if done.disks:
-        remark(f"{done.disks} disk{'s' * (done.disks != 1)} brought into the engine")
+        remark(f"Imported {done.disks} disk{'s' * (done.disks != 1)} into the engine")
     for each in done.manifest.not_included:
         remark(f"Not in the backup: {each}")
-    remark("\nNext: `make up` starts it")
+    remark("\nNext: run `make up` to start it")
 
 
 def _facts(manifest: "Manifest") -> Iterator[tuple[str, str]]:
-    yield "made at", f"{time_text(manifest.created_at)} UTC on {manifest.machine}"
+    yield "created", f"{time_text(manifest.created_at)} UTC on {manifest.machine}"
     yield "by", f"Teraflock {manifest.teraflock}, schema {manifest.schema}"
     yield "installation", manifest.installation_id
     yield "engine", manifest.engine
@@ -123,11 +123,11 @@ def _facts(manifest: "Manifest") -> Iterator[tuple[str, str]]:
     yield "instances", str(manifest.instances)
     yield "disks", str(len(manifest.disks)) if manifest.disks else "none"
     for each in manifest.not_included:
-        yield "without", each
+        yield "not included", each
 
 
 def _public(manifest: "Manifest") -> dict[str, object]:
-    """Without the text of the settings, which may hold a password."""
+    """The manifest without the text of the settings, which may contain a password."""
     import msgspec
 
     told: dict[str, object] = msgspec.to_builtins(manifest)

@@ -1,4 +1,4 @@
-"""`tera bill`: what a month cost, line by line if wanted; the proof of it; and its export."""
+"""`tera bill`: show, verify and export the bill of a month."""
 
 import sys
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ from teraflock.words.money import amount_column, counted
 if TYPE_CHECKING:
     from teraflock.wire.bill import BillAnswer, MarginRowAnswer
 
-HELP: Final = """What a month cost a project.
+HELP: Final = """Show what a project was charged in a month.
 
 \b
 Examples:
@@ -48,7 +48,7 @@ MARGIN: Final = (
 
 
 class UnsoundBooks(TeraflockError):
-    """`tera bill verify` found a difference between the books and the events."""
+    """`tera bill verify` found a difference between the charges and the events."""
 
     code = "unsound_books"
     remedy = "Look at the differences that the command lists."
@@ -58,9 +58,15 @@ class UnsoundBooks(TeraflockError):
 @click.pass_context
 @month_option
 @click.option(
-    "--by", type=click.Choice(["gpu", "user", "instance", "label"]), default="gpu", show_default=True
+    "--by",
+    type=click.Choice(["gpu", "user", "instance", "label"]),
+    default="gpu",
+    show_default=True,
+    help="How to group the charges.",
 )
-@click.option("--label", default="", metavar="KEY", help="With `--by label`: which; else all of them.")
+@click.option(
+    "--label", default="", metavar="KEY", help="With `--by label`: the label. [default: all labels]"
+)
 @project_option
 @json_option
 def command(ctx: click.Context, month: str, by: str, label: str, project: str | None, as_json: bool) -> None:
@@ -75,18 +81,18 @@ def command(ctx: click.Context, month: str, by: str, label: str, project: str | 
         _write(bill)
 
 
-@command.command(help="Every charge of a month.")
+@command.command(help="List every charge of a month.")
 @month_option
 @project_option
 @json_option
 def lines(month: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = client.bills.lines(month=month)
-    empty = "Nothing was charged; what is held is booked when it is given back or the day is over"
+    empty = "No charges yet. Usage is charged when it ends, or at the end of the day"
     write_list(found, line_fields(found), as_json=as_json, empty=empty)
 
 
-@command.command(help="Work every charge out again from the events, and compare. For operators.")
+@command.command(help="Recompute every charge from the events and compare. For operators.")
 @json_option
 def verify(as_json: bool) -> None:
     with connected() as client:
@@ -98,11 +104,12 @@ def verify(as_json: bool) -> None:
     if not verdict.sound:
         count = len(verdict.faults) + verdict.faults_beyond
         raise UnsoundBooks(
-            f"{count} faults in the books", hint="Each is named above with its row; compare with a backup"
+            f"{count} differences between charges and events",
+            hint="Compare the rows listed above with a backup",
         )
     if not as_json:
         charges, things = counted(verdict.charges, "charge"), counted(verdict.instances, "instance")
-        remark(f"{charges} of {things} are right, to the micro-unit")
+        remark(f"Verified {charges} of {things}: all match the events exactly")
 
 
 @command.command()
@@ -115,7 +122,7 @@ def verify(as_json: bool) -> None:
 )
 @json_option
 def margin(month: str, by: str, as_json: bool) -> None:
-    """Revenue, cost and margin of a month, over all tenants. For operators.
+    """Show revenue, cost and margin of a month, over all tenants. For operators.
 
     Revenue is what was charged, before credits and tax. Cost is what the hosts cost: set with `tera host cost` or
     reported by the provider. IDLE is the part of the cost that served nobody. Amounts are converted by the rates of the
@@ -140,13 +147,13 @@ def margin(month: str, by: str, as_json: bool) -> None:
         remark(f"{found.month}: no revenue and no cost; `tera host cost set` records what a host costs")
 
 
-@command.command(help="The month as CSV in the columns of FinOps FOCUS 1.2.")
-@click.option("--focus", is_flag=True, help="The form; there is one so far.")
+@command.command(help="Export a month as CSV with the columns of FinOps FOCUS 1.2.")
+@click.option("--focus", is_flag=True, help="The FOCUS 1.2 format (required).")
 @month_option
 @project_option
 def export(focus: bool, month: str, project: str | None) -> None:
     if not focus:
-        raise BadInput("It is not said in which form", hint="`--focus` is there")
+        raise BadInput("Choose a format", hint="Add `--focus`")
     with connected(project) as client:
         sys.stdout.buffer.writelines(client.bills.focus(month=month))
 
@@ -154,14 +161,14 @@ def export(focus: bool, month: str, project: str | None) -> None:
 def _write(bill: "BillAnswer") -> None:
     named = [(group.name, str(group.lines), group.micros) for group in bill.groups]
     if bill.unbooked_micros:
-        named.append(("held and sent, not booked yet", "", bill.unbooked_micros))
-    named.append((f"{bill.month} in all", str(bill.lines), bill.micros + bill.unbooked_micros))
+        named.append(("usage not charged yet", "", bill.unbooked_micros))
+    named.append((f"{bill.month} total", str(bill.lines), bill.micros + bill.unbooked_micros))
     amounts = amount_column([micros for _, _, micros in named], bill.currency)
     rows = [[name, lines, amount] for (name, lines, _), amount in zip(named, amounts, strict=True)]
     write_rows(GROUPS, rows)
     saved = bill.list_micros - bill.micros
     if saved > 0:
-        remark(f"{amount_text(saved, bill.currency)} less than on demand")
+        remark(f"You saved {amount_text(saved, bill.currency)} compared with on-demand prices")
 
 
 def _margin_cells(rows: list["MarginRowAnswer"]) -> list[list[str]]:

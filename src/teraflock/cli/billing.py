@@ -1,4 +1,4 @@
-"""`tera billing`: how a project pays, what it has paid in advance, and what it owes."""
+"""`tera billing`: show and set how a project pays, and record payments."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +18,7 @@ from teraflock.words.money import amount_column
 if TYPE_CHECKING:
     from teraflock.wire.billing import ProfileAnswer
 
-HELP: Final = """How a project pays: by invoice at the end of the month, or from what it paid in advance.
+HELP: Final = """Show how a project pays: by invoice at the end of the month, or in advance.
 
 \b
 Examples:
@@ -40,10 +40,12 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
             _write(client.billing.get(), as_json)
 
 
-@command.command("set", help="Change how a project pays; what is left out stays. For operators.")
-@click.option("--currency", metavar="CODE", help="Fixed once something was charged.")
-@click.option("--prepaid/--invoice", "prepaid", default=None)
-@click.option("--tax", metavar="NAME=PERCENT", help="In place of the price book's.")
+@command.command(
+    "set", help="Set how a project pays. Options that you leave out keep their value. For operators."
+)
+@click.option("--currency", metavar="CODE", help="The currency. It cannot change after the first charge.")
+@click.option("--prepaid/--invoice", "prepaid", default=None, help="Pay in advance, or by invoice.")
+@click.option("--tax", metavar="NAME=PERCENT", help="The tax, instead of that of the price book.")
 @click.option("--customer", metavar="TEXT", help="Name and address on invoices.")
 @click.option("--tax-number", metavar="TEXT", help="The customer's tax number on invoices.")
 @project_option
@@ -64,10 +66,14 @@ def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
         _write(client.billing.set(shape), as_json)
 
 
-@command.command(help="Note money that came in: in advance, or for an invoice. For operators.")
+@command.command(help="Record a payment: in advance, or for an invoice. For operators.")
 @click.argument("amount")
 @click.option(
-    "--month", default="", metavar="YYYY-MM", callback=checked_month, help="Of the invoice that is paid."
+    "--month",
+    default="",
+    metavar="YYYY-MM",
+    callback=checked_month,
+    help="The month of the invoice that is paid.",
 )
 @project_option
 @json_option
@@ -83,12 +89,12 @@ def _tax(text: str) -> tuple[str, int]:
     except ValueError:
         points = -1
     if not is_pair or not name or not 0 <= points <= 10_000:
-        raise BadInput(f"`--tax {text}` is no tax", hint="Such as `VAT=19`")
+        raise BadInput(f"`--tax {text}` is not a tax", hint="Write it as `VAT=19`")
     return name, points
 
 
 def _amounts(profile: "ProfileAnswer") -> list[list[str]]:
-    """All with as many decimals. Of a project that pays in advance, also what is left once all is booked."""
+    """Names and amounts, all with the same number of decimals. Prepaid projects also have an available amount."""
     named = [
         ("balance (paid in advance)", profile.balance_micros),
         ("owed", profile.owed_micros),
@@ -105,7 +111,7 @@ def _write(profile: "ProfileAnswer", as_json: bool) -> None:
         write_json(profile)
         return
     rows = [
-        ["pays", "from what it paid in advance" if profile.pays == "prepaid" else "by invoice"],
+        ["pays", "in advance" if profile.pays == "prepaid" else "by invoice"],
         ["currency", profile.currency],
         *_amounts(profile),
     ]

@@ -1,4 +1,4 @@
-"""`tera budget`: what a project may spend in a month."""
+"""`tera budget`: show and set a project's monthly budget."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,10 @@ from teraflock.words.text import time_text
 if TYPE_CHECKING:
     from teraflock.wire.budget import BudgetAnswer
 
-HELP: Final = """What a project may spend in a month; told at levels, and at the end a hard stop, announced before.
+HELP: Final = """Show a project's budget for the month.
+
+An event is recorded when a level is reached. With `--hard-stop`, all instances are stopped before the budget is
+exceeded, after a notice.
 
 \b
 Examples:
@@ -29,7 +32,7 @@ Examples:
   tera budget remove
   tera budget cap 300 --project red-lab:default   # for operators
 
-Where there is a budget and a cap of the operator, the lower one rules.
+If there is both a budget and an operator's cap, the lower one applies.
 """
 COLUMNS: Final = (Column("BUDGET"), Column("VALUE"))
 
@@ -44,12 +47,18 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
             _write(client.budgets.get(), as_json)
 
 
-@command.command("set", help="Set the budget of a month, in the project's currency.")
+@command.command("set", help="Set the monthly budget, in the project's currency.")
 @click.argument("amount")
-@click.option("--levels", default="50,80,100", show_default=True, metavar="PERCENTS", help="When it is told.")
-@click.option("--hard-stop", is_flag=True, help="Stop all instances before it is passed.")
+@click.option(
+    "--levels",
+    default="50,80,100",
+    show_default=True,
+    metavar="PERCENTS",
+    help="Percentages that record an event when they are reached.",
+)
+@click.option("--hard-stop", is_flag=True, help="Stop all instances before it is exceeded.")
 @click.option("--notice", type=click.IntRange(0, 168), default=1, show_default=True, metavar="HOURS",
-              help="How long before the hard stop it is announced.")  # fmt: skip
+              help="How long before the hard stop to announce it.")  # fmt: skip
 @project_option
 @json_option
 def set_budget(
@@ -62,7 +71,7 @@ def set_budget(
         _write(client.budgets.set(request), as_json)
 
 
-@command.command(help="Remove the project's own budget. A cap of the operator stays.")
+@command.command(help="Remove the project's budget. The operator's cap stays.")
 @project_option
 @json_option
 def remove(project: str | None, as_json: bool) -> None:
@@ -71,15 +80,15 @@ def remove(project: str | None, as_json: bool) -> None:
     if as_json:
         write_json({"micros": None})
     else:
-        remark("There is no budget any more")
+        remark("Removed the budget")
 
 
 @command.command(
-    help="Cap a project's month: all is stopped when it is reached. `none` lifts it. For operators."
+    help="Cap what a project spends in a month. Its instances are stopped at the cap. `none` removes it. For operators."
 )
 @click.argument("amount")
 @click.option("--notice", type=click.IntRange(0, 168), default=1, show_default=True, metavar="HOURS",
-              help="How long before the stop it is announced.")  # fmt: skip
+              help="How long before the stop to announce it.")  # fmt: skip
 @project_option
 @json_option
 def cap(amount: str, notice: int, project: str | None, as_json: bool) -> None:
@@ -91,13 +100,13 @@ def cap(amount: str, notice: int, project: str | None, as_json: bool) -> None:
     if as_json:
         write_json({"cap_micros": request.micros if request else None})
         return
-    remark("There is no cap any more" if request is None else f"Capped at {amount} a month")
+    remark("Removed the cap" if request is None else f"Capped at {amount} a month")
 
 
 def _levels(text: str) -> tuple[int, ...]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     if not all(word.isdigit() and 1 <= int(word) <= 1000 for word in words):
-        raise BadInput(f"`--levels {text}` are no percents", hint="Such as `50,80,100`")
+        raise BadInput(f"`--levels {text}` is not a list of percentages", hint="Write it as `50,80,100`")
     return tuple(sorted({int(word) for word in words}))
 
 
@@ -106,7 +115,7 @@ def _level_text(level: int, reached: tuple[int, ...]) -> str:
 
 
 def _source(budget: "BudgetAnswer") -> str:
-    """Where the amount that rules is not the project's own, what its own is."""
+    """The project's own budget, if the operator's cap applies instead."""
     if budget.cap_micros is None or budget.micros != budget.cap_micros:
         return ""
     own = "none" if budget.own_micros is None else amount_text(budget.own_micros, budget.currency)
@@ -122,15 +131,15 @@ def _write(budget: "BudgetAnswer", as_json: bool) -> None:
     rows = [
         [f"budget for {budget.month}", amount_text(budget.micros, money) + _source(budget)],
         ["spent", amount_text(budget.spent_micros, money) + share],
-        ["what is held costs", hourly_text(budget.micros_per_hour, money)],
-        ["told at", ", ".join(_level_text(level, budget.levels_reached) for level in budget.levels)],
-        ["at the end", "all instances are stopped" if budget.hard_stop else "nothing new is launched"],
+        ["price now", hourly_text(budget.micros_per_hour, money)],
+        ["levels", ", ".join(_level_text(level, budget.levels_reached) for level in budget.levels)],
+        ["when spent", "all instances are stopped" if budget.hard_stop else "new launches are refused"],
     ]
     if budget.cap_micros is not None:
         rows.insert(1, ["operator's cap", amount_text(budget.cap_micros, money) + ", set by the operator"])
     if budget.stops_at and not budget.stopped_at:
-        rows.append(["the end comes", f"{time_text(budget.stops_at)}, if nothing changes"])
+        rows.append(["spent at", f"{time_text(budget.stops_at)}, if nothing changes"])
     write_rows(COLUMNS, rows)
     tell_budget(budget)
     if budget.is_spent:
-        remark("It is spent: nothing new can be launched this month")
+        remark("The budget is spent: you cannot launch instances this month")

@@ -1,4 +1,4 @@
-"""A small chart for a terminal: one row for each moment, drawn from its lowest to its highest value."""
+"""A chart for the terminal: one row per moment, drawn from its lowest to its highest value."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""`tera completion`: the script that teaches a shell to complete `tera`."""
+"""`tera completion`: print the completion script for a shell."""
 
 from typing import Final
 
@@ -7,9 +7,9 @@ import click
 HELP: Final = """Print the completion script for a shell.
 
 \b
-  bash:  tera completion bash > ~/.local/share/bash-completion/completions/tera
-  zsh:   tera completion zsh > "${fpath[1]}/_tera"
-  fish:  tera completion fish > ~/.config/fish/completions/tera.fish
+  bash: tera completion bash > ~/.local/share/bash-completion/completions/tera
+  zsh:  tera completion zsh > "${fpath[1]}/_tera"
+  fish: tera completion fish > ~/.config/fish/completions/tera.fish
 """
 
 
@@ -21,5 +21,5 @@ def command(shell: str) -> None:
     from teraflock.cli.main import tera
 
     kind = get_completion_class(shell)
-    assert kind is not None, "click knows the three shells"
+    assert kind is not None, "click supports the three shells"
     click.echo(kind(tera, {}, "tera", "_TERA_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""Questions before something is lost: asked on a terminal, refused where nobody can answer."""
+"""Confirmation of actions that lose data or cost money. Without a terminal they need `--yes`."""
 
 import sys
 
@@ -8,8 +8,10 @@ from teraflock.base.errors import BadInput
 
 
 def confirm(question: str, act: str) -> None:
-    """Returns where the answer is yes; anything else stops the command."""
+    """Return if the user answers yes; otherwise abort the command."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise BadInput(f"{act} needs a yes, and nobody can be asked here", hint="`--yes` says it beforehand")
+        raise BadInput(
+            f"{act} needs confirmation, and there is no terminal to ask", hint="Add `--yes` to confirm"
+        )
     if not click.confirm(question, err=True):
         raise click.Abort

@@ -1,7 +1,7 @@
-"""Which server the commands speak to, and with which key.
+"""The server that commands talk to, and the API key they use.
 
-`TERA_SERVER` and `TERA_KEY` (and `TERA_CA`, a certificate to trust); else `connection.json` in the user's folder, which
-`make up` writes.
+Both come from `TERA_SERVER` and `TERA_KEY` (with `TERA_CA`, a certificate to trust), otherwise from `connection.json`
+in the home folder, which `make up` writes.
 """
 
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class NoServer(Unavailable):
-    """`tera` knows no server to talk to."""
+    """`tera` does not know which server to use."""
 
     code = "no_server"
     remedy = "Run `make up`, or set `TERA_SERVER` and `TERA_KEY`."
@@ -30,21 +30,21 @@ def connection() -> "Connection":
     found = find(Places().connection, os.environ)
     if found is None:
         raise NoServer(
-            "No server is known here",
-            hint="`make up` starts one on this machine; `TERA_SERVER` and `TERA_KEY` name another",
+            "No server is configured",
+            hint="Run `make up` to start one on this machine, or set `TERA_SERVER` and `TERA_KEY`",
         )
     return found
 
 
 def mark_simulated(client: "Client") -> None:
-    """Words beside answers that do not say it themselves: nothing that is simulated is shown as real."""
+    """Print a notice if something is simulated and the output does not show it."""
     health = client.health()
     if health.simulated:
-        remark(f"{SIMULATED}: {'some' if health.engine == 'mixed' else 'nothing'} of this is real")
+        remark(f"{SIMULATED}: {'only some' if health.engine == 'mixed' else 'none'} of this is real")
 
 
 def connected(project: str | None = None) -> "Client":
-    """A client for the commands: `with connected(project) as client:`."""
+    """The client of a command: `with connected(project) as client:`."""
     from teraflock.client import Client
 
     found = connection()

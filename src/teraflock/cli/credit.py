@@ -1,4 +1,4 @@
-"""`tera credits`: what was given to a project, and what is left of it."""
+"""`tera credits`: list a project's credits, and give it some."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -15,7 +15,7 @@ from teraflock.cli.output import remark, write_json
 from teraflock.cli.table import write_list
 from teraflock.words.credit import fields
 
-HELP: Final = """Credits of a project: drawn before anything else, the next to expire first.
+HELP: Final = """List the credits of a project. Credits pay for usage first, in the order in which they expire.
 
 \b
 Examples:
@@ -36,10 +36,12 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
     write_list(found, fields(found), as_json=as_json, empty="No credits")
 
 
-@command.command(help="Give a project credit, in its currency. For operators.")
+@command.command(help="Give a project credit in its currency. For operators.")
 @click.argument("amount")
-@click.option("--reason", default="gift", show_default=True, metavar="TEXT")
-@click.option("--expires", metavar="DATE", help="Its last day, UTC: `2026-12-31`; left out: never.")
+@click.option(
+    "--reason", default="gift", show_default=True, metavar="TEXT", help="Shown in the list of credits."
+)
+@click.option("--expires", metavar="DATE", help="The last day, UTC, such as `2026-12-31`. [default: never]")
 @project_option
 @json_option
 def give(amount: str, reason: str, expires: str | None, project: str | None, as_json: bool) -> None:
@@ -49,12 +51,12 @@ def give(amount: str, reason: str, expires: str | None, project: str | None, as_
     if as_json:
         write_json(made)
     else:
-        remark(f"Given: {amount_text(made.micros, made.currency)}")
+        remark(f"Gave a credit of {amount_text(made.micros, made.currency)}")
 
 
 def _day(text: str) -> datetime:
-    """The end of the day: a credit of which that is the last day still pays for it."""
+    """The end of the day, so that the credit still pays for its last day."""
     try:
         return datetime.fromisoformat(text).replace(tzinfo=UTC, hour=23, minute=59, second=59)
     except ValueError:
-        raise BadInput(f"`--expires {text}` is no date", hint="Such as `2026-12-31`") from None
+        raise BadInput(f"`--expires {text}` is not a date", hint="Write it as `2026-12-31`") from None

@@ -1,4 +1,4 @@
-"""`tera doctor`: checks everything and says what to repair."""
+"""`tera doctor`: check this machine and report what to repair."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -12,16 +12,16 @@ from teraflock.cli.waiting import PhaseLine
 if TYPE_CHECKING:
     from teraflock.app.installation.health import Finding
 
-HELP: Final = """Check everything the cloud needs on this machine, and say what to do about what is wrong.
+HELP: Final = """Check everything that Teraflock needs on this machine, and report how to repair what is wrong.
 
-The exit code is 1 if something is wrong. What is marked `mind` works, with something less.
+The exit code is 1 if something is wrong. Checks marked `mind` work with limitations.
 
 \b
 Examples:
   tera doctor
   tera doctor --json
 """
-COLUMNS: Final = (Column("CHECK"), Column("VERDICT"), Column("SEEN", flexible=True))
+COLUMNS: Final = (Column("CHECK"), Column("VERDICT"), Column("FOUND", flexible=True))
 
 
 @click.command(help=HELP)
@@ -55,4 +55,4 @@ def _write(findings: "list[Finding]") -> None:
             f"{each.check}: {each.seen}\n  {'repair' if each.verdict == 'wrong' else 'mind'}: {each.repair}"
         )
     count = sum(each.verdict == "wrong" for each in findings)
-    remark(f"\n{count} thing{'s are' if count != 1 else ' is'} wrong" if count else "\nAll is well")
+    remark(f"\n{count} problem{'s' * (count != 1)} found" if count else "\nNo problems found")

@@ -1,4 +1,4 @@
-"""`tera events`: what happened in a project, and what happens as it does."""
+"""`tera events`: show the events of a project, and stream new ones."""
 
 import re
 import sys
@@ -26,7 +26,7 @@ LIMIT_MAX: Final = 100_000
 PAGE: Final = 200
 AGO: Final = re.compile(r"([0-9]{1,6})([smhd])")
 SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-HELP: Final = """What happened in a project, newest last.
+HELP: Final = """Show the events of a project, newest last.
 
 \b
 Examples:
@@ -40,17 +40,19 @@ Examples:
 
 
 @click.command(help=HELP)
-@click.option("--instance", metavar="NAME", help="Of this instance only.")
-@click.option("--follow", "-f", is_flag=True, help="Go on as more happens; Ctrl-C ends it.")
+@click.option("--instance", metavar="NAME", help="Only events of this instance.")
+@click.option("--follow", "-f", is_flag=True, help="Stream new events until Ctrl-C.")
 @click.option(
-    "--since", metavar="WHEN", help="`30m`, `2h`, `7d` ago, or a time such as `2026-11-15T08:00`, in UTC."
+    "--since",
+    metavar="WHEN",
+    help="Events since `30m`, `2h` or `7d` ago, or since a time in UTC such as `2026-11-15T08:00`.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(1, LIMIT_MAX),
-    help=f"The newest so many. [default: {LIMIT}; all with --since]",
+    help=f"Only the newest N. [default: {LIMIT}; all with --since]",
 )
-@click.option("--server", "of_server", is_flag=True, help="Of the server itself; for operators.")
+@click.option("--server", "of_server", is_flag=True, help="For operators: events of the server itself.")
 @project_option
 @json_option
 def command(
@@ -65,7 +67,9 @@ def command(
     begin = parse_since(since, SystemClock().now()) if since is not None else None
     at_most = limit or (LIMIT_MAX if since is not None else LIMIT)
     if of_server and (follow or instance):
-        raise BadInput("`--server` lists events of the server itself, once")
+        raise BadInput(
+            "`--server` cannot be combined with `--instance` or `--follow`", hint="Leave one of them out"
+        )
     with connected(project) as client:
         if of_server:
             found = [
@@ -80,12 +84,12 @@ def command(
         mark_simulated(client)
         _write(found, as_json, follow)
         if follow:
-            with suppress(KeyboardInterrupt):  # the way out
+            with suppress(KeyboardInterrupt):  # how the user ends it
                 _follow(client, found, subject, as_json)
 
 
 def _newest(client: "Client", subject: str, begin: datetime | None, at_most: int) -> "list[EventAnswer]":
-    """Read from the latest back, no further than is shown; given back oldest first."""
+    """Read backwards from the newest event, no further than needed. Returns the oldest first."""
     found: list[EventAnswer] = []
     after: str | None = ""
     while after is not None and len(found) < at_most:
@@ -102,21 +106,21 @@ def _newest(client: "Client", subject: str, begin: datetime | None, at_most: int
 
 
 def parse_since(text: str, now: datetime) -> datetime:
-    """`2h` ago, or a time; one without a zone is in UTC, as all times here are."""
+    """Parse `2h` ago, or a time. A time without a zone is in UTC."""
     if ago := AGO.fullmatch(text):
         return now - timedelta(seconds=int(ago[1]) * SECONDS[ago[2]])
     try:
         at = datetime.fromisoformat(text)
     except ValueError:
         raise BadInput(
-            f"`--since {text}` is no time",
+            f"`--since {text}` is not a time",
             hint="Write `30m`, `2h` or `7d`, or a time such as `2026-11-15T08:00`",
         ) from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _follow(client: "Client", past: "list[EventAnswer]", subject: str, as_json: bool) -> None:
-    """A stream begins a little before where it was left, lest one that came late be missed: known ones are left out."""
+    """Leave out events that were shown. A stream resumes a little early so that it misses no late event."""
     known = {event.id for event in past}
     first = past[0].id if past else ""
     for event in client.events.follow(after=past[-1].id if past else ""):
@@ -129,7 +133,7 @@ def _write(events: "list[EventAnswer]", as_json: bool, follow: bool) -> None:
         for event in events:
             _write_one(event, as_json)
     else:
-        write_list(events, FIELDS, as_json=as_json, empty="Nothing has happened yet")
+        write_list(events, FIELDS, as_json=as_json, empty="No events yet")
 
 
 def _write_one(event: "EventAnswer", as_json: bool) -> None:

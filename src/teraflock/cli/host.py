@@ -1,4 +1,4 @@
-"""`tera host`: the servers of the cloud, and what this machine has."""
+"""`tera host`: list and manage hosts, and inspect this machine."""
 
 from typing import Final
 
@@ -15,9 +15,9 @@ from teraflock.cli.table import write_list
 from teraflock.wire.host import HostChange
 from teraflock.words.host import facts, fields, state_text
 
-HELP: Final = """The servers of the cloud: what they have and what of it is free.
+HELP: Final = """List and manage hosts: what they have, and what is free. For operators.
 
-For operators. `inspect` works on this machine alone and needs no server.
+`inspect` works on this machine and needs no server.
 
 \b
 Examples:
@@ -39,7 +39,7 @@ command.add_command(cost)
 
 
 @command.command(
-    help="What this machine has: cards, their memory, driver and health; processors, memory, disk."
+    help="Show this machine: GPUs with their memory, driver and health; processors, memory, disk."
 )
 @json_option
 def inspect(as_json: bool) -> None:
@@ -56,21 +56,21 @@ def inspect(as_json: bool) -> None:
         write_facts(card_facts(card))
 
 
-@command.command("list", help="List our own hosts: what they have, and what of it is held.")
-@click.option("--rented", is_flag=True, help="List rented hosts instead. Each was made for one instance.")
+@command.command("list", help="List own hosts: what they have, and what instances hold.")
+@click.option("--rented", is_flag=True, help="List rented hosts instead. Each was rented for one instance.")
 @click.option("--all", "is_all", is_flag=True, help="List both kinds.")
 @json_option
 def list_hosts(rented: bool, is_all: bool, as_json: bool) -> None:
     kind = "all" if is_all else "rented" if rented else "own"
     with connected() as client:
         found = sorted(client.hosts.list(kind=kind), key=lambda host: (host.kind, host.name))
-    empty = "No host yet; the server registers those of its engine when it starts"
+    empty = "No hosts yet. The server registers the hosts of its engine when it starts"
     if rented:
-        empty = "No host is rented"
+        empty = "No rented hosts"
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
-@command.command(help="One host with its cards.")
+@command.command(help="Show one host with its cards.")
 @click.argument("name")
 @json_option
 def show(name: str, as_json: bool) -> None:
@@ -83,22 +83,24 @@ def show(name: str, as_json: bool) -> None:
     write_facts(facts(host, SystemClock().now()))
 
 
-@command.command(help="Launch nothing new on a host; what it has stays.")
+@command.command(help="Stop placing new instances on a host. Existing instances stay.")
 @click.argument("name")
 @json_option
 def drain(name: str, as_json: bool) -> None:
     _change(name, HostChange(state="draining"), as_json)
 
 
-@command.command("set", help="Say in which region a host stands; prices may depend on it.")
+@command.command("set", help="Set the region of a host. Prices can differ by region.")
 @click.argument("name")
-@click.option("--region", required=True, metavar="REGION", help="Such as `north`; at first it is `home`.")
+@click.option(
+    "--region", required=True, metavar="REGION", help="The region, such as `north`. New hosts are in `home`."
+)
 @json_option
 def set_host(name: str, region: str, as_json: bool) -> None:
     _change(name, HostChange(region=region), as_json)
 
 
-@command.command(help="Launch on a host again.")
+@command.command(help="Place new instances on a drained host again.")
 @click.argument("name")
 @json_option
 def ready(name: str, as_json: bool) -> None:
@@ -108,17 +110,17 @@ def ready(name: str, as_json: bool) -> None:
 @command.command("allow-out")
 @click.argument("name")
 @click.argument("networks", nargs=-1, metavar="[CIDR]...")
-@click.option("--remove", is_flag=True, help="Close these networks again.")
+@click.option("--remove", is_flag=True, help="Remove access to these networks.")
 @json_option
 def allow_out(name: str, networks: tuple[str, ...], remove: bool, as_json: bool) -> None:
-    """Let instances of a host reach private networks.
+    """Let instances of a host reach private networks. Without a CIDR, list the networks they can reach.
 
-    By default instances reach the internet, and no private, link-local or other special address, nor any network that
-    the host itself is attached to. Open only what they need. Without a CIDR this lists what is open.
+    By default instances reach the internet, but no private, link-local or other special address, and no network that
+    the host is attached to. Allow only what they need.
 
     \b
     Examples:
-      tera host allow-out lab2 192.168.10.0/24    # a file server's network
+      tera host allow-out lab2 192.168.10.0/24    # the network of a file server
       tera host allow-out lab2 10.1.2.3/32        # one machine
       tera host allow-out lab2 192.168.10.0/24 --remove
     """
@@ -132,7 +134,7 @@ def allow_out(name: str, networks: tuple[str, ...], remove: bool, as_json: bool)
     if as_json:
         write_json(host)
     else:
-        click.echo(f"{host.name}: instances reach {', '.join(('the internet', *host.allow_out))}")
+        click.echo(f"{host.name}: instances can reach {', '.join(('the internet', *host.allow_out))}")
 
 
 def _change(name: str, change: HostChange, as_json: bool) -> None:

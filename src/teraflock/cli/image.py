@@ -1,4 +1,4 @@
-"""`tera image`: what instances boot."""
+"""`tera image`: list, build, create and delete images."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from teraflock.words.image import fields
 if TYPE_CHECKING:
     from teraflock.client import Client
 
-HELP: Final = """What instances boot: images built from recipes, and images made from instances.
+HELP: Final = """List, build and delete images. An image is built from a recipe, or created from an instance.
 
 \b
 Examples:
@@ -29,7 +29,7 @@ Examples:
   tera launch --image my-setup
 """
 BUILD_SECONDS_MAX: Final = 3600.0
-"""Frameworks with CUDA are gigabytes to fetch, install and pack."""
+"""Frameworks with CUDA are gigabytes to download, install and pack."""
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -37,22 +37,22 @@ def command() -> None:
     pass
 
 
-@command.command("list", help="The images that can be launched here, and those being built.")
+@command.command("list", help="List images, including those being built.")
 @project_option
 @json_option
 def list_images(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = list(client.images.list())
         mark_simulated(client)
-    empty = "No image yet; `tera image build base` builds one"
+    empty = "No images yet. Build one with `tera image build base`"
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
 @command.command(
-    help="Build an image from a recipe: base, jupyter, pytorch or tensorflow. One that is built is kept."
+    help="Build an image from a recipe: base, jupyter, pytorch or tensorflow. Does nothing if the image exists."
 )
 @click.argument("recipe")
-@click.option("--name", help="Call it so. [default: as its recipe]")
+@click.option("--name", help="The name of the image. [default: the recipe's name]")
 @wait_option(default=True, seconds_max=BUILD_SECONDS_MAX)
 @project_option
 @json_option
@@ -64,7 +64,7 @@ def build(
         _make(client, request, wait, timeout, as_json)
 
 
-@command.command(help="Make an image from an instance's disk as it is now.")
+@command.command(help="Create an image from the disk of an instance.")
 @click.argument("name")
 @click.option("--from", "instance", required=True, metavar="INSTANCE", help="The instance.")
 @wait_option(default=True, seconds_max=BUILD_SECONDS_MAX)
@@ -90,7 +90,7 @@ def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
     if as_json:
         write_json(image)
     else:
-        remark(f"The image `{image.name}` is deleted")
+        remark(f"Deleted image `{image.name}`")
 
 
 def _make(
@@ -111,5 +111,6 @@ def _make(
         write_table(fields(SystemClock().now()), [image])
     if image.state == "failed":
         raise NotDone(
-            f"The image `{image.name}` could not be made: {image.problem or 'the reason is unknown'}"
+            f"The image `{image.name}` could not be created: {image.problem or 'the reason is unknown'}",
+            hint="Run the command again to retry",
         )

@@ -1,4 +1,4 @@
-"""`tera up`, `down` and `purge`: what `make up`, `make down` and `make purge` call."""
+"""`tera up`, `down` and `purge`, which `make up`, `make down` and `make purge` call."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from teraflock.app.installation.up import UpResult
     from teraflock.wire.host import HostAnswer
 
-UP_HELP: Final = """Start the cloud on this machine: engine, server on loopback, base image, this machine as a host.
+UP_HELP: Final = """Start Teraflock on this machine: engine, server and image `base`, with this machine as a host.
 
-Again, it does nothing twice; cut off, it goes on where it was. Not root, or no engine: it says so and runs with the
-simulated engine, marked SIMULATED in every answer.
+The server listens on the loopback interface. The command is safe to run again, also after an interruption. Without
+root or without an engine, it uses the simulated engine, and all output is marked SIMULATED.
 
 \b
 Examples:
@@ -30,20 +30,20 @@ Examples:
   TERA_ENGINE=simulated tera up
   TERA_LISTEN=127.0.0.1:9000 tera up
 """
-DOWN_HELP: Final = """Stop the server, the instances, and the engine if it is our own.
+DOWN_HELP: Final = """Stop the server, the instances, and the engine if `tera up` started it.
 
-Nothing is lost: `tera up` starts all of it again.
+No data is lost: `tera up` starts everything again.
 
 \b
 Examples:
   tera down
   tera down --keep-guests
 """
-PURGE_HELP: Final = """Remove all that `tera up` and the cloud made on this machine, and only that.
+PURGE_HELP: Final = """Remove everything that Teraflock created on this machine, and nothing else.
 
-That is: all instances with their disks, our images, networks, firewall table and pool, the server's database, keys and
-logs, and the SSH files for instances. An engine that was there before stays, and so do Debian's packages, prices and
-plans.
+This removes all instances with their disks; images, networks, the firewall table and the storage pool; the server's
+database, keys and logs; and the SSH files for instances. An engine that was installed before stays, and so do Debian
+packages, imported offers and plans.
 
 \b
 Examples:
@@ -65,25 +65,25 @@ def up(as_json: bool) -> None:
     if as_json:
         write_json(risen)
     else:
-        _tell(risen)
+        _show(risen)
     if risen.image != "ready":
         raise NotDone(
-            f"The image `base` is {risen.image}: nothing can be launched from it yet",
-            hint=f"`{called()} image build base` tries again; the log says more",
+            f"The image `base` is {risen.image}, so no instance can be launched from it yet",
+            hint=f"Run `{called()} image build base` to try again. The log has the reason",
         )
 
 
-def _tell(risen: "UpResult") -> None:
+def _show(risen: "UpResult") -> None:
     is_simulated = risen.engine.kind == "simulated"
-    state = "runs already" if risen.was_up else "runs"
+    state = "is already running" if risen.was_up else "is running"
     mark = f" {SIMULATED}" if is_simulated else ""
     click.echo(emphasised(f"Teraflock {state} at {risen.server}{mark}"))
     write_facts(_facts(risen))
     if is_simulated:
-        remark(f"\nNothing real is launched here: {risen.engine.description}")
+        remark(f"\nInstances here are simulated: {risen.engine.description}")
         if risen.engine.repair:
             remark(f"For real instances: {risen.engine.repair}")
-    _say_next(risen, is_simulated)
+    _show_next_steps(risen, is_simulated)
 
 
 def _facts(risen: "UpResult") -> Iterator[tuple[str, str]]:
@@ -97,13 +97,13 @@ def _facts(risen: "UpResult") -> Iterator[tuple[str, str]]:
     yield "log", risen.log_file
     if risen.version != __version__:
         yield (
-            "mind",
-            f"version {risen.version} runs, {__version__} is installed: `make down up` brings it up to date",
+            "note",
+            f"version {risen.version} is running, {__version__} is installed: update with `make down up`",
         )
     if risen.other_server:
         yield (
-            "mind",
-            f"the commands here speak to {risen.other_server}, as before; set TERA_SERVER and TERA_KEY",
+            "note",
+            f"`tera` still uses {risen.other_server}; set TERA_SERVER and TERA_KEY to change that",
         )
 
 
@@ -113,10 +113,10 @@ def _host_text(host: "HostAnswer") -> str:
     return f"{host.name}: {host.vcpus} vCPU, {bytes_text(host.ram_bytes)}, {cards}{mark}"
 
 
-def _say_next(risen: "UpResult", is_simulated: bool) -> None:
+def _show_next_steps(risen: "UpResult", is_simulated: bool) -> None:
     tera = called()
     if not risen.hosts:
-        remark(f"\nNo host has reported yet: `{tera} doctor` says what is wrong")
+        remark(f"\nNo host has reported yet. Run `{tera} doctor` to find out why")
     enter = f"{tera} exec first -- hostname" if is_simulated else f"{tera} ssh first"
     remark("\nNext:")
     for line in (f"{tera} launch --name first --wait", enter, f"{tera} ps"):
@@ -124,7 +124,7 @@ def _say_next(risen: "UpResult", is_simulated: bool) -> None:
 
 
 @click.command(help=DOWN_HELP)
-@click.option("--keep-guests", is_flag=True, help="Instances run on; the next `up` finds them again.")
+@click.option("--keep-guests", is_flag=True, help="Leave instances running; the next `up` finds them.")
 @json_option
 def down(keep_guests: bool, as_json: bool) -> None:
     from teraflock.app.installation.down import down as fall
@@ -142,16 +142,16 @@ def down(keep_guests: bool, as_json: bool) -> None:
 
 
 def _down_sentences(fallen: "DownResult", keep_guests: bool) -> Iterator[str]:
-    yield "The server is stopped" if fallen.server else "No server ran"
+    yield "Server stopped" if fallen.server else "The server was not running"
     if fallen.guests:
         many = fallen.guests > 1
         yield f"{fallen.guests} instance{'s' * many} stopped; `make up` starts {'them' if many else 'it'} again"
     elif keep_guests:
-        yield "Instances run on"
+        yield "Instances are still running"
     if fallen.daemon:
-        yield "Our engine is stopped"
+        yield "Engine stopped"
     elif fallen.foreign:
-        yield "The engine was here before us and runs on"
+        yield "The engine is still running: it was not started by Teraflock"
 
 
 @click.command(help=PURGE_HELP)
@@ -167,7 +167,7 @@ def purge(yes: bool, as_json: bool) -> None:
         if as_json:
             write_json({"removed": False, "left": []})
         else:
-            remark(f"Nothing was made here: there is no {places.cloud}")
+            remark(f"Nothing to remove: {places.cloud} does not exist")
         return
     if not yes:
         confirm(f"Remove all instances, disks, images and keys of {places.cloud}?", "Purging")
@@ -176,6 +176,6 @@ def purge(yes: bool, as_json: bool) -> None:
     if as_json:
         write_json({"removed": True, "left": left})
         return
-    click.echo(f"{places.cloud} is removed, and all that was made on the engine")
+    click.echo(f"Removed {places.cloud} and everything created on the engine")
     for sentence in left:
         remark(sentence)

@@ -1,4 +1,4 @@
-"""`tera invoice`: what is sent to a customer."""
+"""`tera invoice`: list, issue and print invoices."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ from teraflock.cli.output import remark, write_json
 from teraflock.cli.table import write_list
 from teraflock.words.invoice import FIELDS
 
-HELP: Final = """Invoices of a project.
+HELP: Final = """List, issue and print the invoices of a project.
 
 \b
 Examples:
@@ -33,17 +33,17 @@ def command() -> None:
     pass
 
 
-@command.command("list", help="All invoices, oldest first.")
+@command.command("list", help="List all invoices, oldest first.")
 @project_option
 @json_option
 def list_(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = client.invoices.list()
-    empty = "No invoice yet; one is issued when a month is over"
+    empty = "No invoices yet. An invoice is issued after the end of a month"
     write_list(found, FIELDS, as_json=as_json, empty=empty)
 
 
-@command.command(help="Issue the invoice of a month that is over. For operators.")
+@command.command(help="Issue the invoice of a past month. For operators.")
 @month_argument
 @project_option
 @json_option
@@ -56,10 +56,12 @@ def issue(month: str, project: str | None, as_json: bool) -> None:
         remark(f"Invoice {made.number}: {amount_text(made.due_micros, made.currency)} due")
 
 
-@command.command(help="An invoice to print or send: a page (HTML), or a PDF.")
+@command.command(help="Print an invoice as HTML, or write it as a PDF.")
 @month_argument
-@click.option("--out", type=click.Path(), metavar="FILE", help="Write the page there; else to stdout.")
-@click.option("--pdf", type=click.Path(), metavar="FILE", help="Write it as a PDF there.")
+@click.option(
+    "--out", type=click.Path(), metavar="FILE", help="Write the HTML page to this file. [default: stdout]"
+)
+@click.option("--pdf", type=click.Path(), metavar="FILE", help="Write a PDF to this file.")
 @project_option
 def show(month: str, out: str | None, pdf: str | None, project: str | None) -> None:
     _check_one(out, pdf)
@@ -68,10 +70,14 @@ def show(month: str, out: str | None, pdf: str | None, project: str | None) -> N
     _put(content, out, pdf)
 
 
-@command.command(help="Show the invoice of a month as it would be now, marked PREVIEW and without a number.")
+@command.command(
+    help="Print the invoice of a month as it would be now. It is marked PREVIEW and has no number."
+)
 @month_option
-@click.option("--out", type=click.Path(), metavar="FILE", help="Write the page there; else to stdout.")
-@click.option("--pdf", type=click.Path(), metavar="FILE", help="Write it as a PDF there.")
+@click.option(
+    "--out", type=click.Path(), metavar="FILE", help="Write the HTML page to this file. [default: stdout]"
+)
+@click.option("--pdf", type=click.Path(), metavar="FILE", help="Write a PDF to this file.")
 @project_option
 def preview(month: str, out: str | None, pdf: str | None, project: str | None) -> None:
     _check_one(out, pdf)
@@ -82,7 +88,7 @@ def preview(month: str, out: str | None, pdf: str | None, project: str | None) -
 
 def _check_one(out: str | None, pdf: str | None) -> None:
     if out and pdf:
-        raise BadInput("`--out` and `--pdf` exclude each other")
+        raise BadInput("`--out` and `--pdf` cannot be combined", hint="Leave one of them out")
 
 
 def _put(content: bytes, out: str | None, pdf: str | None) -> None:
@@ -92,5 +98,5 @@ def _put(content: bytes, out: str | None, pdf: str | None) -> None:
     try:
         Path(file).write_bytes(content)
     except OSError as error:
-        raise BadInput(f"`{file}` cannot be written: {error.strerror}") from None
+        raise BadInput(f"`{file}` cannot be written: {error.strerror}", hint="Choose another file") from None
     remark(f"Written to `{file}`")

@@ -1,4 +1,4 @@
-"""`tera key`: API keys. The secret is shown once, when it is made; the server keeps a digest of it only."""
+"""`tera key`: list, create and revoke API keys. A secret is shown once; the server stores only its digest."""
 
 from typing import Final
 
@@ -17,15 +17,16 @@ from teraflock.wire.key import KeyRequest
 from teraflock.wire.member import RoleWord
 from teraflock.words.key import fields
 
-HELP: Final = """API keys: for commands (`TERA_KEY`) and for programs.
+HELP: Final = """List, create and revoke API keys, for `tera` (`TERA_KEY`) and for your programs.
 
-A key may do what its member may; `--role-max`, `--only` and `--days` narrow that.
+A key has the permissions of its member. `--role-max`, `--only` and `--days` limit them.
 
 \b
 Examples:
   tera key create laptop
   tera key create ci --only vision --role-max member --days 90
-  export TERA_SERVER=http://127.0.0.1:8372 TERA_KEY=$(tera key create script --json | jq -r .secret)
+  export TERA_SERVER=http://127.0.0.1:8372
+  export TERA_KEY=$(tera key create script --json | jq -r .secret)
   tera key revoke key_01j…
 """
 
@@ -35,7 +36,7 @@ def command() -> None:
     pass
 
 
-@command.command("list", help="Your keys; an owner sees all of the organisation.")
+@command.command("list", help="List your keys. Owners see all keys of the organisation.")
 @json_option
 def list_keys(as_json: bool) -> None:
     with connected() as client:
@@ -45,13 +46,16 @@ def list_keys(as_json: bool) -> None:
     write_list(found, fields(SystemClock().now(), members, projects), as_json=as_json)
 
 
-@command.command(help="A new key; its secret is shown this once.")
+@command.command(help="Create a key. Its secret is shown only once.")
 @click.argument("name")
-@click.option("--member", default="", metavar="NAME", help="For this member; owners only. [default: you]")
-@click.option("--only", "project", default="", metavar="PROJECT", help="Reaches this project only.")
-@click.option("--role-max", type=click.Choice(ROLES), help="May do no more than this role.")
+@click.option("--member", default="", metavar="NAME", help="For owners: the member it is for. [default: you]")
+@click.option("--only", "project", default="", metavar="PROJECT", help="Limit it to this project.")
+@click.option("--role-max", type=click.Choice(ROLES), help="Limit it to this role.")
 @click.option(
-    "--days", type=click.IntRange(1, 3650), metavar="N", help="Ends after so many. [default: never]"
+    "--days",
+    type=click.IntRange(1, 3650),
+    metavar="N",
+    help="Let it expire after this many days. [default: never]",
 )
 @json_option
 def create(
@@ -63,26 +67,26 @@ def create(
     if as_json:
         write_json(made)
         return
-    remark(f"The key `{made.key.name}` is made: {made.key.id}")
+    remark(f"Created key `{made.key.name}`: {made.key.id}")
     show_secret(made.secret)
 
 
-@command.command(help="Revoke a key: from now on it opens nothing.")
+@command.command(help="Revoke a key. It stops working at once.")
 @click.argument("key_id", metavar="ID")
 @yes_option
 @json_option
 def revoke(key_id: str, yes: bool, as_json: bool) -> None:
     if not yes:
-        confirm(f"Revoke the key `{key_id}`? Whatever uses it stops working.", "Revoking")
+        confirm(f"Revoke the key `{key_id}`? Everything that uses it stops working.", "Revoking")
     with connected() as client:
         revoked = client.keys.revoke(key_id)
     if as_json:
         write_json(revoked)
     else:
-        remark(f"The key `{revoked.name}` is revoked")
+        remark(f"Revoked key `{revoked.name}`")
 
 
 def show_secret(secret: str) -> None:
-    """On stdout alone, so that it can be piped to where it is kept."""
-    remark("It is shown this once; set it as TERA_KEY where it is used:")
+    """Print a secret alone on stdout, so that it can be piped."""
+    remark("The secret is shown only once. Set it as TERA_KEY where you use it:")
     click.echo(secret)

@@ -1,4 +1,4 @@
-"""Groups that name the nearest commands, and groups whose commands are loaded when called: cold start is a feature."""
+"""Command groups: `NamingGroup` suggests similar commands, `LazyGroup` imports a command only when it runs."""
 
 import gc
 from collections.abc import Mapping
@@ -11,39 +11,40 @@ from teraflock.base.errors import unknown_name
 
 
 class NamingGroup(click.Group):
-    """A group that, asked for a command it does not have, names the nearest ones."""
+    """A group that answers an unknown command with the most similar ones."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order in which they are written down
+        return list(self.commands)  # in the order of their definition
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         is_known = not args or args[0].startswith("-") or self.get_command(ctx, args[0]) is not None
-        if not is_known and not ctx.resilient_parsing:  # a shell that completes wants no errors
+        if not is_known and not ctx.resilient_parsing:  # shell completion must not raise
             known = self.list_commands(ctx)
             raise unknown_name("command", args[0], known, see=f"`{ctx.command_path} --help` lists them")
         return super().resolve_command(ctx, args)
 
 
 class LazyGroup(NamingGroup):
-    """`commands_by_name`: for each command where it lives, and its line in the help.
+    """A group that imports each command when it runs.
 
-    Where it lives is a module whose `command` it is, or `module:name`.
+    `commands_by_name` maps a name to its import path and help line. The path is a module with a `command`, or
+    `module:name`.
     """
 
     commands_by_name: ClassVar[Mapping[str, tuple[str, str]]]
     hidden_by_name: ClassVar[Mapping[str, str]] = {}
-    """Old names of commands, and where those live: they work, but no help lists them."""
+    """Old names and their import paths. They work, but the help does not list them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands_by_name)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        where = self.hidden_by_name.get(cmd_name) or self.commands_by_name.get(cmd_name, ("",))[0]
-        if not where:
+        path = self.hidden_by_name.get(cmd_name) or self.commands_by_name.get(cmd_name, ("",))[0]
+        if not path:
             return None
-        module, _, name = where.partition(":")
+        module, _, name = path.partition(":")
         gc.disable()  # as in main.py
         try:
             command: click.Command = getattr(import_module(module), name or "command")
@@ -57,8 +58,6 @@ class LazyGroup(NamingGroup):
     def write_section(
         self, formatter: click.HelpFormatter, heading: str, commands: Mapping[str, tuple[str, str]]
     ) -> None:
-        longest = max(
-            map(len, self.commands_by_name)
-        )  # so that the lines of all sections stand below each other
+        longest = max(map(len, self.commands_by_name))  # the same for all sections, so that they line up
         with formatter.section(heading):
             formatter.write_dl([(name.ljust(longest), line) for name, (_, line) in commands.items()])

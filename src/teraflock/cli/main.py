@@ -1,9 +1,9 @@
-"""`tera`: finds the command, runs it, and turns every error into one sentence, a hint and an exit code."""
+"""Entry point of `tera`: finds the command, runs it, and turns each error into a sentence, a hint and an exit code."""
 
 # ruff: noqa: E402
 import gc
 
-gc.disable()  # imports make no garbage, and looking for it while they run costs a cold start 5 ms
+gc.disable()  # imports create no garbage; collecting during them adds 5 ms to a cold start
 
 import os
 import sys
@@ -20,84 +20,87 @@ from teraflock.cli.output import complain
 gc.enable()
 
 PLAN: Final[dict[str, tuple[str, str]]] = {
-    "gpus": ("teraflock.cli.gpu", "GPU models: memory, speed, and who offers them"),
-    "offers": ("teraflock.cli.offer", "Every GPU offer there is, cheapest first"),
+    "gpus": ("teraflock.cli.gpu", "List GPU models: memory, speed and providers"),
+    "offers": ("teraflock.cli.offer", "List GPU offers, cheapest first"),
     "estimate": (
         "teraflock.cli.estimate.command",
-        "What a training step needs on every GPU: memory and time",
+        "Estimate the memory and time of a workload on each GPU model",
     ),
-    "trace": ("teraflock.cli.trace", "Record a script of yours for `tera estimate`, without a GPU"),
-    "plan": ("teraflock.cli.plan.command", "From a job to the cheapest way to finish it"),
-    "compare": ("teraflock.cli.compare", "Providers, cards and prices in one table, for a document"),
-    "providers": ("teraflock.cli.provider", "Clouds: how they bill, what spot means, which traps they have"),
-    "rates": ("teraflock.cli.rate", "Exchange rates: show them, or put your own in place"),
+    "trace": ("teraflock.cli.trace", "Record your script for `tera estimate`, without a GPU"),
+    "plan": ("teraflock.cli.plan.command", "Find the cheapest offers that finish a job"),
+    "compare": ("teraflock.cli.compare", "Compare providers, GPU models and prices in one table"),
+    "providers": ("teraflock.cli.provider", "List providers: billing rules, spot terms, pitfalls"),
+    "rates": ("teraflock.cli.rate", "Show exchange rates, or set your own"),
 }
 RUN: Final[dict[str, tuple[str, str]]] = {
-    "launch": ("teraflock.cli.instance.launch", "An instance of your own, with whole GPUs, in seconds"),
+    "launch": ("teraflock.cli.instance.launch", "Launch instances with whole GPUs"),
     "ps": ("teraflock.cli.instance.list", "List instances and their state"),
-    "show": ("teraflock.cli.instance.show", "One instance: addresses, cards, how to log in"),
+    "show": ("teraflock.cli.instance.show", "Show one instance: addresses, GPUs, how to log in"),
     "ssh": ("teraflock.cli.instance.ssh:ssh", "Log in to an instance, or run a command there"),
     "exec": ("teraflock.cli.instance.exec", "Run a command in an instance, without SSH"),
-    "logs": ("teraflock.cli.instance.logs", "What an instance's command or console wrote"),
+    "logs": ("teraflock.cli.instance.logs", "Show the output of an instance's command, or its console"),
     "cp": ("teraflock.cli.instance.ssh:cp", "Copy files to and from an instance"),
     "stop": (
         "teraflock.cli.instance.lifecycle:stop",
-        "Stop instances; their disks are kept, their cards are free",
+        "Stop instances: keep their disks, free their GPUs",
     ),
     "start": ("teraflock.cli.instance.lifecycle:start", "Start stopped instances"),
-    "restart": ("teraflock.cli.instance.lifecycle:restart", "Stop instances and start them again"),
-    "resize": ("teraflock.cli.instance.resize", "More or less of GPUs, vCPUs, memory and disk"),
+    "restart": ("teraflock.cli.instance.lifecycle:restart", "Restart instances"),
+    "resize": ("teraflock.cli.instance.resize", "Change the GPUs, vCPUs, memory or disk of an instance"),
     "label": ("teraflock.cli.instance.label", "Change the labels of an instance"),
-    "snapshot": ("teraflock.cli.snapshot:snapshot", "Keep the disk of an instance as it is now"),
-    "restore": ("teraflock.cli.snapshot:restore", "Bring a disk back to a snapshot"),
+    "snapshot": (
+        "teraflock.cli.snapshot:snapshot",
+        "Create, list and delete snapshots of an instance's disk",
+    ),
+    "restore": ("teraflock.cli.snapshot:restore", "Restore an instance's disk from a snapshot"),
     "delete": ("teraflock.cli.instance.lifecycle:delete", "Delete instances with their disks and snapshots"),
-    "events": ("teraflock.cli.event", "What happened, and what happens as it does"),
-    "image": ("teraflock.cli.image", "What instances boot: list, build, make from an instance"),
-    "shapes": ("teraflock.cli.shape", "Named sizes of instances, and how many are free"),
+    "events": ("teraflock.cli.event", "Show events; `--follow` streams new ones"),
+    "image": ("teraflock.cli.image", "List, build and delete images"),
+    "shapes": ("teraflock.cli.shape", "List named sizes, and how many are free"),
 }
 TENANTS: Final[dict[str, tuple[str, str]]] = {
-    "whoami": ("teraflock.cli.whoami", "Who you are to the server, and what you may do"),
-    "announce": ("teraflock.cli.announcement", "Tell tenants something"),
-    "org": ("teraflock.cli.organisation", "Organisations: create, suspend, rename, delete"),
+    "whoami": ("teraflock.cli.whoami", "Show your member, organisation, roles and key"),
+    "announce": ("teraflock.cli.announcement", "Publish, list and remove announcements"),
+    "org": ("teraflock.cli.organisation", "Create, suspend, rename and delete organisations"),
     "project": (
         "teraflock.cli.project",
-        "Projects: each has a private network and a quota of its own",
+        "List, create and delete projects",
     ),
-    "member": ("teraflock.cli.member", "Members and their roles"),
-    "key": ("teraflock.cli.key", "API keys: make, list, revoke"),
-    "quota": ("teraflock.cli.quota", "What a project has, and the most it may have"),
-    "audit": ("teraflock.cli.audit", "Who changed what, and when"),
+    "member": ("teraflock.cli.member", "List, add and remove members, and set their roles"),
+    "key": ("teraflock.cli.key", "List, create and revoke API keys"),
+    "quota": ("teraflock.cli.quota", "Show and set quotas"),
+    "audit": ("teraflock.cli.audit", "Show who changed what, and when"),
 }
 COSTS: Final[dict[str, tuple[str, str]]] = {
-    "price": ("teraflock.cli.price", "What everything costs; a new price book"),
-    "quote": ("teraflock.cli.quote", "What a launch will cost, before it starts"),
-    "bill": ("teraflock.cli.bill", "What a month cost, line by line; its proof and its export"),
-    "budget": ("teraflock.cli.budget", "What a project may spend in a month"),
-    "credits": ("teraflock.cli.credit", "What was given to a project, and what is left"),
-    "buy": ("teraflock.cli.purchase", "Months and years of an instance, paid ahead"),
-    "billing": ("teraflock.cli.billing", "How a project pays, and what it owes"),
-    "invoice": ("teraflock.cli.invoice", "What is sent to a customer"),
+    "price": ("teraflock.cli.price", "Show prices, or set a price book"),
+    "quote": ("teraflock.cli.quote", "Show the price of an instance before you launch it"),
+    "bill": ("teraflock.cli.bill", "Show, verify and export the bill of a month"),
+    "budget": ("teraflock.cli.budget", "Show and set a project's monthly budget"),
+    "credits": ("teraflock.cli.credit", "List credits and what is left of them, or give some"),
+    "buy": ("teraflock.cli.purchase", "Pay for an instance by the month, or reserve it for years"),
+    "billing": ("teraflock.cli.billing", "Show and set how a project pays, and record payments"),
+    "invoice": ("teraflock.cli.invoice", "List, issue and print invoices"),
 }
-HOUSE: Final[dict[str, tuple[str, str]]] = {
-    "up": ("teraflock.cli.installation:up", "Start the cloud on this machine; again: does nothing twice"),
-    "down": ("teraflock.cli.installation:down", "Stop it; nothing is lost"),
-    "purge": ("teraflock.cli.installation:purge", "Remove all that it made on this machine, and only that"),
+INSTALLATION: Final[dict[str, tuple[str, str]]] = {
+    "up": ("teraflock.cli.installation:up", "Start Teraflock on this machine. Safe to run again"),
+    "down": ("teraflock.cli.installation:down", "Stop Teraflock on this machine. No data is lost"),
+    "purge": ("teraflock.cli.installation:purge", "Remove everything that Teraflock created on this machine"),
     "serve": ("teraflock.cli.serve", "Run the server in the foreground"),
-    "doctor": ("teraflock.cli.doctor", "Check everything, and say what to repair"),
-    "backup": ("teraflock.cli.backup", "Back up the installation, and restore it"),
-    "host": ("teraflock.cli.host", "Servers: what they have, what is free, what they cost"),
-    "site": ("teraflock.cli.site", "Engines and cloud accounts: list, check, add"),
-    "completion": ("teraflock.cli.completion", "Shell completion for bash, zsh or fish"),
+    "doctor": ("teraflock.cli.doctor", "Check this machine and report what to repair"),
+    "backup": ("teraflock.cli.backup", "Back up and restore the installation"),
+    "host": ("teraflock.cli.host", "Manage hosts: capacity, networks, costs"),
+    "site": ("teraflock.cli.site", "List, check and add engines and cloud accounts"),
+    "completion": ("teraflock.cli.completion", "Print the completion script for bash, zsh or fish"),
 }
-SECTIONS: Final = {"Plan": PLAN, "Run": RUN, "Costs": COSTS, "Tenants": TENANTS, "House": HOUSE}
-"""Each command, where it lives, and its line in `tera --help`, which loads none of them."""
+SECTIONS: Final = {"Plan": PLAN, "Run": RUN, "Costs": COSTS, "Tenants": TENANTS, "Installation": INSTALLATION}
+"""The commands by section: module and help line of each. `tera --help` imports none of these modules."""
 
 INTERNAL_ERROR_EXIT_CODE: Final = 70  # EX_SOFTWARE
-INTERRUPTED_EXIT_CODE: Final = 130  # as a shell says it of SIGINT
+INTERRUPTED_EXIT_CODE: Final = 130  # 128 + SIGINT, as in a shell
 
 
 class _Tera(LazyGroup):
-    commands_by_name: ClassVar = PLAN | RUN | COSTS | TENANTS | HOUSE
+    commands_by_name: ClassVar = PLAN | RUN | COSTS | TENANTS | INSTALLATION
     hidden_by_name: ClassVar = {"hosts": "teraflock.cli.plan.server:hosts"}
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -118,7 +121,7 @@ Examples:
 @click.group(
     cls=_Tera,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help=f"A GPU cloud you own: which GPU, from whom, at what cost, and the machine to run it on.\n\n{EXAMPLES}",
+    help=f"A GPU cloud you own: compare GPUs and prices, then launch and bill instances.\n\n{EXAMPLES}",
 )
 @click.version_option(__version__, message="teraflock %(version)s")
 def tera() -> None:
@@ -126,24 +129,24 @@ def tera() -> None:
 
 
 def run() -> NoReturn:
-    """The entry point. No traceback reaches a user unless `TERA_DEBUG` asks for it."""
+    """Run `tera` and exit. Tracebacks are shown only if `TERA_DEBUG` is set."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a terminal of old has no `●`; better a `?` than no answer
+        if isinstance(stream, TextIOWrapper):  # show `?` where the terminal's encoding has no `●`
             stream.reconfigure(errors="replace")
     code = _run()
-    _tell_news()
+    _show_announcements()
     sys.exit(code)
 
 
-def _tell_news() -> None:
-    """Show announcements that an answer of the server named, if any. Never a reason to fail."""
+def _show_announcements() -> None:
+    """Show new announcements if a response of the server named any. Failures are ignored."""
     transport = sys.modules.get("teraflock.client.transport")
     if transport is None or not transport.Transport.news:
         return
     try:
-        from teraflock.cli.news import tell_news
+        from teraflock.cli.news import show_announcements
 
-        tell_news(transport.Transport.news)
+        show_announcements(transport.Transport.news)
     except (TeraflockError, OSError, ValueError):
         return
 
@@ -166,15 +169,15 @@ def _run() -> int:
         )
         return error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
-        complain("Stopped")
+        complain("Interrupted")
         return INTERRUPTED_EXIT_CODE
     except BrokenPipeError:
-        # the reader has had enough (`tera offers | head`); nothing more can be written, not even on exit
+        # the reader closed the pipe (`tera offers | head`): nothing more can be written, not even on exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except SystemExit as ending:
-        # click puts another stdout in place when the reader has had enough, and would call that a failure
-        return ending.code if sys.stdout is stdout and isinstance(ending.code, int) else 0
+    except SystemExit as stop:
+        # click replaces stdout when the reader closes the pipe, and exits with an error: that is not a failure
+        return stop.code if sys.stdout is stdout and isinstance(stop.code, int) else 0
     except OSError as error:
         complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         return 1
@@ -184,8 +187,8 @@ def _run() -> int:
         if os.environ.get("TERA_DEBUG"):
             raise
         complain(
-            f"Something went wrong inside Teraflock: {type(error).__name__}",
-            "Set `TERA_DEBUG=1` and run it again to see where; a report of it is welcome",
+            f"Unexpected error in Teraflock: {type(error).__name__}",
+            "Run it again with `TERA_DEBUG=1` to see the traceback, and please report it",
         )
         return INTERNAL_ERROR_EXIT_CODE
     return 0

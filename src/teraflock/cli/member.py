@@ -1,4 +1,4 @@
-"""`tera member`: members of the organisation and their roles."""
+"""`tera member`: list, add and remove members, and set their roles."""
 
 from typing import Final
 
@@ -16,10 +16,10 @@ from teraflock.wire.member import MemberRequest, RoleChange, RoleWord
 from teraflock.words.member import fields, member_roles_text
 
 ROLES: Final = ("owner", "member", "viewer", "billing")
-HELP: Final = """Members of your organisation and what they may do.
+HELP: Final = """List, add and remove members of your organisation, and set their roles.
 
-An owner may do everything in it, a member launches and deletes instances, a viewer looks, billing sees what was used.
-A role holds in one project (`--in`) or in all of them.
+An `owner` can do everything in the organisation. A `member` launches and deletes instances. A `viewer` only reads.
+`billing` sees usage and bills. A role applies to one project (`--in`) or to all of them.
 
 \b
 Examples:
@@ -35,7 +35,7 @@ def command() -> None:
     pass
 
 
-@command.command("list", help="All members of your organisation.")
+@command.command("list", help="List the members of your organisation.")
 @organisation_option
 @json_option
 def list_members(organisation: str, as_json: bool) -> None:
@@ -45,10 +45,12 @@ def list_members(organisation: str, as_json: bool) -> None:
     write_list(found, fields(names), as_json=as_json)
 
 
-@command.command(help="A new member. `tera key create --member` then makes a key for it.")
+@command.command(help="Add a member. Then create a key with `tera key create NAME --member MEMBER`.")
 @click.argument("name")
-@click.option("--role", type=click.Choice(ROLES), required=True)
-@click.option("--in", "project", default="", metavar="PROJECT", help="In this project only.")
+@click.option("--role", type=click.Choice(ROLES), required=True, help="What the member may do.")
+@click.option(
+    "--in", "project", default="", metavar="PROJECT", help="Only in this project. [default: all projects]"
+)
 @organisation_option
 @json_option
 def add(name: str, role: RoleWord, project: str, organisation: str, as_json: bool) -> None:
@@ -62,14 +64,17 @@ def add(name: str, role: RoleWord, project: str, organisation: str, as_json: boo
         write_json(made)
     else:
         remark(
-            f"{made.name} is {member_roles_text(made, names)}; `tera key create NAME --member {made.name}` makes a key"
+            f"{made.name} is {member_roles_text(made, names)}."
+            f" Create a key with `tera key create NAME --member {made.name}`"
         )
 
 
-@command.command(help="Give a member another role, or `none`.")
+@command.command(help="Set the role of a member. `none` removes it.")
 @click.argument("name")
 @click.argument("role", type=click.Choice((*ROLES, "none")))
-@click.option("--in", "project", default="", metavar="PROJECT", help="In this project only.")
+@click.option(
+    "--in", "project", default="", metavar="PROJECT", help="Only in this project. [default: all projects]"
+)
 @json_option
 def role(name: str, role: RoleWord, project: str, as_json: bool) -> None:
     change = RoleChange(role=None if role not in ROLES else role, project=project)
@@ -82,16 +87,16 @@ def role(name: str, role: RoleWord, project: str, as_json: bool) -> None:
         remark(f"{changed.name} is {member_roles_text(changed, names)}")
 
 
-@command.command(help="Remove a member; its keys end at once. What it launched stays.")
+@command.command(help="Remove a member. Their keys stop working at once. Their instances stay.")
 @click.argument("name")
 @yes_option
 @json_option
 def remove(name: str, yes: bool, as_json: bool) -> None:
     if not yes:
-        confirm(f"Remove the member `{name}`? Its keys end at once.", "Removing")
+        confirm(f"Remove the member `{name}`? Their keys stop working at once.", "Removing")
     with connected() as client:
         client.members.remove(name)
     if as_json:
         write_json({"removed": name})
     else:
-        remark(f"{name} is no longer a member")
+        remark(f"Removed member {name}")

@@ -15,10 +15,10 @@ _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 
 
 def checked_month(_: click.Context, parameter: click.Parameter, text: str) -> str:
-    """For options and arguments that are months: nothing is asked of the server with one that is none."""
+    """Check a month before any request. For options and arguments."""
     if text and not _MONTH.fullmatch(text):
         name = f"--month {text}" if isinstance(parameter, click.Option) else text
-        raise BadInput(f"`{name}` is no month", hint="Write it as year and month: `2026-10`")
+        raise BadInput(f"`{name}` is not a month", hint="Write it as year and month: `2026-10`")
     return text
 
 
@@ -27,7 +27,7 @@ month_option = click.option(
     metavar="YYYY-MM",
     default="",
     callback=checked_month,
-    help="In UTC; left out: the present one.",
+    help="The month, UTC. [default: this month]",
 )
 month_argument = click.argument("month", callback=checked_month)
 
@@ -39,9 +39,9 @@ def parse_amount(text: str, *, at_least: int = 0) -> int:
     except ValueError:
         micros = -1
     if 0 <= micros < at_least:
-        raise BadInput("The amount must be above zero")
+        raise BadInput("The amount must be above zero", hint="Write it as `500` or `12.50`")
     if micros < 0:
         raise BadInput(
-            f"`{text}` is no amount", hint="Write it as `500` or `12.50`, in the project's currency"
+            f"`{text}` is not an amount", hint="Write it as `500` or `12.50`, in the project's currency"
         )
     return micros

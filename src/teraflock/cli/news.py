@@ -1,4 +1,7 @@
-"""Announcements, shown once after the output of a command, on stderr. Asked for only when an answer named a new one."""
+"""Announcements on stderr, each shown once after the output of a command.
+
+They are requested only if a response of the server named a new one.
+"""
 
 from pathlib import Path
 from typing import Final
@@ -13,8 +16,8 @@ SEEN_FILE: Final = "announcements-seen"
 SEEN_MAX: Final = 200
 
 
-def tell_news(newest: str) -> None:
-    """Show what this user has not seen yet, and remember it."""
+def show_announcements(newest: str) -> None:
+    """Show the announcements that this user has not seen, and remember them."""
     file = Path(home()) / SEEN_FILE
     seen = file.read_text("ascii").split() if file.exists() else []
     if newest in seen:

@@ -23,7 +23,7 @@ def list_everyone(
     as_json: bool,
 ) -> None:
     with connected(project) as client:
-        one = states[0] if len(states) == 1 else ""  # the server filters by one state
+        one = states[0] if len(states) == 1 else ""  # the server filters by at most one state
         found: list[LocatedInstance] = [
             each
             for each in all_of(client.operator.instances, organisation=organisation, host=host, state=one)

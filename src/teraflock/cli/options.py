@@ -1,4 +1,4 @@
-"""Options that many commands of the cloud have alike."""
+"""Options that several commands share."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -10,23 +10,27 @@ from teraflock.base.errors import BadInput
 REASON_CHARACTERS_MAX: Final = 500
 F = TypeVar("F", bound=Callable[..., Any])
 
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON on stdout.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 project_option = click.option(
-    "--project", metavar="NAME", envvar="TERA_PROJECT", help="A project's name or id; else the key's own."
+    "--project", metavar="NAME", envvar="TERA_PROJECT", help="The project. [default: the project of your key]"
 )
 organisation_option = click.option(
-    "--org", "organisation", default="", metavar="NAME", help="Another organisation; for operators."
+    "--org",
+    "organisation",
+    default="",
+    metavar="NAME",
+    help="For operators: the organisation. [default: yours]",
 )
 
 
 def checked_reason(_: click.Context, __: click.Parameter, text: str | None) -> str:
-    """One line that can be shown to the tenant; empty: the option was left out."""
+    """Check that the reason is one line of printable text. Empty if the option was not given."""
     if text is None:
         return ""
     if not text.strip() or not text.isprintable() or len(text) > REASON_CHARACTERS_MAX:
         raise BadInput(
-            "`--reason` is one line of text",
-            hint=f"Write up to {REASON_CHARACTERS_MAX} characters; the tenant sees them",
+            "`--reason` must be one line of text",
+            hint=f"Use at most {REASON_CHARACTERS_MAX} characters. The tenant sees them",
         )
     return text
 
@@ -35,13 +39,13 @@ reason_option = click.option(
     "--reason",
     callback=checked_reason,
     metavar="TEXT",
-    help="For operators: act on an instance of any tenant. The tenant sees this text.",
+    help="For operators: act on any tenant's instance. The tenant sees this text.",
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 
 
 def wait_option(default: bool, seconds_max: float = 600.0) -> Callable[[F], F]:
-    """`--wait`, `--no-wait`: whether the command returns when the work is done, or when it is taken."""
+    """`--wait` returns when the work is done, `--no-wait` as soon as the server accepted it."""
 
     def decorate(function: F) -> F:
         function = click.option(
@@ -50,10 +54,10 @@ def wait_option(default: bool, seconds_max: float = 600.0) -> Callable[[F], F]:
             default=seconds_max,
             show_default=True,
             metavar="SECONDS",
-            help="Wait no longer than this.",
+            help="The longest time to wait.",
         )(function)
         return click.option(
-            "--wait/--no-wait", default=default, show_default=True, help="Return when it is done."
+            "--wait/--no-wait", default=default, show_default=True, help="Wait until it is done."
         )(function)
 
     return decorate

@@ -1,4 +1,4 @@
-"""`tera org`: organisations, for operators."""
+"""`tera org`: manage organisations, for operators."""
 
 from typing import Final
 
@@ -25,9 +25,9 @@ from teraflock.words.text import time_text
 
 HELP: Final = """Create, suspend, rename and delete organisations. For operators.
 
-Organisations see nothing of each other. While one is suspended its instances are stopped, nothing starts and no key is
-made; its members can still read and delete. `resume` lifts that: members then start their instances themselves.
-`delete` keeps bills and the audit log.
+Organisations see nothing of each other. The instances of a suspended organisation are stopped. Its members can read and
+delete, but cannot start instances or create keys. After `resume`, members start their instances themselves. `delete`
+keeps bills and the audit log.
 
 \b
 Examples:
@@ -35,11 +35,11 @@ Examples:
   tera org list
   tera org suspend vision-lab --reason "unpaid since March"
   tera org resume vision-lab --reason "paid"
-  tera org rename vision-lab --to vision --reason "the lab was renamed"
+  tera org rename vision-lab --to vision --reason "new name"
   tera org delete vision-lab --reason "contract ended" --force
 """
 REASON = click.option(
-    "--reason", required=True, callback=checked_reason, metavar="TEXT", help="Why; its members see it."
+    "--reason", required=True, callback=checked_reason, metavar="TEXT", help="The reason. Members see it."
 )
 
 
@@ -48,7 +48,7 @@ def command() -> None:
     pass
 
 
-@command.command("list", help="All organisations.")
+@command.command("list", help="List all organisations.")
 @json_option
 def list_organisations(as_json: bool) -> None:
     with connected() as client:
@@ -56,9 +56,11 @@ def list_organisations(as_json: bool) -> None:
     write_list(found, FIELDS, as_json=as_json)
 
 
-@command.command(help="A new organisation with its first member, whose key is shown this once.")
+@command.command(help="Create an organisation with its owner. The owner's key is shown only once.")
 @click.argument("name")
-@click.option("--owner", required=True, metavar="NAME", help="Its first member, such as an e-mail address.")
+@click.option(
+    "--owner", required=True, metavar="NAME", help="The name of its owner, such as an e-mail address."
+)
 @json_option
 def create(name: str, owner: str, as_json: bool) -> None:
     request = OrganisationRequest(
@@ -69,11 +71,11 @@ def create(name: str, owner: str, as_json: bool) -> None:
     if as_json:
         write_json(made)
         return
-    remark(f"The organisation `{made.organisation.name}` is made; its owner is {owner}")
+    remark(f"Created organisation `{made.organisation.name}` with owner {owner}")
     show_secret(made.key)
 
 
-@command.command(help="One organisation, by name or id.")
+@command.command(help="Show one organisation, by name or id.")
 @click.argument("name")
 @json_option
 def show(name: str, as_json: bool) -> None:
@@ -95,7 +97,7 @@ def show(name: str, as_json: bool) -> None:
     write_facts(iter(facts))
 
 
-@command.command(help="Stop all its instances, and let nothing start.")
+@command.command(help="Suspend an organisation: stop its instances and let none start.")
 @click.argument("name")
 @REASON
 @json_option
@@ -104,20 +106,20 @@ def suspend(name: str, reason: str, as_json: bool) -> None:
         changed = client.organisations.set_state(
             name, OrganisationStateChange(state="suspended", reason=reason)
         )
-    _tell(changed, as_json, f"`{changed.name}` is suspended; its instances are being stopped")
+    _tell(changed, as_json, f"Suspended `{changed.name}`. Its instances are being stopped")
 
 
-@command.command(help="Let its members start instances again.")
+@command.command(help="Lift a suspension: members can start instances again.")
 @click.argument("name")
 @REASON
 @json_option
 def resume(name: str, reason: str, as_json: bool) -> None:
     with connected() as client:
         changed = client.organisations.set_state(name, OrganisationStateChange(state="active", reason=reason))
-    _tell(changed, as_json, f"`{changed.name}` is active again; its members can start their instances")
+    _tell(changed, as_json, f"Resumed `{changed.name}`. Its members can start their instances")
 
 
-@command.command(help="Give an organisation another name. Its id stays.")
+@command.command(help="Rename an organisation. Its id stays the same.")
 @click.argument("name")
 @click.option("--to", "new_name", required=True, metavar="NAME", help="The new name.")
 @REASON
@@ -126,7 +128,7 @@ def rename(name: str, new_name: str, reason: str, as_json: bool) -> None:
     change = OrganisationRename(name=check_name(new_name, "name of an organisation"), reason=reason)
     with connected() as client:
         changed = client.organisations.rename(name, change)
-    _tell(changed, as_json, f"`{name}` is now `{changed.name}`")
+    _tell(changed, as_json, f"Renamed `{name}` to `{changed.name}`")
 
 
 @command.command(help="Delete an organisation. Its bills and its audit log are kept.")

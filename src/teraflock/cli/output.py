@@ -1,4 +1,4 @@
-"""How the command line speaks: data on stdout, words on stderr, colour only where a terminal asks for it."""
+"""Output of the commands: data on stdout, messages on stderr, bold text only on a terminal."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-NO_TERMINAL_COLUMNS: Final = 200  # where no terminal limits the width, a wide table is cut less
+NO_TERMINAL_COLUMNS: Final = 200  # the width of tables that are not written to a terminal
 
 
 def complain(sentence: str, hint: str = "") -> None:
@@ -17,13 +17,13 @@ def complain(sentence: str, hint: str = "") -> None:
 
 
 def remark(sentence: str) -> None:
-    """Words beside the data, for a person."""
-    sys.stdout.flush()  # so that they come after the table, not before it
+    """Print a message on stderr."""
+    sys.stdout.flush()  # so that it appears after the table
     click.echo(sentence, err=True)
 
 
 def called() -> str:
-    """The command as it can be typed here: `tera` where the shell finds it, else its path."""
+    """How the user can call this program: `tera` if it is in PATH, otherwise its path."""
     import shutil
 
     program = sys.argv[0]
@@ -34,27 +34,27 @@ def called() -> str:
 
 
 def columns() -> int:
-    """How wide the table may be. `COLUMNS` is honoured, as elsewhere."""
+    """The maximum width of a table. The environment variable `COLUMNS` overrides the terminal's width."""
     if "COLUMNS" in os.environ or sys.stdout.isatty():
-        from shutil import get_terminal_size  # here: it costs a cold start 3 ms
+        from shutil import get_terminal_size  # imported here: it adds 3 ms to a cold start
 
         return get_terminal_size().columns
     return NO_TERMINAL_COLUMNS
 
 
 def gpus_text(count: int | None, name: str, share: float = 1.0) -> str:
-    """`2× V100`, `1× L4 1/8` for a slice, and the bare name where the number is not told."""
+    """`2× V100`, `1× L4 1/8` for a slice, or the name alone if the number is unknown."""
     named = name if share >= 1 else f"{name} 1/{round(1 / share)}"
     return f"{count}× {named}" if count else named
 
 
 def emphasised(text: str) -> str:
-    """Bold on a terminal; plain where it is piped or `NO_COLOR` is set. Never carries meaning."""
+    """Bold on a terminal, plain in a pipe or with `NO_COLOR`. Bold never carries meaning."""
     return click.style(text, bold=True) if sys.stdout.isatty() and "NO_COLOR" not in os.environ else text
 
 
 def write_json(value: object) -> None:
-    import msgspec  # only here: a table needs none
+    import msgspec  # imported here: tables do not need it
 
     sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
@@ -64,7 +64,9 @@ def write_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     from io import TextIOWrapper
 
     if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # data is whole, whatever the terminal can show
+        sys.stdout.reconfigure(
+            encoding="utf-8"
+        )  # data is complete even if the terminal cannot show every character
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)

@@ -1,4 +1,4 @@
-"""Lists that come in pages, and which project is meant where the path of a request must name one."""
+"""Lists that come in pages, and the project for requests whose path must name one."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ DEFAULT_PROJECT = "default"
 
 
 def all_of(fetch: Callable[..., Any], *, at_most: int | None = None, **query: object) -> list[Any]:
-    """The items of all pages, or the first so many."""
+    """The items of all pages, or the first `at_most`."""
     found: list[Any] = []
     after: str | None = ""
     while after is not None and (at_most is None or len(found) < at_most):
@@ -23,7 +23,7 @@ def all_of(fetch: Callable[..., Any], *, at_most: int | None = None, **query: ob
 
 
 def names_of(fetch: Callable[[], Any]) -> dict[str, str]:
-    """Names by ids, for people; none where one may not see them."""
+    """Names by id. Empty if the user may not list them."""
     try:
         return {each.id: each.name for each in fetch()}
     except Forbidden:
@@ -31,7 +31,7 @@ def names_of(fetch: Callable[[], Any]) -> dict[str, str]:
 
 
 def project_ref(client: "Client", given: str | None) -> str:
-    """The project given, else the only one, else `default`: as the server does where no path names it."""
+    """The given project, otherwise the only one, otherwise `default`, as the server chooses it."""
     if given:
         return given
     names = [each.name for each in client.projects.list()]
@@ -39,6 +39,4 @@ def project_ref(client: "Client", given: str | None) -> str:
         return names[0]
     if DEFAULT_PROJECT in names:
         return DEFAULT_PROJECT
-    raise BadInput(
-        "Several projects could be meant", hint=f"Say which: `--project {names[0] if names else 'NAME'}`"
-    )
+    raise BadInput("You have several projects", hint=f"Name one: `--project {names[0] if names else 'NAME'}`")

@@ -1,4 +1,4 @@
-"""`tera price`: what everything costs, and a new price book."""
+"""`tera price`: show the prices, and set a price book."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +16,7 @@ from teraflock.words.price import fields
 if TYPE_CHECKING:
     from teraflock.wire.price import PricesAnswer
 
-HELP: Final = """What everything costs now.
+HELP: Final = """Show the current prices.
 
 \b
 Examples:
@@ -40,7 +40,7 @@ def command(ctx: click.Context, as_json: bool) -> None:
 
 
 @command.command(
-    "set", help="Take a price book (YAML), as a whole; the past keeps its prices. For operators."
+    "set", help="Replace the price book with a YAML file. Past usage keeps its prices. For operators."
 )
 @click.argument("file", type=click.Path())
 @json_option
@@ -53,7 +53,7 @@ def set_prices(file: str, as_json: bool) -> None:
         return
     for period in taken:
         ends = f" to {period.ends_at:%Y-%m-%d %H:%M}" if period.ends_at else ""
-        remark(f"Version {period.version} counts from {period.starts_at:%Y-%m-%d %H:%M}{ends} UTC")
+        remark(f"Version {period.version} applies from {period.starts_at:%Y-%m-%d %H:%M}{ends} UTC")
 
 
 def _read(file: str) -> str:
@@ -61,19 +61,22 @@ def _read(file: str) -> str:
         with click.open_file(file, encoding="utf-8") as lines:
             return str(lines.read())
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"`{file}` cannot be read: {getattr(error, 'strerror', 'it is no UTF-8')}") from None
+        raise BadInput(
+            f"`{file}` cannot be read: {getattr(error, 'strerror', 'it is not UTF-8 text')}",
+            hint="Check its name and permissions",
+        ) from None
 
 
 def _write(prices: "PricesAnswer") -> None:
     write_table(fields(prices.currency), prices.items)
     facts = [f"version {prices.version}, since {prices.starts_at:%Y-%m-%d %H:%M} UTC"]
     if prices.minimum_seconds:
-        facts.append(f"a run costs {prices.minimum_seconds} s at least")
+        facts.append(f"each run is charged for at least {prices.minimum_seconds} s")
     facts += [f"{percent:g}% off after {days} days" for days, percent in prices.long_term_percent_off.items()]
     facts += [
         f"{percent:g}% off for {years_text(int(years))}"
         for years, percent in prices.reserved_percent_off.items()
     ]
     if prices.tax_percent:
-        facts.append(f"{prices.tax_name} {prices.tax_percent:g}% on top")
+        facts.append(f"{prices.tax_name} {prices.tax_percent:g}% is added")
     remark("; ".join(facts))

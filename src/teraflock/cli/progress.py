@@ -1,4 +1,4 @@
-"""Progress of long work: one line on a terminal that is drawn over, nothing where there is none."""
+"""Progress of long work: one line that is redrawn on a terminal, nothing elsewhere."""
 
 import sys
 import time

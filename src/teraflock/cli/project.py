@@ -1,4 +1,4 @@
-"""`tera project`: projects, each with a private network and a quota of its own."""
+"""`tera project`: list, create and delete projects."""
 
 from typing import Final
 
@@ -16,16 +16,16 @@ from teraflock.wire.project import ProjectRequest
 from teraflock.wire.quota import QuotaShape
 from teraflock.words.project import FIELDS
 
-HELP: Final = """Projects: each has instances, a private network and a quota of its own; nothing crosses between them.
+HELP: Final = """List, create and delete projects. Each has its own instances, private network and quota.
 
-How many projects you may have, and the most they may use together, is the quota of your organisation.
+The quota of your organisation limits the number of projects and what they use together.
 
 \b
 Examples:
   tera project create vision
   tera project list
   tera ps --project vision
-  tera project create vision --org red-lab --instances 20 --gpus V100=4    # for operators: with a quota
+  tera project create vision --org red-lab --instances 20   # for operators
 """
 
 
@@ -34,7 +34,7 @@ def command() -> None:
     pass
 
 
-@command.command("list", help="The projects you reach.")
+@command.command("list", help="List the projects you have access to.")
 @organisation_option
 @json_option
 def list_projects(organisation: str, as_json: bool) -> None:
@@ -44,8 +44,8 @@ def list_projects(organisation: str, as_json: bool) -> None:
 
 
 @command.command(
-    help="Create a project. For owners of the organisation. Limits that you do not name are those of new projects,"
-    " and none can exceed the quota of the organisation. The project gets a network with its first instance."
+    help="Create a project. For owners of the organisation. Limits that you leave out get the default for new projects."
+    " No limit can exceed the quota of the organisation. The project gets a network with its first instance."
 )
 @click.argument("name")
 @limit_options
@@ -60,7 +60,7 @@ def create(name: str, organisation: str, as_json: bool, **words: object) -> None
     if as_json:
         write_json(made)
     else:
-        remark(f"Project `{made.name}` created. `tera quota show --project {made.name}` shows its quota")
+        remark(f"Created project `{made.name}`. See its quota with `tera quota show --project {made.name}`")
 
 
 @command.command(help="Delete a project that has no instances.")
@@ -76,4 +76,4 @@ def delete(name: str, yes: bool, as_json: bool) -> None:
     if as_json:
         write_json(project)
     else:
-        remark(f"The project `{project.name}` is deleted")
+        remark(f"Deleted project `{project.name}`")

@@ -1,4 +1,4 @@
-"""`tera buy`: months and years of an instance, paid ahead."""
+"""`tera buy`: pay for an instance by the month, or reserve it for years."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from teraflock.words.purchase import fields, limit_fields
 if TYPE_CHECKING:
     from teraflock.wire.purchase import PreviewAnswer, PurchaseAnswer
 
-HELP: Final = """Pay for what an instance holds by the month, or reserve it for years.
+HELP: Final = """Pay for an instance by the month, or reserve it for one to three years.
 
 \b
 Examples:
@@ -30,9 +30,9 @@ Examples:
   tera buy end PURCHASE
   tera buy limit ada@lab 500
 
-The price is shown before anything is bought; `--yes` skips the question.
-Buying needs the right `purchase.write`, which owners have. Others may buy
-up to a limit that an owner or the operator sets with `tera buy limit`.
+You see the price and confirm before you buy; `--yes` skips the confirmation.
+Owners can buy (permission `purchase.write`). Other members can buy up to a
+limit that an owner or the operator sets with `tera buy limit`.
 """
 
 
@@ -41,9 +41,9 @@ def command() -> None:
     pass
 
 
-@command.command(help="By the month, renewed until it is ended.")
+@command.command(help="Buy a month. It renews until you end it.")
 @click.argument("instance")
-@click.option("--no-renew", is_flag=True, help="One month only.")
+@click.option("--no-renew", is_flag=True, help="Buy one month only.")
 @yes_option
 @project_option
 @json_option
@@ -51,11 +51,11 @@ def month(instance: str, no_renew: bool, yes: bool, project: str | None, as_json
     _buy(PurchaseRequest(instance=instance, renews=not no_renew), yes, project, as_json)
 
 
-@command.command(help="For one to three years, at a discount; cannot be ended early.")
+@command.command(help="Reserve for one to three years at a discount. A reservation cannot be ended early.")
 @click.argument("instance")
-@click.option("--years", type=click.IntRange(1, 3), default=1, show_default=True)
-@click.option("--upfront", is_flag=True, help="All of it at once, for less.")
-@click.option("--no-renew", is_flag=True)
+@click.option("--years", type=click.IntRange(1, 3), default=1, show_default=True, help="The number of years.")
+@click.option("--upfront", is_flag=True, help="Pay everything at once, for a lower price.")
+@click.option("--no-renew", is_flag=True, help="Do not renew at the end.")
 @yes_option
 @project_option
 @json_option
@@ -66,47 +66,49 @@ def reserve(
     _buy(request, yes, project, as_json)
 
 
-@command.command("list", help="What was bought.")
+@command.command("list", help="List purchases.")
 @project_option
 @json_option
 def list_(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = client.purchases.list()
-    write_list(found, fields(found), as_json=as_json, empty="Nothing is bought ahead")
+    write_list(found, fields(found), as_json=as_json, empty="No purchases")
 
 
-@command.command(help="Let it grow to what its instance holds now; the rest of the term is paid pro rata.")
+@command.command(
+    help="Extend a purchase to the current size of its instance. You pay the difference for the rest of the term."
+)
 @click.argument("purchase")
 @project_option
 @json_option
 def upgrade(purchase: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        _say(client.purchases.upgrade(purchase), as_json)
+        _show(client.purchases.upgrade(purchase), as_json)
 
 
-@command.command(help="End a month early; the price book says what is given back.")
+@command.command(help="End a month early. The price book sets the refund.")
 @click.argument("purchase")
 @yes_option
 @project_option
 @json_option
 def end(purchase: str, yes: bool, project: str | None, as_json: bool) -> None:
     if not yes:
-        confirm(f"End `{purchase}` now? What is left may be lost", "Ending a purchase")
+        confirm(f"End `{purchase}` now? The rest of the month may not be refunded", "Ending a purchase")
     with connected(project) as client:
-        _say(client.purchases.end(purchase), as_json)
+        _show(client.purchases.end(purchase), as_json)
 
 
-@command.command(help="Let it go on by itself, or run out.")
+@command.command(help="Turn automatic renewal on or off.")
 @click.argument("purchase")
 @click.argument("answer", type=click.Choice(["yes", "no"]))
 @project_option
 @json_option
 def renew(purchase: str, answer: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        _say(client.purchases.set_renewal(purchase, answer == "yes"), as_json)
+        _show(client.purchases.set_renewal(purchase, answer == "yes"), as_json)
 
 
-@command.command(help="Let a member buy up to AMOUNT a month; `none` removes the limit. For owners.")
+@command.command(help="Let a member buy up to AMOUNT a month. `none` removes the limit. For owners.")
 @click.argument("member")
 @click.argument("amount")
 @project_option
@@ -120,7 +122,7 @@ def limit(member: str, amount: str, project: str | None, as_json: bool) -> None:
     elif micros is None:
         remark(f"{member}: no purchase limit")
     else:
-        remark(f"{member} may commit to {amount} a month by purchases")
+        remark(f"{member} can buy for up to {amount} a month")
 
 
 @command.command(help="Show the purchase limits of members.")
@@ -129,7 +131,7 @@ def limit(member: str, amount: str, project: str | None, as_json: bool) -> None:
 def limits(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = client.purchases.limits()
-    empty = "No member has a purchase limit: owners may buy, others may not"
+    empty = "No purchase limits: owners can buy, other members cannot"
     write_list(found, limit_fields(found), as_json=as_json, empty=empty)
 
 
@@ -138,32 +140,32 @@ def _buy(request: PurchaseRequest, yes: bool, project: str | None, as_json: bool
         price = client.purchases.preview(request)
         if not yes:
             _confirm(request, price)
-        _say(client.purchases.buy(request), as_json)
+        _show(client.purchases.buy(request), as_json)
 
 
 def _confirm(request: PurchaseRequest, price: "PreviewAnswer") -> None:
-    """Show what it costs, and ask."""
+    """Show the price and ask for confirmation."""
     fee = amount_text(price.fee_micros, price.currency)
     until = f"{price.paid_until:%Y-%m-%d}"
     if not request.years:
-        then = "then renewed each month at the prices of the day" if request.renews else "then it ends"
+        then = "then renewed each month at current prices" if request.renews else "then it ends"
         question = f"Buy a month of `{request.instance}` for {fee}, paid until {until}, {then}?"
         confirm(question, f"A purchase of {fee}")
         return
     total = amount_text(price.committed_micros, price.currency)
-    rate = f"{fee} at once" if request.upfront else f"in monthly instalments of {fee}, {total} in all"
+    rate = f"{fee} at once" if request.upfront else f"in monthly instalments of {fee}, {total} in total"
     years = years_text(request.years)
     question = f"Reserve `{request.instance}` for {years}, {rate}? It cannot be ended early"
     confirm(question, f"A purchase of {fee if request.upfront else total}")
 
 
-def _say(purchase: "PurchaseAnswer", as_json: bool) -> None:
+def _show(purchase: "PurchaseAnswer", as_json: bool) -> None:
     if as_json:
         write_json(purchase)
         return
     last = purchase.terms[-1]
     amount = amount_text(abs(last.fee_micros), purchase.currency)
-    what = "given back" if last.fee_micros < 0 else "charged"
+    what = "refunded" if last.fee_micros < 0 else "charged"
     remark(
         f"{purchase.id}: {last.kind}, {amount} {what}; paid until {purchase.paid_until:%Y-%m-%d %H:%M} UTC"
     )

@@ -1,4 +1,4 @@
-"""`tera quota`: what a project and its organisation use, and the most they may have."""
+"""`tera quota`: show and set the quotas of projects and organisations, and show usage."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", bound=QuotaShape)
 F = TypeVar("F", bound=Callable[..., Any])
 NO_LIMIT: Final = "none"
-HELP: Final = """Show and set quotas: the most a project or an organisation may have at a time.
+HELP: Final = """Show and set quotas: the most that a project or an organisation can have at a time.
 
-The quota of an organisation limits the sum over its projects; only operators set it. Owners of the organisation set the
-quotas of its projects within it.
+The quota of an organisation limits the sum over its projects; only operators can set it. Within it, owners of the
+organisation set the quotas of projects.
 
 \b
 Examples:
   tera quota show --project vision
-  tera quota set --project vision --instances 20 --gpus V100=4 --ram 256
+  tera quota set --project vision --instances 20 --gpus V100=4
   tera quota set --project vision --instances none
   tera quota show --org vision-lab
   tera quota set --org vision-lab --projects 5 --instances 50 --images 200
@@ -48,13 +48,13 @@ BOTH_COLUMNS: Final = (
     Column("LIMIT", right=True),
 )
 _OPTIONS: Final = (
-    click.option("--instances", metavar="N", help="Instances; `none` is no limit, here and below."),
-    click.option("--vcpus", metavar="N", help="Processors."),
+    click.option("--instances", metavar="N", help="Instances. `none` means no limit, here and below."),
+    click.option("--vcpus", metavar="N", help="vCPUs."),
     click.option("--ram", metavar="GB", help="Memory."),
-    click.option("--disk", metavar="GB", help="Disks and snapshots, those of stopped instances included."),
-    click.option("--images", metavar="GB", help="Images of the project's own."),
-    click.option("--gpus", multiple=True, metavar="CARD=N", help="Cards of one model; may be repeated."),
-    click.option("--gpus-default", metavar="N", help="Cards of every model that is not named."),
+    click.option("--disk", metavar="GB", help="Disks and snapshots, including those of stopped instances."),
+    click.option("--images", metavar="GB", help="The project's own images."),
+    click.option("--gpus", multiple=True, metavar="MODEL=N", help="GPUs of one model. Can be repeated."),
+    click.option("--gpus-default", metavar="N", help="GPUs of each model without its own limit."),
 )
 
 
@@ -70,7 +70,7 @@ def command() -> None:
 
 
 _organisation_option = click.option(
-    "--org", "organisation", default="", metavar="NAME|ID", help="The organisation, in place of a project."
+    "--org", "organisation", default="", metavar="NAME|ID", help="The organisation, instead of a project."
 )
 
 
@@ -99,16 +99,16 @@ def _usage(client: "Client", project: str | None, organisation: str) -> UsageAns
 @command.command(
     "set",
     help="Set the quota of a project (owners of the organisation) or, with `--org`, of an organisation (operators)."
-    " Limits that you do not name stay.",
+    " Limits that you leave out keep their value.",
 )
 @limit_options
-@click.option("--projects", metavar="N", help="Projects; with `--org`.")
+@click.option("--projects", metavar="N", help="With `--org`: projects.")
 @project_option
 @_organisation_option
 @json_option
 def set_quota(project: str | None, organisation: str, as_json: bool, **words: Any) -> None:
     if not any(words.values()):
-        raise BadInput("There is nothing to change", hint="Name a limit: `--instances 20`, `--gpus V100=4` …")
+        raise BadInput("No limit was given", hint="Name one, such as `--instances 20` or `--gpus V100=4`")
     if words["projects"] is not None and not organisation:
         raise BadInput("`--projects` is a limit of an organisation", hint="Name it with `--org`")
     with connected(project) as client:
@@ -119,22 +119,22 @@ def set_quota(project: str | None, organisation: str, as_json: bool, **words: An
             whole = client.quotas.set_organisation(
                 organisation, replace(limits, projects=projects[1]) if projects[0] else limits
             )
-            _told(whole, f"organisation `{whole.name}`", f"--org {whole.name}", as_json)
+            _report(whole, f"organisation `{whole.name}`", f"--org {whole.name}", as_json)
         else:
             ref = project_ref(client, project)
             after = client.quotas.set(ref, limits_from(words, client.quotas.usage(ref).quota))
-            _told(after, f"project `{after.name}`", f"--project {ref}", as_json)
+            _report(after, f"project `{after.name}`", f"--project {ref}", as_json)
 
 
-def _told(after: object, whose: str, option: str, as_json: bool) -> None:
+def _report(after: object, whose: str, option: str, as_json: bool) -> None:
     if as_json:
         write_json(after)
     else:
-        remark(f"The quota of {whose} is set. `tera quota show {option}` shows it")
+        remark(f"Set the quota of {whose}. Show it with `tera quota show {option}`")
 
 
 def limits_from(words: Mapping[str, Any], before: Q) -> Q:
-    """The quota before, with the limits that the words name in place of its own."""
+    """The previous quota with the limits that the options change."""
     gpus = dict(before.gpus)
     for name, count in parse_pairs(words["gpus"], "--gpus").items():
         limit = _count(count, "--gpus")
@@ -159,12 +159,12 @@ def limits_from(words: Mapping[str, Any], before: Q) -> Q:
 
 
 def _cards(name: str) -> list[str]:
-    """The ids of all cards a name may mean: a limit on a name that no card bears would limit nothing."""
-    if ":" in name or name in cards_by_id():  # a slice bears its profile behind a colon
+    """The ids of all GPU models that a name matches. Unknown names are refused: their limit would have no effect."""
+    if ":" in name or name in cards_by_id():  # a slice has its profile after a colon
         return [name]
     found = [card.id for card in find_cards(name)]
     if len(found) > 1:
-        remark(f"`{name}` means {', '.join(found)}: each of them is limited for itself")
+        remark(f"`{name}` matches {', '.join(found)}: each of them gets this limit")
     return found
 
 
@@ -177,7 +177,7 @@ def _count(text: str, option: str) -> int | None:
         return None
     if not (text.isascii() and text.isdigit()) or len(text) > 9:
         raise BadInput(
-            f"`{option} {text}` is no number", hint=f"Write a number, or `{NO_LIMIT}` for no limit"
+            f"`{option} {text}` is not a number", hint=f"Write a number, or `{NO_LIMIT}` for no limit"
         )
     return int(text)
 
@@ -187,7 +187,7 @@ def _size(text: str, option: str) -> int | None:
 
 
 def _rows(usage: UsageAnswer | OrganisationUsage, cards: Iterable[str] = ()) -> dict[str, list[str]]:
-    """Used and limit, by what is limited; of GPUs those used, those with a limit, and `cards`."""
+    """Usage and limit by resource. GPU models are those in use, those with a limit, and `cards`."""
     quota = usage.quota
 
     def limit(value: int | None, text: Callable[[int], str] = str) -> str:

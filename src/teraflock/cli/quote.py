@@ -1,4 +1,4 @@
-"""`tera quote`: what a launch will cost, before it starts."""
+"""`tera quote`: show the price of an instance before it is launched."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -19,24 +19,34 @@ from teraflock.words.money import hourly_text
 if TYPE_CHECKING:
     from teraflock.wire.quote import QuoteAnswer
 
-HELP: Final = """What a launch will cost by the hour, by the month, and until a deadline.
+HELP: Final = """Show the price of an instance per hour, per month, and until a deadline.
 
 \b
 Examples:
   tera quote --gpu V100 --gpus 2
   tera quote --gpu A100 --spot --until 2026-12-01T18:00Z
 """
-COLUMNS: Final = (Column("WHAT"), Column("COSTS", right=True))
+COLUMNS: Final = (Column("PERIOD"), Column("PRICE", right=True))
 
 
 @click.command(help=HELP)
 @shape_options
-@click.option("--spot", is_flag=True, help="At the spot price: lower for GPUs, vCPU and RAM, not for disks.")
-@click.option("--instances", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N")
+@click.option("--spot", is_flag=True, help="Use spot prices: lower for GPUs, vCPUs and RAM, not for disks.")
 @click.option(
-    "--host", default="", metavar="NAME", help="On this host only; else the dearest it may come to."
+    "--instances",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="The number of instances.",
 )
-@click.option("--until", metavar="TIME", help="A deadline with its zone: `2026-12-01T18:00Z`.")
+@click.option(
+    "--host",
+    default="",
+    metavar="NAME",
+    help="Prices on this host. [default: the highest price of all hosts that could run it]",
+)
+@click.option("--until", metavar="TIME", help="A deadline with a time zone: `2026-12-01T18:00Z`.")
 @project_option
 @json_option
 def command(
@@ -62,31 +72,29 @@ def command(
     else:
         write_rows(COLUMNS, rows(quote, until))
         if not quote.is_priced:
-            remark(f"The price book has no price for {quote.gpu}: the card is not in these amounts")
+            remark(f"The price book has no price for {quote.gpu}: these amounts do not include the GPU")
         if quote.region:
-            remark(
-                f"Prices depend on the place; these are of the dearest it may come to, in `{quote.region}`"
-            )
+            remark(f"Prices differ by region. These are the highest that can apply, in `{quote.region}`")
 
 
 def rows(quote: "QuoteAnswer", until: str | None = None) -> list[list[str]]:
     money = quote.currency
     made = [
-        ["an hour", hourly_text(quote.micros_per_hour, money)],
-        ["a month on end (730 h)", amount_text(quote.micros_per_month, money)],
-        ["a month stopped (its disk)", amount_text(quote.micros_stopped_per_month, money)],
+        ["per hour", hourly_text(quote.micros_per_hour, money)],
+        ["per month (730 h)", amount_text(quote.micros_per_month, money)],
+        ["per month while stopped (disk)", amount_text(quote.micros_stopped_per_month, money)],
     ]
     if quote.minimum_micros:
-        made.append(["at least", amount_text(quote.minimum_micros, money)])
+        made.append(["minimum per run", amount_text(quote.minimum_micros, money)])
     if quote.micros_until is not None:
         made.append([f"until {until}", amount_text(quote.micros_until, money)])
     if quote.egress_micros_per_gb:
-        made.append(["each GB sent out", amount_text(quote.egress_micros_per_gb, money)])
+        made.append(["per GB sent out", amount_text(quote.egress_micros_per_gb, money)])
     if quote.snapshot_micros_per_gb:
-        made.append(["each GB of snapshots, a month", amount_text(quote.snapshot_micros_per_gb, money)])
-    made.append(["bought by the month", amount_text(quote.monthly_micros, money)])
+        made.append(["per GB of snapshots and month", amount_text(quote.snapshot_micros_per_gb, money)])
+    made.append(["month paid ahead", amount_text(quote.monthly_micros, money)])
     made += [
-        [f"reserved for {years} year{'s' * (years != '1')}, a month", amount_text(micros, money)]
+        [f"per month, reserved for {years} year{'s' * (years != '1')}", amount_text(micros, money)]
         for years, micros in quote.reserved_micros.items()
     ]
     return made
@@ -97,5 +105,5 @@ def _deadline(text: str) -> datetime:
     with suppress(ValueError):
         at = datetime.fromisoformat(text)
     if at is None or at.tzinfo is None:
-        raise BadInput(f"`--until {text}` is no time with a zone", hint="Such as `2026-12-01T18:00Z`")
+        raise BadInput(f"`--until {text}` is not a time with a zone", hint="Write it as `2026-12-01T18:00Z`")
     return at

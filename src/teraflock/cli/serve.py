@@ -1,4 +1,4 @@
-"""`tera serve`: the server in the foreground."""
+"""`tera serve`: run the server in the foreground."""
 
 from typing import Final
 
@@ -9,8 +9,8 @@ from teraflock.cli.output import remark
 
 HELP: Final = """Run the server in the foreground, until Ctrl-C or SIGTERM.
 
-Settings come from `cloud/settings.toml` in the home folder and from TERA_*; docs/settings.md lists them.
-Where systemd runs the machine, `make up` as root leaves this to a unit of its own.
+Settings come from `cloud/settings.toml` in the home folder and from TERA_* variables; docs/settings.md lists them.
+On a machine with systemd, `make up` as root creates a systemd unit that runs this command.
 
 \b
 Examples:
@@ -24,7 +24,7 @@ Examples:
 @click.option(
     "--prepare",
     is_flag=True,
-    help="Before that bring up the engine and the kernel's settings, as after a boot.",
+    help="First start the engine and apply kernel settings, as after a boot.",
 )
 def command(prepare: bool) -> None:
     from teraflock.app.server import serve
@@ -35,7 +35,7 @@ def command(prepare: bool) -> None:
 
 
 def _prepare() -> None:
-    """A server answers even while its engine is away, and looks for it again: what is wrong is told, no more."""
+    """Start the engine, but only warn if that fails: the server runs without its engine and keeps looking for it."""
     from teraflock.app.installation.places import Places
     from teraflock.app.installation.up import prepare
 

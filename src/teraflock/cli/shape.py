@@ -1,4 +1,4 @@
-"""`tera shapes`: named sizes and how many of each are free."""
+"""`tera shapes`: list named sizes and how many of each are free."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from teraflock.cli.options import json_option, project_option
 from teraflock.cli.table import write_list
 from teraflock.words.shape import FIELDS
 
-HELP: Final = """Named sizes of instances, made from the hosts there are, and how many of each could be launched now.
+HELP: Final = """List the named sizes that the hosts provide, and how many of each you could launch now.
 
 \b
 Examples:
@@ -19,12 +19,12 @@ Examples:
 
 
 @click.command(help=HELP)
-@click.option("--free", "only_free", is_flag=True, help="Only those that could be launched now.")
+@click.option("--free", "only_free", is_flag=True, help="Only shapes that can be launched now.")
 @project_option
 @json_option
 def command(project: str | None, only_free: bool, as_json: bool) -> None:
     with connected(project) as client:
         found = [each for each in client.shapes.list() if each.free or not only_free]
         mark_simulated(client)
-    none = "No shape is free" if only_free else "No shape: there is no host yet; `tera host list` shows them"
+    none = "No shape is free" if only_free else "No shapes: no host is registered yet"
     write_list(found, FIELDS, as_json=as_json, empty=none)

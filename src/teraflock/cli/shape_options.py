@@ -1,4 +1,4 @@
-"""The size of an instance as options, for `tera launch` and `tera resize` alike."""
+"""The options for the size of an instance, shared by `tera launch`, `resize` and `quote`."""
 
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -14,11 +14,11 @@ RAM_BYTES_MIN: Final = 64 << 20
 DISK_BYTES_MIN: Final = 512 << 20
 _OPTIONS: Final = (
     click.option(
-        "--gpu", default="", metavar="CARD", help="A card by any of its names: `V100`, `A100 80GB`."
+        "--gpu", default="", metavar="MODEL", help="The GPU model, by any of its names: `V100`, `A100 80GB`."
     ),
-    click.option("--gpus", type=click.IntRange(0, 64), metavar="N", help="How many whole cards."),
-    click.option("--shape", default="", metavar="NAME", help="A named size; `tera shapes` lists them."),
-    click.option("--vcpus", type=click.IntRange(1, 1024), metavar="N", help="Processors."),
+    click.option("--gpus", type=click.IntRange(0, 64), metavar="N", help="The number of GPUs."),
+    click.option("--shape", default="", metavar="NAME", help="A named size. `tera shapes` lists them."),
+    click.option("--vcpus", type=click.IntRange(1, 1024), metavar="N", help="The number of vCPUs."),
     click.option("--ram", metavar="GB", help="Memory: `16`, `16GB` or `512MB`."),
     click.option("--disk", metavar="GB", help="Disk: `50`, `50GB` or `1TB`."),
 )
@@ -31,12 +31,12 @@ def shape_options(function: F) -> F:
 
 
 def shape_from(words: dict[str, Any]) -> ShapeRequest:
-    """Takes its own words out of those of the command."""
+    """Build the request from the size options, and remove them from `words`."""
     gpu, gpus = words.pop("gpu"), words.pop("gpus")
     if gpu and gpus is None:
         gpus = 1
     if gpu and gpus == 0:
-        raise BadInput(f"`--gpu {gpu} --gpus 0` asks for a card and for none")
+        raise BadInput(f"`--gpu {gpu}` and `--gpus 0` contradict each other", hint="Leave one of them out")
     return ShapeRequest(
         name=words.pop("shape"),
         gpu=gpu,
@@ -52,7 +52,7 @@ def _size(text: str | None, option: str, least: int) -> int | None:
         return None
     size = parse_memory_bytes(text)
     if size < least:
-        raise BadInput(f"`{option} {text}` is too little", hint=f"It takes {least >> 20} MB at least")
+        raise BadInput(f"`{option} {text}` is too small", hint=f"Use at least {least >> 20} MB")
     if size > 1 << 50:
-        raise BadInput(f"`{option} {text}` is more than there can be", hint=f"At most {bytes_text(1 << 50)}")
+        raise BadInput(f"`{option} {text}` is too large", hint=f"Use at most {bytes_text(1 << 50)}")
     return size

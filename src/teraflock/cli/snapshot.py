@@ -1,4 +1,4 @@
-"""`tera snapshot` and `tera restore`: the disk of an instance as it was."""
+"""`tera snapshot` and `tera restore`: snapshots of an instance's disk."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -20,7 +20,7 @@ from teraflock.words.snapshot import fields
 if TYPE_CHECKING:
     from teraflock.client import Client
 
-SNAPSHOT_HELP: Final = """Keep the disk of an instance as it is now; without a name, list what is kept.
+SNAPSHOT_HELP: Final = """Create a snapshot of an instance's disk. Without SNAPSHOT, list its snapshots.
 
 \b
 Examples:
@@ -28,9 +28,9 @@ Examples:
   tera snapshot web
   tera snapshot web before-upgrade --delete
 """
-RESTORE_HELP: Final = """Bring the disk of an instance back to a snapshot. What was written since is lost.
+RESTORE_HELP: Final = """Restore the disk of an instance from a snapshot. Everything written since is lost.
 
-An instance that runs is restarted for it.
+A running instance is restarted.
 
 \b
 Example:
@@ -60,14 +60,14 @@ def snapshot(
         mark_simulated(client)
         if snapshot_name is None:
             found = client.snapshots.list(name)
-            empty = "No snapshot yet; give it a name to make one"
+            empty = "No snapshots yet. Add a name to create one"
             write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
         elif is_delete:
             client.snapshots.delete(name, snapshot_name)
             if as_json:
                 write_json({"deleted": snapshot_name})
             else:
-                remark(f"The snapshot `{snapshot_name}` of `{name}` is deleted")
+                remark(f"Deleted snapshot `{snapshot_name}` of `{name}`")
         else:
             _make(client, name, check_name(snapshot_name, "name of a snapshot"), wait, timeout, as_json)
 
@@ -87,7 +87,7 @@ def _make(
         why = f": {made.problem}" if made.problem else ""
         raise NotDone(
             f"The snapshot `{called}` of `{name}` failed{why}",
-            hint="You can use its name again when you retry",
+            hint="Run the command again; you can use the same name",
         )
     if as_json:
         write_json(made)
@@ -110,7 +110,7 @@ def restore(
         if not yes:
             restarts = " and restart it" if instance.state == "running" else ""
             confirm(
-                f"Bring `{instance.name}` back to `{snapshot_name}`{restarts}? What was written since is lost.",
+                f"Restore `{instance.name}` from `{snapshot_name}`{restarts}? Everything written since is lost.",
                 "Restoring",
             )
         done = act_on(

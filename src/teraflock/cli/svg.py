@@ -1,4 +1,4 @@
-"""A line chart as SVG: a title, two axes, a line and a label for each series. Nothing more is needed here."""
+"""A line chart as SVG: a title, two axes, and a line with a label for each series."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -24,7 +24,7 @@ class Series(msgspec.Struct, frozen=True):
 
 
 def line_chart(title: str, across: str, up: str, series: Sequence[Series]) -> str:
-    """Both axes begin at zero. Lines differ in dashes as well as colour."""
+    """Both axes start at zero. Lines differ in dashes as well as in colour."""
     across_max = max((x for each in series for x, _ in each.points), default=1.0) or 1.0
     up_max = max((y for each in series for _, y in each.points), default=1.0) or 1.0
 
@@ -63,7 +63,7 @@ def line_chart(title: str, across: str, up: str, series: Sequence[Series]) -> st
 
 
 def _apart(heights: list[float], gap: float = 15.0) -> list[float]:
-    """Move labels that would lie on each other apart, keeping their order."""
+    """Move overlapping labels apart, keeping their order."""
     moved = list(heights)
     order = sorted(range(len(heights)), key=lambda i: heights[i])
     for above, below in pairwise(order):

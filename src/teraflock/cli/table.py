@@ -1,7 +1,7 @@
 """Tables that line up and fit the terminal.
 
-A table that is too wide first shortens its flexible columns, then drops those that matter least, and says so
-by their absence alone: what must be seen is never dropped. Wide characters (中文) count as two.
+A table that is too wide first shortens its flexible columns, then drops the columns of least worth. Columns of worth 9
+are never dropped. Wide characters (中文) count as two.
 """
 
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ T = TypeVar("T")
 
 GAP: Final = "  "
 SHORTEST: Final = 14  # a flexible column is not cut below this while another can be dropped
-BAREST: Final = 4  # what is left of a text where the terminal is too narrow for anything else
+BAREST: Final = 4  # the shortest a text is cut to if the terminal is too narrow for everything else
 
 
 class Column(msgspec.Struct, frozen=True):
     title: str
     right: bool = False
-    """Numbers stand at the right, so that their places line up."""
+    """Align to the right, for numbers."""
     flexible: bool = False
     """May be shortened with `…`."""
     worth: int = 9
-    """Those of least worth are dropped first when the terminal is narrow; 9 is never dropped."""
+    """On a narrow terminal the column of least worth is dropped first; 9 is never dropped."""
 
 
 def write_list(items: Sequence[T], fields: Fields[T], *, as_json: bool, empty: str = "") -> None:
-    """Things as JSON or as a table. `empty` is said in place of a table without rows."""
+    """Print items as JSON or as a table. `empty` is printed in place of a table without rows."""
     if as_json:
         write_json(items)
     elif items or not empty:
@@ -48,12 +48,12 @@ def write_table(fields: Fields[T], items: Sequence[T]) -> None:
 
 
 def write_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """A table whose cells are made already."""
+    """Print a table of ready cells."""
     click.echo(render(columns, rows, terminal_columns()))
 
 
 def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> str:
-    """The table as text, without a line end after the last row."""
+    """The table as text, without a final line break."""
     rows = [[printable(cell) for cell in row] for row in rows]
     kept = _columns_that_fit(columns, rows, width)
     widths = [_natural(columns[i], rows, i) for i in kept]
@@ -64,7 +64,7 @@ def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int)
 
 
 def _columns_that_fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:
-    # a column in which nothing stands says nothing
+    # leave out empty columns
     kept = [i for i, column in enumerate(columns) if column.worth == 9 or any(row[i] for row in rows)]
 
     def least(i: int) -> int:
@@ -80,7 +80,7 @@ def _columns_that_fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], 
 
 
 def _shorten(columns: Sequence[Column], widths: list[int], width: int) -> None:
-    """Take the excess from the widest text, one place at a time: flexible columns first, numbers never."""
+    """Shorten the widest column by one character at a time: flexible columns first, numbers never."""
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
     for least, may in (
         (SHORTEST, lambda column: column.flexible),
@@ -109,7 +109,7 @@ def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]
 
 
 def printable(text: str) -> str:
-    """A catalog may hold line ends and commands to the terminal; a cell shows neither."""
+    """Remove line breaks and terminal escapes, which text from outside may contain."""
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 

@@ -1,4 +1,4 @@
-"""Waiting for the server's work: a line on the terminal says how far it is, and Ctrl-C leaves the work to go on."""
+"""Wait for the server's work. A line on the terminal shows the progress; Ctrl-C ends the wait, not the work."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ FIRST_PAUSE_SECONDS: Final = 0.05
 PAUSE_SECONDS_MAX: Final = 0.5
 PAUSE_GROWTH: Final = 1.3
 AWAY_SECONDS_MAX: Final = 30.0
-"""How long a server may be silent, as while it is started again, before the waiting ends."""
+"""How long the server may be unreachable, for example during a restart, before the wait fails."""
 SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -32,7 +32,7 @@ class NotDone(Refused):
 
 
 class PhaseLine:
-    """One line on stderr that is drawn over, on a terminal only."""
+    """One line on stderr that is redrawn, on a terminal only."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
@@ -55,7 +55,7 @@ class PhaseLine:
 
 
 class PhaseWords:
-    """Where there is no terminal: each phase once, on a line of its own, so that a log shows where it stands."""
+    """Without a terminal: each phase once, on its own line, so that a log shows the progress."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -86,7 +86,7 @@ def wait(
     *,
     seconds_max: float,
 ) -> Seen:
-    """Look again and again until it is done; the last look is given back. A server that is away may come back."""
+    """Poll until it is done, and return the last value. Tolerates a server that is unreachable for a while."""
     began, pause = time.monotonic(), FIRST_PAUSE_SECONDS
     answered, text = began, ""
     try:
@@ -100,18 +100,18 @@ def wait(
                 except Unavailable as error:
                     if time.monotonic() - answered >= AWAY_SECONDS_MAX:
                         raise
-                    text = f"{error.sentence}; looking again"
+                    text = f"{error.sentence}; trying again"
                 elapsed = time.monotonic() - began
                 if elapsed >= seconds_max:
                     raise TookTooLong(
-                        f"After {elapsed:.0f} s it is not done: {text}",
-                        hint="It goes on without you; `tera ps` says how far it is, `--timeout` waits longer",
+                        f"Not done after {elapsed:.0f} s: {text}",
+                        hint="The server continues. Check with `tera ps`, or wait longer with `--timeout`",
                     )
                 line(f"{text} ({elapsed:.0f} s)")
                 time.sleep(pause)
                 pause = min(PAUSE_SECONDS_MAX, pause * PAUSE_GROWTH)
     except KeyboardInterrupt:
-        remark("\nIt goes on without you; `tera ps` says how far it is")
+        remark("\nThe server continues. Check with `tera ps`")
         raise
 
 
@@ -121,7 +121,7 @@ def wait_for(
     *,
     seconds_max: float,
 ) -> Sequence["InstanceAnswer"]:
-    """Until each of the instances has reached what it should, or has come to rest where it should not."""
+    """Wait until each instance is in the expected state, or at rest in another one."""
 
     def is_done(instance: "InstanceAnswer") -> bool:
         return reached(instance) or is_at_rest(instance)
@@ -135,14 +135,14 @@ def wait_for(
 
 
 def is_at_rest(instance: "InstanceAnswer") -> bool:
-    """Nothing is being done and nothing more will be: it failed, is gone, or stands still as is wanted of it by now."""
+    """Whether the instance will not change by itself: it failed, is gone, or has reached the wanted state."""
     if instance.state in ("failed", "gone"):
         return True
     return instance.operation is None and instance.state == "stopped" == instance.wanted
 
 
 def how_far(instances: Sequence["InstanceAnswer"]) -> str:
-    """`web: starting, create`; of many the first, and how many others."""
+    """`web: starting, create`. For several instances, the first one and the number of the others."""
     first = instances[0]
     words = [first.state]
     if first.operation and first.operation not in words:

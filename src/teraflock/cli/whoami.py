@@ -1,4 +1,4 @@
-"""`tera whoami`: whose key this is."""
+"""`tera whoami`: show whose API key is in use."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -16,7 +16,7 @@ from teraflock.words.text import time_text
 if TYPE_CHECKING:
     from teraflock.wire.whoami import WhoAmI
 
-HELP: Final = """Who you are to the server, and what you may do there.
+HELP: Final = """Show your member, organisation and roles, and what your API key allows.
 
 \b
 Example:
@@ -41,9 +41,9 @@ def _facts(who: "WhoAmI", server: str, names: Mapping[str, str]) -> Iterator[tup
     yield "member", f"{who.member_name} ({who.member_id})"
     yield "organisation", f"{who.organisation_name} ({who.organisation_id})"
     roles = roles_text(who.roles, names)
-    yield "roles", ", ".join(filter(None, ["operator of the house" if who.is_operator else "", roles]))
+    yield "roles", ", ".join(filter(None, ["operator" if who.is_operator else "", roles]))
     yield "key", who.key_id
-    yield "key reaches", f"only {names.get(who.project_id, who.project_id)}" if who.project_id else ""
-    yield "key may", f"no more than {who.role_max}" if who.role_max else ""
+    yield "key limited to", f"project {names.get(who.project_id, who.project_id)}" if who.project_id else ""
+    yield "key role", f"at most {who.role_max}" if who.role_max else ""
     yield "key expires", f"{time_text(who.expires_at)} UTC" if who.expires_at else ""
     yield "server", server

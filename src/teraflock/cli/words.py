@@ -1,4 +1,4 @@
-"""What users type: names, labels, commands, durations. Pure."""
+"""Parse and check what users type: names, labels, commands, durations. Pure."""
 
 import re
 import shlex
@@ -14,18 +14,18 @@ _DURATION: Final = re.compile(r"(\d{1,9}[dhms])+")
 
 
 def check_name(name: str, what: str = "name") -> str:
-    """Refused here already, so that the hint can teach. The server checks it again."""
+    """Check a name before the request, for a better hint. The server checks it again."""
     if not _NAME.fullmatch(name):
         raise BadInput(
             f"`{name}` cannot be the {what}",
-            hint="Up to 63 letters a-z, digits and `-`, a letter first, no `-` at the end"
-            + (": it becomes the host name" if what == "name" else ""),
+            hint="Use up to 63 of `a-z`, `0-9` and `-`. Start with a letter and do not end with `-`"
+            + (". It becomes the host name" if what == "name" else ""),
         )
     return name
 
 
 def check_member_name(name: str) -> str:
-    """Refused here already, as above."""
+    """Check a member's name before the request. The server checks it again."""
     if not 0 < len(name) <= 255 or not name.isprintable() or " " in name or name.startswith("mem_"):
         raise BadInput(
             f"`{name}` cannot be the name of a member",
@@ -35,28 +35,30 @@ def check_member_name(name: str) -> str:
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:
-    """`("team=vision", "run=7")` → a mapping; what stands twice is a mistake."""
+    """`("team=vision", "run=7")` → a mapping. A repeated key is an error."""
     pairs: dict[str, str] = {}
     for text in texts:
         key, is_pair, value = text.partition("=")
         if not is_pair or not key:
-            raise BadInput(f"`{option} {text}` is no pair", hint=f"Write `{option} key=value`")
+            raise BadInput(f"`{option} {text}` is not a pair", hint=f"Write `{option} key=value`")
         if key in pairs:
-            raise BadInput(f"`{option} {key}=…` is given twice")
+            raise BadInput(f"`{option} {key}=…` is given twice", hint="Give each key once")
         pairs[key] = value
     return pairs
 
 
 def parse_command(text: str) -> tuple[str, ...]:
-    """The words of a command, split as a shell would. No shell is run: `&&` and `|` are words like others."""
+    """Split a command into words as a shell would. No shell runs: `&&` and `|` are ordinary words."""
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
-        raise BadInput(f"`{text}` cannot be split into words: {str(error).lower()}") from None
+        raise BadInput(
+            f"`{text}` cannot be split into words: {str(error).lower()}", hint="Close every quote"
+        ) from None
 
 
 def unquoted_shell(text: str) -> str:
-    """The first character of a command that only a shell would understand; empty where there is none."""
+    """The first character of a command that needs a shell; empty if there is none."""
     quote = ""
     skip = False
     for character in text:
@@ -79,5 +81,7 @@ def unquoted_shell(text: str) -> str:
 def parse_duration_seconds(text: str, option: str) -> int:
     """`90s`, `30m`, `2h`, `1d`, or several of them: `1h30m`."""
     if not _DURATION.fullmatch(text):
-        raise BadInput(f"`{option} {text}` is no duration", hint="Write `90s`, `30m`, `2h`, `1d` or `1h30m`")
+        raise BadInput(
+            f"`{option} {text}` is not a duration", hint="Write `90s`, `30m`, `2h`, `1d` or `1h30m`"
+        )
     return sum(int(count) * SECONDS[unit] for count, unit in _PART.findall(text))

@@ -1,4 +1,4 @@
-"""Announcements: what operators tell tenants."""
+"""Announcements of operators to tenants."""
 
 from teraflock.client.noun import Noun
 from teraflock.wire.announcement import AnnouncementAnswer, AnnouncementList, AnnouncementRequest

@@ -1,4 +1,4 @@
-"""Bills: a month's total, its lines and export, running costs, and the proof of the books."""
+"""Bills: the total of a month, its lines and export, current prices, and verification."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,7 +15,7 @@ from teraflock.wire.bill import (
     VerdictAnswer,
 )
 
-LONG_SECONDS: Final = 600.0  # for the proof of large books, and for their export
+LONG_SECONDS: Final = 600.0  # for verifying and exporting many charges
 
 
 class Bills(Noun):
@@ -29,7 +29,7 @@ class Bills(Noun):
         return pages(lambda after: self.line_page(month=month, after=after))
 
     def focus(self, *, month: str = "") -> Iterator[bytes]:
-        """CSV in the columns of FOCUS 1.2, in pieces as they come."""
+        """CSV with the columns of FOCUS 1.2, in pieces as they arrive."""
         return self._transport.pieces(path_of("bill", "focus"), self._query({"month": month}), LONG_SECONDS)
 
     def verify(self) -> VerdictAnswer:
@@ -48,5 +48,5 @@ class Bills(Noun):
         return self._get(CostPage, "costs", after=after, limit=limit)
 
     def costs(self) -> tuple[CostAnswer, ...]:
-        """What each instance costs by the hour, and has cost so far."""
+        """The hourly price of each instance, and what it has cost so far."""
         return pages(lambda after: self.cost_page(after=after))

@@ -12,6 +12,6 @@ class Billing(Noun):
         return self._act("PUT", ProfileAnswer, "billing", body=request)
 
     def pay(self, micros: int, *, month: str = "") -> ProfileAnswer:
-        """Record a payment: of the month's invoice, or in advance."""
+        """Record a payment: for the invoice of a month, or in advance."""
         request = PaymentRequest(micros=micros, month=month or None)
         return self._create(ProfileAnswer, "payments", body=request)

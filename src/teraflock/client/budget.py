@@ -1,4 +1,4 @@
-"""Budgets: what a project may spend in a month, and the operator's cap."""
+"""A project's monthly budget, and the operator's cap."""
 
 from teraflock.client.noun import Noun
 from teraflock.wire.budget import BudgetAnswer, BudgetRequest, CapRequest
@@ -15,7 +15,7 @@ class Budgets(Noun):
         self._send("DELETE", "budget")
 
     def set_cap(self, request: CapRequest | None) -> None:
-        """None lifts it."""
+        """Set the cap. None removes it."""
         if request is None:
             self._send("DELETE", "budget", "cap")
         else:

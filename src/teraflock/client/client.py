@@ -1,4 +1,4 @@
-"""All nouns of the API on one connection.
+"""The client: all nouns of the API on one connection.
 
 with Client("http://127.0.0.1:8372", key) as client:
     for instance in client.instances.list():
@@ -45,7 +45,7 @@ from teraflock.wire.whoami import WhoAmI
 
 
 class Client:
-    """Used by one thread at a time."""
+    """Not thread-safe: use one client per thread."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Client:
         pause: Callable[[float], None] = time.sleep,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        """`server` is `http://host:port` or `https://…`; `ca_file` has certificates to trust besides the system's."""
+        """`server` is `http://host:port` or `https://…`; `ca_file` has additional certificates to trust."""
         transport = Transport(
             server, key, project=project, ca_file=ca_file, pause=pause, random_bytes=random_bytes
         )

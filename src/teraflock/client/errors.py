@@ -1,4 +1,4 @@
-"""The API's problems back into the error tree: same code, same sentence, same hint, same exit code."""
+"""API problems as exceptions of the error tree, with the same code, sentence, hint and exit code."""
 
 from typing import Final
 
@@ -49,8 +49,8 @@ def error_of(status: int, content: bytes) -> TeraflockError:
     except msgspec.MsgspecError:
         kind = _kind("", status)
         return kind(
-            f"The server answered with status {status} and no reason",
-            hint="Look whether `TERA_SERVER` is the address of a Teraflock server",
+            f"The server answered with status {status} without a reason",
+            hint="Check that `TERA_SERVER` is the address of a Teraflock server",
         )
     kind = _kind(problem.code, status)
     return kind(problem.detail, hint=problem.hint, context={"request_id": problem.request_id})

@@ -1,4 +1,4 @@
-"""Estimates: what a workload needs on each GPU."""
+"""Estimates: what a workload needs on each GPU model."""
 
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ class Estimates(Noun):
     in_project = False
 
     def create(self, request: "EstimateRequest") -> "Estimate":
-        from teraflock.estimate.model import Estimate  # here: a cold `tera ps` must not load the planner
+        from teraflock.estimate.model import (
+            Estimate,
+        )  # imported here: a cold `tera ps` must not load the planner
 
         return self._act("POST", Estimate, "estimates", body=request)

@@ -1,6 +1,6 @@
-"""Events of a project: in pages, and as they happen.
+"""Events of a project, in pages and as a stream.
 
-A stream that breaks off is taken up behind the last event it brought, and an event that comes twice is given once.
+A stream that breaks is resumed after the last event received. An event that arrives twice is yielded once.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from teraflock.wire.event import EventAnswer, EventPage
 
 SILENCE_SECONDS_MAX: Final = 45.0  # three heartbeats of the server
 PAUSE_SECONDS: Final = 1.0
-FAILURES_MAX: Final = 5  # in a row, without an event between
+FAILURES_MAX: Final = 5  # in a row, without an event in between
 IDS_KEPT: Final = 10_000
 LINE_BYTES_MAX: Final = 1 << 20
 
@@ -26,7 +26,7 @@ class Events(Noun):
         return self._get(EventPage, "events", after=after, limit=limit, newest_first=newest_first or None)
 
     def follow(self, *, after: str = "") -> Iterator[EventAnswer]:
-        """Events as they happen, without end; those behind `after` first. Stop by leaving the loop."""
+        """Yield events as they happen, forever, starting with those after `after`. Leave the loop to stop."""
         seen: dict[str, None] = {}
         failures = 0
         while True:

@@ -12,6 +12,6 @@ class Gpus(Noun):
     in_project = False
 
     def list(self, name: str = "") -> "tuple[GpuShape, ...]":
-        from teraflock.wire.gpu import GpuShape  # here: a cold `tera ps` must not load the planner
+        from teraflock.wire.gpu import GpuShape  # imported here: a cold `tera ps` must not load the planner
 
         return self._get(tuple[GpuShape, ...], "gpus", name=name)

@@ -1,4 +1,4 @@
-"""Images: what an instance boots."""
+"""Images that instances start from."""
 
 from teraflock.client.noun import PAGE, Noun, pages
 from teraflock.wire.image import ImageAnswer, ImagePage, ImageRequest

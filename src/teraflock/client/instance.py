@@ -1,4 +1,4 @@
-"""Instances: launch them, change them, look at them, wait for them."""
+"""Instances: launch, change, read, and wait for them."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
@@ -19,10 +19,10 @@ from teraflock.wire.instance import (
     ResizeRequest,
 )
 
-ARCHIVE_SECONDS_MAX: Final = 60.0  # without a byte
+ARCHIVE_SECONDS_MAX: Final = 60.0  # without receiving a byte
 POLL_SECONDS: Final = 0.05  # at first; grows by half each time
 POLL_SECONDS_MAX: Final = 1.0
-EXEC_SECONDS_MORE: Final = 15.0  # for the way there and back, beyond what the command may take
+EXEC_SECONDS_MORE: Final = 15.0  # for the network, on top of what the command may take
 
 
 class NotReached(Refused):
@@ -50,7 +50,7 @@ class Instances(Noun):
         labels: Mapping[str, str] | None = None,
         name: str = "",
     ) -> InstancePage:
-        """Those in one of the states, with all of the labels, and with a name like `web-*`."""
+        """Instances in one of the states, with all of the labels, and with a name that matches `web-*`."""
         pairs = tuple(f"{key}={value}" for key, value in (labels or {}).items())
         return self._get(
             InstancePage, "instances",
@@ -93,7 +93,7 @@ class Instances(Noun):
         return self._acted(ref, "acknowledge")
 
     def exec(self, ref: str, request: ExecRequest) -> ExecAnswer:
-        """Run a command inside. Never sent twice by itself."""
+        """Run a command in an instance. The request is never retried."""
         content = self._transport.request(
             "POST",
             path_of("instances", ref, "exec"),
@@ -105,14 +105,14 @@ class Instances(Noun):
         return self._transport.decoded(content, ExecAnswer)
 
     def log(self, ref: str, *, source: str = "") -> LogAnswer:
-        """Of its command, `console` or `user-data`; left out: the command's, or the console."""
+        """The log of the command, `console` or `user-data`. Default: the command's, or the console without one."""
         return self._get(LogAnswer, "instances", ref, "log", source=source)
 
     def change(self, ref: str, request: ChangeRequest) -> InstanceAnswer:
         return self._act("PATCH", InstanceAnswer, "instances", ref, body=request)
 
     def archive(self, ref: str, path: str) -> Iterator[bytes]:
-        """A file or folder of its disk as tar, as it comes."""
+        """A file or folder of its disk as tar, in pieces as they arrive."""
         query = self._query({"path": path})
         return self._transport.pieces(path_of("instances", ref, "archive"), query, ARCHIVE_SECONDS_MAX)
 
@@ -126,7 +126,7 @@ class Instances(Noun):
     def wait_until(
         self, ref: str, states: str | Collection[str], *, seconds_max: float = 600.0
     ) -> InstanceAnswer:
-        """Look until it has reached one of the states with nothing under way. `NotReached` where it never will."""
+        """Poll until it is in one of the states with no operation in progress. Raises `NotReached` if it cannot be."""
         wanted = {states} if isinstance(states, str) else set(states)
         waited, pause = 0.0, POLL_SECONDS
         while True:
@@ -134,18 +134,21 @@ class Instances(Noun):
             if seen.state in wanted and seen.operation is None:
                 return seen
             if seen.state in ("failed", "gone"):
-                raise NotReached(f"`{seen.name}` is {seen.state}: {seen.problem or 'it was deleted'}")
+                raise NotReached(
+                    f"`{seen.name}` is {seen.state}: {seen.problem or 'it was deleted'}",
+                    hint=f"See what happened with `tera events --instance {seen.name}`",
+                )
             if waited >= seconds_max:
                 raise TookTooLong(
                     f"`{seen.name}` is still {seen.state} after {seconds_max:g} s",
-                    hint="It goes on without you; ask again later",
+                    hint="The server continues to work on it. Check again later",
                 )
             self._transport.pause(pause)
             waited += pause
             pause = min(pause * 1.5, POLL_SECONDS_MAX)
 
     def wait_until_gone(self, ref: str, *, seconds_max: float = 600.0) -> None:
-        """Look until nothing goes by that name or id any more."""
+        """Poll until nothing has this name or id."""
         waited, pause = 0.0, POLL_SECONDS
         while waited < seconds_max:
             try:
@@ -156,7 +159,10 @@ class Instances(Noun):
             self._transport.pause(pause)
             waited += pause
             pause = min(pause * 1.5, POLL_SECONDS_MAX)
-        raise TookTooLong(f"`{ref}` is still there after {seconds_max:g} s", hint="It goes on without you")
+        raise TookTooLong(
+            f"`{ref}` still exists after {seconds_max:g} s",
+            hint="The server continues to delete it. Check again later",
+        )
 
     def _acted(self, ref: str, verb: str, body: object = None) -> InstanceAnswer:
         return self._act("POST", InstanceAnswer, "instances", ref, verb, body=body)

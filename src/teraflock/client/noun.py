@@ -1,4 +1,4 @@
-"""What the objects of a client share: requests about one noun over one transport."""
+"""The base class of a client's objects: requests about one noun over one transport."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, TypeVar
@@ -23,19 +23,19 @@ class Noun:
     def _act(
         self, method: Method, kind: type[Answer], *path: str, body: object = None, **query: object
     ) -> Answer:
-        """Bring something into a state it may already be in."""
+        """Send an idempotent request, such as setting a state."""
         return self._transport.act(method, path_of(*path), kind, body, **self._query(query))
 
     def _create(
         self, kind: type[Answer], *path: str, body: object, idempotency_key: str = "", **query: object
     ) -> Answer:
-        """Make something, once, however often it has to be sent."""
+        """Create something once, however often the request is retried."""
         return self._transport.create(
             path_of(*path), kind, body, idempotency_key=idempotency_key, query=self._query(query)
         )
 
     def _send(self, method: Method, *path: str, body: object = None, **query: object) -> None:
-        """As `_act`, where there is no answer to read."""
+        """As `_act`, for responses without a body."""
         self._transport.request(method, path_of(*path), body=body, query=self._query(query))
 
     def _query(self, query: dict[str, object]) -> dict[str, object]:

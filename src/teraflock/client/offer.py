@@ -1,4 +1,4 @@
-"""Offers of all providers that were imported on the server."""
+"""Offers that were imported on the server."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,9 @@ class Offers(Noun):
         """Offers, cheapest first: `client.offers.list(OfferWords(gpu=("V100",)), limit=5)`."""
         from msgspec.structs import asdict
 
-        from teraflock.wire.offer import OfferShape  # here: a cold `tera ps` must not load the planner
+        from teraflock.wire.offer import (
+            OfferShape,
+        )  # imported here: a cold `tera ps` must not load the planner
 
         filters = asdict(words) if words else {}
         return self._get(tuple[OfferShape, ...], "offers", **filters, limit=limit, refused=refused)

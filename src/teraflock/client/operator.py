@@ -1,4 +1,4 @@
-"""What operators ask: instances of every tenant, and events of the server."""
+"""Requests for operators: instances of every tenant, and events of the server."""
 
 from teraflock.client.noun import PAGE, Noun
 from teraflock.wire.event import EventPage

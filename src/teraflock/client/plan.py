@@ -1,4 +1,4 @@
-"""Plans: which offers to take for a workload."""
+"""Plans: the offers that can finish a workload, ranked by cost."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ class Plans(Noun):
     in_project = False
 
     def create(self, request: "PlanRequest") -> "PlanShape":
-        """Where nothing fits, the plan has no choices and `no_plan` says why."""
-        from teraflock.wire.plan import PlanShape  # here: a cold `tera ps` must not load the planner
+        """If no offer fits, the plan has no choices and `no_plan` has the reason."""
+        from teraflock.wire.plan import PlanShape  # imported here: a cold `tera ps` must not load the planner
 
         return self._act("POST", PlanShape, "plans", body=request)

@@ -1,4 +1,4 @@
-"""Prices: what everything costs, and a new price book."""
+"""Prices and the price book."""
 
 from teraflock.client.noun import Noun
 from teraflock.wire.price import BookRequest, PeriodsAnswer, PricesAnswer

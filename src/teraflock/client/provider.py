@@ -12,6 +12,8 @@ class Providers(Noun):
     in_project = False
 
     def list(self, name: str = "") -> "tuple[ProviderShape, ...]":
-        from teraflock.wire.provider import ProviderShape  # here: a cold `tera ps` must not load the planner
+        from teraflock.wire.provider import (
+            ProviderShape,
+        )  # imported here: a cold `tera ps` must not load the planner
 
         return self._get(tuple[ProviderShape, ...], "providers", name=name)

@@ -1,4 +1,4 @@
-"""Purchases: months and years of an instance, paid ahead, and members' limits on them."""
+"""Purchases: months and reservations of an instance, and purchase limits of members."""
 
 from teraflock.client.noun import Noun
 from teraflock.wire.purchase import (
@@ -36,7 +36,7 @@ class Purchases(Noun):
         return self._get(LimitList, "purchase-limits").items
 
     def set_limit(self, member: str, micros: int | None) -> None:
-        """None removes it."""
+        """Set the limit. None removes it."""
         if micros is None:
             self._send("DELETE", "purchase-limits", member)
         else:

@@ -1,4 +1,4 @@
-"""Quotes: what a launch would cost."""
+"""Quotes: the price of an instance before it is launched."""
 
 from teraflock.client.noun import Noun
 from teraflock.wire.quote import QuoteAnswer, QuoteRequest

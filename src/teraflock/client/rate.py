@@ -12,6 +12,6 @@ class Rates(Noun):
     in_project = False
 
     def list(self) -> "tuple[RateShape, ...]":
-        from teraflock.wire.rate import RateShape  # here: a cold `tera ps` must not load the planner
+        from teraflock.wire.rate import RateShape  # imported here: a cold `tera ps` must not load the planner
 
         return self._get(tuple[RateShape, ...], "rates")

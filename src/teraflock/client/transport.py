@@ -1,10 +1,10 @@
-"""Requests over one kept connection of the standard library's http.client: a cold `tera` must not wait for more.
+"""Requests over one persistent connection. Uses the standard library's http.client, so that `tera` starts fast.
 
-What holds:
-- what may be sent twice is tried again where the connection failed or the server was away, a few times at most: reads,
-  and acts that reach the same state again; what creates something bears an `Idempotency-Key`, so it may too;
-- answers may have fields this client does not know;
-- every error is one of ours.
+Invariants:
+- safe requests are retried a few times if the connection fails or the server is unavailable: reads, idempotent
+  actions, and requests that create something, which carry an `Idempotency-Key`;
+- responses may have fields that this client does not know;
+- every error is a `TeraflockError`.
 """
 
 import os
@@ -24,16 +24,16 @@ Answer = TypeVar("Answer")
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 ATTEMPTS_MAX: Final = 4
-PAUSE_SECONDS: Final = 0.1  # before the second attempt; doubled at each further one
-AWAY: Final = frozenset({502, 503, 504})  # the statuses of what may be back in a moment
-SECONDS_MAX: Final = 30.0  # for one answer
+PAUSE_SECONDS: Final = 0.1  # before the second attempt; doubled before each further one
+AWAY: Final = frozenset({502, 503, 504})  # statuses that may be temporary
+SECONDS_MAX: Final = 30.0  # for one response
 PIECE_BYTES: Final = 1 << 16
 HEADERS: Final = {"Accept": "application/json", "User-Agent": f"teraflock/{__version__}"}
 
 
 class Transport:
     news: ClassVar[str] = ""
-    """The newest announcement that any answer named."""
+    """The newest announcement that a response named."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Transport:
         pause: Callable[[float], None] = time.sleep,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        """`server` is `http://host:port` or `https://…`; `ca_file` has certificates to trust besides the system's."""
+        """`server` is `http://host:port` or `https://…`; `ca_file` has additional certificates to trust."""
         self.server = server.rstrip("/")
         self.project = project
         self._key = key
@@ -74,14 +74,14 @@ class Transport:
         idempotency_key: str = "",
         query: Mapping[str, object],
     ) -> Answer:
-        """Make something, once, however often it has to be sent."""
+        """Create something once, however often the request is retried."""
         headers = {"Idempotency-Key": idempotency_key or self._random_bytes(16).hex()}
         return self.decoded(self.request("POST", path, body=body, headers=headers, query=query), kind)
 
     def act(
         self, method: Method, path: str, kind: type[Answer], body: object = None, **query: object
     ) -> Answer:
-        """Bring something into a state it may already be in."""
+        """Send an idempotent request, such as setting a state."""
         return self.decoded(self.request(method, path, body=body, query=query), kind)
 
     def request(
@@ -95,7 +95,7 @@ class Transport:
         again: bool = True,
         seconds_max: float | None = None,
     ) -> bytes:
-        """The content of a good answer. `again` says whether it may be sent twice."""
+        """The body of a successful response. `again` allows retries."""
         content = None if body is None else msgspec.json.encode(body)
         sent = {**HEADERS, "Authorization": f"Bearer {self._key}", **(headers or {})}
         if content is not None:
@@ -118,7 +118,7 @@ class Transport:
     def open(
         self, path: str, headers: Mapping[str, str], query: Mapping[str, object], seconds_max: float
     ) -> tuple[HTTPConnection, HTTPResponse]:
-        """A connection of its own whose answer is read as it comes."""
+        """Open a separate connection whose response is read as it arrives."""
         connection = self._connect(seconds_max)
         sent = {**HEADERS, "Authorization": f"Bearer {self._key}", "Accept": "text/event-stream", **headers}
         try:
@@ -135,7 +135,7 @@ class Transport:
         return connection, response
 
     def pieces(self, path: str, query: Mapping[str, object], seconds_max: float) -> Iterator[bytes]:
-        """A long answer as it comes. One that breaks off before its end is an error."""
+        """A long response in pieces as they arrive. A response that breaks off early is an error."""
         connection, response = self.open(path, {"Accept": "*/*"}, query, seconds_max)
         try:
             while piece := response.read(PIECE_BYTES):
@@ -171,11 +171,11 @@ class Transport:
             if kept and not isinstance(error, TimeoutError) and method == "GET":
                 return self._once(
                     method, target, content, headers, seconds_max
-                )  # the server had closed what was idle
+                )  # the server had closed the idle connection
             raise self.no_answer(error) from error
         except (
             BaseException
-        ):  # Ctrl-C in the middle of an answer: the rest of it must not be taken for the next one
+        ):  # after Ctrl-C in the middle of a response, its rest must not be read as the next response
             self.close()
             raise
         if response.will_close or seconds_max is not None:
@@ -195,22 +195,25 @@ class Transport:
         except (BrokenPipeError, ConnectionResetError):
             if not content or connection.sock is None:
                 raise
-            # a server that will not take the whole body has often said why before it closed: go on to read that
+            # a server that refuses a large body has often sent the reason before it closed: read that
 
     def no_answer(self, error: Exception) -> NoAnswer:
         if isinstance(error, TimeoutError):
-            return NoAnswer(f"The server at {self.server} did not answer in time", hint="Try again")
+            return NoAnswer(
+                f"The server at {self.server} did not respond in time",
+                hint="Try again. `tera doctor` checks a server on this machine",
+            )
         if isinstance(error, OSError) and _is_certificate(error):
             return NoAnswer(
                 f"The certificate of {self.server} cannot be trusted: {error.strerror or error}",
-                hint="Set `TERA_CA` to the file of the certificate it should have",
+                hint="Set `TERA_CA` to the file of its certificate",
             )
         reason = (
             (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
         )
         return NoAnswer(
             f"The server at {self.server} cannot be reached: {reason}",
-            hint="Look whether it runs: `make up` starts it, `tera doctor` checks",
+            hint="Start it with `make up`, or check it with `tera doctor`",
         )
 
     def decoded(self, content: bytes, kind: type[Answer]) -> Answer:
@@ -220,16 +223,16 @@ class Transport:
             return msgspec.json.decode(content, type=kind)
         except msgspec.MsgspecError as error:
             raise NoAnswer(
-                f"The server at {self.server} answered in a way this client does not understand: {error}",
-                hint="Look whether both are of the same version",
+                f"The server at {self.server} sent a response that this client does not understand: {error}",
+                hint="Check that client and server have the same version",
             ) from error
 
 
 def path_of(*words: str) -> str:
-    """`/v1/` and the words, each as one part whatever it holds."""
+    """The path `/v1/…`. Each word is escaped, so that it stays one segment."""
     for word in words:
         if not word or word in (".", ".."):
-            raise BadInput("A name is empty", hint="Give an id or a name")
+            raise BadInput("The name is empty", hint="Give an id or a name")
     return "/v1/" + "/".join(quote(word, safe="") for word in words)
 
 
@@ -258,14 +261,16 @@ def _connector(server: str, ca_file: str) -> Callable[[float], HTTPConnection]:
     except ValueError:
         host = port = None
     if parts.scheme not in ("http", "https") or not host or parts.path or parts.query:
-        raise BadInput(f"`{server}` is no address of a server", hint="Write it as `http://127.0.0.1:8372`")
+        raise BadInput(
+            f"`{server}` is not the address of a server", hint="Write it as `http://127.0.0.1:8372`"
+        )
     if parts.scheme == "http":
         return lambda seconds: HTTPConnection(host, port or 80, timeout=seconds)
     return _secure(host, port or 443, ca_file)
 
 
 def _secure(host: str, port: int, ca_file: str) -> Callable[[float], HTTPConnection]:
-    import ssl  # only where the address says so
+    import ssl  # only if the address asks for it
     from http.client import HTTPSConnection
 
     context = ssl.create_default_context()
@@ -274,6 +279,6 @@ def _secure(host: str, port: int, ca_file: str) -> Callable[[float], HTTPConnect
             context.load_verify_locations(ca_file)
         except (OSError, ssl.SSLError) as error:
             raise BadInput(
-                f"`{ca_file}` is no file with certificates", hint="It is named by `TERA_CA`"
+                f"`{ca_file}` is not a file of certificates", hint="Set `TERA_CA` to a PEM file"
             ) from error
     return lambda seconds: HTTPSConnection(host, port, timeout=seconds, context=context)

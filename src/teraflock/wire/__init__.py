@@ -1,4 +1,4 @@
-"""The JSON shapes that leave the house, apart from the domain's own values even where they are alike.
+"""The JSON structures of the API and of `--json`. They are separate from domain values, even where they look alike.
 
-A field once here stays, with its meaning; new ones may be added. `--json` and the API speak in these.
+A published field keeps its name and meaning. New fields may be added.
 """

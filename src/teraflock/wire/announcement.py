@@ -1,4 +1,4 @@
-"""Announcements as the API has them."""
+"""Announcements on the wire."""
 
 from datetime import datetime
 from typing import Annotated
@@ -14,9 +14,9 @@ Text = Annotated[str, Meta(min_length=1, max_length=1000, pattern=r"^[^\u0000-\u
 class AnnouncementRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     text: Text
     organisation: Ref = ""
-    """Id or name; empty: for all."""
+    """Id or name of the organisation it is for. Empty: for all organisations."""
     until: Annotated[datetime, Meta(tz=True)] | None = None
-    """With a time zone; null: until it is removed."""
+    """When it ends, with a time zone. Null: when it is removed."""
 
 
 class AnnouncementAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Rows of the audit log as the API has them."""
+"""Entries of the audit log on the wire."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -11,7 +11,7 @@ class AuditAnswer(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     member_id: str
     member: str = ""
-    """Who did it, by name; `operator` where the operator did, `server` where nobody asked for it at that time."""
+    """The name of who did it: a member, `operator`, or `server` for what the server did by itself."""
     key_id: str
     project_id: str
     action: str

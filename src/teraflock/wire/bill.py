@@ -1,6 +1,6 @@
-"""Bills as the API has them: a month's total, its lines, running costs, and the proof of the books.
+"""Bills on the wire: the total of a month, its lines, current prices, and verification.
 
-Amounts are integers of millionths of `currency`, as in the books; nothing is rounded on the way to a client.
+Amounts are integers in millionths of `currency`. They are never rounded on the way to a client.
 """
 
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ class BillAnswer(msgspec.Struct, frozen=True, kw_only=True):
     month: str
     currency: str
     micros: int
-    """Booked so far."""
+    """Charged so far."""
     unbooked_micros: int
-    """Held since; booked when it is given back, or the day is over."""
+    """Usage that is not charged yet. It is charged when it ends, or at the end of the day."""
     list_micros: int
-    """What the booked would have cost on demand, without any discount."""
+    """What the charged usage would have cost on demand, without discounts."""
     lines: int
     by: ByWord
     groups: tuple[GroupAnswer, ...]
@@ -40,7 +40,7 @@ class LineAnswer(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     kind: Annotated[str, closed("usage", "fee", "refund", "reversal")]
     subject: str
-    """The instance, or the purchase."""
+    """The id of the instance or the purchase."""
     name: str
     starts_at: datetime
     ends_at: datetime
@@ -59,7 +59,7 @@ class LineAnswer(msgspec.Struct, frozen=True, kw_only=True):
     currency: str
     micros: int
     parts: Mapping[str, int]
-    """What of it is for what; only what costs something."""
+    """The amount of each component that costs something."""
     list_micros: int
 
 
@@ -74,12 +74,12 @@ class CostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     currency: str
     micros_per_hour: int
     micros: int
-    """So far, all months."""
+    """The total so far, over all months."""
     is_priced: bool
     paid_until: datetime | None = None
-    """Up to when it is bought ahead; null: it is not."""
+    """Until when it is paid ahead. Null: it is not paid ahead."""
     idle_gpus: int = 0
-    """Cards it has that do nothing, where the host can tell."""
+    """The number of its GPUs that are idle, if the host can measure that."""
     idle_since: datetime | None = None
 
 

@@ -1,4 +1,4 @@
-"""How a project pays, as the API has it, and its payments."""
+"""Billing profiles and payments on the wire."""
 
 from typing import Annotated, Literal
 
@@ -12,15 +12,15 @@ CurrencyCode = Annotated[str, Meta(pattern=r"^[A-Z]{3}$(?!\n)")]
 
 
 class ProfileShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a project pays."""
+    """How a project pays: by invoice, or in advance."""
 
     currency: CurrencyCode
     pays: Literal["invoice", "prepaid"] = "invoice"
     tax_name: Annotated[str, Meta(max_length=40, pattern=r"^[^\u0000-\u001f]*$(?!\n)")] = ""
-    """Empty: as the price book says."""
+    """Empty: the tax of the price book."""
     tax_basis_points: Annotated[int, Meta(ge=0, le=10_000)] = 0
     customer: Text = ""
-    """Lines of an address, for invoices."""
+    """The customer's name and address, as lines on invoices."""
     tax_number: Annotated[str, Meta(max_length=60, pattern=r"^[^\u0000-\u001f]*$(?!\n)")] = ""
     """The customer's tax number, for invoices."""
 
@@ -33,15 +33,15 @@ class ProfileAnswer(msgspec.Struct, frozen=True, kw_only=True):
     customer: str
     tax_number: str = ""
     balance_micros: int
-    """Paid in advance, less what was booked."""
+    """What was paid in advance, minus charges."""
     owed_micros: int
     pending_micros: int = 0
-    """Used, and not booked yet: it is booked when it is given back, or the day is over."""
+    """Usage that is not charged yet. It is charged when it ends, or at the end of the day."""
     available_micros: int = 0
-    """Of a project that pays in advance: balance and credits, less what is owed and what is not booked."""
+    """For prepaid projects: balance and credits, minus what is owed and what is not charged yet."""
 
 
 class PaymentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     micros: Micros
     month: Month | None = None
-    """Of the invoice that is paid; null: paid in advance."""
+    """The month of the invoice that is paid. Null: a payment in advance."""

@@ -1,4 +1,4 @@
-"""Budgets as the API has them, and the operator's cap."""
+"""Budgets and the operator's cap on the wire."""
 
 from datetime import datetime
 from typing import Annotated
@@ -9,7 +9,7 @@ from msgspec import Meta
 
 class BudgetRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     micros: Annotated[int, Meta(ge=0, le=10**15)]
-    """For a calendar month, UTC, in the currency the project pays in."""
+    """The budget for a calendar month (UTC), in the project's currency."""
     levels: Annotated[tuple[Annotated[int, Meta(ge=1, le=1000)], ...], Meta(max_length=20)] = (50, 80, 100)
     hard_stop: bool = False
     notice_seconds: Annotated[int, Meta(ge=0, le=604_800)] = 3600
@@ -18,11 +18,11 @@ class BudgetRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class BudgetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     currency: str
     micros: int
-    """What rules: the lower one of the project's own budget and the operator's cap."""
+    """The limit that applies: the lower of the project's own budget and the operator's cap."""
     own_micros: int | None = None
-    """The project's own budget; null: there is only a cap."""
+    """The project's own budget. Null: there is only a cap."""
     cap_micros: int | None = None
-    """The operator's cap, which the project cannot change; null: there is none."""
+    """The operator's cap, which the project cannot change. Null: there is none."""
     levels: tuple[int, ...]
     hard_stop: bool
     notice_seconds: int
@@ -30,13 +30,13 @@ class BudgetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     spent_micros: int
     micros_per_hour: int
     is_spent: bool
-    """Nothing new can be launched."""
+    """Whether the budget is spent. New launches are refused then."""
     levels_reached: tuple[int, ...] = ()
-    """Those that were told this month, by an event `budget.reached` each."""
+    """The levels reached this month. Each has an event `budget.reached`."""
     stops_at: datetime | None = None
-    """When all is stopped, if what is held stays as it is; null without a hard stop, or where the month ends before."""
+    """When all instances will be stopped at the current rate. Null without a hard stop, or if the month ends first."""
     announced_at: datetime | None = None
-    """When that was announced, by an event `budget.ending`."""
+    """When the stop was announced with an event `budget.ending`."""
     stopped_at: datetime | None = None
 
 

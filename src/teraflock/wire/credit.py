@@ -1,4 +1,4 @@
-"""Credits as the API has them."""
+"""Credits on the wire."""
 
 from datetime import datetime
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Events as the API has them, in pages and as a stream."""
+"""Events on the wire, in pages and as a stream."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Whether the server is well, for anyone who asks."""
+"""The health of the server on the wire. Public."""
 
 from typing import Literal
 

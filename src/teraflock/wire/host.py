@@ -1,4 +1,4 @@
-"""Hosts and their cards as the API has them."""
+"""Hosts and their cards on the wire."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -23,18 +23,18 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     name: str
     state: Annotated[str, closed("ready", "draining", "away", "gone")]
-    """`gone`: a rented host that was given back."""
+    """`gone` is a rented host that was given back."""
     address: str
     vcpus: int
     ram_bytes: int
     disk_bytes: int
-    """Of the pool that instances' disks lie in."""
+    """The size of the storage pool for the disks of instances."""
     disk_used_bytes: int
-    """What is written in the pool. Disks are thin: what is held may be more."""
+    """What is written in the pool. Disks are thin-provisioned, so instances may hold more than this."""
     disk_limits: Literal["hold", "lost", "off"]
-    """Whether instances are kept to the size of their disks. `lost`: the host is counting what each holds."""
+    """Whether disk sizes are enforced. `lost`: not now, because the host is recounting what each disk uses."""
     allow_out: tuple[str, ...]
-    """Private networks that instances of this host may reach."""
+    """Private networks that instances on this host may reach."""
     vcpus_held: int
     ram_bytes_held: int
     disk_bytes_held: int
@@ -43,14 +43,14 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     seen_at: datetime
     kind: Annotated[str, closed("own", "rented")] = "own"
-    """`rented`: made for one instance, whose id is its name, and given back with it."""
+    """`rented`: rented for one instance and given back with it. Its name is the id of that instance."""
     type: str = ""
-    """Of a rented host: the provider's machine type."""
+    """The provider's machine type. For rented hosts."""
     zone: str = ""
     remote_id: str = ""
-    """Of a rented host: the provider's id."""
+    """The provider's id of the machine. For rented hosts."""
     cost_micros_per_hour: int | None = None
-    """What it costs us; null: not known."""
+    """What it costs the operator. Null: unknown."""
     cost_currency: str = ""
     gone_at: datetime | None = None
 
@@ -63,9 +63,9 @@ class HostPage(msgspec.Struct, frozen=True, kw_only=True):
 class HostChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     state: Literal["ready", "draining"] | None = None
     region: str | None = None
-    """Where it stands, for prices that depend on it."""
+    """The region of the host. Prices can differ by region."""
     allow_out: tuple[str, ...] | None = None
-    """All private networks that its instances may reach, such as `192.168.10.0/24`. Others stay closed."""
+    """All private networks that its instances may reach, such as `192.168.10.0/24`. All others are blocked."""
 
 
 class HostCostAnswer(msgspec.Struct, frozen=True, kw_only=True):

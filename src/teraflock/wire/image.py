@@ -1,4 +1,4 @@
-"""Images as the API has them."""
+"""Images on the wire."""
 
 from datetime import datetime
 from typing import Annotated
@@ -10,7 +10,7 @@ from teraflock.wire.word import closed
 
 
 class ImageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Exactly one of the two says what it is made from."""
+    """An image to create. Give either `recipe` or `instance`."""
 
     name: Name
     recipe: Ref = ""

@@ -1,4 +1,4 @@
-"""Instances as the API has them. Requests refuse fields they do not know; answers may grow."""
+"""Instances on the wire. Requests refuse unknown fields; responses may get new fields."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -43,43 +43,43 @@ TimeLimit = Annotated[int, Meta(ge=TIME_LIMIT_SECONDS_MIN, le=TIME_LIMIT_SECONDS
 
 class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name | None = None
-    """With `instances` above 1, each gets a number behind it. Left out: a name is made."""
+    """With `instances` above 1, each name gets a number at the end. Default: a generated name."""
     shape: ShapeRequest = ShapeRequest()
     image: Annotated[Ref, Meta(min_length=1)] = "base"
     access: AccessWord = "ssh"
     command: Annotated[tuple[Word, ...], Meta(max_length=256)] = ()
     user_data: Annotated[str, Meta(max_length=USER_DATA_BYTES_MAX, pattern=r"^[^\u0000]*$")] = ""
-    """A script whose first line starts with `#!`; it is run once, at the first start."""
+    """A script whose first line starts with `#!`. It runs once, at the first start."""
     authorized_keys: Annotated[tuple[Annotated[str, Meta(max_length=8192)], ...], Meta(max_length=32)] = ()
     labels: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=64)] = {}
     environment: Annotated[Mapping[VariableName, Word], Meta(max_length=64)] = {}
     mode: ModeWord = "on-demand"
-    """How it is paid: `spot` is cheaper and may be taken back; `bid` needs `bid_micros_per_hour`."""
+    """The purchase mode. `spot` is cheaper but can be interrupted; `bid` needs `bid_micros_per_hour`."""
     time_limit_seconds: TimeLimit | None = None
-    """Stop it when it has run so long since its start."""
+    """Stop the instance this long after each start."""
     delete_when_done: bool = False
-    """Delete it, instead of stopping it, when its command ends or its time limit is reached."""
+    """Delete the instance, instead of stopping it, when its command ends or its time limit is reached."""
     instances: Annotated[int, Meta(ge=1, le=INSTANCES_PER_LAUNCH_MAX)] = 1
     host: Ref | None = None
-    """On this host only."""
+    """Place it on this host only."""
     site: Ref = ""
-    """At this site only. Left out: on any of our own hosts."""
+    """Run it at this site. Default: on any own host."""
     type: Ref = ""
     """The machine type to rent at `site`. It fixes the shape."""
     region: Ref = ""
-    """Where to rent it. Left out: the cheapest region that has room."""
+    """The region to rent in. Default: the cheapest region with capacity."""
     zone: Ref = ""
     bid_micros_per_hour: Micros | None = None
-    """With mode `bid`: what to offer for the whole machine, in the currency of the type's price."""
+    """With mode `bid`: your offer for the whole machine, in the currency of the machine type's price."""
     max_price_micros_per_hour: Micros | None = None
-    """Rent no machine that costs more."""
+    """The highest price of a rented machine."""
     restart_policy: RestartPolicyWord | None = None
-    """What to do when it stops by itself or is lost. Left out: `same-host`, or `never` for a rented machine."""
+    """What to do if it stops by itself or is lost. Default: `same-host`, or `never` for a rented machine."""
 
 
 class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     labels: Annotated[Mapping[LabelKey, LabelValue | None], Meta(max_length=64)]
-    """Labels to set; those given as null are removed, all others stay."""
+    """Labels to set. A null removes a label. Labels that you leave out do not change."""
 
 
 class ResizeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,7 +97,7 @@ class ExecAnswer(msgspec.Struct, frozen=True, kw_only=True):
     stdout: str
     stderr: str
     timed_out: bool = False
-    """It was killed after `seconds_max`; the exit code is 124 then."""
+    """Whether the command was killed after `seconds_max`. The exit code is 124 then."""
 
 
 class SshAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,12 +105,12 @@ class SshAnswer(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     user: str
     host_key: str
-    """The guest's public key, for a `known_hosts` file; empty until it is known."""
+    """The guest's public host key, for a `known_hosts` file. Empty until it is known."""
 
 
 class JupyterAnswer(msgspec.Struct, frozen=True, kw_only=True):
     url: str
-    """With its token: whoever has it is in."""
+    """The address with its token. Anyone who has it can log in."""
 
 
 class GpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ class GpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HoldAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Who stopped an instance and why. Its tenant cannot start it until that is lifted."""
+    """Who stopped an instance and why. The tenant cannot start it until the hold is lifted."""
 
     by: str
     reason: str
@@ -130,7 +130,7 @@ class HoldAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class UserDataAnswer(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[str, closed("running", "done")]
     exit_code: int | None
-    """Null while it runs, or where its end is not known."""
+    """Null while it runs, or if its end is unknown."""
 
 
 class RentalAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ class RentalAnswer(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     region: str
     zone: str
-    """Empty until the provider has chosen it."""
+    """Empty until the provider has chosen one."""
 
 
 class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,23 +149,23 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     state: StateWord
     wanted: WantedWord
     operation: OperationWord | None
-    """What is being done at the moment."""
+    """The operation in progress."""
     step: str | None
     problem: str
-    """Why it failed or waits, in a sentence; empty: nothing is wrong."""
+    """Why it failed or waits, in a sentence. Empty: there is no problem."""
     shape: ShapeAnswer
     gpus: tuple[GpuAnswer, ...]
-    """The cards it has now."""
+    """The cards that it holds now."""
     image: str
     access: Annotated[str, closed("ssh", "jupyter", "command")]
     command: tuple[str, ...]
     exit_code: int | None
-    """Of its command, when that has ended."""
+    """The exit code of its command, once that has ended."""
     user_data: UserDataAnswer | None = None
-    """How far its user-data is; null where it has none."""
+    """The progress of its user-data script. Null: it has none."""
     time_limit_seconds: int | None = None
     stop_at: datetime | None = None
-    """When its time limit ends; null while it has not run yet."""
+    """When its time limit ends. Null until its first start."""
     delete_when_done: bool = False
     labels: Mapping[str, str]
     host: str | None
@@ -177,22 +177,22 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     created_by: str
     running_since: datetime | None
     notice: str = ""
-    """What happened to it, such as the loss of its disk; shown until it is acknowledged."""
+    """What happened to it, such as the loss of its disk. Shown until you acknowledge it."""
     hold: HoldAnswer | None = None
     site: str = ""
-    """The engine or account that runs it."""
+    """The site that runs it."""
     rental: RentalAnswer | None = None
-    """Null: it is on one of our own hosts, or on none."""
+    """Null: it is on an own host, or on none."""
     mode: Annotated[str, closed(*get_args(ModeWord))] = "on-demand"
     restart_policy: Annotated[str, closed(*get_args(RestartPolicyWord))] = "same-host"
     doing: str = ""
-    """What the step under way waits for, as its site says it."""
+    """What the current step waits for, as reported by the site."""
 
 
 class InstancePage(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[InstanceAnswer, ...]
     next: str | None
-    """The cursor of the page behind this one."""
+    """The cursor of the next page."""
 
 
 class LaunchAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Invoices as the API has them."""
+"""Invoices on the wire."""
 
 from datetime import datetime
 
@@ -20,9 +20,9 @@ class InvoiceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     tax_micros: int
     paid_micros: int
     due_micros: int
-    """What it says is to be paid; below zero: what the project gets back."""
+    """The amount due. Below zero: a refund to the project."""
     open_micros: int
-    """What of that is not paid yet."""
+    """The part that is not paid yet."""
     issued_at: datetime
 
 

@@ -1,4 +1,4 @@
-"""API keys as the API has them."""
+"""API keys on the wire."""
 
 from datetime import datetime
 from typing import Annotated
@@ -13,11 +13,11 @@ from teraflock.wire.member import RoleWord
 class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[Ref, Meta(min_length=1)]
     member: Ref = ""
-    """Empty: for oneself. For others: owners only."""
+    """The member it is for. Empty: yourself. Only owners can create keys for others."""
     project: Ref = ""
     role_max: RoleWord | None = None
     days: Annotated[int, Meta(ge=1, le=3650)] | None = None
-    """Until it expires; null: never."""
+    """Days until it expires. Null: never."""
 
 
 class KeyAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class KeyAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class KeyMade(msgspec.Struct, frozen=True, kw_only=True):
     key: KeyAnswer
     secret: str
-    """Shown this once."""
+    """Shown only once."""
 
 
 class KeyPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Members and their roles as the API has them."""
+"""Members and their roles on the wire."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,12 +17,12 @@ class MemberRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     name: MemberName
     role: RoleWord
     project: Ref = ""
-    """Empty: in every project of the organisation."""
+    """The project of the role. Empty: every project of the organisation."""
 
 
 class RoleChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     role: RoleWord | None
-    """Null takes the role away."""
+    """Null removes the role."""
     project: Ref = ""
 
 

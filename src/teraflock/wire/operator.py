@@ -1,4 +1,4 @@
-"""What operators send and get: instances of every tenant, acts with a reason."""
+"""Requests and responses for operators: instances of every tenant, actions with a reason."""
 
 import msgspec
 
@@ -13,17 +13,17 @@ class StopByOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class StartByOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reason: Reason
     release_only: bool = False
-    """Lift the hold and leave the start to the tenant."""
+    """Lift the hold without starting the instance."""
 
 
 class LocatedInstance(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance with whose it is."""
+    """An instance with its organisation and project."""
 
     organisation_id: str
     organisation: str
     project: str
     problem: str
-    """As the tenant sees it, with what only the operator can act on."""
+    """The problem as the tenant sees it, with details for the operator."""
     instance: InstanceAnswer
 
 

@@ -1,4 +1,4 @@
-"""Organisations as the API has them."""
+"""Organisations on the wire."""
 
 from datetime import datetime
 from typing import Literal
@@ -12,7 +12,7 @@ from teraflock.wire.member import MemberName
 class OrganisationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     owner: MemberName
-    """Its first member, who gets a key in the answer."""
+    """The name of its first member. The response contains a key for this member."""
 
 
 class OrganisationAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class OrganisationMade(msgspec.Struct, frozen=True, kw_only=True):
     organisation: OrganisationAnswer
     owner_id: str
     key: str
-    """Shown this once."""
+    """Shown only once."""
 
 
 class OrganisationPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class OrganisationRename(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 class OrganisationDeletion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """In the query: many clients send no body with DELETE."""
+    """Query of a deletion. Not a body, because many clients cannot send one with DELETE."""
 
     reason: Reason
     force: bool = False

@@ -1,6 +1,6 @@
-"""Prices as the API has them: the price book and what each thing costs.
+"""Prices and the price book on the wire.
 
-Amounts are integers of millionths of `currency`; nothing is rounded on the way to a client.
+Amounts are integers in millionths of `currency`. They are never rounded on the way to a client.
 """
 
 from collections.abc import Mapping
@@ -15,23 +15,23 @@ BOOK_CHARACTERS_MAX = 1 << 20
 
 class BookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1, max_length=BOOK_CHARACTERS_MAX)]
-    """YAML; see docs/bill.md."""
+    """The price book as YAML; see docs/bill.md."""
     name: Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[^\u0000-\u001f]+$(?!\n)")] = (
         "prices.yaml"
     )
-    """What errors call it."""
+    """The name of the file, for error messages."""
 
 
 class UnitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     what: str
-    """A card's id, or vcpu, ram, disk, snapshot, egress."""
+    """The id of a GPU model, or `vcpu`, `ram`, `disk`, `snapshot`, `egress`."""
     place: str
-    """Empty: everywhere; else `region NAME` or `host NAME`."""
+    """Where the price applies: `region NAME` or `host NAME`. Empty: everywhere."""
     on_demand_micros_per_hour: int
     on_demand_micros_per_month: int
-    """730 hours. What leaves the house costs this much a GB, whenever it does."""
+    """The price of 730 hours. For `egress`, the price of each GB sent."""
     monthly_micros: int | None
-    """Of a month that is bought ahead; null: the discount counts."""
+    """The price of a month that is paid ahead. Null: the discount applies."""
     spot_micros_per_hour: int | None
 
 
@@ -44,10 +44,10 @@ class PricesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     monthly_percent_off: float
     spot_percent_off: float
     reserved_percent_off: Mapping[str, float]
-    """By years."""
+    """Discount in percent by number of years."""
     upfront_percent_off: float
     long_term_percent_off: Mapping[str, float]
-    """By days of a run."""
+    """Discount in percent by days of a run."""
     refund_percent: float
     tax_name: str
     tax_percent: float
@@ -55,6 +55,6 @@ class PricesAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PeriodsAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The periods of a book that was taken."""
+    """The periods of the new price book."""
 
     items: tuple[PricesAnswer, ...]

@@ -1,11 +1,11 @@
-"""Errors as the API has them: RFC 9457, with our stable code and the next step to take."""
+"""Errors on the wire: RFC 9457, with a stable code and the next step."""
 
 import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     type: str
-    """`https://…`-less on purpose: `about:blank#CODE` names the code and leads nowhere that may vanish."""
+    """`about:blank#CODE`. It is not a web address on purpose: such an address could disappear."""
     title: str
     status: int
     code: str

@@ -1,4 +1,4 @@
-"""Projects as the API has them."""
+"""Projects on the wire."""
 
 from datetime import datetime
 
@@ -11,7 +11,7 @@ from teraflock.wire.quota import QuotaShape
 class ProjectRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
     quota: QuotaShape = QuotaShape()
-    """Limits that are null are those of new projects (the setting `default_project_quota`)."""
+    """A null limit gets the default for new projects (the setting `default_project_quota`)."""
 
 
 class ProjectAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Purchases as the API has them: months and years paid ahead, and members' limits on them."""
+"""Purchases and purchase limits on the wire."""
 
 from datetime import datetime
 from typing import Annotated
@@ -12,7 +12,7 @@ from teraflock.wire.word import closed
 class PurchaseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     instance: Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\u0000-\u001f]+$(?!\n)")]
     years: Annotated[int, Meta(ge=0, le=3)] = 0
-    """0: by the month; 1 to 3: reserved."""
+    """0: by the month. 1 to 3: reserved for this many years."""
     upfront: bool = False
     renews: bool = True
 
@@ -22,17 +22,17 @@ class PreviewAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     currency: str
     fee_micros: int
-    """Charged at once."""
+    """Charged immediately."""
     month_micros: int
     committed_micros: int
-    """With all instalments to come: what counts against a purchase limit."""
+    """The total with all future instalments. It counts against a purchase limit."""
     starts_at: datetime
     paid_until: datetime
 
 
 class LimitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     micros: Annotated[int, Meta(ge=0, le=10**15)]
-    """What the member may commit to by purchases in a calendar month, UTC."""
+    """The most the member can commit to by purchases in a calendar month (UTC)."""
 
 
 class LimitAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class PurchaseAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     instance_id: str
     instance: str = ""
-    """The instance's name."""
+    """The name of the instance."""
     mode: str
     years: int
     upfront: bool

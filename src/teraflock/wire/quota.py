@@ -1,4 +1,4 @@
-"""Quotas and usage of projects and organisations, as the API has them."""
+"""Quotas and usage of projects and organisations on the wire."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -10,13 +10,13 @@ Amount = Annotated[int, Meta(ge=0, le=1 << 60)]
 
 
 class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The most a project may have at a time; null is no limit."""
+    """The most a project can have at a time. Null: no limit."""
 
     instances: Amount | None = None
     vcpus: Amount | None = None
     ram_bytes: Amount | None = None
     disk_bytes: Amount | None = None
-    """Disks of instances, with what their snapshots keep."""
+    """Disks of instances, including their snapshots."""
     images_bytes: Amount | None = None
     """The project's own images."""
     gpus: Mapping[str, Amount] = {}
@@ -24,7 +24,7 @@ class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class OrganisationQuotaShape(QuotaShape, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The most an organisation may have at a time, over all its projects; null is no limit."""
+    """The most an organisation can have at a time, over all its projects. Null: no limit."""
 
     projects: Amount | None = None
 
@@ -45,7 +45,7 @@ class OrganisationUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a project has now, beside what it may have."""
+    """What a project uses now, and its quota."""
 
     instances: int
     vcpus: int
@@ -55,4 +55,4 @@ class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gpus: Mapping[str, int]
     quota: QuotaShape
     organisation: OrganisationUsage | None = None
-    """Null for those who may not see the usage of the whole organisation."""
+    """Null if the key may not see the usage of the whole organisation."""

@@ -1,4 +1,4 @@
-"""Quotes as the API has them: what a launch would cost."""
+"""Quotes on the wire: the price of an instance before it is launched."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,9 +17,9 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     mode: ModeWord = "on-demand"
     instances: Annotated[int, Meta(ge=1, le=100)] = 1
     until: Annotated[datetime, Meta(tz=True)] | None = None
-    """A deadline: what it costs up to then is told too. With a zone."""
+    """A deadline with a time zone. The response then includes the price until then."""
     host: str = ""
-    """On this host only: its prices and those of its region count."""
+    """Use the prices of this host and its region."""
     site: Ref = ""
     type: Ref = ""
     """A machine type to rent at `site`, instead of a shape."""
@@ -35,20 +35,20 @@ class QuoteAnswer(msgspec.Struct, frozen=True, kw_only=True):
     vcpus: int
     ram_bytes: int
     disk_bytes: int
-    """Of each instance; the amounts are of all of them."""
+    """The shape of each instance. The amounts are for all instances."""
     micros_per_hour: int
     micros_per_month: int
     micros_stopped_per_month: int
     egress_micros_per_gb: int
-    """Each GB of 2**30 bytes that leaves the house."""
+    """Per GB (2**30 bytes) sent to the internet."""
     snapshot_micros_per_gb: int
-    """Each GB that snapshots keep, a month."""
+    """Per GB of snapshots and month."""
     region: str
-    """Where prices depend on the place: the region of the dearest it may come to, which this is the price of."""
+    """If prices differ by region: the most expensive region that could run it. The amounts are for this region."""
     micros_until: int | None
     minimum_micros: int
     monthly_micros: int
     reserved_micros: Mapping[str, int]
-    """A month of it, where so many years are reserved."""
+    """The price per month, by number of reserved years."""
     version: int
     is_priced: bool

@@ -1,4 +1,4 @@
-"""Shapes of instances as the API has them."""
+"""Shapes of instances on the wire."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from teraflock.wire.field import Ref
 
 
 class ShapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is left out is filled in: from `name`, or in proportion to the cards."""
+    """The size of an instance. Fields that you leave out come from `name`, or are in proportion to the GPUs."""
 
     name: Ref = ""
     """A named shape, such as `cpu-2` or `V100-SXM2x1`; see `GET /v1/shapes`."""
@@ -33,7 +33,7 @@ class NamedShapeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     shape: ShapeAnswer
     free: int
-    """How many of it could be launched now, by what hosts have free."""
+    """How many could be launched now with the free capacity of hosts."""
 
 
 class ShapeList(msgspec.Struct, frozen=True, kw_only=True):

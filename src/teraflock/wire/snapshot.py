@@ -1,4 +1,4 @@
-"""Snapshots as the API has them."""
+"""Snapshots on the wire."""
 
 from datetime import datetime
 from typing import Annotated
@@ -25,7 +25,7 @@ class SnapshotAnswer(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     """Why it failed."""
     size_bytes: int
-    """What it keeps that neither the image nor a snapshot before it had; it is paid for until it is deleted."""
+    """What it stores beyond the image and earlier snapshots. It is charged until the snapshot is deleted."""
     created_at: datetime
 
 

@@ -1,4 +1,4 @@
-"""Who the key in use belongs to, as the API has it."""
+"""The owner of the API key in use, on the wire."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,10 +15,10 @@ class WhoAmI(msgspec.Struct, frozen=True, kw_only=True):
     organisation_name: str
     is_operator: bool
     roles: Mapping[str, RoleWord]
-    """The member's, by project; the empty id stands for all. The key may reach less far, see below."""
+    """The member's roles by project. The empty id means all projects. The key may allow less, see below."""
     key_id: str
     project_id: str = ""
-    """The one project the key reaches; empty: all that its member does."""
+    """The project that the key is limited to. Empty: all projects of its member."""
     role_max: RoleWord | None = None
-    """The key may do no more than this role."""
+    """The role that the key is limited to."""
     expires_at: datetime | None = None

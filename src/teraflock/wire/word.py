@@ -1,12 +1,12 @@
-"""Words of which there are only some."""
+"""Text fields with a fixed set of values."""
 
 from msgspec import Meta
 
 
 def closed(*words: str) -> Meta:
-    """Marks a text of an answer as a closed set in the document.
+    """Document the values of a text field of a response as a fixed set.
 
-    It is still read as any text, so that an older client bears a newer server. The words are written a second time,
-    so that a cold `tera` loads nothing of the domain; a test compares them.
+    The client accepts any text, so that an older client works with a newer server. The values are repeated here so that
+    `tera` starts without importing the domain; a test compares them.
     """
     return Meta(extra_json_schema={"enum": [str(word) for word in words]})

@@ -8,7 +8,7 @@ from teraflock.words.text import details_text, time_text
 if TYPE_CHECKING:
     from teraflock.wire.audit import AuditAnswer
 
-_SHOWN: Final = ("name", "member")  # in columns of their own
+_SHOWN: Final = ("name", "member")  # shown in their own columns
 FIELDS: "Final[Fields[AuditAnswer]]" = (
     Field("AT (UTC)", lambda each: time_text(each.at)),
     Field("MEMBER", lambda each: each.member or each.member_id, flexible=True, worth=7),

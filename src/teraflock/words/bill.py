@@ -34,7 +34,7 @@ def _kind_text(line: "LineAnswer") -> str:
 
 
 def price_text(cost: "CostAnswer | None") -> str:
-    """What an instance costs an hour, or until when it is paid; empty where it costs nothing."""
+    """The price of an instance per hour, or until when it is paid. Empty if it costs nothing."""
     if cost is None or not _costs(cost):
         return ""
     if cost.paid_until and not cost.micros_per_hour:
@@ -43,7 +43,7 @@ def price_text(cost: "CostAnswer | None") -> str:
 
 
 def cost_text(cost: "CostAnswer | None", decimals: int | None = None) -> str:
-    """What an instance has cost so far. `decimals` are those of the whole column."""
+    """What an instance has cost so far, with the number of decimals of its column."""
     return amount_text(cost.micros, cost.currency, decimals) if cost is not None and _costs(cost) else ""
 
 
@@ -52,9 +52,9 @@ def _costs(cost: "CostAnswer") -> bool:
 
 
 def idle_text(cost: "CostAnswer", now: datetime) -> str:
-    """The cards of an instance that do nothing, and what they cost meanwhile; empty where none is idle."""
+    """A sentence about the idle GPUs of an instance and what they cost. Empty if none is idle."""
     if not cost.idle_gpus or not cost.idle_since:
         return ""
     cards = "A GPU" if cost.idle_gpus == 1 else f"{cost.idle_gpus} GPUs"
-    price = f"; it costs {hourly_text(cost.micros_per_hour, cost.currency)}" if cost.micros_per_hour else ""
+    price = f". It costs {hourly_text(cost.micros_per_hour, cost.currency)}" if cost.micros_per_hour else ""
     return f"{cards} of `{cost.name}` idle for {age_text(cost.idle_since, now)}{price}"

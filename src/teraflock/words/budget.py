@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 def end_text(budget: "BudgetAnswer") -> str:
-    """A warning that a budget ends soon, or has ended; empty otherwise."""
+    """A warning that a budget will be spent soon, or is spent. Empty otherwise."""
     amount = amount_text(budget.micros, budget.currency)
     if budget.stopped_at:
         at = time_text(budget.stopped_at)
-        return f"The budget of {amount} for {budget.month} was reached: all was stopped {at}"
+        return f"The budget of {amount} for {budget.month} is spent: all instances were stopped {at}"
     if budget.announced_at and budget.stops_at:
-        return f"The budget of {amount} is spent {time_text(budget.stops_at)}: all instances are stopped then"
+        return f"The budget of {amount} will be spent at {time_text(budget.stops_at)}, when all instances are stopped"
     return ""

@@ -1,4 +1,4 @@
-"""Events as text, for people: `--json` and the API have all of an event."""
+"""Events as text. `--json` and the API have all fields of an event."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ FIELDS: "Final[Fields[EventAnswer]]" = (
 
 
 def _details_text(event: "EventAnswer") -> str:
-    """From which state to which, then the details that say something."""
+    """The change of state, followed by the details that matter to people."""
     before, after = event.details.get("from"), event.details.get("to")
     way = [f"{before or 'nothing'} → {after}"] if after and after != before else []
     shown = {

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _LIMITS: Final = {
     "hold": "hold",
-    "lost": "DO NOT HOLD: the kernel lost count of what each disk holds, and is counting anew",
-    "off": "DO NOT HOLD: quotas are switched off in the pool",
+    "lost": "NOT ENFORCED: the kernel is recounting what each disk uses",
+    "off": "NOT ENFORCED: quotas are disabled in the storage pool",
 }
 
 
@@ -43,7 +43,7 @@ def state_text(host: "HostAnswer") -> str:
 def cost_text(host: "HostAnswer") -> str:
     if host.cost_micros_per_hour is None:
         return ""
-    return f"{host.cost_micros_per_hour / 10**6:.6g} {host.cost_currency} an hour"
+    return f"{host.cost_micros_per_hour / 10**6:.6g} {host.cost_currency} per hour"
 
 
 def _cards_text(host: "HostAnswer") -> str:
@@ -79,7 +79,7 @@ def facts(host: "HostAnswer", now: datetime) -> Iterator[tuple[str, str]]:
         f"{bytes_text(host.disk_used_bytes)} of {bytes_text(host.disk_bytes)} written, {_fill_percent(host)} %",
     )
     yield "disk limits", _LIMITS[host.disk_limits]
-    yield "open networks", ", ".join(host.allow_out) or "none but the internet"
+    yield "open networks", ", ".join(host.allow_out) or "only the internet"
     for gpu in host.gpus:
         state = "free" if gpu.free else "held"
         health = "" if gpu.healthy else ", NOT HEALTHY"

@@ -1,4 +1,4 @@
-"""Instances as text: their state, and the columns and facts that are shown of them."""
+"""Instances as text: their state, table columns and details."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def fields(now: datetime, costs: "Mapping[str, CostAnswer]") -> "Fields[InstanceAnswer]":
-    """`costs` by the ids of instances."""
+    """`costs` are keyed by instance id."""
     decimals = decimals_for(each.micros for each in costs.values())
     return (
         Field("NAME", lambda each: each.name, flexible=True),
@@ -38,7 +38,7 @@ def fields(now: datetime, costs: "Mapping[str, CostAnswer]") -> "Fields[Instance
 
 
 def state_text(instance: "InstanceAnswer") -> str:
-    """The state, the operation in progress, how a command ended; and whether the instance is simulated."""
+    """The state, the operation in progress, the exit code of a command, and a mark for simulated instances."""
     words = [instance.state]
     if instance.operation and instance.state not in ("queued", "starting", "stopping", "deleting"):
         words.append(f"({instance.operation})")
@@ -59,7 +59,7 @@ def rental_text(instance: "InstanceAnswer") -> str:
 def facts(
     instance: "InstanceAnswer", now: datetime, cost: "CostAnswer | None" = None
 ) -> Iterator[tuple[str, str]]:
-    """Name and value of all that is known of an instance; empty where it has none."""
+    """All details of an instance as names and values. Missing values are empty."""
     shape = instance.shape
     yield "problem", instance.problem
     yield (
@@ -92,14 +92,14 @@ def facts(
     yield "user-data", user_data_text(instance)
     yield "time limit", time_limit_text(instance, now)
     if instance.delete_when_done:
-        yield "when done", "deleted; its log and exit code can be read for 7 days"
+        yield "when done", "deleted; its log and exit code are kept for 7 days"
     yield "labels", details_text(instance.labels)
     yield "price", price_text(cost)
     yield "cost so far", cost_text(cost)
     yield "launched", f"{time_text(instance.created_at)} UTC ({age_text(instance.created_at, now)} ago)"
     if instance.running_since:
         yield (
-            "runs since",
+            "running since",
             f"{time_text(instance.running_since)} UTC ({age_text(instance.running_since, now)})",
         )
 
@@ -111,8 +111,8 @@ def user_data_text(instance: "InstanceAnswer") -> str:
     if found.state == "running":
         return "running"
     if found.exit_code is None:
-        return "its end is not known"
-    see = f"; `tera logs {instance.name} --user-data` shows its output" if found.exit_code else ""
+        return "ended; the exit code is unknown"
+    see = f"; see its output with `tera logs {instance.name} --user-data`" if found.exit_code else ""
     return f"{'failed' if found.exit_code else 'done'}, exit code {found.exit_code}{see}"
 
 
@@ -128,6 +128,6 @@ def time_limit_text(instance: "InstanceAnswer", now: datetime) -> str:
 
 
 def ssh_text(instance: "InstanceAnswer") -> str:
-    """The command for anyone who has the key; `tera ssh` also checks the host key."""
+    """The ssh command for anyone who has the SSH key. `tera ssh` also checks the host key."""
     ssh = instance.ssh
     return f"ssh -p {ssh.port} {ssh.user}@{ssh.host}" if ssh else ""

@@ -1,4 +1,4 @@
-"""Invoices as text. Their amounts are whole cents."""
+"""Invoices as text. Amounts are whole cents."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +20,6 @@ FIELDS: "Final[Fields[InvoiceAnswer]]" = (
     Field("TAX", lambda each: _amount(each, each.tax_micros), right=True, worth=5),
     Field("PAID", lambda each: _amount(each, each.paid_micros), right=True, worth=4),
     Field("DUE", lambda each: amount_text(each.due_micros, each.currency, 2), right=True),
-    Field("STILL OPEN", lambda each: _amount(each, each.open_micros, nothing="paid"), right=True, worth=8),
+    Field("OPEN", lambda each: _amount(each, each.open_micros, nothing="paid"), right=True, worth=8),
     Field("ISSUED", lambda each: f"{each.issued_at:%Y-%m-%d}", worth=7),
 )

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 
 def fields(now: datetime, members: Mapping[str, str], projects: Mapping[str, str]) -> "Fields[KeyAnswer]":
-    """`members` and `projects`: names by ids."""
+    """`members` and `projects` map ids to names."""
     return (
         Field("KEY", lambda each: each.name, flexible=True),
         Field("STATE", lambda each: state_text(each, now)),
         Field("ID", lambda each: each.id),
         Field("MEMBER", lambda each: members.get(each.member_id, each.member_id), worth=4),
         Field("ONLY", lambda each: projects.get(each.project, each.project), worth=5),
-        Field("ROLE AT MOST", lambda each: each.role_max or "", worth=5),
-        Field("MADE AT (UTC)", lambda each: time_text(each.created_at), worth=3),
+        Field("MAX ROLE", lambda each: each.role_max or "", worth=5),
+        Field("CREATED AT (UTC)", lambda each: time_text(each.created_at), worth=3),
     )
 
 

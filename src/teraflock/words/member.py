@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def fields(projects: Mapping[str, str]) -> "Fields[MemberAnswer]":
-    """`projects`: names by ids."""
+    """`projects` maps ids to names."""
     return (
         Field("MEMBER", lambda each: each.name, flexible=True),
         Field("ROLES", lambda each: member_roles_text(each, projects), flexible=True),
@@ -26,7 +26,7 @@ def member_roles_text(member: "MemberAnswer", projects: Mapping[str, str]) -> st
 
 
 def roles_text(roles: Mapping[str, str], projects: Mapping[str, str]) -> str:
-    """`owner in every project, viewer in speech`; `projects`: names by ids."""
+    """`owner in every project, viewer in speech`. `projects` maps ids to names."""
     return ", ".join(
         f"{role} in {projects.get(project, project) or 'every project'}" for project, role in roles.items()
     )

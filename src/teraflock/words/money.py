@@ -6,7 +6,7 @@ from teraflock.base.money import amount_text, decimal_text, decimals_for
 
 
 def amount_column(amounts: Sequence[int], currency: str) -> list[str]:
-    """Amounts that stand below each other, all with as many decimals."""
+    """The amounts of a column, all with the same number of decimals."""
     decimals = decimals_for(amounts)
     return [amount_text(each, currency, decimals) for each in amounts]
 

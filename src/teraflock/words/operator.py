@@ -1,4 +1,4 @@
-"""Instances of every tenant as operators see them."""
+"""Instances of every tenant, as text for operators."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ def fields(now: datetime) -> "Fields[LocatedInstance]":
         Field("HOST", lambda each: each.instance.host or "", flexible=True, worth=6),
         Field("AGE", lambda each: age_text(each.instance.created_at, now), right=True, worth=5),
         Field("ID", lambda each: each.instance.id, worth=3),
-        Field("HELD BECAUSE", _hold_text, flexible=True, worth=5),
+        Field("HOLD REASON", _hold_text, flexible=True, worth=5),
         Field("PROBLEM", lambda each: each.problem, flexible=True, worth=6),
     )
 

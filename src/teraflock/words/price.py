@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _NAMES: Final = {
     "vcpu": "vCPU", "ram": "GB of memory", "disk": "GB of disk", "snapshot": "GB of snapshots",
-    "egress": "GB sent out, once",
+    "egress": "GB sent out (once)",
 }  # fmt: skip
 
 
@@ -24,9 +24,9 @@ def fields(currency: str) -> "Fields[UnitAnswer]":
 
     return (
         Field("WHAT", lambda each: _NAMES.get(each.what, each.what)),
-        Field("AN HOUR", lambda each: hourly(_micros_per_hour(each)), right=True),
-        Field("A MONTH", lambda each: amount(each.on_demand_micros_per_month), right=True),
-        Field("BOUGHT BY THE MONTH", lambda each: amount(each.monthly_micros), right=True, worth=6),
+        Field("PER HOUR", lambda each: hourly(_micros_per_hour(each)), right=True),
+        Field("PER MONTH", lambda each: amount(each.on_demand_micros_per_month), right=True),
+        Field("MONTH PAID AHEAD", lambda each: amount(each.monthly_micros), right=True, worth=6),
         Field("SPOT", lambda each: hourly(each.spot_micros_per_hour), right=True, worth=5),
         Field("WHERE", lambda each: each.place, worth=7),
     )

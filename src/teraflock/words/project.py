@@ -12,5 +12,5 @@ FIELDS: "Final[Fields[ProjectAnswer]]" = (
     Field("PROJECT", lambda each: each.name),
     Field("NETWORK", lambda each: each.subnet, worth=7),
     Field("ID", lambda each: each.id, worth=5),
-    Field("MADE AT (UTC)", lambda each: time_text(each.created_at), worth=4),
+    Field("CREATED AT (UTC)", lambda each: time_text(each.created_at), worth=4),
 )

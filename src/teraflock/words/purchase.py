@@ -17,9 +17,9 @@ def fields(purchases: "Sequence[PurchaseAnswer]") -> "Fields[PurchaseAnswer]":
         Field("ID", lambda each: each.id),
         Field("MODE", lambda each: years_text(each.years) if each.years else "monthly"),
         Field("INSTANCE", lambda each: each.instance or each.instance_id, worth=7),
-        Field("A MONTH", lambda each: amount_text(_month_micros(each), each.currency, decimals), right=True),
+        Field("PER MONTH", lambda each: amount_text(_month_micros(each), each.currency, decimals), right=True),
         Field("PAID UNTIL", lambda each: f"{each.paid_until:%Y-%m-%d %H:%M}"),
-        Field("THEN", lambda each: "ended" if each.ended else "renewed" if each.renews else "runs out", worth=6),
+        Field("THEN", lambda each: "ended" if each.ended else "renewed" if each.renews else "ends", worth=6),
     )  # fmt: skip
 
 
@@ -27,7 +27,7 @@ def limit_fields(limits: "Sequence[LimitAnswer]") -> "Fields[LimitAnswer]":
     decimals = decimals_for(micros for each in limits for micros in (each.micros, each.spent_micros))
     return (
         Field("MEMBER", lambda each: each.member),
-        Field("A MONTH", lambda each: amount_text(each.micros, each.currency, decimals), right=True),
+        Field("PER MONTH", lambda each: amount_text(each.micros, each.currency, decimals), right=True),
         Field("USED", lambda each: amount_text(each.spent_micros, each.currency, decimals), right=True),
     )
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class HasCards(Protocol):
-    """A shape, or a line of a bill."""
+    """Anything with GPUs: a shape, or a line of a bill."""
 
     @property
     def gpu(self) -> str: ...
@@ -20,7 +20,7 @@ class HasCards(Protocol):
 
 
 def cards_text(shape: HasCards) -> str:
-    """`2× V100-SXM2`, as offers write it."""
+    """`2× V100-SXM2`, as in lists of offers."""
     return f"{shape.gpus}× {shape.gpu}" if shape.gpus else ""
 
 

@@ -54,7 +54,7 @@ def facts(site: "SiteAnswer", now: datetime) -> Iterator[tuple[str, str]]:
     yield "since", f"{age_text(site.since, now)} ago" if site.since else ""
     yield "kind", site.kind
     yield "defined in", site.defined_in
-    yield "machines", "rented, one for each instance" if site.rents else "hosts of our own"
+    yield "machines", "rented, one per instance" if site.rents else "own hosts"
     yield "supports", ", ".join(site.capabilities)
     yield "hosts", str(site.hosts)
     yield "instances", str(site.instances)

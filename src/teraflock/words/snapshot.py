@@ -16,7 +16,7 @@ def fields(now: datetime) -> "Fields[SnapshotAnswer]":
         Field("SNAPSHOT", lambda each: each.name),
         Field("STATE", lambda each: each.state),
         Field("KEEPS", lambda each: bytes_text(each.size_bytes), right=True, worth=6),
-        Field("MADE AT (UTC)", lambda each: time_text(each.created_at), worth=5),
+        Field("CREATED AT (UTC)", lambda each: time_text(each.created_at), worth=5),
         Field("AGE", lambda each: age_text(each.created_at, now), right=True),
         Field("PROBLEM", lambda each: each.problem, flexible=True, worth=4),
     )

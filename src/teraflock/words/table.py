@@ -1,4 +1,4 @@
-"""What a table shows of a thing: each column with the text of its cells, written once for terminal and console."""
+"""Columns of a table with the text of their cells, shared by the terminal and the console."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar

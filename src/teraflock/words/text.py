@@ -10,7 +10,7 @@ from teraflock.base.money import amount_text, decimal_text
 from teraflock.base.quantities import bytes_text
 
 SIMULATED: Final = "SIMULATED"
-"""Marks everything that does not exist."""
+"""The mark on everything that the simulated engine runs."""
 SECONDS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 _AGES: Final = ((86400 * 2, 86400, "d"), (3600 * 2, 3600, "h"), (60 * 2, 60, "min"), (0, 1, "s"))
 
@@ -39,7 +39,7 @@ def time_text(at: datetime) -> str:
 
 
 def details_text(details: Mapping[str, object]) -> str:
-    """`spent=3.25USD stop_at=…`: amounts in the currency beside them, times and sizes as people read them."""
+    """`spent=3.25USD stop_at=…`: amounts with their currency, times and sizes in readable form."""
     currency = str(details.get("currency", ""))
     has_amount = any(key.endswith("_micros") for key in details)
     return " ".join(

@@ -1,4 +1,4 @@
-"""Only the public fields of an error leave the server, with the status of its class."""
+"""An error response has only public fields, and the status of its error class."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from teraflock.api.refusals import RequestLog
 from teraflock.base.errors import Conflict, NotAuthenticated, TeraflockError, TooMany, Unavailable
 
 
-def test_a_child_without_a_row_takes_its_parents_status() -> None:
+def test_error_class_without_a_status_uses_that_of_its_parent() -> None:
     class Special(Conflict):
         code = "special"
 
@@ -16,7 +16,7 @@ def test_a_child_without_a_row_takes_its_parents_status() -> None:
     assert problem(Special("x"), "r").code == "special"
 
 
-def test_the_private_context_stays_inside() -> None:
+def test_private_context_is_not_sent() -> None:
     error = Conflict("A sentence", hint="A hint", context={"other_tenant": "acme"})
     body = body_of(error, "r1")
     assert b"acme" not in body
@@ -33,11 +33,11 @@ def test_the_private_context_stays_inside() -> None:
         (TooMany("x", context={"retry_after_seconds": 7}), ("Retry-After", "7")),
     ],
 )
-def test_what_a_client_needs_stands_in_a_header(error: TeraflockError, header: tuple[str, str]) -> None:
+def test_errors_have_the_headers_a_client_needs(error: TeraflockError, header: tuple[str, str]) -> None:
     assert headers_of(error) == dict([header])
 
 
-def test_what_nobody_foresaw_is_told_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+def test_unexpected_error_hides_its_message(caplog: pytest.LogCaptureFixture) -> None:
     public = told(ValueError("password=hunter2"), Asked("r2", "GET", "/v1/x", "10.0.0.1"), RequestLog(float))
     assert public.code == "internal_error"
     assert "hunter2" not in public.sentence + public.hint

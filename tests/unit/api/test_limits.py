@@ -1,4 +1,4 @@
-"""The bucket of tokens against a second account of what it should let pass."""
+"""Token buckets, compared with a second calculation of what they should allow."""
 
 import pytest
 from hypothesis import given
@@ -31,16 +31,14 @@ def passes(limit: RateLimit, who: str = "k") -> bool:
     st.integers(1, 50),
     st.lists(st.tuples(st.floats(0, 3), st.sampled_from("ab")), max_size=80),
 )
-def test_nobody_gets_more_than_the_burst_and_the_rate_and_all_get_that(
-    rate: int, burst: int, asked: list[tuple[float, str]]
-) -> None:
+def test_bucket_allows_exactly_burst_and_rate(rate: int, burst: int, asked: list[tuple[float, str]]) -> None:
     seconds = Seconds()
     limit = RateLimit(rate, burst, seconds)
     tokens = {"a": float(burst), "b": float(burst)}
     for pause, who in asked:
         seconds.now += pause
         tokens = {each: min(burst, have + pause * rate) for each, have in tokens.items()}
-        if abs(tokens[who] - 1) > 1e-6:  # on the edge, rounding decides
+        if abs(tokens[who] - 1) > 1e-6:  # at the boundary, rounding decides
             assert passes(limit, who) == (tokens[who] >= 1)
         else:
             tokens[who] += not passes(limit, who)
@@ -48,7 +46,7 @@ def test_nobody_gets_more_than_the_burst_and_the_rate_and_all_get_that(
             tokens[who] -= 1
 
 
-def test_it_says_when_to_come_back_and_keeps_its_word() -> None:
+def test_request_after_the_announced_wait_is_accepted() -> None:
     seconds = Seconds()
     limit = RateLimit(2, 1, seconds)
     limit.take("k")
@@ -60,12 +58,12 @@ def test_it_says_when_to_come_back_and_keeps_its_word() -> None:
     limit.take("k")
 
 
-def test_no_rate_is_no_limit() -> None:
+def test_rate_of_zero_means_no_limit() -> None:
     limit = RateLimit(0, 1, Seconds())
     assert all(passes(limit) for _ in range(100))
 
 
-def test_buckets_are_forgotten_once_full_and_never_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_buckets_are_dropped_and_their_number_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "BUCKETS_MAX", 10)
     seconds = Seconds()
     limit = RateLimit(1, 5, seconds)
@@ -80,7 +78,7 @@ def test_buckets_are_forgotten_once_full_and_never_too_many(monkeypatch: pytest.
 
 
 @given(st.integers(1, 50), st.integers(1, 50), st.floats(0, 500))
-def test_what_is_spent_afterwards_is_waited_for(rate: int, burst: int, spent: float) -> None:
+def test_tokens_taken_afterwards_delay_the_next_request(rate: int, burst: int, spent: float) -> None:
     seconds = Seconds()
     limit = RateLimit(rate, burst, seconds)
     limit.take("k")
@@ -103,7 +101,7 @@ def actor(organisation: str, key: str, *, is_operator: bool = False) -> Actor:
     )
 
 
-def test_reads_that_take_long_hold_up_their_own_organisation_alone() -> None:
+def test_slow_reads_delay_only_their_own_organisation() -> None:
     rates = RequestRates(200, 1000, Seconds(), organisation_per_second=400)
     for number in range(100):
         who = actor("org_1", f"key_{number}")
@@ -121,7 +119,7 @@ def test_reads_that_take_long_hold_up_their_own_organisation_alone() -> None:
         rates.reads(operator, 10)
 
 
-def test_zero_switches_all_rates_off() -> None:
+def test_zero_turns_all_limits_off() -> None:
     rates = RequestRates(0, 1, Seconds(), organisation_per_second=1, failures_per_minute=1)
     for _ in range(100):
         rates.asks(actor("org_1", "key_1"))

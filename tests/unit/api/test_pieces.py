@@ -1,4 +1,4 @@
-"""A long answer reaches its reader whole, piece by piece, and nothing is held for one who has gone."""
+"""Streamed responses arrive completely, and their resources are released when the client disconnects."""
 
 import asyncio
 from collections.abc import Generator
@@ -12,7 +12,7 @@ from teraflock.api.pieces import AHEAD, Gone, Pieces, SentInPieces
 
 
 class Reader:
-    """What the server is to an answer. Goes after `stays` pieces."""
+    """A client that disconnects after `stays` pieces."""
 
     def __init__(self, stays: int = 1_000_000) -> None:
         self.stays = stays
@@ -39,7 +39,7 @@ class Reader:
 
 
 class Source:
-    """Makes `count` pieces, then fails if it is told to."""
+    """Produces `count` pieces, then fails if requested."""
 
     def __init__(self, count: int, fails: bool = False) -> None:
         self.count, self.fails = count, fails
@@ -69,7 +69,7 @@ async def sent(source: Source, reader: Reader) -> None:
 
 
 @given(count=st.integers(1, 40))
-def test_all_pieces_come_in_their_order(count: int) -> None:
+def test_pieces_arrive_in_order(count: int) -> None:
     async def story() -> None:
         source, reader = Source(count), Reader()
         await sent(source, reader)
@@ -80,7 +80,7 @@ def test_all_pieces_come_in_their_order(count: int) -> None:
     asyncio.run(story())
 
 
-def test_what_fails_before_the_first_piece_is_an_error_like_any_other() -> None:
+def test_failure_before_the_first_piece_is_an_ordinary_error() -> None:
     async def story() -> None:
         reader = Reader()
         with pytest.raises(ValueError, match="no more"):
@@ -91,7 +91,7 @@ def test_what_fails_before_the_first_piece_is_an_error_like_any_other() -> None:
 
 
 @given(count=st.integers(1, 20))
-def test_what_fails_later_breaks_off_before_the_end(count: int) -> None:
+def test_later_failure_breaks_the_response_off(count: int) -> None:
     async def story() -> None:
         source, reader = Source(count, fails=True), Reader()
         with pytest.raises(ValueError, match="no more"):
@@ -103,7 +103,7 @@ def test_what_fails_later_breaks_off_before_the_end(count: int) -> None:
 
 
 @given(stays=st.integers(1, 20))
-def test_little_is_made_for_a_reader_who_goes(stays: int) -> None:
+def test_production_stops_when_the_client_disconnects(stays: int) -> None:
     async def story() -> None:
         source, reader = Source(10_000), Reader(stays)
         await sent(source, reader)
@@ -114,7 +114,7 @@ def test_little_is_made_for_a_reader_who_goes(stays: int) -> None:
     asyncio.run(story())
 
 
-def test_who_could_not_begin_is_told_why() -> None:
+def test_failure_to_start_is_reported() -> None:
     async def story() -> None:
         pieces = Pieces(Source(3).pieces())
 

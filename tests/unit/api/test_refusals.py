@@ -1,4 +1,4 @@
-"""Lines about refusals: bounded in number, and every refusal is in one of them."""
+"""The log lines about refusals are bounded, and each refusal is counted in one of them."""
 
 import logging
 import re
@@ -38,7 +38,7 @@ def written() -> tuple[logging.Logger, Lines]:
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(0, 8), st.floats(0, WINDOW_SECONDS / 4)), max_size=200)
 )
-def test_every_refusal_is_in_a_line_and_lines_are_few(notes: list[tuple[int, int, float]]) -> None:
+def test_every_refusal_is_logged_in_few_lines(notes: list[tuple[int, int, float]]) -> None:
     log, lines = written()
     seconds = Seconds()
     refusals = Refusals(seconds, log)
@@ -53,7 +53,7 @@ def test_every_refusal_is_in_a_line_and_lines_are_few(notes: list[tuple[int, int
     assert len(lines.texts) <= windows * (2 * SOURCES_MAX + 1)
 
 
-def test_one_group_does_not_use_up_the_lines_of_others() -> None:
+def test_one_group_cannot_use_the_lines_of_others() -> None:
     log, lines = written()
     refusals = Refusals(Seconds(), log)
     for number in range(1000):
@@ -63,7 +63,7 @@ def test_one_group_does_not_use_up_the_lines_of_others() -> None:
     assert lines.texts[-1] == "another tenant"
 
 
-def test_a_flood_is_summed_up_when_its_window_is_over() -> None:
+def test_flood_is_summed_up_after_its_window() -> None:
     log, lines = written()
     seconds = Seconds()
     refusals = Refusals(seconds, log)
@@ -77,7 +77,7 @@ def test_a_flood_is_summed_up_when_its_window_is_over() -> None:
     assert lines.texts[1:] == ["… 812 more in 10 s: 429 too_many: GET /v1/instances"]
 
 
-def test_a_fault_brings_its_trace_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_error_logs_its_traceback_once(caplog: pytest.LogCaptureFixture) -> None:
     refusals = Refusals(Seconds(), logging.getLogger("test.faults"))
     for _ in range(3):
         refusals.note("key_1", "failed", level=logging.ERROR, error=ValueError("why"))
@@ -85,7 +85,7 @@ def test_a_fault_brings_its_trace_once(caplog: pytest.LogCaptureFixture) -> None
 
 
 @given(st.text(max_size=400))
-def test_text_of_a_client_is_one_line_without_keys(text: str) -> None:
+def test_client_text_is_logged_on_one_line_without_keys(text: str) -> None:
     secret = "tera_m7h44bpxdhbxa2qk_" + "9" * 64
     shown = safe(f"{text[:60]}{secret}{text}")
     assert shown.isprintable()

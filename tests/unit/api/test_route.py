@@ -1,4 +1,4 @@
-"""A route that says nothing of who may use it cannot be declared, so no server starts with one."""
+"""A route that does not declare who may use it is an error at import."""
 
 import pytest
 
@@ -12,30 +12,30 @@ def handler(call: Call) -> bytes:
     return b""
 
 
-def test_without_a_scope_there_is_no_route() -> None:
+def test_route_needs_a_scope() -> None:
     with pytest.raises(TypeError, match="scope"):
         Routes("x").get("/x")(handler)
 
 
-@pytest.mark.parametrize("scope", [Scope.ANYWHERE, Scope.ORGANISATION, Scope.PROJECT, Scope.HOUSE])
-def test_without_a_permission_there_is_no_route(scope: Scope) -> None:
+@pytest.mark.parametrize("scope", [Scope.ANYWHERE, Scope.ORGANISATION, Scope.PROJECT, Scope.INSTALLATION])
+def test_route_needs_a_permission(scope: Scope) -> None:
     with pytest.raises(TypeError, match="permission"):
         Routes("x").get("/x", scope=scope)(handler)
 
 
-def test_what_is_open_to_all_asks_for_no_permission() -> None:
+def test_public_route_has_no_permission() -> None:
     with pytest.raises(TypeError, match="permission"):
         Routes("x").get("/x", scope=Scope.PUBLIC, may=Permission.HOST_READ)(handler)
 
 
-def test_the_path_and_the_function_name_the_same_words() -> None:
+def test_path_parameters_match_the_function() -> None:
     with pytest.raises(TypeError, match="parameters"):
         Routes("x").get("/x/{thing}", scope=Scope.PUBLIC)(handler)
 
 
-def test_every_route_has_a_sentence() -> None:
+def test_route_needs_a_docstring() -> None:
     def silent(call: Call) -> bytes:
         return b""
 
-    with pytest.raises(TypeError, match="sentence"):
+    with pytest.raises(TypeError, match="has no docstring"):
         Routes("x").get("/x", scope=Scope.PUBLIC)(silent)

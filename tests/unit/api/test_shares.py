@@ -1,4 +1,4 @@
-"""Shares of the server: bounds hold whatever comes, and nobody waits for ever."""
+"""Shares of the server stay within their bounds, and no request waits forever."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ ACTORS = [actor("a"), actor("b"), actor("c"), actor("house", is_operator=True)]
     each=st.integers(1, 12),
     steps=st.lists(st.tuples(st.sampled_from(ACTORS), st.booleans()), max_size=80),
 )
-def test_bounds_hold_and_what_is_left_is_free_again(
+def test_shares_stay_within_bounds_and_are_released(
     most: int, each: int, steps: list[tuple[Actor, bool]]
 ) -> None:
     shares = Shares("things", most, each, hint="", retry_seconds=1)
@@ -55,7 +55,7 @@ def test_bounds_hold_and_what_is_left_is_free_again(
         assert shares.open == sum(taken.values())
 
 
-def test_a_tenant_never_takes_the_slots_kept_for_operators() -> None:
+def test_tenants_never_take_slots_reserved_for_operators() -> None:
     shares = Shares("things", 8, 8, hint="", retry_seconds=1)
     for who in (*ACTORS[:2] * 3, ACTORS[2]):
         shares.enter(who)
@@ -69,7 +69,7 @@ def test_a_tenant_never_takes_the_slots_kept_for_operators() -> None:
 
 
 @given(works=st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), max_size=30), each=st.integers(1, 3))
-def test_turns_are_bounded_all_get_one_and_nothing_is_left(works: list[tuple[str, bool]], each: int) -> None:
+def test_queue_is_bounded_and_every_request_gets_a_turn(works: list[tuple[str, bool]], each: int) -> None:
     async def scene() -> None:
         turns = Turns(each, 100)
         running = {"a": 0, "b": 0}

@@ -1,4 +1,4 @@
-"""Whoever follows events meets each once, however late it was committed, and however many there are."""
+"""An event stream delivers each event once, even after late commits and with many events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ class World:
         self.number = 0
 
     def event(self, *, late: timedelta = timedelta(0), project: str = "prj_1") -> str:
-        """Commit an event that was made that much earlier."""
+        """Commit an event that was created this much earlier."""
         self.number += 1
         number = self.number
         at = self.clock.now() - late
@@ -53,18 +53,16 @@ class World:
 
 STEPS = st.lists(
     st.tuples(
-        st.integers(0, 4000),  # how much time goes by, in milliseconds
-        st.lists(
-            st.integers(0, int(LATE.total_seconds() * 1000) - 1), max_size=3
-        ),  # how late each event comes
-        st.booleans(),  # whether the follower takes its turn
+        st.integers(0, 4000),  # the time that passes, in milliseconds
+        st.lists(st.integers(0, int(LATE.total_seconds() * 1000) - 1), max_size=3),  # the delay of each event
+        st.booleans(),  # whether the stream reads
     ),
     max_size=25,
 )
 
 
 @given(STEPS)
-def test_each_event_comes_once_in_spite_of_late_commits(steps: list[tuple[int, list[int], bool]]) -> None:
+def test_events_arrive_once_despite_late_commits(steps: list[tuple[int, list[int], bool]]) -> None:
     world = World()
     follower = world.follower()
     made: list[str] = []
@@ -82,7 +80,7 @@ def test_each_event_comes_once_in_spite_of_late_commits(steps: list[tuple[int, l
     assert len(came) == len(set(came))
 
 
-def test_a_stream_taken_up_again_misses_nothing() -> None:
+def test_resumed_stream_misses_no_event() -> None:
     world = World()
     first = [world.event() for _ in range(3)]
     world.clock.move(timedelta(seconds=60))
@@ -91,7 +89,7 @@ def test_a_stream_taken_up_again_misses_nothing() -> None:
     assert came == [first[2], *then]
 
 
-def test_without_an_id_it_begins_now() -> None:
+def test_stream_without_an_id_starts_now() -> None:
     world = World()
     world.event()
     world.clock.move(timedelta(seconds=1))
@@ -101,7 +99,7 @@ def test_without_an_id_it_begins_now() -> None:
     assert [event.id for event in follower.turn()] == [id]
 
 
-def test_a_long_past_comes_in_bounded_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_events_are_read_in_bounded_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "ROWS", 3)
     monkeypatch.setattr(stream, "PAGES_PER_TURN", 2)
     world = World()
@@ -118,7 +116,7 @@ def test_a_long_past_comes_in_bounded_turns(monkeypatch: pytest.MonkeyPatch) -> 
     assert came == made
 
 
-def test_streams_are_counted_bounded_and_end_with_the_server() -> None:
+def test_streams_are_limited_and_end_with_the_server() -> None:
     async def scene() -> None:
         streams = Streams(1, 1)
         streams.shares.enter(ANN)
@@ -137,7 +135,7 @@ def test_streams_are_counted_bounded_and_end_with_the_server() -> None:
     asyncio.run(scene())
 
 
-def test_a_silent_stream_beats_and_ends_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_stream_sends_heartbeats_and_ends_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "POLL_SECONDS", 0.001)
     monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.003)
     asked: list[int] = []

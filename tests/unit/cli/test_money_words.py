@@ -1,27 +1,27 @@
-"""How amounts, counts and the details of events are shown."""
+"""Amounts, counts and the details of events as text."""
 
 from teraflock.base.quantities import memory_text
 from teraflock.words.money import amount_column, counted, years_text
 from teraflock.words.text import details_text
 
 
-def test_amounts_below_each_other_have_as_many_decimals() -> None:
+def test_amounts_of_a_column_have_equal_decimals() -> None:
     assert amount_column([12_500_000, 2_100], "USD") == ["12.5000 USD", "0.0021 USD"]
     assert amount_column([12_500_000, 0], "USD") == ["12.50 USD", "0.00 USD"]
 
 
-def test_one_is_not_many() -> None:
+def test_counts_use_singular_and_plural() -> None:
     assert (years_text(1), years_text(3)) == ("1 year", "3 years")
     assert (counted(1, "instance"), counted(1_200, "charge")) == ("1 instance", "1,200 charges")
 
 
-def test_less_than_a_gigabyte_is_told_in_megabytes() -> None:
+def test_less_than_a_gigabyte_is_shown_in_megabytes() -> None:
     assert memory_text(256 << 20) == "256 MB"
     assert memory_text(3 << 29) == "1.5 GB"
     assert memory_text(0) == "0 GB"
 
 
-def test_amounts_and_times_of_events_are_told_as_such() -> None:
+def test_event_details_show_amounts_and_times() -> None:
     said = {
         "spent_micros": 3_252_895,
         "currency": "USD",

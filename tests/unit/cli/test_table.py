@@ -1,4 +1,4 @@
-"""Tables line up and fit, whatever stands in them."""
+"""Tables line up and fit the terminal, whatever they contain."""
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ HEAD = [
 ]
 
 
-def test_numbers_stand_at_the_right_and_text_at_the_left() -> None:
+def test_numbers_align_right_and_text_left() -> None:
     rows = [["a", "1.50", "here", "", ""], ["longer", "1,200.00", "there and here", "x", ""]]
     assert render(HEAD, rows, 80) == (
         "NAME       PRICE  PLACE           NOTE\n"
@@ -25,12 +25,12 @@ def test_numbers_stand_at_the_right_and_text_at_the_left() -> None:
     )  # fmt: skip
 
 
-def test_a_column_in_which_nothing_stands_is_left_out() -> None:
+def test_empty_columns_are_left_out() -> None:
     assert "NEVER" not in render(HEAD, [["a", "1", "b", "c", ""]], 80)
     assert render(HEAD, [], 80) == "NAME  PRICE"
 
 
-def test_what_matters_least_is_dropped_first() -> None:
+def test_columns_of_least_worth_are_dropped_first() -> None:
     rows = [["name", "1,200.00", "a place with a name", "a long note about it", "n"]]
     assert "NOTE" in render(HEAD, rows, 80)
     narrow = render(HEAD, rows, 34)
@@ -61,13 +61,13 @@ def test_no_line_is_wider_than_the_terminal(rows: list[tuple[str, str, str]], wi
 
 
 @given(st.text(max_size=40), st.integers(1, 20))
-def test_a_shortened_text_fits_and_begins_alike(text: str, width: int) -> None:
+def test_shortened_text_fits_and_keeps_its_start(text: str, width: int) -> None:
     short = shortened(text, width)
     assert display_width(short) <= max(width, 1)
     assert short == text or text.startswith(short.removesuffix("…").rstrip())
 
 
-def test_a_cell_holds_no_line_end_and_no_command_to_the_terminal() -> None:
+def test_cells_have_no_line_breaks_or_escapes() -> None:
     assert printable("a\nb\x1b[1mc") == "a b [1mc"
     assert printable("é北京 –") == "é北京 –"
 
@@ -84,7 +84,7 @@ def test_a_chart_draws_every_moment_on_one_scale() -> None:
     first, second = ranges(rows, 60).splitlines()
     assert len(first) <= 60
     assert first.index("├") < first.index("●") < first.index("┤")
-    assert second.index("●") == first.index("┤")  # the same price at the same place
+    assert second.index("●") == first.index("┤")  # equal prices are in the same column
     assert "├" not in second
 
 

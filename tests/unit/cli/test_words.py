@@ -1,4 +1,4 @@
-"""Progress, footers and the width of the page."""
+"""Progress, footers and the width of the output."""
 
 from datetime import date
 
@@ -28,7 +28,7 @@ OFFER = Offer(
         ("2027-01-01", "today"),
     ],
 )
-def test_age_in_the_words_people_use(day: str, words: str) -> None:
+def test_age_text(day: str, words: str) -> None:
     assert age(day, TODAY) == words
 
 
@@ -47,7 +47,7 @@ def told(listing: Listing, currency: str = "CNY") -> str:
     return "\n".join(footer(listing, RATES, currency, today=TODAY, on=ON))
 
 
-def test_the_footer_says_how_many_how_old_and_what_was_left_out() -> None:
+def test_footer_shows_counts_and_age() -> None:
     text = told(
         listing(
             matched=90,
@@ -65,13 +65,13 @@ def test_the_footer_says_how_many_how_old_and_what_was_left_out() -> None:
     assert "Exchange" not in text
 
 
-def test_the_footer_says_at_which_rate() -> None:
+def test_footer_shows_the_exchange_rate() -> None:
     lines = (Line(OFFER, ("a",), 1),)
     assert "Exchange: 1 USD = 7.189 CNY (2024-01-01" in told(listing(lines=lines), "USD")
     assert "Exchange: 1 CNY = 0.06955 EUR" in told(listing(lines=lines), "EUR")
 
 
-def test_nothing_found_says_nothing_of_ages() -> None:
+def test_footer_without_offers_has_no_age() -> None:
     assert told(listing(matched=0, newest="", oldest="")) == ""
     assert "of unknown date" in told(listing(newest="", oldest=""))
 
@@ -90,7 +90,7 @@ def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == ""
 
 
-def test_progress_is_drawn_over_and_taken_away(
+def test_progress_is_redrawn_and_cleared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)

@@ -1,4 +1,4 @@
-"""The client against a server that does as it is told: answers, breaks off, hangs up, or lies."""
+"""The client with a scripted server that answers, breaks off, hangs up, or sends wrong data."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ from teraflock.wire.problem import Problem
 
 
 class Told:
-    """What the server does with one request after the other; the last for all that follow."""
+    """What the server does with each request. The last action repeats."""
 
     def __init__(self) -> None:
         self.acts: list[Callable[[BaseHTTPRequestHandler], None]] = []
@@ -92,7 +92,7 @@ def server(told: Told) -> Iterator[str]:
             try:
                 super().handle()
             except (OSError, ValueError):
-                return  # it was told to break off
+                return  # scripted to break off
 
         def finish(self) -> None:
             try:
@@ -120,21 +120,19 @@ WHO = b"""{"member_id":"m","member_name":"me","organisation_id":"o","organisatio
 "roles":{"":"owner"},"key_id":"k","a_field_of_next_year":[1,2,{"x":3}]}"""
 
 
-def test_answers_may_have_fields_nobody_here_knows(client: Client, told: Told) -> None:
+def test_unknown_response_fields_are_ignored(client: Client, told: Told) -> None:
     told.acts = [answer(200, WHO)]
     assert client.whoami().member_name == "me"
     assert told.seen[0][2]["Authorization"] == "Bearer key"
 
 
 @pytest.mark.parametrize("failures", [1, 3])
-def test_a_read_is_tried_again_when_the_server_breaks_off_or_is_away(
-    client: Client, told: Told, failures: int
-) -> None:
+def test_reads_are_retried_if_the_server_fails(client: Client, told: Told, failures: int) -> None:
     told.acts = [answer(503, problem(503, "engine_down"))] * (failures - 1) + [break_off, answer(200, WHO)]
     assert client.whoami().key_id == "k"
 
 
-def test_it_is_not_tried_for_ever(client: Client, told: Told) -> None:
+def test_retries_are_bounded(client: Client, told: Told) -> None:
     told.acts = [answer(503, problem(503, "storage_failed"))]
     with pytest.raises(TeraflockError) as failed:
         client.whoami()
@@ -142,7 +140,7 @@ def test_it_is_not_tried_for_ever(client: Client, told: Told) -> None:
     assert len(told.seen) == 4
 
 
-def test_a_create_is_sent_again_with_the_same_key(client: Client, told: Told) -> None:
+def test_create_is_retried_with_the_same_key(client: Client, told: Told) -> None:
     told.acts = [break_off, answer(503, problem(503, "unavailable")), answer(202, b'{"items":[]}')]
     client.instances.launch(LaunchRequest(name="web"))
     keys = {headers["Idempotency-Key"] for _, _, headers, _ in told.seen}
@@ -151,7 +149,7 @@ def test_a_create_is_sent_again_with_the_same_key(client: Client, told: Told) ->
     assert {body for *_, body in told.seen} == {told.seen[0][3]}
 
 
-def test_what_cannot_be_repeated_is_sent_once(client: Client, told: Told) -> None:
+def test_unsafe_requests_are_not_retried(client: Client, told: Told) -> None:
     from teraflock.wire.instance import ExecRequest
 
     told.acts = [break_off]
@@ -160,14 +158,14 @@ def test_what_cannot_be_repeated_is_sent_once(client: Client, told: Told) -> Non
     assert len(told.seen) == 1
 
 
-def test_the_project_goes_with_every_request_about_it(server: str, told: Told) -> None:
+def test_project_is_sent_with_every_request(server: str, told: Told) -> None:
     told.acts = [answer(200, b'{"items":[],"next":null}')]
     with Client(server, "key", project="lab & co") as client:
         client.instances.page(limit=3)
     assert told.seen[0][1] == "/v1/instances?project=lab+%26+co&limit=3"
 
 
-def test_names_stay_one_part_of_the_path(client: Client, told: Told) -> None:
+def test_names_stay_one_path_segment(client: Client, told: Told) -> None:
     told.acts = [answer(404, problem(404, "not_found"))]
     for name in ("a/b", "../keys", "a?b=c", "ä", "a#b"):
         with pytest.raises(NotFound):
@@ -194,14 +192,14 @@ def test_names_stay_one_part_of_the_path(client: Client, told: Told) -> None:
         (500, "internal_error", TeraflockError),
     ],
 )
-def test_a_problem_becomes_the_error_it_was(status: int, code: str, kind: type[TeraflockError]) -> None:
+def test_problem_becomes_the_original_error(status: int, code: str, kind: type[TeraflockError]) -> None:
     error = error_of(status, problem(status, code))
     assert isinstance(error, kind)
     assert (error.code, error.sentence, error.hint) == (code, "A sentence", "A hint")
     assert error.exit_code == kind.exit_code
 
 
-def test_an_error_that_is_no_problem_is_told_as_one(client: Client, told: Told) -> None:
+def test_error_without_a_problem_body_is_reported(client: Client, told: Told) -> None:
     told.acts = [answer(502, b"<html>Bad Gateway</html>", "text/html")]
     with pytest.raises(Unavailable, match="502"):
         client.whoami()
@@ -210,13 +208,13 @@ def test_an_error_that_is_no_problem_is_told_as_one(client: Client, told: Told) 
         client.whoami()
 
 
-def test_no_server_is_told_in_a_sentence() -> None:
+def test_unreachable_server_is_reported() -> None:
     client = Client("http://127.0.0.1:1", "key", pause=lambda _: None)
     with pytest.raises(NoAnswer, match="cannot be reached") as failed:
         client.health()
     assert failed.value.hint
     for wrong in ("127.0.0.1:8372", "ftp://x", "http://", "http://h:port", "http://h/v1"):
-        with pytest.raises(BadInput, match="no address"):
+        with pytest.raises(BadInput, match="is not the address"):
             Client(wrong, "key")
 
 
@@ -241,7 +239,7 @@ def test_pages_are_read_to_their_end(client: Client, told: Told) -> None:
 
 
 def sse(*events: tuple[str, str]) -> Callable[[BaseHTTPRequestHandler], None]:
-    """A stream that brings these and then breaks off."""
+    """A stream that sends these events and then breaks off."""
 
     def act(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)
@@ -258,7 +256,7 @@ def sse(*events: tuple[str, str]) -> Callable[[BaseHTTPRequestHandler], None]:
     return act
 
 
-def test_events_are_taken_up_where_the_stream_broke_off_and_given_once(client: Client, told: Told) -> None:
+def test_broken_stream_resumes_without_duplicates(client: Client, told: Told) -> None:
     told.acts = [sse(("e1", "a"), ("e2", "b")), break_off, sse(("e2", "b"), ("e3", "c")), sse(("e4", "d"))]
     came = []
     for event in client.events.follow():
@@ -269,14 +267,14 @@ def test_events_are_taken_up_where_the_stream_broke_off_and_given_once(client: C
     assert [headers.get("Last-Event-ID") for _, _, headers, _ in told.seen] == [None, "e2", "e2", "e3"]
 
 
-def test_a_stream_that_never_comes_is_given_up(client: Client, told: Told) -> None:
+def test_stream_retries_are_bounded(client: Client, told: Told) -> None:
     told.acts = [break_off]
     with pytest.raises(Unavailable):
         next(client.events.follow())
     assert len(told.seen) == 5
 
 
-def test_a_stream_that_is_refused_is_not_tried_again(client: Client, told: Told) -> None:
+def test_refused_stream_is_not_retried(client: Client, told: Told) -> None:
     told.acts = [answer(403, problem(403, "forbidden"))]
     with pytest.raises(Forbidden):
         next(client.events.follow())

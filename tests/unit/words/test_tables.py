@@ -40,17 +40,17 @@ def cost(**values: Any) -> CostAnswer:
     return CostAnswer(instance_id="ins_1", name="web", **given)
 
 
-def test_a_price_is_empty_where_nothing_costs() -> None:
+def test_price_is_empty_if_nothing_costs() -> None:
     assert (price_text(None), cost_text(None), price_text(cost()), cost_text(cost())) == ("", "", "", "")
     assert price_text(cost(micros_per_hour=1_500_000)) == "1.5000 USD/h"
     assert price_text(cost(paid_until=NOW)) == "paid until 2026-11-16"
     assert cost_text(cost(micros=2_500_000), 2) == "2.50 USD"
 
 
-def test_idle_cards_are_named_with_what_they_cost() -> None:
+def test_idle_gpus_are_shown_with_their_price() -> None:
     assert idle_text(cost(), NOW) == ""
     idle = cost(idle_gpus=2, idle_since=NOW - timedelta(hours=3), micros_per_hour=1_000_000)
-    assert idle_text(idle, NOW) == "2 GPUs of `web` idle for 3 h; it costs 1.0000 USD/h"
+    assert idle_text(idle, NOW) == "2 GPUs of `web` idle for 3 h. It costs 1.0000 USD/h"
 
 
 def test_amounts_of_a_column_have_the_same_decimals() -> None:
@@ -75,7 +75,7 @@ def test_the_last_day_of_a_credit_is_the_day_before_it_expires() -> None:
     assert cells(credit.fields([given]), given)[3] == "2026-12-31"
 
 
-def test_an_image_made_from_an_instance_names_no_recipe() -> None:
+def test_image_from_an_instance_has_no_recipe() -> None:
     made = ImageAnswer(
         id="img_1", name="mine", state="ready", recipe="", shared=False, size_bytes=0, problem="",
         created_at=NOW - timedelta(minutes=5),

@@ -1,1 +1,1 @@
-"""From the domain's values to the shapes of the wire and back: plain functions, a file per noun."""
+"""Converters between domain values and wire structs: plain functions, one file per noun."""

@@ -1,4 +1,4 @@
-"""Bills, their lines, costs and proof on the wire."""
+"""Converters of bills, their lines, costs and verification."""
 
 from collections.abc import Mapping
 
@@ -25,7 +25,7 @@ from teraflock.wire.bill import (
 
 
 def bill_answer(bill: Bill, by: SumBy, names: Mapping[str, str]) -> BillAnswer:
-    """`names` are those to be shown in place of what groups are called."""
+    """`names` maps keys of groups to the names to show."""
     return BillAnswer(
         project_id=bill.project_id,
         month=bill.month,

@@ -1,4 +1,4 @@
-"""Instances on the wire. What lets one in, the token of Jupyter, only for those who may enter."""
+"""Converters of instances. The Jupyter token is included only for those who may log in."""
 
 from typing import Final
 
@@ -34,7 +34,7 @@ from teraflock.wire.instance import (
     UserDataAnswer,
 )
 
-SSH_USER: Final = "root"  # as the images have it
+SSH_USER: Final = "root"  # as set up in the images
 
 
 def order_from(request: LaunchRequest) -> Order:
@@ -63,12 +63,12 @@ def order_from(request: LaunchRequest) -> Order:
     )
 
 
-PAGES_KEPT: Final = 512  # some kB each
+PAGES_KEPT: Final = 512  # a few kB each
 _PAGES: Final[dict[tuple[int, int, bool], tuple[tuple[View, ...], str | None, bytes]]] = {}
 
 
 def instance_page(views: tuple[View, ...], after: str | None, *, enters: bool) -> bytes:
-    """A page as JSON. One of the very same views is given again: they never change, and most pages do not either."""
+    """A page as JSON. Cached by the identity of its views, which never change; most pages do not change either."""
     key = (id(views[0]) if views else 0, len(views), enters)
     kept = _PAGES.get(key)
     if kept is not None and kept[0] == views and kept[1] == after:
@@ -82,7 +82,7 @@ def instance_page(views: tuple[View, ...], after: str | None, *, enters: bool) -
 
 
 def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
-    """`enters` says whether the asker may go inside."""
+    """`enters`: whether the actor may log in to the instance."""
     instance = view.instance
     progress = instance.progress
     return InstanceAnswer(
@@ -91,7 +91,9 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         project_id=instance.project_id,
         state=instance.phase,
         wanted=instance.wanted,
-        operation=progress.operation if progress else next_operation(instance),  # asked for, if not begun yet
+        operation=progress.operation
+        if progress
+        else next_operation(instance),  # requested, perhaps not started yet
         step=progress.step or None if progress else None,
         problem=instance.problem,
         notice=instance.notice,
@@ -161,7 +163,7 @@ def log_answer(log: Log) -> LogAnswer:
 
 
 def _endpoint(view: View, guest_port: int) -> tuple[str, int] | None:
-    """The address and port that lead to a port of the guest."""
+    """The address and port that forward to a port of the guest."""
     if view.rented is not None:
         return view.rented.endpoints.get(guest_port)
     ports = {port.guest_port: port.host_port for port in view.instance.held.ports}

@@ -14,7 +14,7 @@ from teraflock.wire.quota import OrganisationQuotaShape, OrganisationUsage, Quot
 
 
 def quota_from(shape: QuotaShape) -> Quota:
-    """A card may be named as anywhere: a name that means several limits each of them. One nobody knows is refused."""
+    """Resolve the names of GPU models. A name that matches several limits each of them; an unknown name is refused."""
     return Quota(**{**asdict(shape), "gpus": _gpus_from(shape)})
 
 
@@ -27,7 +27,7 @@ def _gpus_from(shape: QuotaShape) -> dict[str, int]:
 
 
 def _cards_meant(name: str) -> list[str]:
-    card, _, profile = name.partition(":")  # a slice is named by its card and its profile
+    card, _, profile = name.partition(":")  # the name of a slice has its card and its profile
     if card in cards_by_id():
         return [name]
     return [f"{each.id}:{profile}" if profile else each.id for each in find_cards(card)]

@@ -28,7 +28,7 @@ def shape_answer(shape: Size) -> ShapeAnswer:
 
 @lru_cache(maxsize=1024)
 def gpu_name(gpu: str) -> str:
-    """As people call it; a slice by its card and its profile."""
+    """The display name of a GPU model. A slice has the names of its card and its profile."""
     card, _, profile = gpu.partition(":")
     known = cards_by_id().get(card)
     return " ".join(part for part in (known.name if known else card, profile) if part)

@@ -1,4 +1,4 @@
-"""Who asks, on the wire."""
+"""Converter of the owner of an API key."""
 
 from teraflock.tenant.model import (
     Actor,

@@ -1,1 +1,1 @@
-"""The routes, a file per noun. A new file is named in all.py; nothing is found by itself."""
+"""The routes, one file per noun. Add a new file to all.py: routes are not discovered."""

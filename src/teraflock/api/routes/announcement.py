@@ -1,4 +1,4 @@
-"""What operators tell tenants. Every answer to a tenant names the newest one in `Tera-News`."""
+"""Announcements of operators. Every response to a tenant names the newest one in the header `Tera-News`."""
 
 from teraflock.api.call import Call
 from teraflock.api.convert.announcement import announcement_answer
@@ -11,16 +11,16 @@ routes = Routes("announcements")
 
 @routes.get("/v1/announcements", scope=Scope.KEY)
 def list_announcements(call: Call) -> AnnouncementList:
-    """Announcements for all and for one's own organisation, newest first; for operators, all of them."""
+    """List the announcements for your organisation, newest first. Operators see all of them."""
     found = call.nouns.tenants.announcements.page(call.actor)
     return AnnouncementList(items=tuple(map(announcement_answer, found)))
 
 
 @routes.post(
-    "/v1/announcements", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE, status=201, creates=True
+    "/v1/announcements", scope=Scope.INSTALLATION, may=Permission.ORGANISATION_WRITE, status=201, creates=True
 )
 def make_announcement(call: Call, body: AnnouncementRequest) -> AnnouncementAnswer:
-    """Tell all tenants, or one organisation, something."""
+    """Publish an announcement to all tenants or to one organisation."""
     made = call.nouns.tenants.announcements.make(
         call.actor, body.text, organisation=body.organisation, until=body.until
     )
@@ -29,7 +29,10 @@ def make_announcement(call: Call, body: AnnouncementRequest) -> AnnouncementAnsw
 
 
 @routes.delete(
-    "/v1/announcements/{announcement}", scope=Scope.HOUSE, may=Permission.ORGANISATION_WRITE, status=204
+    "/v1/announcements/{announcement}",
+    scope=Scope.INSTALLATION,
+    may=Permission.ORGANISATION_WRITE,
+    status=204,
 )
 def remove_announcement(call: Call, announcement: str) -> None:
     """Remove an announcement."""

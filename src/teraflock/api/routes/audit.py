@@ -1,4 +1,4 @@
-"""Who did what."""
+"""The audit log."""
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.audit import audit_answer
@@ -12,7 +12,7 @@ routes = Routes("audit")
 
 @routes.get("/v1/audit", scope=Scope.ANYWHERE, may=Permission.AUDIT_READ)
 def list_audit(call: Call, query: PageInOrganisation) -> AuditPage:
-    """Who did what, newest first."""
+    """List who did what, newest first."""
     found = call.nouns.tenants.audit(
         call.actor, organisation=call.home(query.organisation), after=query.after, limit=query.limit + 1
     )

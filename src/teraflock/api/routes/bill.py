@@ -1,4 +1,4 @@
-"""Bills: a month's total, its lines and export, running costs, and the proof of the books."""
+"""Bills: the total of a month, its lines and export, current prices, and verification."""
 
 from collections.abc import Generator
 
@@ -12,12 +12,12 @@ from teraflock.wire.bill import BillAnswer, CostPage, LinePage, MarginAnswer, Ve
 
 routes = Routes("bills")
 NUMBER_MAX = 2**63 - 1
-"""The largest number a column holds."""
+"""The largest number that a database column holds."""
 
 
 @routes.get("/v1/bill", scope=Scope.PROJECT, may=Permission.USAGE_READ)
 def show_bill(call: Call, query: BillQuery) -> BillAnswer:
-    """What a month cost a project, added up by card, user, instance or label."""
+    """Show what a project was charged in a month, grouped by GPU model, user, instance or label."""
     bills = call.nouns.bills
     month = query.month or bills.month_now()
     found = bills.bill(call.project.id, month, query.by, query.label)
@@ -27,7 +27,7 @@ def show_bill(call: Call, query: BillQuery) -> BillAnswer:
 
 @routes.get("/v1/bill/lines", scope=Scope.PROJECT, may=Permission.USAGE_READ)
 def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
-    """Every charge of a month, in the order they were booked."""
+    """List every charge of a month, in the order of booking."""
     bills = call.nouns.bills
     after = min(int(query.after), NUMBER_MAX) if query.after.isdigit() else 0
     month = query.month or bills.month_now()
@@ -41,7 +41,7 @@ def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
     "/v1/bill/focus", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG, media_type="text/csv"
 )
 def export_focus(call: Call, query: MonthQuery) -> Generator[bytes, None, None]:
-    """The charges of a month in the columns of FinOps FOCUS 1.2, as CSV."""
+    """Export the charges of a month as CSV with the columns of FinOps FOCUS 1.2."""
     bills, project = call.nouns.bills, call.project
     account = Account(
         issuer=bills.issuer.partition("\n")[0],
@@ -53,13 +53,13 @@ def export_focus(call: Call, query: MonthQuery) -> Generator[bytes, None, None]:
         yield piece.encode()
 
 
-@routes.post("/v1/bill/verify", scope=Scope.HOUSE, may=Permission.BILL_WRITE, work=Work.LONG)
+@routes.post("/v1/bill/verify", scope=Scope.INSTALLATION, may=Permission.BILL_WRITE, work=Work.LONG)
 def verify_bills(call: Call) -> VerdictAnswer:
-    """Work every charge out again from the events, and compare it with the books."""
+    """Recompute every charge from the events, and compare."""
     return verdict_answer(call.nouns.bills.verify())
 
 
-@routes.get("/v1/bill/margin", scope=Scope.HOUSE, may=Permission.BILL_WRITE, work=Work.LONG)
+@routes.get("/v1/bill/margin", scope=Scope.INSTALLATION, may=Permission.BILL_WRITE, work=Work.LONG)
 def show_margin(call: Call, query: MarginQuery) -> MarginAnswer:
     """Revenue, cost and margin of a month, over all tenants: by organisation, project, instance or host."""
     bills = call.nouns.bills
@@ -68,7 +68,7 @@ def show_margin(call: Call, query: MarginQuery) -> MarginAnswer:
 
 @routes.get("/v1/costs", scope=Scope.PROJECT, may=Permission.USAGE_READ)
 def list_costs(call: Call, query: PageInProject) -> CostPage:
-    """What each instance costs by the hour, and has cost so far."""
+    """List the hourly price of each instance, and what it has cost so far."""
     found = call.nouns.instances.page(call.project.id, after=query.after, limit=query.limit + 1)
     views, last = cut(found, query.limit)
     costs = call.nouns.bills.costs(call.project.id, [view.instance.id for view in views])

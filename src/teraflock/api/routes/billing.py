@@ -13,13 +13,13 @@ routes = Routes("billing")
 
 @routes.get("/v1/billing", scope=Scope.PROJECT, may=Permission.BILL_READ)
 def show_billing(call: Call, query: InProject) -> ProfileAnswer:
-    """How a project pays, what it has paid in advance, and what it owes."""
+    """Show how a project pays, what it has paid in advance, and what it owes."""
     return _profile(call)
 
 
 @routes.put("/v1/billing", scope=Scope.PROJECT, may=Permission.BILL_WRITE, errors=("conflict", "bad_input"))
 def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnswer:
-    """Say how a project pays. Its currency is fixed once something was charged."""
+    """Set how a project pays. The currency cannot change after the first charge."""
     call.nouns.bills.set_profile(
         Profile(
             project_id=call.project.id, currency=body.currency, pays=body.pays, tax_name=body.tax_name,
@@ -32,7 +32,7 @@ def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnsw
 
 @routes.post("/v1/payments", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=201, creates=True)
 def make_payment(call: Call, query: InProject, body: PaymentRequest) -> ProfileAnswer:
-    """Note money that came in: for an invoice, or in advance."""
+    """Record a payment: for an invoice, or in advance."""
     invoices = call.nouns.bills.invoices
     if body.month is None:
         invoices.pay_in(call.project.id, body.micros, by=call.by)

@@ -14,16 +14,16 @@ routes = Routes("budgets")
 
 @routes.get("/v1/budget", scope=Scope.PROJECT, may=Permission.USAGE_READ, errors=("not_found",))
 def show_budget(call: Call, query: InProject) -> BudgetAnswer:
-    """What a project may spend in a month, and where it stands."""
+    """Show the monthly budget of a project, and how much is spent."""
     standing = call.nouns.bills.budgets.standing(call.project.id)
     if standing is None:
-        raise NotFound("This project has no budget", hint="`tera budget set 500` sets one")
+        raise NotFound("This project has no budget", hint="Set one with `tera budget set 500`")
     return budget_answer(standing)
 
 
 @routes.put("/v1/budget", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE)
 def set_budget(call: Call, query: InProject, body: BudgetRequest) -> BudgetAnswer:
-    """Set the budget of a project. One below what is spent already is taken, and stops new launches."""
+    """Set the monthly budget of a project. A budget below what is already spent refuses new launches."""
     budget = Budget(
         project_id=call.project.id, currency="", micros=body.micros, levels=tuple(sorted(set(body.levels))),
         hard_stop=body.hard_stop, notice_seconds=body.notice_seconds,
@@ -33,18 +33,18 @@ def set_budget(call: Call, query: InProject, body: BudgetRequest) -> BudgetAnswe
 
 @routes.put("/v1/budget/cap", scope=Scope.PROJECT, may=Permission.BILL_WRITE)
 def set_budget_cap(call: Call, query: InProject, body: CapRequest) -> BudgetAnswer:
-    """Cap what a project may spend in a month. The project sees it and cannot change it."""
+    """Cap what a project can spend in a month. The project sees the cap and cannot change it."""
     cap = Cap(project_id=call.project.id, currency="", micros=body.micros, notice_seconds=body.notice_seconds)
     return budget_answer(call.nouns.bills.budgets.set_cap(cap, by=call.by))
 
 
 @routes.delete("/v1/budget/cap", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=204)
 def remove_budget_cap(call: Call, query: InProject) -> None:
-    """Lift the cap. The project's own budget stays."""
+    """Remove the cap. The project's own budget stays."""
     call.nouns.bills.budgets.remove_cap(call.project.id, by=call.by)
 
 
 @routes.delete("/v1/budget", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
 def remove_budget(call: Call, query: InProject) -> None:
-    """Remove a project's own budget. A cap of the operator stays."""
+    """Remove a project's own budget. The operator's cap stays."""
     call.nouns.bills.budgets.remove(call.project.id, by=call.by)

@@ -13,7 +13,7 @@ routes = Routes("credits")
 
 @routes.get("/v1/credits", scope=Scope.PROJECT, may=Permission.USAGE_READ)
 def list_credits(call: Call, query: InProject) -> CreditList:
-    """Credits of a project, the next to expire first."""
+    """List the credits of a project. The next to expire comes first."""
     return CreditList(items=tuple(map(credit_answer, call.nouns.bills.credits.grants(call.project.id))))
 
 
@@ -26,9 +26,9 @@ def list_credits(call: Call, query: InProject) -> CreditList:
     errors=("bad_input",),
 )
 def make_credit(call: Call, query: InProject, body: CreditRequest) -> CreditAnswer:
-    """Give a project credit in the currency it pays in."""
+    """Give a project credit in its currency."""
     if body.expires_at is not None and body.expires_at.tzinfo is None:
-        raise BadInput("The expiry has no time zone", hint="Such as `2026-12-01T00:00:00Z`")
+        raise BadInput("The expiry has no time zone", hint="Write it as `2026-12-01T00:00:00Z`")
     made = call.nouns.bills.credits.grant(
         call.project.id, body.micros, body.reason, body.expires_at, by=call.by
     )

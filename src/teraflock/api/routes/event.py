@@ -1,4 +1,4 @@
-"""Events of a project: in pages, of one instance, and as they happen."""
+"""Events of a project or an instance, in pages and as a stream."""
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.event import event_answer
@@ -15,13 +15,13 @@ routes = Routes("events")
 
 @routes.get("/v1/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
 def list_events(call: Call, query: EventPageQuery) -> EventPage:
-    """Events of a project, oldest first unless the newest are asked for."""
+    """List the events of a project, oldest first unless `newest_first` is set."""
     return _page(call, query, "")
 
 
 @routes.get("/v1/instances/{instance}/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
 def list_instance_events(call: Call, query: EventPageQuery, instance: str) -> EventPage:
-    """Events of one instance, oldest first unless the newest are asked for."""
+    """List the events of one instance, oldest first unless `newest_first` is set."""
     view = call.nouns.instances.view(call.project.id, instance)
     return _page(call, query, view.instance.id)
 
@@ -34,10 +34,10 @@ def list_instance_events(call: Call, query: EventPageQuery, instance: str) -> Ev
     media_type="text/event-stream",
 )
 def follow_events(call: Call, query: PageInProject) -> bytes:
-    """Events of a project as they happen, as server-sent events.
+    """Stream the events of a project as server-sent events.
 
-    `Last-Event-ID`, or `after`, takes the stream up behind an event; the last few may come again, and their ids tell.
-    Without it the stream begins now. A comment comes every 15 seconds while nothing happens.
+    `Last-Event-ID` or `after` resumes the stream after an event. The last few events may be sent again; compare their
+    ids. Without it, the stream starts now. A comment is sent every 15 seconds while there are no events.
     """
     raise NotImplementedError("api/asgi.py follows the events itself")
 

@@ -1,4 +1,4 @@
-"""Whether the server is well, and what Prometheus wants to know."""
+"""Health, the OpenAPI document, and metrics for Prometheus."""
 
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ routes = Routes("health")
 
 @routes.get("/v1/health", scope=Scope.PUBLIC)
 def show_health(call: Call) -> HealthAnswer:
-    """Whether the server answers and its database can be read."""
+    """Check that the server answers and can read its database."""
     call.services.check()
     reality = call.services.reality()
     return HealthAnswer(
@@ -26,19 +26,19 @@ def show_health(call: Call) -> HealthAnswer:
 
 @routes.get("/v1/openapi.json", scope=Scope.PUBLIC)
 def show_openapi(call: Call) -> Annotated[bytes, dict[str, Any]]:
-    """This document, for the version that answers."""
+    """Get this document, for the version of the server."""
     return call.services.openapi()
 
 
 @routes.get(
     "/metrics",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.HOST_READ,
     media_type="text/plain; version=0.0.4; charset=utf-8",
 )
 def show_metrics(call: Call) -> bytes:
-    """Figures for Prometheus.
+    """Get metrics for Prometheus.
 
-    For operators, unless the setting `metrics_open` says otherwise.
+    For operators only, unless the setting `metrics_open` is on.
     """
     return call.services.metrics.text()

@@ -21,24 +21,24 @@ NUMBER_MAX = 2**63 - 1
 """The largest number a column holds."""
 
 
-@routes.get("/v1/hosts", scope=Scope.HOUSE, may=Permission.HOST_READ)
+@routes.get("/v1/hosts", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
 def list_hosts(call: Call, query: HostPageQuery) -> HostPage:
-    """List hosts with their cards and what is held on them: our own ones unless `kind` says otherwise."""
+    """List hosts with their cards and what instances hold on them. Default: own hosts."""
     kind = None if query.kind == "all" else HostKind(query.kind)
     found = call.nouns.fleet.hosts(after=query.after, limit=query.limit + 1, kind=kind)
     rows, last = cut(found, query.limit)
     return HostPage(items=tuple(map(host_answer, rows)), next=last.id if last else None)
 
 
-@routes.get("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_READ)
+@routes.get("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
 def show_host(call: Call, host: str) -> HostAnswer:
-    """One host, by id or name."""
+    """Show one host, by id or name."""
     return host_answer(call.nouns.fleet.host(host))
 
 
-@routes.patch("/v1/hosts/{host}", scope=Scope.HOUSE, may=Permission.HOST_WRITE)
+@routes.patch("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
 def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
-    """Set a host's region, which private networks its instances may reach, and whether it takes new instances."""
+    """Set the region of a host, the private networks its instances may reach, and whether it takes new instances."""
     if body.region is not None:
         call.nouns.instances.set_region(call.actor, host, body.region)
     if body.allow_out is not None:
@@ -48,7 +48,7 @@ def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
     return host_answer(call.nouns.fleet.host(host))
 
 
-@routes.get("/v1/host-costs", scope=Scope.HOUSE, may=Permission.HOST_READ)
+@routes.get("/v1/host-costs", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
 def list_host_costs(call: Call, query: Page) -> HostCostPage:
     """List what operators recorded as the cost of own hosts, in the order it was recorded."""
     after = min(int(query.after), NUMBER_MAX) if query.after.isdigit() else 0
@@ -59,7 +59,9 @@ def list_host_costs(call: Call, query: Page) -> HostCostPage:
     return HostCostPage(items=items, next=str(last[0]) if last else None)
 
 
-@routes.put("/v1/hosts/{host}/cost", scope=Scope.HOUSE, may=Permission.HOST_WRITE, errors=("unknown_name",))
+@routes.put(
+    "/v1/hosts/{host}/cost", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE, errors=("unknown_name",)
+)
 def set_host_cost(call: Call, host: str, body: HostCostRequest) -> HostCostAnswer:
     """Record what an own host costs an hour, from now or another time on. What was recorded before stays on record."""
     found = call.nouns.fleet.own_host(host)

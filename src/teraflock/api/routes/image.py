@@ -1,4 +1,4 @@
-"""Images: the house's, and a project's own."""
+"""Images: the operator's, and a project's own."""
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.image import image_answer
@@ -13,7 +13,7 @@ routes = Routes("images")
 
 @routes.get("/v1/images", scope=Scope.PROJECT, may=Permission.IMAGE_READ)
 def list_images(call: Call, query: PageInProject) -> ImagePage:
-    """Images an instance of the project can boot."""
+    """List the images that instances of the project can start from."""
     found = call.nouns.images.page(call.project.id, after=query.after, limit=query.limit + 1)
     rows, last = cut(found, query.limit)
     return ImagePage(items=tuple(map(image_answer, rows)), next=last.id if last else None)
@@ -28,14 +28,14 @@ def list_images(call: Call, query: PageInProject) -> ImagePage:
     errors=("refused", "suspended", "quota_reached", "conflict", "unknown_name", "engine_down"),
 )
 def make_image(call: Call, query: InProject, body: ImageRequest) -> ImageAnswer:
-    """Build an image from a recipe, or make one of an instance's disk.
+    """Build an image from a recipe, or create one from an instance's disk.
 
-    The answer comes at once; `state` says when it is ready.
+    The response comes immediately; `state` shows when the image is ready.
     """
     if bool(body.recipe) == bool(body.instance):
         raise BadInput(
-            "An image is made from a recipe or from an instance",
-            hint="Give `recipe` or `instance`, not both",
+            "An image needs exactly one source",
+            hint="Give either `recipe` or `instance`",
         )
     images = call.nouns.images
     if body.recipe:
@@ -45,7 +45,7 @@ def make_image(call: Call, query: InProject, body: ImageRequest) -> ImageAnswer:
 
 @routes.get("/v1/images/{image}", scope=Scope.PROJECT, may=Permission.IMAGE_READ)
 def show_image(call: Call, query: InProject, image: str) -> ImageAnswer:
-    """One image, by id or name."""
+    """Show one image, by id or name."""
     return image_answer(call.nouns.images.image(call.project.id, image))
 
 
@@ -53,5 +53,5 @@ def show_image(call: Call, query: InProject, image: str) -> ImageAnswer:
     "/v1/images/{image}", scope=Scope.PROJECT, may=Permission.IMAGE_WRITE, status=204, work=Work.WRITE
 )
 def delete_image(call: Call, query: InProject, image: str) -> None:
-    """Delete an image of the project. Instances that were made from it run on."""
+    """Delete an image of the project. Instances launched from it keep running."""
     call.nouns.images.delete(call.actor, call.project, image)

@@ -1,4 +1,4 @@
-"""Instances: launched, looked at, changed, deleted. What is asked for is written down; the loops do it."""
+"""Instances: launch, read, change, delete. A request only records what is wanted; the loops do the work."""
 
 from collections.abc import Generator
 from typing import Annotated
@@ -36,7 +36,7 @@ routes = Routes("instances")
 
 @routes.get("/v1/instances", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
 def list_instances(call: Call, query: InstancePageQuery) -> Annotated[bytes, InstancePage]:
-    """Instances of a project, oldest first."""
+    """List the instances of a project, oldest first."""
     found = call.nouns.instances.page(
         call.project.id, after=query.after, limit=query.limit + 1, gone=query.gone, only=filter_from(query)
     )
@@ -64,7 +64,7 @@ def list_instances(call: Call, query: InstancePageQuery) -> Annotated[bytes, Ins
 def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> LaunchAnswer:
     """Launch one or more instances.
 
-    All of them are set aside in one go, or none. The answer comes at once; `state` says when they run.
+    Either all of them are placed or none. The response comes immediately; `state` shows when they run.
     """
     made = call.nouns.instances.launch(call.actor, call.project, order_from(body))
     return LaunchAnswer(items=tuple(_shown(call, instance.id) for instance in made))
@@ -72,7 +72,7 @@ def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> Launc
 
 @routes.get("/v1/instances/{instance}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
 def show_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
-    """One instance, by id or name."""
+    """Show one instance, by id or name."""
     return _shown(call, instance)
 
 
@@ -80,7 +80,7 @@ def show_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer
 def change_instance(call: Call, query: InProject, instance: str, body: ChangeRequest) -> InstanceAnswer:
     """Change the labels of an instance.
 
-    From then on bills count it by its new labels; what it cost before stays with the old ones.
+    Later charges have the new labels; earlier charges keep the old ones.
     """
     return _shown(call, call.nouns.instances.label(call.actor, call.project, instance, body.labels).id)
 
@@ -99,9 +99,9 @@ def delete_instance(call: Call, query: InProject, instance: str) -> InstanceAnsw
     errors=("conflict", "refused", "suspended", "bad_input", "no_capacity", "budget_reached", "engine_down"),
 )
 def start_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
-    """Start a stopped instance; cards, processors and memory are taken anew.
+    """Start a stopped instance. It needs free GPUs, vCPUs and memory again.
 
-    An instance with a command runs it again, with an empty log.
+    An instance with a command runs it again with an empty log.
     """
     return _shown(call, call.nouns.instances.start(call.actor, call.project, instance).id)
 
@@ -114,7 +114,7 @@ def start_instance(call: Call, query: InProject, instance: str) -> InstanceAnswe
     errors=("conflict", "refused", "engine_down"),
 )
 def stop_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
-    """Stop an instance; its disk is kept."""
+    """Stop an instance. Its disk is kept."""
     return _shown(call, call.nouns.instances.stop(call.actor, call.project, instance).id)
 
 
@@ -132,7 +132,7 @@ def restart_instance(call: Call, query: InProject, instance: str) -> InstanceAns
 
 @routes.post("/v1/instances/{instance}/acknowledge", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
 def acknowledge_notice(call: Call, query: InProject, instance: str) -> InstanceAnswer:
-    """Clear the notice of an instance, such as that its disk was lost."""
+    """Clear the notice of an instance, for example about a lost disk."""
     return _shown(call, call.nouns.instances.acknowledge(call.actor, call.project, instance).id)
 
 
@@ -152,9 +152,9 @@ def acknowledge_notice(call: Call, query: InProject, instance: str) -> InstanceA
     ),
 )
 def resize_instance(call: Call, query: InProject, instance: str, body: ResizeRequest) -> InstanceAnswer:
-    """Change processors, memory, disk or cards.
+    """Change the vCPUs, memory, disk or GPUs of an instance.
 
-    Limits change while it runs where the engine can; other cards mean a restart.
+    If the engine can, the change applies while the instance runs. A change of GPUs restarts it.
     """
     changed = call.nouns.instances.resize(call.actor, call.project, instance, wish_from(body.shape))
     return _shown(call, changed.id)
@@ -168,7 +168,7 @@ def resize_instance(call: Call, query: InProject, instance: str, body: ResizeReq
     errors=("conflict", *ENGINE),
 )
 def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequest) -> ExecAnswer:
-    """Run a program inside, by its words and without a shell, and wait for its end."""
+    """Run a command in an instance, without a shell, and wait until it ends."""
     ran = call.nouns.instances.run(
         call.project.id,
         instance,
@@ -188,7 +188,7 @@ def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequ
     errors=ENGINE,
 )
 def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
-    """The end of what its command wrote; without a command, its console."""
+    """Get the latest output of an instance's command. Without a command: its console."""
     return log_answer(call.nouns.instances.log(call.project.id, instance, query.source))
 
 
@@ -201,10 +201,10 @@ def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
     errors=("conflict", "bad_input", *ENGINE),
 )
 def fetch_archive(call: Call, query: FileQuery, instance: str) -> Generator[bytes, None, None]:
-    """A file or folder of an instance's disk, as tar, running or stopped.
+    """Download a file or folder of a running or stopped instance as tar.
 
-    Only plain files and folders are in it, no links. At most 1 GB and 10,000 files; an answer that breaks off before
-    its end is incomplete.
+    The archive has only plain files and folders, no links, and at most 1 GB and 10,000 files. A response that breaks
+    off early is incomplete.
     """
     yield from archive(call.nouns.instances.files(call.project.id, instance), query.path)
 

@@ -13,7 +13,7 @@ routes = Routes("invoices")
 
 @routes.get("/v1/invoices", scope=Scope.PROJECT, may=Permission.BILL_READ)
 def list_invoices(call: Call, query: InProject) -> InvoiceList:
-    """Invoices of a project, oldest first."""
+    """List the invoices of a project, oldest first."""
     found = call.nouns.bills.invoices.of_project(call.project.id)
     return InvoiceList(items=tuple(invoice_answer(invoice, open_micros) for invoice, open_micros in found))
 
@@ -23,7 +23,7 @@ def list_invoices(call: Call, query: InProject) -> InvoiceList:
     errors=("conflict", "refused"),
 )  # fmt: skip
 def make_invoice(call: Call, query: InProject, body: InvoiceRequest) -> InvoiceAnswer:
-    """Issue the invoice of a month that is over; the same one when asked again."""
+    """Issue the invoice of a past month. A repeated request returns the same invoice."""
     made = call.nouns.bills.invoices.issue(
         call.project.id, body.month, project_name=call.project.name, by=call.by
     )
@@ -33,7 +33,7 @@ def make_invoice(call: Call, query: InProject, body: InvoiceRequest) -> InvoiceA
 @routes.get("/v1/invoice-preview", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html",
             errors=("conflict",))  # fmt: skip
 def preview_invoice(call: Call, query: MonthQuery) -> bytes:
-    """The invoice of a month as it would be now, as a page marked as a preview. It has no number."""
+    """Preview the invoice of a month as HTML, as it would be now. It is marked as a preview and has no number."""
     bills = call.nouns.bills
     found = bills.invoices.preview(call.project.id, query.month or bills.month_now())
     return page(found, issuer=bills.issuer).encode()
@@ -44,7 +44,7 @@ def preview_invoice(call: Call, query: MonthQuery) -> bytes:
     media_type="application/pdf", errors=("conflict", "refused"),
 )  # fmt: skip
 def preview_invoice_as_pdf(call: Call, query: MonthQuery) -> bytes:
-    """The invoice of a month as it would be now, as a PDF (A4) marked as a preview."""
+    """Preview the invoice of a month as a PDF (A4), as it would be now. It is marked as a preview."""
     from teraflock.bill.invoice.pdf import pdf  # as below
 
     bills = call.nouns.bills
@@ -54,7 +54,7 @@ def preview_invoice_as_pdf(call: Call, query: MonthQuery) -> bytes:
 
 @routes.get("/v1/invoices/{month}", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html")
 def show_invoice(call: Call, query: InProject, month: str) -> bytes:
-    """An invoice as a page to print or send."""
+    """Get an invoice as HTML."""
     return page(
         call.nouns.bills.invoices.one(call.project.id, month), issuer=call.nouns.bills.issuer
     ).encode()
@@ -65,7 +65,9 @@ def show_invoice(call: Call, query: InProject, month: str) -> bytes:
     media_type="application/pdf", errors=("refused",),
 )  # fmt: skip
 def show_invoice_as_pdf(call: Call, query: InProject, month: str) -> bytes:
-    """An invoice as a PDF (A4). Letters that its fonts lack are refused: the page in HTML shows them."""
-    from teraflock.bill.invoice.pdf import pdf  # half a second to load, for what few servers are ever asked
+    """Get an invoice as a PDF (A4). Characters that its fonts lack are refused; use HTML for these."""
+    from teraflock.bill.invoice.pdf import (
+        pdf,
+    )  # imported here: it takes half a second, and few servers need it
 
     return pdf(call.nouns.bills.invoices.one(call.project.id, month), issuer=call.nouns.bills.issuer)

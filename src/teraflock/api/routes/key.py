@@ -1,4 +1,4 @@
-"""API keys. A secret is shown once, where it is made."""
+"""API keys. A secret is shown only once, when the key is created."""
 
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ routes = Routes("keys")
 
 @routes.get("/v1/keys", scope=Scope.ANYWHERE, may=Permission.KEY_READ)
 def list_keys(call: Call, query: Page) -> KeyPage:
-    """One's own keys; for owners, all of the organisation."""
+    """List your API keys. Owners see all keys of the organisation."""
     found = call.nouns.tenants.keys.page(call.actor, after=query.after, limit=query.limit + 1)
     rows, last = cut(found, query.limit)
     return KeyPage(items=tuple(map(key_answer, rows)), next=last.id if last else None)
@@ -31,9 +31,9 @@ def list_keys(call: Call, query: Page) -> KeyPage:
     errors=("ambiguous_name", "suspended"),
 )
 def make_key(call: Call, body: KeyRequest) -> KeyMade:
-    """Make a key that reaches no further than the one in use.
+    """Create a key that allows no more than the one in use.
 
-    Its secret is in the answer, and is shown this once.
+    The response contains its secret, which is shown only once.
     """
     made = call.nouns.tenants.keys.make(
         call.actor,
@@ -48,5 +48,5 @@ def make_key(call: Call, body: KeyRequest) -> KeyMade:
 
 @routes.delete("/v1/keys/{key}", scope=Scope.ANYWHERE, may=Permission.KEY_WRITE, errors=("ambiguous_name",))
 def revoke_key(call: Call, key: str) -> KeyAnswer:
-    """Revoke a key: from the next request on it opens nothing."""
+    """Revoke a key. It stops working with the next request."""
     return key_answer(call.nouns.tenants.keys.revoke(call.actor, key))

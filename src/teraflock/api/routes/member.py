@@ -13,7 +13,7 @@ routes = Routes("members")
 
 @routes.get("/v1/members", scope=Scope.ANYWHERE, may=Permission.MEMBER_READ)
 def list_members(call: Call, query: PageInOrganisation) -> MemberPage:
-    """Members the key may know of."""
+    """List the members that you may see."""
     found = call.nouns.tenants.members.page(
         call.actor, organisation=call.home(query.organisation), after=query.after, limit=query.limit + 1
     )
@@ -30,7 +30,7 @@ def list_members(call: Call, query: PageInOrganisation) -> MemberPage:
     errors=("ambiguous_name",),
 )
 def add_member(call: Call, query: InOrganisation, body: MemberRequest) -> MemberAnswer:
-    """Take someone in, with a role in one project or in all."""
+    """Add a member with a role in one project or in all projects."""
     members = call.nouns.tenants.members
     return member_answer(
         members.make(
@@ -47,7 +47,7 @@ def add_member(call: Call, query: InOrganisation, body: MemberRequest) -> Member
     errors=("ambiguous_name",),
 )
 def remove_member(call: Call, member: str) -> None:
-    """Remove someone from the organisation, with all roles and keys."""
+    """Remove a member from the organisation, with all roles and keys."""
     call.nouns.tenants.members.remove(call.actor, member)
 
 
@@ -58,6 +58,6 @@ def remove_member(call: Call, member: str) -> None:
     errors=("ambiguous_name",),
 )
 def set_role(call: Call, member: str, body: RoleChange) -> MemberAnswer:
-    """Give a role in place of the one a member has there, or take it away."""
+    """Set or remove the role of a member in one project or in all projects."""
     role = Role(body.role) if body.role else None
     return member_answer(call.nouns.tenants.members.set_role(call.actor, member, role, body.project))

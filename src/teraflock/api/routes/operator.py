@@ -1,4 +1,4 @@
-"""Instances of every tenant, for operators. Every act needs a reason, and the tenant sees it."""
+"""Instances of every tenant, for operators. Every action needs a reason, which the tenant sees."""
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.event import event_answer
@@ -18,9 +18,9 @@ routes = Routes("operator")
 MAY = Permission.INSTANCE_OPERATE
 
 
-@routes.get("/v1/operator/instances", scope=Scope.HOUSE, may=MAY, errors=("ambiguous_name",))
+@routes.get("/v1/operator/instances", scope=Scope.INSTALLATION, may=MAY, errors=("ambiguous_name",))
 def list_all_instances(call: Call, query: OperatorPageQuery) -> LocatedPage:
-    """Instances of every tenant, oldest first."""
+    """List the instances of every tenant, oldest first."""
     found = call.nouns.operator.page(
         call.actor,
         organisation=query.organisation or "",
@@ -35,16 +35,19 @@ def list_all_instances(call: Call, query: OperatorPageQuery) -> LocatedPage:
 
 
 @routes.get(
-    "/v1/operator/instances/{instance}", scope=Scope.HOUSE, may=MAY, errors=("not_found", "ambiguous_name")
+    "/v1/operator/instances/{instance}",
+    scope=Scope.INSTALLATION,
+    may=MAY,
+    errors=("not_found", "ambiguous_name"),
 )
 def show_any_instance(call: Call, query: OperatorQuery, instance: str) -> LocatedInstance:
-    """An instance of any tenant, by id, or by a name that only one has."""
+    """Show an instance of any tenant, by id or by a unique name."""
     return located_instance(_found(call, query, instance))
 
 
 @routes.post(
     "/v1/operator/instances/{instance}/stop",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=MAY,
     status=202,
     errors=("not_found", "ambiguous_name", "conflict", "refused", "engine_down"),
@@ -52,7 +55,7 @@ def show_any_instance(call: Call, query: OperatorQuery, instance: str) -> Locate
 def stop_any_instance(
     call: Call, query: OperatorQuery, instance: str, body: StopByOperator
 ) -> LocatedInstance:
-    """Stop an instance and hold it: its tenant cannot start it until the hold is lifted."""
+    """Stop an instance and hold it. The tenant cannot start it until the hold is lifted."""
     found = _found(call, query, instance)
     call.nouns.operator.stop(call.actor, found, body.reason)
     return _again(call, found)
@@ -60,7 +63,7 @@ def stop_any_instance(
 
 @routes.post(
     "/v1/operator/instances/{instance}/start",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=MAY,
     status=202,
     errors=(
@@ -85,7 +88,7 @@ def start_any_instance(
 
 @routes.delete(
     "/v1/operator/instances/{instance}",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=MAY,
     status=202,
     errors=("not_found", "ambiguous_name", "bad_input"),
@@ -99,20 +102,20 @@ def delete_any_instance(call: Call, query: ReasonQuery, instance: str) -> Locate
 
 @routes.get(
     "/v1/operator/instances/{instance}/log",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=MAY,
     work=Work.LONG,
     errors=("not_found", "ambiguous_name", "bad_input", *ENGINE),
 )
 def show_any_log(call: Call, query: ReasonQuery, instance: str) -> LogAnswer:
-    """The end of what an instance of any tenant wrote. The tenant is told that it was read, and why."""
+    """Get the latest output of an instance of any tenant. The tenant sees that it was read, and why."""
     found = _found(call, query, instance)
     return log_answer(call.nouns.operator.log(call.actor, found, query.reason))
 
 
-@routes.get("/v1/operator/events", scope=Scope.HOUSE, may=Permission.HOST_READ)
+@routes.get("/v1/operator/events", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
 def list_server_events(call: Call, query: Page) -> EventPage:
-    """Events of the server itself, such as a restart of its engine, newest first."""
+    """List the events of the server itself, such as a restart of its engine, newest first."""
     with call.services.snapshots.read() as tx:
         found = newest_of_project(tx, "", EventId(query.after), limit=query.limit + 1)
     rows, last = cut(found, query.limit)

@@ -18,9 +18,9 @@ from teraflock.wire.organisation import (
 routes = Routes("organisations")
 
 
-@routes.get("/v1/organisations", scope=Scope.HOUSE, may=Permission.ORGANISATION_READ)
+@routes.get("/v1/organisations", scope=Scope.INSTALLATION, may=Permission.ORGANISATION_READ)
 def list_organisations(call: Call, query: Page) -> OrganisationPage:
-    """All organisations."""
+    """List all organisations."""
     found = call.nouns.tenants.organisations.page(call.actor, after=query.after, limit=query.limit + 1)
     rows, last = cut(found, query.limit)
     return OrganisationPage(items=tuple(map(organisation_answer, rows)), next=last.id if last else None)
@@ -28,29 +28,29 @@ def list_organisations(call: Call, query: Page) -> OrganisationPage:
 
 @routes.post(
     "/v1/organisations",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     status=201,
     creates=True,
     secret=True,
 )
 def make_organisation(call: Call, body: OrganisationRequest) -> OrganisationMade:
-    """Make an organisation with its first project and its owner.
+    """Create an organisation with its first project and its owner.
 
-    The owner's key is in the answer, and is shown this once.
+    The response contains the owner's key, which is shown only once.
     """
     return organisation_made(call.nouns.tenants.organisations.make(call.actor, body.name, body.owner))
 
 
-@routes.get("/v1/organisations/{organisation}", scope=Scope.HOUSE, may=Permission.ORGANISATION_READ)
+@routes.get("/v1/organisations/{organisation}", scope=Scope.INSTALLATION, may=Permission.ORGANISATION_READ)
 def show_organisation(call: Call, organisation: str) -> OrganisationAnswer:
-    """One organisation, by id or name."""
+    """Show one organisation, by id or name."""
     return organisation_answer(call.nouns.tenants.organisations.show(call.actor, organisation))
 
 
 @routes.put(
     "/v1/organisations/{organisation}/state",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     errors=("not_found", "conflict", "refused"),
 )
@@ -59,8 +59,8 @@ def set_organisation_state(
 ) -> OrganisationAnswer:
     """Suspend or resume an organisation.
 
-    While it is suspended its instances are stopped, nothing starts and no key is made; members may still read. After it
-    is resumed they start their instances themselves.
+    The instances of a suspended organisation are stopped. Its members can read, but cannot start instances or create
+    keys. After it is resumed, members start their instances themselves.
     """
     organisations = call.nouns.tenants.organisations
     act = organisations.suspend if body.state == "suspended" else organisations.resume
@@ -69,12 +69,12 @@ def set_organisation_state(
 
 @routes.put(
     "/v1/organisations/{organisation}/name",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     errors=("not_found", "conflict"),
 )
 def rename_organisation(call: Call, organisation: str, body: OrganisationRename) -> OrganisationAnswer:
-    """Give an organisation another name. Its id stays."""
+    """Rename an organisation. Its id stays the same."""
     return organisation_answer(
         call.nouns.tenants.organisations.rename(call.actor, organisation, body.name, body.reason)
     )
@@ -82,15 +82,15 @@ def rename_organisation(call: Call, organisation: str, body: OrganisationRename)
 
 @routes.delete(
     "/v1/organisations/{organisation}",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     status=202,
     errors=("not_found", "conflict", "refused", "bad_input"),
 )
 def delete_organisation(call: Call, query: OrganisationDeletion, organisation: str) -> OrganisationAnswer:
-    """Delete an organisation; its bills and its audit log are kept.
+    """Delete an organisation. Its bills and its audit log are kept.
 
-    It must have no instances and no images. With `force` these are deleted first, with all data on them.
+    It must not have instances or images. With `force` they are deleted first, with all their data.
     """
     found = call.nouns.tenants.organisations.remove(call.actor, organisation, query.reason, force=query.force)
     return organisation_answer(found)

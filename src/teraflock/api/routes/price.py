@@ -1,4 +1,4 @@
-"""Prices: what everything costs, and a new price book."""
+"""Prices and the price book."""
 
 from teraflock.api.call import Call
 from teraflock.api.convert.price import prices_answer
@@ -13,18 +13,18 @@ HOSTS_MAX = 10_000
 
 @routes.get("/v1/prices", scope=Scope.KEY, errors=("not_found",))
 def show_prices(call: Call) -> PricesAnswer:
-    """What everything costs now."""
+    """Show the current prices."""
     return prices_answer(call.nouns.bills.prices.now())
 
 
 @routes.put(
     "/v1/prices",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.BILL_WRITE,
     errors=("bad_price_book", "bad_input", "unknown_name"),
 )
 def set_prices(call: Call, body: BookRequest) -> PeriodsAnswer:
-    """Take a price book, as a whole. The past keeps its prices."""
+    """Replace the price book. Past usage keeps its prices."""
     hosts = {host.name: host.id for host in call.nouns.fleet.hosts(limit=HOSTS_MAX)}
     taken = call.nouns.bills.prices.take(
         body.text, name=body.name, member=call.actor.member_id, hosts=hosts, by=By(actor=call.actor)

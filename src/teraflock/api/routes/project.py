@@ -13,7 +13,7 @@ routes = Routes("projects")
 
 @routes.get("/v1/projects", scope=Scope.ANYWHERE, may=Permission.PROJECT_READ)
 def list_projects(call: Call, query: PageInOrganisation) -> ProjectPage:
-    """The projects the key reaches."""
+    """List the projects that the key has access to."""
     found = call.nouns.tenants.projects.page(
         call.actor, organisation=call.home(query.organisation), after=query.after, limit=query.limit + 1
     )
@@ -30,10 +30,10 @@ def list_projects(call: Call, query: PageInOrganisation) -> ProjectPage:
     errors=("quota_reached", "suspended", "unknown_name"),
 )
 def make_project(call: Call, query: InOrganisation, body: ProjectRequest) -> ProjectAnswer:
-    """Make a project.
+    """Create a project.
 
-    It counts against the organisation's quota. Its own quota lies within that; limits that are left out are those of
-    new projects. It gets a network with its first instance.
+    It counts against the quota of the organisation, and its own quota cannot exceed that. Limits that you leave out get
+    the default for new projects. The project gets a network with its first instance.
     """
     projects = call.nouns.tenants.projects
     return project_answer(
@@ -45,11 +45,11 @@ def make_project(call: Call, query: InOrganisation, body: ProjectRequest) -> Pro
 
 @routes.get("/v1/projects/{project}", scope=Scope.PROJECT, may=Permission.PROJECT_READ)
 def show_project(call: Call, project: str) -> ProjectAnswer:
-    """One project, by id or name."""
+    """Show one project, by id or name."""
     return project_answer(call.project)
 
 
 @routes.delete("/v1/projects/{project}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
 def delete_project(call: Call, project: str) -> None:
-    """Delete a project in which nothing is left."""
+    """Delete an empty project."""
     call.nouns.tenants.projects.remove(call.actor, call.project.id)

@@ -1,4 +1,4 @@
-"""Months and years of instances, paid ahead."""
+"""Purchases: months and reservations of instances."""
 
 from teraflock.api.call import Call
 from teraflock.api.convert.purchase import limit_answer, preview_answer, purchase_answer
@@ -22,7 +22,7 @@ routes = Routes("purchases")
 
 @routes.get("/v1/purchases", scope=Scope.PROJECT, may=Permission.USAGE_READ)
 def list_purchases(call: Call, query: InProject) -> PurchaseList:
-    """Months and years that were bought."""
+    """List purchases."""
     purchases = call.nouns.bills.purchases
     names = purchases.instance_names(call.project.id)
     return PurchaseList(
@@ -38,7 +38,7 @@ def list_purchases(call: Call, query: InProject) -> PurchaseList:
     errors=("conflict", "refused", "bad_input", "budget_reached"),
 )  # fmt: skip
 def make_purchase(call: Call, query: InProject, body: PurchaseRequest) -> PurchaseAnswer:
-    """Pay for what an instance holds by the month, or for years. Needs `purchase.write`, or a purchase limit."""
+    """Pay for an instance by the month, or reserve it for years. Needs `purchase.write` or a purchase limit."""
     instance_id, mode = _wanted_purchase(call, body)
     made, _ = call.nouns.bills.purchases.buy(
         call.project.id, instance_id, mode, years=body.years, upfront=body.upfront, renews=body.renews, by=call.by
@@ -51,7 +51,7 @@ def make_purchase(call: Call, query: InProject, body: PurchaseRequest) -> Purcha
     errors=("conflict", "refused", "bad_input"),
 )  # fmt: skip
 def preview_purchase(call: Call, query: InProject, body: PurchaseRequest) -> PreviewAnswer:
-    """What a purchase would cost now. Buys nothing."""
+    """Show what a purchase would cost now, without buying."""
     instance_id, mode = _wanted_purchase(call, body)
     found = call.nouns.bills.purchases.preview(
         call.project.id, instance_id, mode, years=body.years, upfront=body.upfront
@@ -63,7 +63,7 @@ def preview_purchase(call: Call, query: InProject, body: PurchaseRequest) -> Pre
     "/v1/purchases/{purchase}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, errors=("conflict",)
 )
 def change_renewal(call: Call, query: InProject, purchase: str, body: RenewalChange) -> PurchaseAnswer:
-    """Let a purchase go on by itself, or run out. Needs `purchase.write`, or a purchase limit."""
+    """Turn the automatic renewal of a purchase on or off. Needs `purchase.write` or a purchase limit."""
     call.nouns.bills.purchases.set_renewal(call.project.id, purchase, body.renews, by=call.by)
     return _purchase(call, purchase)
 
@@ -75,7 +75,7 @@ def change_renewal(call: Call, query: InProject, purchase: str, body: RenewalCha
     errors=("conflict", "refused", "budget_reached"),
 )
 def upgrade_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
-    """Let a purchase grow to what its instance holds now. Needs `purchase.write`, or a purchase limit."""
+    """Extend a purchase to the current size of its instance. Needs `purchase.write` or a purchase limit."""
     call.nouns.bills.purchases.upgrade(call.project.id, purchase, by=call.by)
     return _purchase(call, purchase)
 
@@ -87,16 +87,17 @@ def upgrade_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAns
     errors=("conflict", "refused"),
 )
 def end_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
-    """End a month that was bought; the price book says what is given back.
+    """End a month early. The price book sets the refund.
 
-    Needs `purchase.write`, or a purchase limit."""
+    Needs `purchase.write` or a purchase limit.
+    """
     call.nouns.bills.purchases.end(call.project.id, purchase, by=call.by)
     return _purchase(call, purchase)
 
 
 @routes.get("/v1/purchase-limits", scope=Scope.PROJECT, may=Permission.USAGE_READ)
 def list_purchase_limits(call: Call, query: InProject) -> LimitList:
-    """What members may commit to by purchases in a month."""
+    """List the purchase limits of members."""
     currency, month, limits = call.nouns.bills.purchases.limits(call.project.id)
     names = call.nouns.tenants.members.names(each.member_id for each in limits)
     items = [
@@ -107,22 +108,22 @@ def list_purchase_limits(call: Call, query: InProject) -> LimitList:
 
 @routes.put("/v1/purchase-limits/{member}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
 def set_purchase_limit(call: Call, query: InProject, member: str, body: LimitRequest) -> None:
-    """Let a member buy up to an amount a month; an owner who has a limit is bound by it too."""
+    """Let a member buy up to an amount per month. The limit also applies to an owner."""
     found = call.nouns.tenants.members.in_project_of(call.project, member)
     call.nouns.bills.purchases.set_limit(call.project.id, found, body.micros, by=call.by)
 
 
 @routes.delete("/v1/purchase-limits/{member}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
 def remove_purchase_limit(call: Call, query: InProject, member: str) -> None:
-    """Remove a member's limit: owners may buy without one again, others no more."""
+    """Remove the purchase limit of a member. Owners can then buy without a limit, others cannot buy."""
     found = call.nouns.tenants.members.in_project_of(call.project, member)
     call.nouns.bills.purchases.set_limit(call.project.id, found, None, by=call.by)
 
 
 def _wanted_purchase(call: Call, body: PurchaseRequest) -> tuple[str, Mode]:
-    """The instance's id, and how it is to be paid for."""
+    """The id of the instance, and the terms of the purchase."""
     if body.upfront and not body.years:
-        raise BadInput("Only years can be paid at once", hint="Leave `upfront` out, or say how many `years`")
+        raise BadInput("Only reservations can be paid upfront", hint="Leave out `upfront`, or set `years`")
     view = call.nouns.instances.view(call.project.id, body.instance)
     return view.instance.id, "reserved" if body.years else "monthly"
 

@@ -14,23 +14,23 @@ routes = Routes("quotas")
 
 @routes.get("/v1/organisations/{organisation}/usage", scope=Scope.ORGANISATION, may=Permission.USAGE_READ)
 def show_organisation_usage(call: Call, organisation: str) -> OrganisationUsage:
-    """What an organisation uses over all its projects, and its quota.
+    """Show what an organisation uses over all its projects, and its quota.
 
-    By id or name; another than the key's own only for operators.
+    By id or name. Only operators can see other organisations than their own.
     """
     return _usage(call, call.nouns.tenants.organisations.find(call.actor, organisation))
 
 
 @routes.put(
     "/v1/organisations/{organisation}/quota",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.ORGANISATION_WRITE,
     errors=("unknown_name",),
 )
 def set_organisation_quota(call: Call, organisation: str, body: OrganisationQuotaShape) -> OrganisationUsage:
-    """Set the most an organisation may have at a time, over all its projects.
+    """Set the most an organisation can have at a time, over all its projects.
 
-    What it has already stays, and may not grow beyond. For operators.
+    Existing usage above the quota stays, but cannot grow. For operators.
     """
     quota = organisation_quota_from(body)
     return _usage(call, call.nouns.tenants.organisations.set_quota(call.actor, organisation, quota))
@@ -45,7 +45,7 @@ def _usage(call: Call, found: Organisation) -> OrganisationUsage:
     "/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE, errors=("unknown_name",)
 )
 def set_quota(call: Call, project: str, body: QuotaShape) -> ProjectAnswer:
-    """Set the most a project may have at a time.
+    """Set the most a project can have at a time.
 
     For owners of the organisation, within its quota, and for operators.
     """
@@ -55,7 +55,7 @@ def set_quota(call: Call, project: str, body: QuotaShape) -> ProjectAnswer:
 
 @routes.get("/v1/projects/{project}/usage", scope=Scope.PROJECT, may=Permission.USAGE_READ)
 def show_usage(call: Call, project: str) -> UsageAnswer:
-    """What a project uses, and its quota; the organisation's too, for those who may see it."""
+    """Show what a project uses and its quota, with those of the organisation if you may see them."""
     return usage_answer(call.nouns.instances.usage(call.project.id), call.project.quota, _whole(call))
 
 

@@ -1,4 +1,4 @@
-"""Quotes: what a launch would cost."""
+"""Quotes: the price of an instance before it is launched."""
 
 from teraflock.api.call import Call
 from teraflock.api.convert.quote import quote_answer
@@ -22,9 +22,9 @@ routes = Routes("quotes")
     errors=("refused", "unknown_name", "bad_input", "engine_down"),
 )  # fmt: skip
 def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
-    """What a launch would cost by the hour, by the month, and until a deadline."""
+    """Show the price of a launch per hour, per month, and until a deadline."""
     if body.until is not None and body.until.tzinfo is None:
-        raise BadInput("The deadline has no time zone", hint="Such as `2026-12-01T18:00:00Z`")
+        raise BadInput("The deadline has no time zone", hint="Write it as `2026-12-01T18:00:00Z`")
     shape, places = _to_rent(call, body) if body.type else _on_own_hosts(call, body)
     held = Holding(size=shape, mode="spot" if body.mode == "bid" else body.mode)
     found = call.nouns.bills.quote(

@@ -11,5 +11,5 @@ routes = Routes("shapes")
 
 @routes.get("/v1/shapes", scope=Scope.ANYWHERE, may=Permission.INSTANCE_READ)
 def list_shapes(call: Call) -> ShapeList:
-    """Named shapes, and how many of each could be launched now."""
+    """List named shapes, and how many of each could be launched now."""
     return ShapeList(items=tuple(map(named_shape_answer, call.nouns.fleet.shapes())))

@@ -9,7 +9,7 @@ from teraflock.wire.site import SiteAnswer, SiteCheckAnswer, SiteList, SiteReque
 routes = Routes("sites")
 
 
-@routes.get("/v1/sites", scope=Scope.HOUSE, may=Permission.HOST_READ)
+@routes.get("/v1/sites", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
 def list_sites(call: Call) -> SiteList:
     """List all sites and whether they answer."""
     return SiteList(items=tuple(map(site_answer, call.nouns.sites.sites())))
@@ -17,7 +17,7 @@ def list_sites(call: Call) -> SiteList:
 
 @routes.post(
     "/v1/sites",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.HOST_WRITE,
     status=201,
     creates=True,
@@ -28,29 +28,29 @@ def add_site(call: Call, body: SiteRequest) -> SiteAnswer:
     return site_answer(call.nouns.sites.add(call.actor, record_from(body)))
 
 
-@routes.get("/v1/sites/{site}", scope=Scope.HOUSE, may=Permission.HOST_READ)
+@routes.get("/v1/sites/{site}", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
 def show_site(call: Call, site: str) -> SiteAnswer:
     """Show one site, with the machine types that can be rented there."""
     return site_answer(call.nouns.sites.site(site), types=True)
 
 
 @routes.delete(
-    "/v1/sites/{site}", scope=Scope.HOUSE, may=Permission.HOST_WRITE, errors=("conflict", "refused")
+    "/v1/sites/{site}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE, errors=("conflict", "refused")
 )
 def remove_site(call: Call, site: str) -> None:
-    """Forget a site that has no instances. Only one that was added here; settings are changed on the server."""
+    """Remove a site that has no instances. Sites defined in the settings are removed there."""
     call.nouns.sites.remove(call.actor, site)
 
 
-@routes.post("/v1/sites/{site}/check", scope=Scope.HOUSE, may=Permission.HOST_READ, work=Work.LONG)
+@routes.post("/v1/sites/{site}/check", scope=Scope.INSTALLATION, may=Permission.HOST_READ, work=Work.LONG)
 def check_site(call: Call, site: str) -> SiteCheckAnswer:
-    """Ask a site what it has. Nothing is changed there."""
+    """Check that a site answers, and what it has. Changes nothing."""
     return check_answer(call.nouns.sites.check(site))
 
 
 @routes.put(
     "/v1/sites/{site}/organisations/{organisation}",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.HOST_WRITE,
     errors=("refused",),
 )
@@ -62,11 +62,11 @@ def allow_site(call: Call, site: str, organisation: str) -> SiteAnswer:
 
 @routes.delete(
     "/v1/sites/{site}/organisations/{organisation}",
-    scope=Scope.HOUSE,
+    scope=Scope.INSTALLATION,
     may=Permission.HOST_WRITE,
     errors=("refused",),
 )
 def deny_site(call: Call, site: str, organisation: str) -> SiteAnswer:
-    """Let an organisation rent no more machines at a site. What it has there runs on."""
+    """Stop letting an organisation rent machines at a site. Its machines there keep running."""
     id = call.nouns.tenants.organisations.show(call.actor, organisation).id
     return site_answer(call.nouns.sites.allow(call.actor, site, id, may=False))

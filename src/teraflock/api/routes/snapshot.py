@@ -14,7 +14,7 @@ routes = Routes("snapshots")
 
 @routes.get("/v1/instances/{instance}/snapshots", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
 def list_snapshots(call: Call, query: InProject, instance: str) -> SnapshotList:
-    """Snapshots of an instance."""
+    """List the snapshots of an instance."""
     found = call.nouns.instances.snapshots(call.project.id, instance)
     return SnapshotList(items=tuple(map(snapshot_answer, found)))
 
@@ -29,7 +29,7 @@ def list_snapshots(call: Call, query: InProject, instance: str) -> SnapshotList:
     errors=("conflict", "refused", "suspended", "quota_reached", "engine_down"),
 )
 def make_snapshot(call: Call, query: InProject, instance: str, body: SnapshotRequest) -> SnapshotAnswer:
-    """Keep the disk as it is now."""
+    """Create a snapshot of an instance's disk."""
     return snapshot_answer(call.nouns.instances.snapshot(call.actor, call.project, instance, body.name))
 
 
@@ -54,7 +54,7 @@ def delete_snapshot(call: Call, query: InProject, instance: str, snapshot: str) 
     errors=("conflict",),
 )
 def restore_instance(call: Call, query: InProject, instance: str, body: RestoreRequest) -> InstanceAnswer:
-    """Bring the disk back to a snapshot; a running instance is restarted."""
+    """Restore an instance's disk from a snapshot. A running instance is restarted."""
     instances = call.nouns.instances
     restored = instances.restore(call.actor, call.project, instance, body.snapshot)
     enters = Permission.INSTANCE_ENTER in in_project(call.actor, call.project)

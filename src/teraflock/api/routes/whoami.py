@@ -1,4 +1,4 @@
-"""Who it is that asks."""
+"""The owner of the API key in use."""
 
 from teraflock.api.call import Call
 from teraflock.api.convert.whoami import who_am_i
@@ -10,5 +10,5 @@ routes = Routes("whoami")
 
 @routes.get("/v1/whoami", scope=Scope.KEY, errors=("not_found",))
 def show_whoami(call: Call) -> WhoAmI:
-    """Who stands behind the key in use, and what they may."""
+    """Show who the API key belongs to, and what it allows."""
     return who_am_i(call.actor, call.nouns.tenants.organisations.own(call.actor))

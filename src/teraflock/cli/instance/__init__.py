@@ -1,1 +1,1 @@
-"""Commands on instances, a module per verb: `tera launch`, `ps`, `show`, `ssh`, `exec`, `logs`, `resize` and so on."""
+"""Commands on instances, one module per verb: `tera launch`, `ps`, `show`, `ssh`, `exec`, `logs` and others."""

@@ -1,7 +1,7 @@
-"""Files of an instance that cannot be logged in to: fetched from the server as tar, and written here.
+"""Files of an instance without SSH: the server sends a tar archive, and this module writes it to disk.
 
-What holds, whatever the guest put into the archive: only plain files and folders are made, below the target and
-nowhere else; no link is made, and none is followed below the target; a file is whole or not there.
+Invariants, whatever the guest put into the archive: only plain files and folders are created, and only below the
+target; no link is created or followed below the target; a file is complete or absent.
 """
 
 import os
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from teraflock.client import Client
 
 HOME: Final = "/root"
-"""Where relative paths begin, as for scp."""
+"""Relative paths start here, as for scp."""
 PIECE_BYTES: Final = 1 << 20
 
 
@@ -27,37 +27,39 @@ def fetch(client: "Client", ref: str, sources: list[str], target: str, *, recurs
     """Copy paths of an instance to a path here."""
     to = Path(target)
     if (len(sources) > 1 or target.endswith("/")) and not to.is_dir():
-        raise BadInput(f"`{target}` is no folder here", hint="Make it first, or copy one file")
+        raise BadInput(
+            f"`{target}` is not a folder on this machine", hint="Create it first, or copy a single file"
+        )
     for source in sources:
         path = source if source.startswith("/") else f"{HOME}/{source}".rstrip("/")
         try:
             receive(client.instances.archive(ref, path), to, recursive=recursive)
         except (ReadError, NoAnswer) as error:
             raise Refused(
-                f"The copy of `{path}` broke off: what is here is not complete",
-                hint="It may hold more than 1 GB or 10,000 files: fetch parts of it, or start the instance first",
+                f"Copying `{path}` was interrupted: the local copy is incomplete",
+                hint="It may have more than 1 GB or 10,000 files: copy parts of it, or start the instance first",
             ) from error
 
 
 def receive(pieces: Iterator[bytes], to: Path, *, recursive: bool) -> None:
-    """Write an archive with one entry at its top, as `cp` would name it."""
+    """Write an archive that has one top entry, named as `cp` would name it."""
     with open_tar(fileobj=cast(IO[bytes], _Stream(pieces)), mode="r|") as archive:
         for number, member in enumerate(archive):
             parts = safe_parts(member.name)
             if number == 0:
                 top = _top(member, parts, to, recursive=recursive)
             if not (member.isfile() or member.isdir()):
-                remark(f"left out: `{member.name}` is neither a file nor a folder")
+                remark(f"Skipped `{member.name}`: neither a file nor a folder")
                 continue
             _write(archive, member, top.joinpath(*parts[1:]), top)
 
 
 def safe_parts(name: str) -> tuple[str, ...]:
-    """The parts of a name in an archive; refused where it could lead anywhere else."""
+    """The parts of a name in an archive. Names that could leave the target are refused."""
     parts = tuple(name.split("/"))
     if any(part in ("", ".", "..") or "\0" in part or os.sep in part for part in parts):
         raise Refused(
-            f"The archive names `{name[:80]}`, which is outside of the target",
+            f"The archive contains `{name[:80]}`, which is outside the target",
             hint="Nothing was written there",
         )
     return parts
@@ -65,7 +67,7 @@ def safe_parts(name: str) -> tuple[str, ...]:
 
 def _top(member: TarInfo, parts: tuple[str, ...], to: Path, *, recursive: bool) -> Path:
     if member.isdir() and not recursive:
-        raise BadInput(f"`{parts[0]}` is a folder", hint="Add `-r` to copy it with all that is in it")
+        raise BadInput(f"`{parts[0]}` is a folder", hint="Add `-r` to copy it with its contents")
     return to / parts[0] if to.is_dir() else to
 
 
@@ -73,21 +75,22 @@ def _write(archive: TarFile, member: TarInfo, path: Path, top: Path) -> None:
     for folder in _between(top, path):
         if folder.is_symlink():
             raise Refused(
-                f"`{folder}` is a link here: nothing is written through it", hint="Copy to another folder"
+                f"`{folder}` is a link on this machine, and links are not followed",
+                hint="Copy to another folder",
             )
     if member.isdir():
         if not path.is_dir() or path.is_symlink():
             path.mkdir()
         return
     content = archive.extractfile(member)
-    assert content is not None, "a plain file has content"
+    assert content is not None, "a plain file has contents"
     beside = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     try:
         with open(os.open(beside, flags, member.mode & 0o777), "wb") as file:  # noqa: PTH123
             while piece := content.read(PIECE_BYTES):
                 file.write(piece)
-        beside.replace(path)  # a link that has its name is replaced, not followed
+        beside.replace(path)  # replaces a link of that name; does not follow it
     finally:
         beside.unlink(missing_ok=True)
 
@@ -99,7 +102,7 @@ def _between(top: Path, path: Path) -> list[Path]:
 
 
 class _Stream:
-    """Pieces as a file that is read from its beginning to its end."""
+    """An iterator of bytes as a file that can be read once."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

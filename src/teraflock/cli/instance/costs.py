@@ -1,4 +1,4 @@
-"""What things cost, told beside `tera ps`, `launch` and `stop`. Where nobody set prices, nothing is told."""
+"""Prices and costs that `tera ps`, `launch` and `stop` show. Without a price book, nothing is shown."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from teraflock.wire.instance import InstanceAnswer, LaunchRequest
 
 ASK_ABOVE: Final = "TERA_ASK_ABOVE"
-ASK_ABOVE_DEFAULT: Final = "20"  # an hour, in the project's currency: some eight large cards
+ASK_ABOVE_DEFAULT: Final = "20"  # per hour, in the project's currency: about eight large GPUs
 
 
 def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
-    """What each instance costs; nothing where one may not see it, or nothing costs anything."""
+    """What each instance costs. Empty if the user may not see it, or if nothing costs anything."""
     try:
         found = {each.instance_id: each for each in client.bills.costs()}
     except TeraflockError:
@@ -37,8 +37,8 @@ def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
 
 
 def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> dict[str, Any]:
-    """For JSON: the instance with its cost beside its own fields, null where it has none."""
-    import msgspec  # a table needs none of it
+    """The fields of an instance with its cost, for JSON. The cost is null if there is none."""
+    import msgspec  # imported here: tables do not need it
 
     cost = costs.get(instance.id)
     told = (
@@ -50,14 +50,14 @@ def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> 
 
 
 def tell_idle(costs: Iterable["CostAnswer"], now: datetime) -> None:
-    """Name the cards that do nothing, and what they cost meanwhile."""
+    """Report idle GPUs and what they cost."""
     for cost in costs:
         if sentence := idle_text(cost, now):
             remark(sentence)
 
 
 def budget_of(client: "Client") -> "BudgetAnswer | None":
-    """The project's budget; None where there is none, or one may not see it."""
+    """The project's budget. None if there is none, or if the user may not see it."""
     try:
         return client.budgets.get()
     except TeraflockError:
@@ -65,13 +65,13 @@ def budget_of(client: "Client") -> "BudgetAnswer | None":
 
 
 def tell_budget(budget: "BudgetAnswer") -> None:
-    """Warn whoever has instances that will be stopped."""
+    """Warn if the budget will stop instances, or has stopped them."""
     if sentence := end_text(budget):
         remark(sentence)
 
 
 def price_of(client: "Client", request: "LaunchRequest", *, yes: bool) -> str:
-    """What a launch will cost, to be told once it is accepted; where that is much, it is asked for before."""
+    """A sentence with the price of a launch, to show once it is accepted. Asks first if the price is high."""
     from teraflock.wire.quote import QuoteRequest
 
     try:
@@ -87,25 +87,25 @@ def price_of(client: "Client", request: "LaunchRequest", *, yes: bool) -> str:
             )
         )
     except TeraflockError:
-        return ""  # no prices; or the launch itself will say what is wrong with the shape
+        return ""  # no prices, or the launch itself will report what is wrong with the shape
     if not quote.micros_per_hour:
         return ""
     price = hourly_text(quote.micros_per_hour, quote.currency)
     above = quote.micros_per_hour > parse_amount(os.environ.get(ASK_ABOVE, ASK_ABOVE_DEFAULT))
     if above and not yes:
-        confirm(f"This costs {price}. Launch it?", f"A launch for {price}")
+        confirm(f"This costs {price}. Launch it?", f"Launching for {price}")
         return ""
-    return f"Costs {price}, {amount_text(quote.micros_per_month, quote.currency)} a month on end"
+    return f"Costs {price}, {amount_text(quote.micros_per_month, quote.currency)} for a full month"
 
 
 def tell_spent(client: "Client", instances: Iterable["InstanceAnswer"]) -> None:
-    """Say what instances have cost so far."""
+    """Show what instances have cost so far."""
     costs = costs_by_id(client)
     for instance in instances:
         cost = costs.get(instance.id)
         if cost is not None and cost.micros:
             disk = (
-                f", its disk {hourly_text(cost.micros_per_hour, cost.currency)}"
+                f"; its disk costs {hourly_text(cost.micros_per_hour, cost.currency)}"
                 if cost.micros_per_hour
                 else ""
             )

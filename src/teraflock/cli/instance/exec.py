@@ -1,4 +1,4 @@
-"""`tera exec`: a command in an instance, by the engine and not by SSH."""
+"""`tera exec`: run a command in an instance through the engine, without SSH."""
 
 import sys
 from typing import Final
@@ -13,10 +13,10 @@ from teraflock.wire.instance import ExecRequest
 
 STDIN_BYTES_MAX: Final = 1 << 20
 NOT_FOUND: Final = 127
-"""What engines and shells say where there is no such program."""
-HELP: Final = """Run a command in an instance, without SSH; it need not have a network or a key.
+"""The exit code of engines and shells for an unknown program."""
+HELP: Final = """Run a command in an instance without SSH. The instance needs no network and no SSH key.
 
-The words are taken as they are: no shell stands between. The exit code is the command's.
+The command runs without a shell. The exit code is that of the command.
 
 \b
 Examples:
@@ -29,14 +29,14 @@ Examples:
 @click.command(help=HELP)
 @click.argument("name")
 @click.argument("words", nargs=-1, required=True, metavar="-- COMMAND...")
-@click.option("--stdin", "takes_stdin", is_flag=True, help="Send it what comes in here, up to 1 MB.")
+@click.option("--stdin", "takes_stdin", is_flag=True, help="Pass stdin to the command, up to 1 MB.")
 @click.option(
     "--seconds",
     type=click.IntRange(1, 600),
     default=60,
     show_default=True,
     metavar="N",
-    help="Ended after so many.",
+    help="Kill the command after this many seconds.",
 )
 @project_option
 @json_option
@@ -53,19 +53,19 @@ def command(
         click.echo(answer.stdout, nl=False)
         click.echo(answer.stderr, nl=False, err=True)
         if answer.timed_out:
-            remark(f"Killed after {seconds} s, exit code {answer.exit_code}: `--seconds` allows up to 600")
+            remark(f"Killed after {seconds} s, exit code {answer.exit_code}. `--seconds` can be up to 600")
         if answer.exit_code == NOT_FOUND and not answer.stdout and not answer.stderr:
-            remark(f"exit code {NOT_FOUND}: as if `{name}` had no program `{words[0]}`")
+            remark(f"Exit code {NOT_FOUND}: `{name}` probably has no program `{words[0]}`")
     raise SystemExit(answer.exit_code if 0 <= answer.exit_code < 256 else 255)
 
 
 def _stdin() -> str:
     content = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
     if len(content) > STDIN_BYTES_MAX:
-        raise BadInput("More than 1 MB comes in", hint="`tera cp` brings files of any size")
+        raise BadInput("stdin has more than 1 MB", hint="Use `tera cp`, which copies files of any size")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
         raise BadInput(
-            "What comes in is no text in UTF-8", hint="`tera cp` brings files of any kind"
+            "stdin is not UTF-8 text", hint="Use `tera cp`, which copies files of any kind"
         ) from None

@@ -1,4 +1,4 @@
-"""A command from its launch to its end: its log is printed as it is written."""
+"""Follow a launched command: print its log as it is written, until it ends."""
 
 import time
 from typing import TYPE_CHECKING, Final
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from teraflock.client import Client
     from teraflock.wire.instance import InstanceAnswer
 
-LOOK_AGAIN_SECONDS: Final = 0.5
-NOT_BEGUN: Final = ("queued", "starting")
+POLL_SECONDS: Final = 0.5
+NOT_STARTED: Final = ("queued", "starting")
 
 
 def has_ended(instance: "InstanceAnswer") -> bool:
-    """The command ended, and its instance is at rest or gone."""
+    """Whether the command has ended and its instance is stopped or gone."""
     return instance.exit_code is not None and instance.state in ("stopped", "gone")
 
 
 def follow(client: "Client", launched: "InstanceAnswer", seconds_max: float) -> "InstanceAnswer":
-    """Wait for the start, then print what the command writes until it ends. The instance as it is then."""
+    """Wait for the start, print what the command writes until it ends, and return the instance."""
     began = time.monotonic()
     (seen,) = wait_for(
         lambda: [client.instances.get(launched.id)],
-        lambda each: each.state not in NOT_BEGUN,
+        lambda each: each.state not in NOT_STARTED,
         seconds_max=seconds_max,
     )
     if seen.state == "failed":
@@ -37,7 +37,7 @@ def follow(client: "Client", launched: "InstanceAnswer", seconds_max: float) -> 
     try:
         return _followed(client, seen, began + seconds_max)
     except KeyboardInterrupt:
-        remark("\nIt goes on without you; `tera logs` shows its log, `tera stop` stops it")
+        remark("\nThe command continues. `tera logs` shows its log, `tera stop` stops it")
         raise
 
 
@@ -46,7 +46,7 @@ def _followed(client: "Client", seen: "InstanceAnswer", until: float) -> "Instan
     while True:
         try:
             seen = client.instances.get(seen.id)
-            text = client.instances.log(seen.id).text if seen.state not in NOT_BEGUN else shown
+            text = client.instances.log(seen.id).text if seen.state not in NOT_STARTED else shown
             answered = time.monotonic()
             click.echo(news(shown, text), nl=False)
             shown = text
@@ -54,12 +54,12 @@ def _followed(client: "Client", seen: "InstanceAnswer", until: float) -> "Instan
                 if shown and not shown.endswith("\n"):
                     click.echo()
                 return seen
-        except Unavailable:  # a server that is started again comes back
+        except Unavailable:  # the server may be restarting
             if time.monotonic() - answered >= AWAY_SECONDS_MAX:
                 raise
         if time.monotonic() >= until:
             raise TookTooLong(
-                f"The command of `{seen.name}` has not ended in time",
-                hint=f"It goes on; `tera logs {seen.name} --follow` shows its log, `--timeout` waits longer",
+                f"Timed out: the command of `{seen.name}` is still running",
+                hint=f"Follow its log with `tera logs {seen.name} --follow`, or wait longer with `--timeout`",
             )
-        time.sleep(LOOK_AGAIN_SECONDS)
+        time.sleep(POLL_SECONDS)

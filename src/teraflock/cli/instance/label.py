@@ -16,8 +16,7 @@ from teraflock.words.text import details_text
 _KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
 HELP: Final = """Change the labels of an instance: `key=value` sets one, `key-` removes one.
 
-`tera bill --by label` counts by the labels of the time: what an instance cost before a change stays with its old
-labels. Without changes, the labels are shown.
+Without changes, show the labels. Earlier charges keep the old labels in `tera bill --by label`.
 
 \b
 Examples:
@@ -54,16 +53,18 @@ def parse_changes(texts: tuple[str, ...]) -> dict[str, str | None]:
         key, is_pair, value = text.partition("=")
         if not is_pair and not text.endswith("-"):
             raise BadInput(
-                f"`{text}` does not change a label", hint="Write `key=value`, or `key-` to remove it"
+                f"`{text}` is not a label change", hint="Write `key=value`, or `key-` to remove it"
             )
         key = key if is_pair else text[:-1]
         if not key:
-            raise BadInput(f"`{text}` names no label", hint="Write `key=value`, or `key-` to remove it")
+            raise BadInput(
+                f"`{text}` does not name a label", hint="Write `key=value`, or `key-` to remove it"
+            )
         if not _KEY.fullmatch(key):
             raise BadInput(
-                f"`{key}` cannot be the name of a label", hint="Letters, digits and `._/-`, up to 63"
+                f"`{key}` cannot be the name of a label", hint="Use up to 63 letters, digits and `._/-`"
             )
         if key in changes:
-            raise BadInput(f"The label `{key}` is given twice", hint="Give every label once")
+            raise BadInput(f"The label `{key}` is given twice", hint="Give each label once")
         changes[key] = value if is_pair else None
     return changes

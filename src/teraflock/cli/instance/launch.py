@@ -1,4 +1,4 @@
-"""`tera launch`: new instances."""
+"""`tera launch`: launch instances."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from teraflock.client import Client
 
 CUT_OFF: Final = 124
-"""The exit code for a command that was ended from outside, as `timeout` has it."""
-HELP: Final = """New instances: whole GPUs, real limits of processors, memory and disk, a log-in of their own.
+"""The exit code for a command that was stopped from outside, as in `timeout`."""
+HELP: Final = """Launch instances with whole GPUs and their own vCPUs, memory and disk.
 
-What is left out is filled in: one card if a card is named, processors and memory in proportion to the cards, the
-image `base`, your SSH key (`~/.ssh/id_ed25519.pub` or the like; one is made where you have none).
+Defaults: one GPU if you name a GPU model, vCPUs and memory in proportion to the GPUs, the image `base`, and your SSH
+key (such as `~/.ssh/id_ed25519.pub`; one is generated if you have none).
 
-With `--wait`, a command's log is printed as it is written and its exit code becomes that of `tera`; a user-data
-script is waited for as well. With `--rm` the instance is deleted when its command ends or its time limit is reached;
-its log and exit code can be read by its name for 7 days (`tera logs`, `tera show`).
+With `--wait`, `tera` prints the log of a command as it is written and exits with its exit code. It also waits for a
+user-data script. With `--rm`, the instance is deleted when its command ends or its time limit is reached. You can read
+its log and exit code by its name for 7 days (`tera logs`, `tera show`).
 
-A command is run as the words it has, without a shell. `--shell` runs the text of `--command` with `sh -c`.
+A command runs without a shell. `--shell` runs the text of `--command` with `sh -c`.
 
 \b
 Examples:
@@ -57,67 +57,98 @@ Examples:
   tera launch --name job --gpu A100 --wait -- python3 train.py --epochs 90
   tera launch --rm --time-limit 2h --wait --shell --command 'make && ./run'
   tera launch --name node --instances 8 --label team=vision
-  tera launch --site sky --type sim-1xv100 --mode spot --restart-policy elsewhere
-  tera plan --gpus 4 --hours 100 --json > plan.json; tera launch --plan plan.json --wait
+  tera launch --site sky --type sim-1xv100 --mode spot
+  tera plan --gpus 4 --hours 100 --json > plan.json
+  tera launch --plan plan.json --wait
 """
 
 
 @click.command(help=HELP)
-@click.option("--name", metavar="NAME", help="The guest's host name as well. Left out: one is made.")
+@click.option(
+    "--name", metavar="NAME", help="The name, also the guest's host name. [default: a generated name]"
+)
 @shape_options
-@click.option("--image", default="base", show_default=True, metavar="NAME", help="What it boots.")
+@click.option(
+    "--image",
+    default="base",
+    show_default=True,
+    metavar="NAME",
+    help="The image. `tera image list` lists them.",
+)
 @click.option(
     "--access",
     type=click.Choice(["ssh", "jupyter", "command"]),
-    help="How it is used. [default: ssh; command where one is given]",
+    help="How you use it. [default: `ssh`, or `command` with a command]",
 )
-@click.option("--command", "line", metavar="TEXT", help="Runs this, keeps its log and exit code, and stops.")
+@click.option("--command", "line", metavar="TEXT", help="Run this, keep its log and exit code, then stop.")
 @click.option("--shell", is_flag=True, help="Run the text of --command with `sh -c`.")
 @click.option(
     "--time-limit",
     metavar="TIME",
-    help="Stop it after this long: `90s`, `30m`, `2h`, `1d`. Counts from each start.",
+    help="Stop it this long after each start: `90s`, `30m`, `2h`, `1d`.",
 )
-@click.option("--rm", "removed", is_flag=True, help="Delete it when its command ends or its time is up.")
+@click.option("--rm", "removed", is_flag=True, help="Delete it when its command or time limit ends.")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
 @click.option(
     "--user-data",
     type=click.Path(),
     metavar="FILE",
-    help="A script with `#!`, run once at the first start; `-` is stdin.",
+    help="A script with `#!` to run once, at the first start. `-`: stdin.",
 )
 @click.option(
-    "--key", "keys", multiple=True, metavar="KEY", help="A public SSH key or its file; may be repeated."
+    "--key", "keys", multiple=True, metavar="KEY", help="A public SSH key or its file. Can be repeated."
 )
-@click.option("--label", "labels", multiple=True, metavar="K=V", help="May be repeated.")
-@click.option("--env", "environment", multiple=True, metavar="K=V", help="For the command; may be repeated.")
+@click.option("--label", "labels", multiple=True, metavar="K=V", help="Set a label. Can be repeated.")
+@click.option(
+    "--env",
+    "environment",
+    multiple=True,
+    metavar="K=V",
+    help="Set a variable for the command. Can be repeated.",
+)
 @click.option(
     "--instances", type=click.IntRange(1, INSTANCES_PER_LAUNCH_MAX), default=1, show_default=True, metavar="N"
 )
 @click.option(
     "--mode",
     type=click.Choice(list(get_args(ModeWord))),
-    help="How it is paid: `spot` costs less and may be taken back; `bid` offers a price. [default: on-demand]",
+    help="The purchase mode: `spot` is cheaper but can be interrupted; `bid` offers a price. [default: on-demand]",
 )
-@click.option("--spot", is_flag=True, help="The same as `--mode spot`.")
-@click.option("--host", metavar="NAME", help="Place it on this host of our own.")
-@click.option(
-    "--site", default="", metavar="NAME", help="Run it at this site. [default: any of our own hosts]"
-)
+@click.option("--spot", is_flag=True, help="Short for `--mode spot`.")
+@click.option("--host", metavar="NAME", help="Place it on this own host.")
+@click.option("--site", default="", metavar="NAME", help="Run it at this site. [default: any own host]")
 @click.option("--type", default="", metavar="TYPE", help="With --site: the machine type to rent.")
-@click.option("--region", default="", metavar="REGION", help="With --type. [default: the cheapest with room]")
-@click.option("--zone", default="", metavar="ZONE", help="With --type.")
+@click.option(
+    "--region",
+    default="",
+    metavar="REGION",
+    help="With --type: the region. [default: the cheapest available]",
+)
+@click.option("--zone", default="", metavar="ZONE", help="With --type: the zone.")
 @click.option("--bid", metavar="PRICE", help="With --mode bid: your offer for the machine, per hour.")
-@click.option("--max-price", metavar="PRICE", help="With --type: rent nothing that costs more per hour.")
+@click.option("--max-price", metavar="PRICE", help="With --type: the highest price per hour.")
 @click.option(
     "--restart-policy",
     type=click.Choice(list(get_args(RestartPolicyWord))),
-    help="When it stops by itself or is lost: leave it, restart or re-create it in the same place, or anywhere."
+    help="If it stops by itself or is lost: leave it, restart or re-create it in the same place, or anywhere."
     " Re-creating a rented machine costs money. [default: same-host; never if rented]",
 )
-@click.option("--plan", "plan", type=click.Path(), metavar="FILE", help="A choice of `tera plan --json`.")
-@click.option("--choice", type=click.IntRange(1), metavar="N", help="With --plan: which. [default: best own]")
-@click.option("--idempotency-key", default="", metavar="TEXT", help="The same one launches once only.")
+@click.option(
+    "--plan",
+    "plan",
+    type=click.Path(),
+    metavar="FILE",
+    help="Launch a choice from a file of `tera plan --json`.",
+)
+@click.option(
+    "--choice",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --plan: its rank. [default: the best own host]",
+)
+@click.option(
+    "--idempotency-key", default="", metavar="TEXT", help="Repeating a launch with this key has no effect."
+)
 @yes_option
 @wait_option(default=False)
 @project_option
@@ -157,28 +188,29 @@ def command(
 
 def _mind_the_key(request: LaunchRequest) -> None:
     if request.access == "ssh" and not request.authorized_keys:
-        remark(
-            "Launched without an SSH key: there is no `ssh-keygen` here to make one; `tera exec` needs none"
-        )
+        remark("Launched without an SSH key, because `ssh-keygen` is not installed. Use `tera exec` instead")
 
 
 def request_from(words: dict[str, Any]) -> LaunchRequest:
-    """The request that the words make, checked as far as it can be here."""
+    """Build the request from the options, and check what can be checked without the server."""
     shape, labels = shape_from(words), parse_pairs(words["labels"], "--label")
     instances = words["instances"]
     if words["plan"]:
         shape, planned = _planned(shape, words["plan"], words["choice"])
         instances = max(instances, planned)
     elif words["choice"]:
-        raise BadInput("`--choice` belongs to `--plan`")
+        raise BadInput("`--choice` needs `--plan`", hint="Add `--plan FILE.json`")
     command = _command_from(words["line"], words["words"], shell=words["shell"])
     access: AccessWord = words["access"] or ("command" if command else "ssh")
     if access == "command" and not command:
         raise BadInput(
-            "`--access command` needs a command", hint="`--command 'python3 train.py'`, or words after `--`"
+            "`--access command` needs a command",
+            hint="Add `--command 'python3 train.py'`, or write the command after `--`",
         )
     if access != "command" and command:
-        raise BadInput(f"`--access {access}` runs no command", hint="Leave `--access` out, or the command")
+        raise BadInput(
+            f"`--access {access}` cannot run a command", hint="Leave out `--access` or the command"
+        )
     return LaunchRequest(
         name=check_name(words["name"]) if words["name"] is not None else None,
         shape=shape,
@@ -211,12 +243,12 @@ def _mode(mode: ModeWord | None, *, spot: bool) -> ModeWord:
 
 
 def _planned(shape: ShapeRequest, path: str, rank: int | None) -> tuple[ShapeRequest, int]:
-    """The shape of a plan's choice, and on how many machines it works."""
+    """The shape of a plan's choice, and the number of machines."""
     if shape.name or shape.gpu or shape.gpus is not None:
-        raise BadInput("`--plan` says which cards: leave `--gpu`, `--gpus` and `--shape` out")
+        raise BadInput("`--plan` already names the GPUs", hint="Leave out `--gpu`, `--gpus` and `--shape`")
     choice = plan_file.choose(plan_file.read_plan(path), rank)
     planned = plan_file.shape_of(choice)
-    remark(f"From the plan: {planned.gpus}× {planned.gpu}, as `{plan_file.server_of(choice)}` has them")
+    remark(f"From the plan: {planned.gpus}× {planned.gpu}, as on `{plan_file.server_of(choice)}`")
     whole = ShapeRequest(
         gpu=planned.gpu,
         gpus=planned.gpus,
@@ -233,8 +265,8 @@ def _time_limit(text: str | None) -> int | None:
     seconds = parse_duration_seconds(text, "--time-limit")
     if not TIME_LIMIT_SECONDS_MIN <= seconds <= TIME_LIMIT_SECONDS_MAX:
         raise BadInput(
-            f"`--time-limit {text}` is not possible",
-            hint=f"From 1 s to {TIME_LIMIT_SECONDS_MAX // 86_400} days",
+            f"`--time-limit {text}` is out of range",
+            hint=f"Use 1 s to {TIME_LIMIT_SECONDS_MAX // 86_400} days",
         )
     return seconds
 
@@ -242,46 +274,50 @@ def _time_limit(text: str | None) -> int | None:
 def _is_removed(words: dict[str, Any], access: AccessWord) -> bool:
     if words["removed"] and access != "command" and words["time_limit"] is None:
         raise BadInput(
-            "`--rm` needs a command or `--time-limit`: without one the instance would never be deleted",
-            hint="`tera launch --rm -- python3 train.py`, or `--time-limit 2h`",
+            "`--rm` needs a command or `--time-limit`, otherwise the instance is never deleted",
+            hint="Write `tera launch --rm -- python3 train.py`, or add `--time-limit 2h`",
         )
     return bool(words["removed"])
 
 
 def _command_from(line: str | None, words: tuple[str, ...], *, shell: bool) -> tuple[str, ...]:
     if line is not None and words:
-        raise BadInput("`--command` and words after `--` are two commands", hint="Leave one out")
+        raise BadInput("`--command` and a command after `--` cannot be combined", hint="Leave one out")
     if shell and line is None:
-        raise BadInput("`--shell` belongs to `--command`", hint="`--shell --command 'a.py && b.py'`")
+        raise BadInput("`--shell` needs `--command`", hint="Write `--shell --command 'a.py && b.py'`")
     if line is None:
         return words
-    if not line.strip():  # a variable that is not set: an instance without a command would run on and cost
-        raise BadInput("`--command` is empty", hint="Leave it out for an instance to log in to")
+    if (
+        not line.strip()
+    ):  # often an unset variable: an instance without a command would keep running and cost money
+        raise BadInput("`--command` is empty", hint="Leave it out to launch an instance you can log in to")
     if shell:
         return ("sh", "-c", line)
     if found := unquoted_shell(line):
         remark(
-            f"note: `--command` runs without a shell, so `{found}` means nothing special; add `--shell` to use one"
+            f"note: `--command` runs without a shell, so `{found}` has no special meaning; add `--shell` to use one"
         )
     return parse_command(line)
 
 
 def read_user_data(path: str) -> str:
-    """Read no more than may be sent: a file of 10 MB is refused without reading it to the end."""
+    """Read a user-data script. A file that is too large is refused without reading all of it."""
     try:
         with click.open_file(path, "rb") as file:
             content: bytes = file.read(USER_DATA_BYTES_MAX + 1)
     except OSError as error:
-        raise BadInput(f"The user-data `{path}` cannot be read: {error.strerror}") from None
+        raise BadInput(
+            f"The user-data `{path}` cannot be read: {error.strerror}", hint="Check its name and permissions"
+        ) from None
     if len(content) > USER_DATA_BYTES_MAX:
         raise BadInput(
             f"The user-data `{path}` has more than {USER_DATA_BYTES_MAX >> 10} KB",
-            hint="Let it fetch what is large, or copy it in later with `tera cp`",
+            hint="Let the script download large files, or copy them later with `tera cp`",
         )
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
-        raise BadInput(f"The user-data `{path}` is no text in UTF-8") from None
+        raise BadInput(f"The user-data `{path}` is not UTF-8 text", hint="Save it as UTF-8") from None
     if not text.startswith("#!"):
         raise BadInput(
             f"The user-data `{path}` is not a script: its first line must start with `#!`",
@@ -300,7 +336,7 @@ def _waited(
 
 
 def _is_up(instance: InstanceAnswer) -> bool:
-    """Running, with its user-data done; of a command: ended."""
+    """Whether the instance runs and its user-data is done. With a command: whether the command has ended."""
     if instance.access == "command":
         return has_ended(instance)
     prepared = instance.user_data is None or instance.user_data.state == "done"
@@ -310,27 +346,27 @@ def _is_up(instance: InstanceAnswer) -> bool:
 def _say_what_next(launched: Sequence[InstanceAnswer], *, waited: bool) -> None:
     first = launched[0]
     if not waited:
-        remark(f"\n`tera show {first.name}` says how far it is; `--wait` waits")
+        remark(f"\nSee its progress with `tera show {first.name}`. `--wait` waits until it runs")
     elif first.jupyter:
         remark(f"\nJupyter: {first.jupyter.url}")
     elif first.access == "command":
-        remark(f"\n`tera logs {first.name}` shows what it wrote")
+        remark(f"\nSee its output with `tera logs {first.name}`")
     elif first.state == "running" and not first.simulated:
         remark(f"\nLog in: `{called()} ssh {first.name}`")
 
 
 def _end_as(launched: Sequence[InstanceAnswer]) -> None:
-    """End with the exit code of the command, and say how user-data ended. Of several, the first that failed counts."""
+    """Exit with the exit code of the command or the user-data. With several instances, the first failure counts."""
     for each in launched:
         if each.user_data and each.user_data.exit_code:
             raise NotDone(
                 f"The user-data of `{each.name}` ended with exit code {each.user_data.exit_code}",
-                hint=f"`tera logs {each.name} --user-data` shows its output; the instance is still there",
+                hint=f"See its output with `tera logs {each.name} --user-data`. The instance still exists",
             )
     commands = [each for each in launched if each.access == "command"]
     for each in commands:
         if each.exit_code is None:
-            remark(f"The command of `{each.name}` was stopped before it ended{_by_time_limit(each)}")
+            remark(f"The command of `{each.name}` was stopped before it finished{_by_time_limit(each)}")
     codes = [CUT_OFF if each.exit_code is None else each.exit_code for each in commands]
     if code := next(filter(None, codes), 0):
         raise SystemExit(code if 0 < code < 256 else 255)
@@ -346,5 +382,5 @@ def _complain_of_failed(launched: Sequence[InstanceAnswer]) -> None:
         names = ", ".join(f"`{each.name}`" for each in failed)
         raise NotDone(
             f"{names} could not be launched: {failed[0].problem or 'the reason is unknown'}",
-            hint=f"Nothing is left of it but its row; `tera delete --yes {failed[0].name}` removes that",
+            hint=f"The failed instance was cleaned up. Remove the record with `tera delete --yes {failed[0].name}`",
         )

@@ -1,4 +1,4 @@
-"""`tera stop`, `start`, `restart` and `delete`: each takes several names and waits until it is done."""
+"""`tera stop`, `start`, `restart` and `delete`. Each takes several names and waits until all are done."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 Act = Callable[["Client", str], "InstanceAnswer"]
 
-START_HELP: Final = """Start stopped instances. Cards, processors and memory are taken anew: another may have them now.
+START_HELP: Final = """Start stopped instances. Each needs free GPUs, vCPUs and memory, which others may use by now.
 
-With `--reason` an operator lifts the hold of any tenant's instance and starts it.
 An instance with a command runs it again from the beginning, with an empty log and a new exit code.
+For operators: `--reason` lifts the hold of any tenant's instance and starts it.
 
 \b
 Examples:
@@ -42,10 +42,10 @@ Examples:
   tera start node-1 node-2 node-3
   tera start ins_01j… --reason "the attack is over"
 """
-STOP_HELP: Final = """Stop instances. Their disks and addresses are kept; their cards are free for others.
+STOP_HELP: Final = """Stop instances. Disks and addresses are kept; GPUs become free for others.
 
-With `--reason` an operator stops an instance of any tenant and holds it: the tenant sees the reason and cannot start
-it until an operator does.
+For operators: `--reason` stops any tenant's instance and holds it. The tenant sees the reason and cannot start the
+instance until an operator lifts the hold.
 
 \b
 Examples:
@@ -53,13 +53,13 @@ Examples:
   tera stop web --no-wait
   tera stop web --org red-lab --reason "it attacks other networks"
 """
-RESTART_HELP: Final = """Stop instances and start them again, on the same disk.
+RESTART_HELP: Final = """Stop instances and start them again on the same disks.
 
 \b
 Example:
   tera restart web
 """
-DELETE_HELP: Final = """Delete instances with their disks and snapshots. Nothing of them can be brought back.
+DELETE_HELP: Final = """Delete instances with their disks and snapshots. This cannot be undone.
 
 \b
 Examples:
@@ -73,7 +73,9 @@ Examples:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @wait_option(default=True)
 @reason_option
-@click.option("--release", "release_only", is_flag=True, help="With --reason: only lift the hold.")
+@click.option(
+    "--release", "release_only", is_flag=True, help="With --reason: lift the hold without starting."
+)
 @organisation_option
 @project_option
 @json_option
@@ -89,7 +91,7 @@ def start(
 ) -> None:
     check_reason_given(reason, organisation)
     if release_only and not reason:
-        raise BadInput("`--release` needs a reason", hint="Add `--reason TEXT`; the tenant sees it")
+        raise BadInput("`--release` needs a reason", hint="Add `--reason TEXT`. The tenant sees it")
     target, look = ("stopped" if release_only else "running"), look_at_any if reason else look_at_own
 
     def act(client: "Client", name: str) -> "InstanceAnswer":
@@ -173,7 +175,7 @@ def delete(
         return client.operator.instance(name, organisation=organisation).instance
 
     with connected(project) as client:
-        found = [seen(client, name) for name in _once(names)]  # a name that is wrong deletes nothing
+        found = [seen(client, name) for name in _once(names)]  # so that a wrong name deletes nothing
         if not yes:
             whose = "its disk" if len(found) == 1 else "their disks"
             confirm(f"Delete {_listed(found)} with {whose} and snapshots?", "Deleting")
@@ -197,8 +199,8 @@ def delete(
 def check_reason_given(reason: str, organisation: str) -> None:
     if organisation and not reason:
         raise BadInput(
-            "An act on another organisation's instance needs a reason",
-            hint="Add `--reason TEXT`; the tenant sees it",
+            "Acting on another organisation's instance needs a reason",
+            hint="Add `--reason TEXT`. The tenant sees it",
         )
 
 
@@ -220,7 +222,7 @@ def act_on(
     seconds_max: float,
     look_at: Act = look_at_own,
 ) -> list["InstanceAnswer"]:
-    """Ask for all of them, then wait for all of them."""
+    """Send all requests, then wait for all instances."""
     asked = [act(client, name) for name in _once(names)]
     if not wait:
         return asked
@@ -245,11 +247,13 @@ def _look(client: "Client", before: "InstanceAnswer", look_at: Act) -> "Instance
         seen = look_at(client, before.id)
     except NotFound:
         return replace(before, state="gone", operation=None)
-    return replace(seen, simulated=seen.simulated or before.simulated)  # what is gone has no host to tell by
+    return replace(
+        seen, simulated=seen.simulated or before.simulated
+    )  # a gone instance has no host that shows it
 
 
 def tell(instances: Sequence["InstanceAnswer"], as_json: bool, *, waited: bool) -> None:
-    """One line each; what was tried and not reached is an error."""
+    """Print one line per instance, and raise if one did not reach the expected state."""
     if as_json:
         write_json(instances if len(instances) > 1 else instances[0])
     else:
@@ -260,7 +264,7 @@ def tell(instances: Sequence["InstanceAnswer"], as_json: bool, *, waited: bool) 
             mark = f" ({SIMULATED})" if each.simulated else ""
             raise NotDone(
                 f"`{each.name}`{mark} is {each.state}: {each.problem or 'the reason is unknown'}",
-                hint=f"`tera events --instance {each.name}` says how it came to that",
+                hint=f"See what happened with `tera events --instance {each.name}`",
             )
         if each.problem:
             remark(f"{each.name}: {each.problem}")
@@ -268,7 +272,7 @@ def tell(instances: Sequence["InstanceAnswer"], as_json: bool, *, waited: bool) 
 
 def _once(names: Sequence[str]) -> list[str]:
     if any(not name for name in names):
-        raise BadInput("An instance has a name")
+        raise BadInput("An instance name cannot be empty", hint="`tera ps` lists the names")
     return list(dict.fromkeys(names))
 
 

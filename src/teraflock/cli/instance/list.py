@@ -1,4 +1,4 @@
-"""`tera ps`: the instances of a project."""
+"""`tera ps`: list the instances of a project."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _PATTERN: Final = re.compile(r"[a-z0-9*?-]{0,63}")
 HELP: Final = """List instances and their state.
 
-Filters are applied by the server; only what matches all of them is listed. For operators, `--all` lists the
-instances of every organisation; `--org` and `--host` narrow that.
+With several filters, only instances that match all of them are listed. For operators, `--all` lists the instances of
+every organisation; `--org` and `--host` narrow the list.
 
 \b
 Examples:
@@ -46,12 +46,16 @@ Examples:
     multiple=True,
     metavar="STATE",
     type=click.Choice(list(get_args(PhaseWord))),
-    help="Only those in this state; may be repeated.",
+    help="Only instances in this state. Can be repeated.",
 )
-@click.option("--label", "labels", multiple=True, metavar="K=V", help="Only those with it; may be repeated.")
-@click.option("--name", default="", metavar="PATTERN", help="Only those with a name like this: `web-*`.")
-@click.option("--all", "is_all", is_flag=True, help="Of every organisation; for operators.")
-@click.option("--host", default="", metavar="NAME", help="With --all: on this host only.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="K=V", help="Only instances with this label. Can be repeated."
+)
+@click.option(
+    "--name", default="", metavar="PATTERN", help="Only instances whose name matches, such as `web-*`."
+)
+@click.option("--all", "is_all", is_flag=True, help="For operators: instances of every organisation.")
+@click.option("--host", default="", metavar="NAME", help="With --all: only instances on this host.")
 @organisation_option
 @project_option
 @json_option
@@ -68,8 +72,8 @@ def command(
     wished = parse_pairs(labels, "--label")
     if not _PATTERN.fullmatch(name):
         raise BadInput(
-            f"`{name}` matches no name of an instance",
-            hint="Names have `a-z`, `0-9` and `-`; `*` and `?` stand for others",
+            f"`{name}` cannot match any instance name",
+            hint="Use `a-z`, `0-9`, `-`, and the wildcards `*` and `?`",
         )
     if is_all or host or organisation:
         from teraflock.cli.operator import list_everyone
@@ -92,7 +96,7 @@ def command(
         remark(
             "No instance matches"
             if states or wished or name
-            else "No instances yet; see `tera launch --help`"
+            else "No instances yet. Create one with `tera launch`"
         )
 
 

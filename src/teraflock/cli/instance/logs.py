@@ -1,4 +1,4 @@
-"""`tera logs`: the end of what an instance's command wrote, or its console."""
+"""`tera logs`: show the output of an instance's command, or its console."""
 
 import time
 from contextlib import suppress
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from teraflock.client import Client
 
 LOOK_AGAIN_SECONDS: Final = 1.0
-HELP: Final = """Show the end of what an instance's command wrote; without a command, its console.
+HELP: Final = """Show the latest output of an instance's command. Without a command, show its console.
 
-The log of an instance launched with `--rm` can be read by its name for 7 days after it is gone.
+You can read the log of an instance launched with `--rm` by its name for 7 days after it is gone.
 
 \b
 Examples:
@@ -34,10 +34,10 @@ Examples:
 
 @click.command(help=HELP)
 @click.argument("name")
-@click.option("--follow", "-f", is_flag=True, help="Go on as more is written, until the command ends.")
-@click.option("--tail", type=click.IntRange(0), metavar="N", help="The last so many lines only.")
-@click.option("--user-data", "user_data", is_flag=True, help="What its user-data script wrote.")
-@click.option("--console", is_flag=True, help="Its console, also where it has a command.")
+@click.option("--follow", "-f", is_flag=True, help="Print new output until the command ends.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines.")
+@click.option("--user-data", "user_data", is_flag=True, help="Show the output of the user-data script.")
+@click.option("--console", is_flag=True, help="Show the console, even if there is a command.")
 @reason_option
 @organisation_option
 @project_option
@@ -56,10 +56,11 @@ def command(
     check_reason_given(reason, organisation)
     if reason and (follow or user_data or console):
         raise BadInput(
-            "`--reason` reads the log once", hint="Leave `--follow`, `--user-data` and `--console` out"
+            "`--reason` reads only the log of the command, once",
+            hint="Leave `--follow`, `--user-data` and `--console` out",
         )
     if user_data and console:
-        raise BadInput("`--user-data` and `--console` are two logs", hint="Leave one out")
+        raise BadInput("`--user-data` and `--console` cannot be combined", hint="Leave one out")
     source = "user-data" if user_data else "console" if console else ""
     with connected(project) as client:
         asked = partial(client.operator.log, reason=reason, organisation=organisation)
@@ -72,7 +73,7 @@ def command(
         click.echo(_ended(_harmless(text) if reason else text), nl=False)
         exit_code = log.exit_code
         if follow:
-            with suppress(KeyboardInterrupt):  # the way out
+            with suppress(KeyboardInterrupt):  # how the user ends it
                 exit_code = _follow(client, name, log.text, exit_code, source)
     if exit_code is not None:
         remark(f"The {'user-data' if user_data else 'command'} ended with exit code {exit_code}")
@@ -88,7 +89,7 @@ def _follow(client: "Client", name: str, shown: str, exit_code: int | None, sour
 
 
 def news(shown: str, text: str) -> str:
-    """What `text` has behind what was shown. Only the end is kept, so the beginning may have gone in the meantime."""
+    """The part of `text` after what was shown. The server keeps only the end, so the start may be gone."""
     if text.startswith(shown):
         return text[len(shown) :]
     for length in range(min(len(shown), len(text)), 0, -1):
@@ -98,7 +99,7 @@ def news(shown: str, text: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    """What a tenant wrote, without what would change the operator's terminal."""
+    """A tenant's output without the escapes that would change the operator's terminal."""
     return "\n".join(printable(line.replace("\t", "    ")) for line in text.split("\n"))
 
 

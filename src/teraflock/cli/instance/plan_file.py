@@ -1,7 +1,8 @@
-"""`--plan FILE.json`: from a choice that `tera plan --json` made to what is launched.
+"""`tera launch --plan FILE.json`: turn a choice of `tera plan --json` into a launch.
 
-Only own servers can be launched on. The plan names a server of the price book; the server it is launched on is any of
-the cloud's hosts with such cards free, unless `--host` names one: the book's names and the hosts' need not be the same.
+Only choices on own hosts can be launched. The plan's names of own hosts come from `tera host cost` and can differ from
+the names of registered hosts. The instance is therefore placed on any host with such GPUs free, unless `--host` names
+one.
 """
 
 import sys
@@ -15,11 +16,11 @@ from teraflock.plan.owned import PROVIDER
 from teraflock.wire.plan import ChoiceShape
 from teraflock.wire.shape import ShapeRequest
 
-PLAN_BYTES_MAX: Final = 256 << 20  # a plan over a million offers has 100 MB of reasons
+PLAN_BYTES_MAX: Final = 256 << 20  # a plan over a million offers has 100 MB of rejections
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """A plan as far as a launch reads it: the reasons against all other offers are many, and skipped."""
+    """The part of a plan that a launch reads. The rejected offers are skipped: there can be very many."""
 
     choices: tuple[ChoiceShape, ...]
 
@@ -33,30 +34,36 @@ def read_plan(path: str) -> Planned:
             with Path(path).open("rb") as file:
                 content = file.read(PLAN_BYTES_MAX)
     except OSError as error:
-        raise BadInput(f"The plan `{path}` cannot be read: {error.strerror}") from None
+        raise BadInput(
+            f"The plan `{path}` cannot be read: {error.strerror}",
+            hint="Create one with `tera plan … --json > FILE.json`",
+        ) from None
     try:
         return msgspec.json.decode(content, type=Planned)
     except msgspec.MsgspecError as error:
         raise BrokenSource(
-            f"`{path}` is no plan: {error}", hint="`tera plan … --json > FILE.json` writes one"
+            f"`{path}` is not a plan: {error}", hint="Create one with `tera plan … --json > FILE.json`"
         ) from None
 
 
 def choose(plan: Planned, rank: int | None) -> ChoiceShape:
-    """The choice of that rank, or the best one on an own server."""
+    """The choice of this rank, or the best one on an own host."""
     if rank is not None:
         chosen = next((each for each in plan.choices if each.rank == rank), None)
         if chosen is None:
-            raise BadInput(f"The plan has no choice {rank}", hint=f"It has {len(plan.choices)}")
+            raise BadInput(f"The plan has no choice {rank}", hint=f"It has {len(plan.choices)} choices")
         if not is_own(chosen):
-            raise Refused(f"Choice {rank} is {_place(chosen)}: only own servers can be launched on")
+            raise Refused(
+                f"Choice {rank} is {_place(chosen)}, and only own hosts can be launched on",
+                hint="Leave out `--choice` to take the best own host",
+            )
         return chosen
     for each in plan.choices:
         if is_own(each):
             return each
     raise Refused(
-        "No choice of the plan is an own server: only those can be launched on",
-        hint="`tera plan server add` adds one; `tera plan --top 100` shows more choices",
+        "No choice of the plan is a server of your own, and only those can be launched",
+        hint="Add one with `tera plan server add`, or list more choices with `tera plan --top 100`",
     )
 
 
@@ -65,14 +72,14 @@ def is_own(choice: ChoiceShape) -> bool:
 
 
 def shape_of(choice: ChoiceShape) -> ShapeRequest:
-    """Its cards; processors, memory and disk follow in proportion, as for every launch that does not name them."""
-    assert choice.offer is not None, "an own server has an offer"
+    """The GPUs of a choice. vCPUs, memory and disk follow in proportion, as in every launch that omits them."""
+    assert choice.offer is not None, "an own host has an offer"
     gpu = choice.offer.gpu or choice.offer.gpu_name
     return ShapeRequest(gpu=gpu, gpus=choice.gpu_count // choice.instances)
 
 
 def server_of(choice: ChoiceShape) -> str:
-    assert choice.offer is not None, "an own server has an offer"
+    assert choice.offer is not None, "an own host has an offer"
     return choice.offer.instance_type
 
 

@@ -1,4 +1,4 @@
-"""`tera resize`: another size for an instance. A change of cards restarts it, which is said and asked before."""
+"""`tera resize`: change the size of an instance. A change of GPUs restarts it and needs confirmation."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from teraflock.wire.bill import CostAnswer
     from teraflock.wire.instance import InstanceAnswer
 
-HELP: Final = """Another size for an instance. What is left out stays as it is.
+HELP: Final = """Change the size of an instance. Options that you leave out keep their value.
 
-Processors, memory and a growing disk change while it runs. A change of GPUs restarts it, and is asked for first.
+vCPUs, memory and a larger disk take effect while the instance runs. A change of GPUs restarts it, after a confirmation.
 
 \b
 Examples:
@@ -54,14 +54,16 @@ def command(
             vcpus=shape.vcpus,
             ram_bytes=shape.ram_bytes,
             disk_bytes=shape.disk_bytes,
-        )  # another kind of card, as many as before
+        )  # another GPU model, the same number of GPUs
     if shape == ShapeRequest():
-        raise BadInput("Nothing is to be changed", hint="Say to what: `--vcpus 4 --ram 16`, `--gpus 2` …")
+        raise BadInput(
+            "No change was given", hint="Name the new size, such as `--vcpus 4 --ram 16` or `--gpus 2`"
+        )
     with connected(project) as client:
         instance = client.instances.get(name)
         if not yes and instance.state == "running" and changes_cards(client, instance, shape):
             has = cards_text(instance.shape) or "no GPU"
-            confirm(f"A change of GPUs restarts `{instance.name}` (now {has}). Go on?", "A restart")
+            confirm(f"Changing GPUs restarts `{instance.name}` (now {has}). Continue?", "A restart")
         done = act_on(
             client,
             [instance.id],
@@ -78,7 +80,7 @@ def command(
 
 
 def size_text(instance: "InstanceAnswer", cost: "CostAnswer | None") -> str:
-    """What it has now, and what that costs."""
+    """A sentence with the size of an instance and its price."""
     shape = instance.shape
     parts = [
         f"{shape.vcpus} vCPU",
@@ -87,15 +89,15 @@ def size_text(instance: "InstanceAnswer", cost: "CostAnswer | None") -> str:
         *filter(None, [cards_text(shape)]),
     ]
     price = price_text(cost)
-    return f"`{instance.name}` has {', '.join(parts)}{f', and costs {price}' if price else ''}"
+    return f"`{instance.name}` has {', '.join(parts)}{f' and costs {price}' if price else ''}"
 
 
-def changes_cards(client: "Client", instance: "InstanceAnswer", wish: ShapeRequest) -> bool:
-    """Whether other cards are asked for. In doubt yes: the question costs less than a restart nobody expected."""
+def changes_cards(client: "Client", instance: "InstanceAnswer", request: ShapeRequest) -> bool:
+    """Whether the GPUs change. True in doubt: a question is better than an unexpected restart."""
     now = instance.shape
-    gpu, gpus = wish.gpu, wish.gpus
-    if wish.name:
-        named = next((each.shape for each in client.shapes.list() if each.name == wish.name), None)
+    gpu, gpus = request.gpu, request.gpus
+    if request.name:
+        named = next((each.shape for each in client.shapes.list() if each.name == request.name), None)
         if named is None:
             return False  # the server will refuse the name
         gpu, gpus = gpu or named.gpu, named.gpus if gpus is None else gpus

@@ -1,4 +1,4 @@
-"""`tera show`: one instance, all that is known of it."""
+"""`tera show`: show everything about one instance."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from teraflock.wire.operator import LocatedInstance
 
 VALUE_COLUMNS_MIN: Final = 20
-HELP: Final = """One instance: its addresses, its cards, how to log in, and what is wrong with it, if anything is.
+HELP: Final = """Show one instance: its addresses, its GPUs, how to log in, and its problem if it has one.
 
 \b
 Examples:
@@ -30,8 +30,8 @@ Examples:
 
 @click.command(help=HELP)
 @click.argument("name")
-@click.option("--acknowledge", is_flag=True, help="Clear the notice, such as that its disk was lost.")
-@click.option("--all", "is_all", is_flag=True, help="Look in every organisation; for operators.")
+@click.option("--acknowledge", is_flag=True, help="Clear the notice, for example about a lost disk.")
+@click.option("--all", "is_all", is_flag=True, help="For operators: look in every organisation.")
 @organisation_option
 @project_option
 @json_option
@@ -65,7 +65,7 @@ def _show_any(located: "LocatedInstance", as_json: bool) -> None:
 
 
 def write_facts(pairs: Iterator[tuple[str, str]]) -> None:
-    """Name and value below each other; what has no value is left out."""
+    """Print one name and value per line. Empty values are left out."""
     told = [(name, value) for name, value in pairs if value]
     width = max(len(name) for name, _ in told)
     for name, value in told:
@@ -76,7 +76,7 @@ def write_facts(pairs: Iterator[tuple[str, str]]) -> None:
 
 
 def wrapped(value: str, width: int) -> list[str]:
-    """Lines no wider than this, unless a single word is: an address must stay one word."""
+    """Wrap a value without breaking words: an address must stay in one piece."""
     from textwrap import wrap
 
     return wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]

@@ -1,4 +1,4 @@
-"""`tera ssh` and `tera cp`: the system's own ssh and scp, told where to go, whom to trust and which key to use."""
+"""`tera ssh` and `tera cp`: run the system's ssh and scp with the address, host key and SSH key of an instance."""
 
 import os
 import shlex
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from teraflock.client import Client
     from teraflock.wire.instance import InstanceAnswer, SshAnswer
 
-SSH_HELP: Final = """Log in to an instance, or run a command there by SSH.
+SSH_HELP: Final = """Log in to an instance with SSH, or run a command there.
 
-The host key comes from the server, so nothing is asked and nothing else is trusted. Several words reach the guest as
-the words they are; one text alone is a line for the guest's shell.
+The host key comes from the server, so ssh never asks whether to trust it. A command of several words reaches the guest
+unchanged; a single quoted text is run by the guest's shell.
 
 \b
 Examples:
@@ -32,10 +32,10 @@ Examples:
   tera ssh web -- 'cd /data && du -sh *'
   tera ssh web -L 8888:localhost:8888
 """
-CP_HELP: Final = """Copy files to and from an instance, as scp does: NAME:PATH is in the instance.
+CP_HELP: Final = """Copy files to and from an instance. NAME:PATH is a path in the instance, as in scp.
 
-Files of a stopped instance, such as one whose command has ended, can be fetched without starting it: up to 1 GB and
-10,000 files at once, without links. To copy files to it, start it first.
+You can copy files from a stopped instance, for example after its command has ended: up to 1 GB and 10,000 files at
+once, without links. To copy files to it, start it first.
 
 \b
 Examples:
@@ -49,10 +49,16 @@ Examples:
 @click.command(help=SSH_HELP)
 @click.argument("name")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
-@click.option("-i", "--identity", type=click.Path(), metavar="FILE", help="A private key of your own.")
-@click.option("-L", "forwards", multiple=True, metavar="PORT:HOST:PORT", help="As for ssh; may be repeated.")
+@click.option("-i", "--identity", type=click.Path(), metavar="FILE", help="The private SSH key to use.")
+@click.option(
+    "-L",
+    "forwards",
+    multiple=True,
+    metavar="PORT:HOST:PORT",
+    help="Forward a port, as ssh does. Can be repeated.",
+)
 @click.option("-A", "agent", is_flag=True, help="Forward your SSH agent.")
-@click.option("-t", "terminal", is_flag=True, help="A terminal for the command.")
+@click.option("-t", "terminal", is_flag=True, help="Give the command a terminal.")
 @project_option
 def ssh(
     name: str,
@@ -69,28 +75,30 @@ def ssh(
     more = [word for each in forwards for word in ("-L", each)]
     more += ["-A"] * agent + ["-t"] * terminal
     options = ssh_files.options(instance.id, _trusted(instance), _identities(identity))
-    # behind `--` nothing is an option, whatever the answer holds
-    _become(
+    # after `--` nothing is an option, whatever the server sent
+    _replace_process(
         ["ssh", *options, *more, "-p", str(way.port), "-l", way.user, "--", way.host, *remote_line(words)]
     )
 
 
 @click.command(help=CP_HELP)
 @click.argument("paths", nargs=-1, required=True, metavar="FROM... TO")
-@click.option("-r", "recursive", is_flag=True, help="Folders with all that is in them.")
+@click.option("-r", "recursive", is_flag=True, help="Copy folders with their contents.")
 @click.option("-p", "preserve", is_flag=True, help="Keep times and modes.")
-@click.option("-i", "--identity", type=click.Path(), metavar="FILE", help="A private key of your own.")
+@click.option("-i", "--identity", type=click.Path(), metavar="FILE", help="The private SSH key to use.")
 @project_option
 def cp(
     paths: tuple[str, ...], recursive: bool, preserve: bool, identity: str | None, project: str | None
 ) -> None:
     if len(paths) < 2:
-        raise BadInput("Copying needs a place to copy from and one to copy to")
+        raise BadInput("A copy needs a source and a target", hint="Such as `tera cp train.py web:`")
     names = {name for name, _ in map(split_path, paths) if name}
     if len(names) != 1:
         raise BadInput(
-            "One instance takes part in a copy" if names else "None of the paths is in an instance",
-            hint="Write `web:/root/model.pt`; for a file here whose name has a colon, `./a:b`",
+            "All instance paths must be in the same instance"
+            if names
+            else "None of the paths is in an instance",
+            hint="Write `web:/root/model.pt`. Write `./a:b` for a local file with a colon in its name",
         )
     with connected(project) as client:
         instance = client.instances.get(names.pop())
@@ -100,28 +108,30 @@ def cp(
     way = reachable(instance)
     options = ssh_files.options(instance.id, _trusted(instance), _identities(identity))
     flags = ["-q"] * (not sys.stderr.isatty()) + ["-r"] * recursive + ["-p"] * preserve
-    _become(["scp", *options, *flags, "-P", str(way.port), "--", *(scp_path(each, way) for each in paths)])
+    _replace_process(
+        ["scp", *options, *flags, "-P", str(way.port), "--", *(scp_path(each, way) for each in paths)]
+    )
 
 
 def _fetch(client: "Client", instance: "InstanceAnswer", paths: tuple[str, ...], *, recursive: bool) -> None:
-    """Copy from an instance that nobody can log in to."""
+    """Copy from an instance that does not accept SSH."""
     from teraflock.cli.instance.archive import fetch
 
     *sources, target = paths
     if split_path(target)[0] or not all(split_path(each)[0] for each in sources):
-        reachable(instance)  # says why not
+        reachable(instance)  # raises with the reason
         raise AssertionError("a stopped instance is not reachable")
     fetch(client, instance.id, [split_path(each)[1] for each in sources], target, recursive=recursive)
     mark_simulated(client)
 
 
 def remote_line(words: Sequence[str]) -> list[str]:
-    """What ssh sends is always one line for the guest's shell: several words are quoted, so that they stay as given."""
+    """The command for ssh, which sends one line to the guest's shell. Several words are quoted to stay unchanged."""
     return list(words) if len(words) <= 1 else [shlex.join(words)]
 
 
 def split_path(path: str) -> tuple[str, str]:
-    """`web:/x` → (`web`, `/x`); a path here has no name. As scp has it: a colon behind a slash is part of the path."""
+    """`web:/x` → (`web`, `/x`). A local path has no name. As in scp, a colon after a slash is part of the path."""
     name, colon, rest = path.partition(":")
     return (name, rest) if colon and name and "/" not in name else ("", path)
 
@@ -129,7 +139,9 @@ def split_path(path: str) -> tuple[str, str]:
 def scp_path(path: str, way: "SshAnswer") -> str:
     name, rest = split_path(path)
     if not name:
-        return path if path.startswith(("/", "./", "../")) else f"./{path}"  # `-x` and `a:b` are files here
+        return (
+            path if path.startswith(("/", "./", "../")) else f"./{path}"
+        )  # so that `-x` and `a:b` are local files
     host = f"[{way.host}]" if ":" in way.host else way.host
     return f"{way.user}@{host}:{rest}"
 
@@ -137,17 +149,17 @@ def scp_path(path: str, way: "SshAnswer") -> str:
 def reachable(instance: "InstanceAnswer") -> "SshAnswer":
     if instance.simulated:
         raise Refused(
-            f"`{instance.name}` is SIMULATED: there is nothing to log in to",
-            hint="`tera exec` shows what the simulated engine makes of a command",
+            f"`{instance.name}` is SIMULATED, so you cannot log in",
+            hint="Try a command with `tera exec`",
         )
     if instance.state == "away" and instance.ssh and instance.ssh.host_key:
-        remark(f"`{instance.name}` is away: the server cannot see its host now. Trying to log in anyway")
+        remark(f"`{instance.name}` is away: the server cannot reach its host. Trying to log in anyway")
         return instance.ssh
     if instance.state != "running" or instance.ssh is None or not instance.ssh.host_key:
-        does = {"stopped": f"`tera start {instance.name}` starts it", "failed": instance.problem}
+        does = {"stopped": f"Start it with `tera start {instance.name}`", "failed": instance.problem}
         raise Refused(
-            f"`{instance.name}` is {instance.state}: nobody can log in now",
-            hint=does.get(instance.state) or f"`tera show {instance.name}` says how far it is",
+            f"`{instance.name}` is {instance.state}, so you cannot log in now",
+            hint=does.get(instance.state) or f"See its progress with `tera show {instance.name}`",
         )
     return instance.ssh
 
@@ -161,17 +173,20 @@ def _identities(given: str | None) -> list[Path]:
     if given is None:
         return ssh_files.identities(Path(home()), Path.home())
     if not Path(given).is_file():
-        raise BadInput(f"There is no key at `{given}`")
+        raise BadInput(
+            f"There is no file `{given}`",
+            hint="Give the file of a private SSH key, such as `~/.ssh/id_ed25519`",
+        )
     return [Path(given)]
 
 
-def _become(words: list[str]) -> NoReturn:
-    """Put ssh in place of this process: the terminal, signals and the exit code are its own from here on."""
+def _replace_process(words: list[str]) -> NoReturn:
+    """Replace this process with ssh, which takes over the terminal, signals and the exit code."""
     sys.stdout.flush()
     sys.stderr.flush()
     try:
-        os.execvp(words[0], words)  # noqa: S606 -- a list of words, no shell
+        os.execvp(words[0], words)  # noqa: S606 -- a list of arguments, no shell
     except FileNotFoundError:
         raise Unavailable(
-            f"There is no `{words[0]}` on this machine", hint="As root: apt-get install openssh-client"
+            f"`{words[0]}` is not installed", hint="Install it as root: apt-get install openssh-client"
         ) from None

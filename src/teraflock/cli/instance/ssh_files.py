@@ -1,8 +1,8 @@
-"""The files that the system's `ssh` needs: keys to enter with, and the host keys it may trust.
+"""The files that the system's `ssh` needs: the user's SSH keys, and the host keys to trust.
 
-Host keys come in the server's answer, over a connection that is already trusted. Each instance has a file of its own,
-named by its id and looked up by its id (`HostKeyAlias`): a port that another instance had before confuses nobody, and
-the user's own `known_hosts` is neither read nor written.
+Host keys come from the server, over a connection that is already trusted. Each instance has its own file, named after
+its id, and ssh looks it up by id (`HostKeyAlias`). A port that another instance used before causes no conflict, and the
+user's `known_hosts` is neither read nor written.
 """
 
 import os
@@ -16,15 +16,15 @@ from teraflock.app.files import put
 from teraflock.base.errors import BadInput, Unavailable
 
 USUAL_KEYS: Final = ("id_ed25519", "id_ecdsa", "id_rsa")
-"""In `~/.ssh`, best first."""
+"""Key files in `~/.ssh`, best first."""
 KINDS: Final = ("ssh-ed25519", "ssh-rsa", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-")
 PUBLIC_KEY_BYTES_MAX: Final = 8192
 
 
 def public_keys(given: Iterable[str], home: Path, user_home: Path) -> tuple[str, ...]:
-    """The lines for `authorized_keys`: those given, else the user's own, else one that is made now.
+    """The lines for `authorized_keys`: the given keys, otherwise the user's key, otherwise a generated one.
 
-    None where there is nothing to make one with: an instance can be entered by `tera exec` all the same.
+    Empty if `ssh-keygen` is missing: `tera exec` works without an SSH key.
     """
     keys = tuple(read_public_key(each) for each in given)
     if keys:
@@ -39,7 +39,7 @@ def public_keys(given: Iterable[str], home: Path, user_home: Path) -> tuple[str,
 
 
 def read_public_key(given: str) -> str:
-    """A file with a public key, or the key itself. A private key is refused before it leaves this machine."""
+    """Read a public key from a file, or take the key itself. A private key never leaves this machine."""
     if given.startswith(KINDS):
         return _checked(given, given.split()[0])
     path = Path(given).expanduser()
@@ -52,9 +52,7 @@ def read_public_key(given: str) -> str:
             hint="Give the file of a public key, such as `~/.ssh/id_ed25519.pub`, or the key itself",
         ) from None
     if "PRIVATE KEY" in text:
-        raise BadInput(
-            f"`{given}` holds a private key, which stays with you", hint=f"Give the public one: `{given}.pub`"
-        )
+        raise BadInput(f"`{given}` is a private key", hint=f"Give the public key: `{given}.pub`")
     return _checked(text.strip(), f"`{given}`")
 
 
@@ -66,17 +64,18 @@ def _checked(line: str, what: str) -> str:
         or len(line) > PUBLIC_KEY_BYTES_MAX
     ):
         raise BadInput(
-            f"{what} is no public SSH key", hint="One line such as `ssh-ed25519 AAAAC3… you@there`"
+            f"{what} is not a public SSH key",
+            hint="It is one line, such as `ssh-ed25519 AAAAC3… you@example.org`",
         )
     return line
 
 
 def own_key(home: Path) -> Path:
-    """The key pair that we keep for a user who has none: made at the first need."""
+    """The key pair that Teraflock generates for a user who has none, when it is first needed."""
     path = home / "ssh" / "id_ed25519"
     if not own_key_exists(home):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for half in (path, path.with_name("id_ed25519.pub")):  # left by one that was cut off
+        for half in (path, path.with_name("id_ed25519.pub")):  # left by an interrupted run
             half.unlink(missing_ok=True)
         _generate(path)
     return path
@@ -92,20 +91,24 @@ def _generate(path: Path) -> None:
         done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     except FileNotFoundError:
         raise Unavailable(
-            "There is no `ssh-keygen` here to make a key with", hint="As root: apt-get install openssh-client"
+            "`ssh-keygen` is not installed", hint="Install it as root: apt-get install openssh-client"
         ) from None
     if done.returncode:
-        raise Unavailable("`ssh-keygen` could not make a key", context={"stderr": done.stderr})
+        raise Unavailable(
+            "`ssh-keygen` could not generate a key",
+            hint="Generate one with `ssh-keygen -t ed25519`, or name one with `--key`",
+            context={"stderr": done.stderr},
+        )
 
 
 def identities(home: Path, user_home: Path) -> list[Path]:
-    """All keys an instance may have been launched with: naming one, ssh no longer looks for the usual ones itself."""
+    """All keys an instance may have been launched with. With `-i`, ssh does not look for the usual keys itself."""
     usual = [user_home / ".ssh" / name for name in USUAL_KEYS]
     return [path for path in (*usual, home / "ssh" / "id_ed25519") if path.is_file()]
 
 
 def trust(home: Path, instance_id: str, host_key: str) -> Path:
-    """Write down the instance's host key. It is the same as before or the server says otherwise: it is believed."""
+    """Store the instance's host key as the server reports it, and return the file."""
     path = known_hosts(home, instance_id)
     put(path, f"{instance_id} {host_key.strip()}\n".encode())
     return path
@@ -120,7 +123,7 @@ def known_hosts(home: Path, instance_id: str) -> Path:
 
 
 def options(instance_id: str, trusted: Path, keys: Iterable[Path]) -> list[str]:
-    """For `ssh` and `scp` alike: no question is ever asked, and no other host key believed."""
+    """Options for `ssh` and `scp`: never ask a question, trust only this host key."""
     settings = {
         "UserKnownHostsFile": _quoted(trusted),
         "GlobalKnownHostsFile": "/dev/null",
@@ -141,4 +144,4 @@ def _quoted(path: Path) -> str:
 
 
 def _percent(text: str) -> str:
-    return text.replace("%", "%%")  # ssh puts other words for `%h` and the like
+    return text.replace("%", "%%")  # ssh expands `%h` and other tokens

@@ -1,4 +1,4 @@
-"""Answers of a server as tests need them."""
+"""Responses of a server for tests."""
 
 from datetime import UTC, datetime
 from typing import Any

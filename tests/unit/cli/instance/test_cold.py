@@ -1,4 +1,4 @@
-"""What a command that speaks to a server must not load: the server's own parts, and storage."""
+"""Commands that talk to a server must not import the server or storage."""
 
 import subprocess
 import sys
@@ -20,7 +20,7 @@ HEAVY = (
 
 
 @pytest.mark.parametrize("module", ["list", "launch", "show", "ssh", "lifecycle", "exec"])
-def test_a_command_that_asks_a_server_starts_light(module: str) -> None:
+def test_client_commands_do_not_import_the_server(module: str) -> None:
     code = f"import sys, teraflock.cli.instance.{module}, teraflock.client; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())

@@ -1,4 +1,4 @@
-"""From the words of a command to the request that is sent."""
+"""The requests that commands build from their options."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -33,11 +33,11 @@ def asked(**words: Any) -> LaunchRequest:
     return request_from({**NOTHING, **words})
 
 
-def test_a_launch_without_words_leaves_all_to_the_server() -> None:
+def test_launch_without_options_leaves_defaults_to_the_server() -> None:
     assert asked() == LaunchRequest(authorized_keys=(KEY,))
 
 
-def test_all_words_arrive(tmp_path: Path) -> None:
+def test_all_options_are_sent(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.write_text("#!/bin/sh\n")
     size = {"gpu": "V100", "gpus": 2, "vcpus": 8, "ram": "64", "disk": "1TB"}
@@ -82,7 +82,7 @@ def test_a_card_alone_is_one_card() -> None:
         ({"line": "a && echo $B", "shell": True}, ("sh", "-c", "a && echo $B")),
     ],
 )
-def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command: tuple[str, ...]) -> None:
+def test_command_sets_the_access(words: dict[str, Any], command: tuple[str, ...]) -> None:
     request = asked(**words)
     assert (request.access, request.command) == ("command", command)
 
@@ -92,34 +92,34 @@ def test_a_command_makes_it_a_run_of_that_command(words: dict[str, Any], command
     [
         ({"name": "a/b"}, "`a/b` cannot be the name"),
         ({"name": ""}, "cannot be the name"),
-        ({"gpu": "V100", "gpus": 0}, "asks for a card and for none"),
-        ({"ram": "1MB"}, "`--ram 1MB` is too little"),
+        ({"gpu": "V100", "gpus": 0}, "contradict each other"),
+        ({"ram": "1MB"}, "`--ram 1MB` is too small"),
         ({"disk": "much"}, "`much` is not an amount of memory"),
-        ({"disk": "999999TB"}, "more than there can be"),
+        ({"disk": "999999TB"}, "is too large"),
         ({"access": "command"}, "needs a command"),
-        ({"access": "ssh", "line": "true"}, "runs no command"),
-        ({"line": "true", "words": ("false",)}, "two commands"),
+        ({"access": "ssh", "line": "true"}, "cannot run a command"),
+        ({"line": "true", "words": ("false",)}, "cannot be combined"),
         ({"line": " "}, "`--command` is empty"),
         ({"line": "", "shell": True}, "`--command` is empty"),
-        ({"words": ("true",), "shell": True}, "`--shell` belongs to `--command`"),
+        ({"words": ("true",), "shell": True}, "`--shell` needs `--command`"),
         ({"removed": True}, "`--rm` needs a command or `--time-limit`"),
-        ({"time_limit": "2"}, "`--time-limit 2` is no duration"),
-        ({"time_limit": "0s"}, "`--time-limit 0s` is not possible"),
-        ({"time_limit": "400d"}, "`--time-limit 400d` is not possible"),
-        ({"choice": 1}, "`--choice` belongs to `--plan`"),
-        ({"plan": "x.json", "gpu": "V100"}, "`--plan` says which cards"),
+        ({"time_limit": "2"}, "`--time-limit 2` is not a duration"),
+        ({"time_limit": "0s"}, "`--time-limit 0s` is out of range"),
+        ({"time_limit": "400d"}, "`--time-limit 400d` is out of range"),
+        ({"choice": 1}, "`--choice` needs `--plan`"),
+        ({"plan": "x.json", "gpu": "V100"}, "`--plan` already names the GPUs"),
         ({"plan": "/nowhere/x.json"}, "cannot be read"),
         ({"user_data": "/nowhere/x"}, "cannot be read"),
         ({"keys": ("/nowhere/x",)}, "cannot be read"),
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
-def test_what_cannot_be_meant_is_told(words: dict[str, Any], sentence: str) -> None:
+def test_contradictory_input_is_refused(words: dict[str, Any], sentence: str) -> None:
     with pytest.raises(BadInput, match=sentence):
         asked(**words)
 
 
-def test_a_time_limit_and_rm_arrive() -> None:
+def test_time_limit_and_rm_are_sent() -> None:
     request = asked(words=("true",), time_limit="1h30m", removed=True)
     assert (request.time_limit_seconds, request.delete_when_done) == (5400, True)
     assert asked(time_limit="1d", removed=True).delete_when_done
@@ -140,16 +140,14 @@ def test_a_time_limit_and_rm_arrive() -> None:
         ("python3 train.py --lr 1e-3", ""),
     ],
 )
-def test_a_command_that_wants_a_shell_is_noted(
-    line: str, note: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_note_if_a_command_needs_a_shell(line: str, note: str, capsys: pytest.CaptureFixture[str]) -> None:
     request = asked(line=line)
     told = capsys.readouterr().err
     assert request.command[0] != "sh", "the words are still run as they are"
-    assert (f"`{note}` means nothing special; add `--shell`" in told) if note else not told
+    assert (f"`{note}` has no special meaning; add `--shell`" in told) if note else not told
 
 
-def test_user_data_that_is_no_script_is_refused(tmp_path: Path) -> None:
+def test_user_data_must_be_a_script(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.write_text("#cloud-config\npackages: [git]\n")
     with pytest.raises(BadInput, match="must start with `#!`") as refused:
@@ -157,18 +155,18 @@ def test_user_data_that_is_no_script_is_refused(tmp_path: Path) -> None:
     assert "cloud-config" in refused.value.hint
 
 
-def test_ten_megabytes_of_user_data_are_refused_without_sending_them(tmp_path: Path) -> None:
+def test_large_user_data_is_refused_before_sending(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.write_bytes(b"x" * 10_000_000)
     with pytest.raises(BadInput, match="more than 64 KB"):
         read_user_data(str(data))
     data.write_bytes(b"\xff\xfe")
-    with pytest.raises(BadInput, match="no text"):
+    with pytest.raises(BadInput, match="not UTF-8 text"):
         read_user_data(str(data))
 
 
 def plan(*choices: tuple[str, str, int]) -> bytes:
-    """A plan as far as it is read: provider, card, count."""
+    """The part of a plan that is read: provider, GPU model, count."""
     offer = {
         "region": "", "zone": "", "gpu_share": 1.0, "gpu_memory_bytes": None, "gpu_memory_total_bytes": None,
         "gpu_fp32_tflops": None, "vcpus": None, "cpu": "", "ram_bytes": None, "disk_gb": None, "network_gbps": None,
@@ -199,27 +197,27 @@ def plan_path(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_plan_launches_its_best_own_server(plan_path: Path) -> None:
+def test_plan_launches_its_best_own_host(plan_path: Path) -> None:
     assert asked(plan=str(plan_path), vcpus=3).shape == ShapeRequest(gpu="V100-SXM2", gpus=4, vcpus=3)
     assert asked(plan=str(plan_path), choice=3).shape == ShapeRequest(gpu="V100-SXM2", gpus=2)
 
 
-def test_a_cloud_of_others_cannot_be_launched_on(plan_path: Path, tmp_path: Path) -> None:
+def test_only_own_hosts_can_be_launched_from_a_plan(plan_path: Path, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="Choice 1 is an offer of aws"):
         asked(plan=str(plan_path), choice=1)
     with pytest.raises(BadInput, match="no choice 9"):
         asked(plan=str(plan_path), choice=9)
     other = tmp_path / "other.json"
     other.write_bytes(plan(("aws", "A100-SXM4-40", 8)))
-    with pytest.raises(Refused, match="No choice of the plan is an own server"):
+    with pytest.raises(Refused, match="No choice of the plan is on an own host"):
         asked(plan=str(other))
 
 
 @given(st.binary(max_size=200))
-def test_whatever_is_no_plan_is_told(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+def test_invalid_plan_file_is_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("plans") / "plan.json"
     path.write_bytes(content)
-    with pytest.raises(BrokenSource, match="is no plan"):
+    with pytest.raises(BrokenSource, match="is not a plan"):
         plan_file.read_plan(str(path))
 
 
@@ -228,7 +226,7 @@ UNSAID: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_a_quota_changes_only_in_what_is_said() -> None:
+def test_quota_changes_only_the_given_limits() -> None:
     before = QuotaShape(instances=5, vcpus=8, gpus={"V100-SXM2": 2, "K80": 1}, gpus_default=0)
     words = {**UNSAID, "instances": "none", "ram": "16", "gpus": ("V100-SXM2=4", "K80=none")}
     after = limits_from(words, before)
@@ -239,7 +237,7 @@ def test_a_quota_changes_only_in_what_is_said() -> None:
 @pytest.mark.parametrize(
     "words", [{"instances": "-1"}, {"vcpus": "x"}, {"gpus": ("v100",)}, {"gpus": ("v100=x",)}]
 )
-def test_no_quota_is_made_of_nonsense(words: dict[str, Any]) -> None:
+def test_invalid_limits_are_refused(words: dict[str, Any]) -> None:
     with pytest.raises(BadInput):
         limits_from({**UNSAID, **words}, QuotaShape())
 
@@ -257,7 +255,7 @@ class Server:
 
 
 @pytest.mark.parametrize(
-    ("wish", "restarts"),
+    ("shape", "restarts"),
     [
         (ShapeRequest(vcpus=4), False),
         (ShapeRequest(gpus=2), False),
@@ -270,11 +268,11 @@ class Server:
         (ShapeRequest(name="V100-SXM2x2"), False),
     ],
 )
-def test_only_other_cards_restart(wish: ShapeRequest, restarts: bool) -> None:
-    assert changes_cards(Server(), instance(shape=CARDS), wish) is restarts  # type: ignore[arg-type]  # as far as needed
+def test_only_a_change_of_gpus_restarts(shape: ShapeRequest, restarts: bool) -> None:
+    assert changes_cards(Server(), instance(shape=CARDS), shape) is restarts  # type: ignore[arg-type]
 
 
-def test_a_name_that_means_several_cards_limits_each() -> None:
+def test_ambiguous_gpu_name_limits_each_model() -> None:
     limited = limits_from({**UNSAID, "gpus": ("V100=3", "A100:1g.10gb=7")}, QuotaShape()).gpus
     assert {"V100-SXM2", "V100-PCIe-32"} <= set(limited)
     assert {count for card, count in limited.items() if card.startswith("V100")} == {3}

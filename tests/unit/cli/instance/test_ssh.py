@@ -1,4 +1,4 @@
-"""`tera ssh` and `tera cp` become the system's own ssh and scp, told everything."""
+"""`tera ssh` and `tera cp` run the system's ssh and scp with all options they need."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -30,12 +30,12 @@ class Server:
 
 
 class Became(Exception):
-    """In place of this process."""
+    """Raised instead of replacing this process."""
 
 
 @pytest.fixture
 def became(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., list[str]]:
-    """The words that this process becomes."""
+    """The command that would replace this process."""
     monkeypatch.setenv("TERA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("teraflock.cli.instance.ssh.connected", lambda project: Server())
@@ -54,7 +54,7 @@ def became(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., lis
     return run
 
 
-def test_ssh_is_told_where_whom_and_with_what(became: Callable[..., list[str]], tmp_path: Path) -> None:
+def test_ssh_gets_address_host_key_and_ssh_key(became: Callable[..., list[str]], tmp_path: Path) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "id_rsa").write_text("private")
     words = became("ssh", "web", "-L", "8888:localhost:8888", "--", "nvidia-smi", "-L")
@@ -68,18 +68,18 @@ def test_ssh_is_told_where_whom_and_with_what(became: Callable[..., list[str]], 
     assert trusted.read_text() == f"{INSTANCE.id} {HOST_KEY}\n"
 
 
-def test_a_log_in_alone_has_no_command(became: Callable[..., list[str]]) -> None:
+def test_login_without_a_command(became: Callable[..., list[str]]) -> None:
     assert became("ssh", "web")[-2:] == ["--", "192.0.2.7"]
 
 
-def test_a_key_of_ones_own_is_the_only_one_tried(became: Callable[..., list[str]], tmp_path: Path) -> None:
+def test_given_identity_is_the_only_one_tried(became: Callable[..., list[str]], tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_text("private")
     words = became("ssh", "web", "-i", str(key))
     assert [words[i + 1] for i, word in enumerate(words) if word == "-i"] == [str(key)]
 
 
-def test_scp_gets_both_sides(became: Callable[..., list[str]]) -> None:
+def test_scp_gets_source_and_target(became: Callable[..., list[str]]) -> None:
     words = became("cp", "-r", "data", "web:/srv/data")
     assert words[0] == "scp"
     assert words[-3:] == ["--", "./data", "root@192.0.2.7:/srv/data"]
@@ -87,7 +87,7 @@ def test_scp_gets_both_sides(became: Callable[..., list[str]]) -> None:
     assert words[words.index("-P") :][:2] == ["-P", "20001"]
 
 
-def test_words_of_the_user_are_never_options_of_ssh(became: Callable[..., list[str]]) -> None:
+def test_user_words_are_never_ssh_options(became: Callable[..., list[str]]) -> None:
     words = became("ssh", "web", "--", "-oProxyCommand=touch /tmp/x", "b")
     assert words.index("--") < words.index("192.0.2.7") < len(words) - 1
     assert words[-1] == "'-oProxyCommand=touch /tmp/x' b"

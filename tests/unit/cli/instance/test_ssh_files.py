@@ -1,4 +1,4 @@
-"""Keys and host keys for the system's ssh: no prompt, no other trust, nothing of the user's touched."""
+"""SSH keys and host keys for the system's ssh: no prompt, no other trusted key, no change to the user's files."""
 
 import stat
 import subprocess
@@ -15,7 +15,7 @@ from teraflock.wire.instance import SshAnswer
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKeyOfTheUser ada"
 
 
-def test_the_users_own_key_comes_first(tmp_path: Path) -> None:
+def test_the_users_ssh_key_is_preferred(tmp_path: Path) -> None:
     folder = tmp_path / "user" / ".ssh"
     folder.mkdir(parents=True)
     for name in ("id_rsa", "id_ed25519"):
@@ -25,7 +25,7 @@ def test_the_users_own_key_comes_first(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
-def test_a_public_half_alone_opens_nothing_so_a_key_is_made(tmp_path: Path) -> None:
+def test_key_is_generated_if_the_private_half_is_missing(tmp_path: Path) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "id_ed25519.pub").write_text(KEY)
     made = ssh_files.public_keys((), tmp_path / "home", tmp_path)
@@ -36,14 +36,14 @@ def test_a_public_half_alone_opens_nothing_so_a_key_is_made(tmp_path: Path) -> N
     assert ssh_files.identities(tmp_path / "home", tmp_path) == [private]
 
 
-def test_a_half_made_key_is_made_anew(tmp_path: Path) -> None:
+def test_incomplete_key_is_generated_again(tmp_path: Path) -> None:
     folder = tmp_path / "home" / "ssh"
     folder.mkdir(parents=True)
     (folder / "id_ed25519").write_text("")
     assert ssh_files.public_keys((), tmp_path / "home", tmp_path)[0].startswith("ssh-ed25519 ")
 
 
-def test_given_keys_are_files_or_the_key_itself(tmp_path: Path) -> None:
+def test_keys_are_given_as_files_or_text(tmp_path: Path) -> None:
     file = tmp_path / "k.pub"
     file.write_text(f"{KEY}\n")
     assert ssh_files.public_keys((str(file), KEY), tmp_path, tmp_path) == (KEY, KEY)
@@ -52,28 +52,28 @@ def test_given_keys_are_files_or_the_key_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "holds a private key"),
-        ("hello", "is no public SSH key"),
-        ("ssh-ed25519", "is no public SSH key"),
-        (f"{KEY}\n{KEY}", "is no public SSH key"),
-        (f"ssh-rsa {'A' * 20000}", "is no public SSH key"),
-        ("", "is no public SSH key"),
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nx\n", "is a private key"),
+        ("hello", "is not a public SSH key"),
+        ("ssh-ed25519", "is not a public SSH key"),
+        (f"{KEY}\n{KEY}", "is not a public SSH key"),
+        (f"ssh-rsa {'A' * 20000}", "is not a public SSH key"),
+        ("", "is not a public SSH key"),
     ],
 )
-def test_what_is_no_public_key_stays_here(tmp_path: Path, content: str, sentence: str) -> None:
+def test_only_public_keys_are_accepted(tmp_path: Path, content: str, sentence: str) -> None:
     (tmp_path / "k").write_text(content)
     with pytest.raises(BadInput, match=sentence):
         ssh_files.read_public_key(str(tmp_path / "k"))
 
 
-def test_a_key_that_is_not_there_is_told() -> None:
+def test_missing_key_file_is_an_error() -> None:
     with pytest.raises(BadInput, match="cannot be read: No such file"):
         ssh_files.read_public_key("/nowhere/k.pub")
 
 
 @pytest.mark.parametrize("folder", ["plain", "with blank", 'per%cent "quoted'])
-def test_ssh_itself_takes_the_options_as_meant(tmp_path: Path, folder: str) -> None:
-    """Asked with `ssh -G`, which prints what it understood and connects to nobody."""
+def test_ssh_understands_the_options(tmp_path: Path, folder: str) -> None:
+    """Uses `ssh -G`, which prints the options it understood and does not connect."""
     home = tmp_path / folder.replace('"', "")
     trusted = ssh_files.trust(home, "ins_1", HOST_KEY)
     assert trusted.read_text() == f"ins_1 {HOST_KEY}\n"
@@ -99,7 +99,7 @@ def test_ssh_itself_takes_the_options_as_meant(tmp_path: Path, folder: str) -> N
     assert understood["userknownhostsfile"].strip('"').replace("%%", "%") == str(trusted)
 
 
-def test_a_deleted_instance_is_forgotten(tmp_path: Path) -> None:
+def test_host_key_of_a_deleted_instance_is_removed(tmp_path: Path) -> None:
     trusted = ssh_files.trust(tmp_path, "ins_1", HOST_KEY)
     ssh_files.forget(tmp_path, "ins_1")
     ssh_files.forget(tmp_path, "ins_1")
@@ -114,7 +114,7 @@ def test_a_deleted_instance_is_forgotten(tmp_path: Path) -> None:
         (("echo", "a b", "$HOME", ";"), ["echo 'a b' '$HOME' ';'"]),
     ],
 )
-def test_several_words_stay_words_and_one_text_is_a_line(words: tuple[str, ...], line: list[str]) -> None:
+def test_several_words_are_quoted_and_one_text_is_not(words: tuple[str, ...], line: list[str]) -> None:
     assert remote_line(words) == line
 
 
@@ -129,7 +129,7 @@ def test_several_words_stay_words_and_one_text_is_a_line(words: tuple[str, ...],
         ("plain", ("", "plain"), "./plain"),
     ],
 )
-def test_paths_here_and_there(path: str, split: tuple[str, str], scp: str) -> None:
+def test_local_and_remote_paths(path: str, split: tuple[str, str], scp: str) -> None:
     assert split_path(path) == split
     assert scp_path(path, SshAnswer(host="192.0.2.7", port=1, user="root", host_key="")) == scp
 
@@ -144,19 +144,19 @@ def test_an_ipv6_host_is_bracketed() -> None:
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"simulated": True}, "SIMULATED: there is nothing to log in to"),
+        ({"simulated": True}, "SIMULATED, so you cannot log in"),
         ({"state": "stopped"}, "is stopped"),
-        ({"ssh": None}, "nobody can log in now"),
-        ({"ssh": SshAnswer(host="h", port=1, user="root", host_key="")}, "nobody can log in now"),
+        ({"ssh": None}, "you cannot log in now"),
+        ({"ssh": SshAnswer(host="h", port=1, user="root", host_key="")}, "you cannot log in now"),
     ],
 )
-def test_nobody_logs_in_where_there_is_nothing_to_trust(changes: dict[str, object], sentence: str) -> None:
+def test_login_needs_a_running_instance_with_a_host_key(changes: dict[str, object], sentence: str) -> None:
     with pytest.raises(Refused, match=sentence):
         reachable(instance(**changes))
 
 
-def test_an_instance_that_is_away_may_still_answer(capsys: pytest.CaptureFixture[str]) -> None:
-    """The server does not see its host; that says nothing of the guest."""
+def test_login_to_an_away_instance_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    """The server cannot reach the host, but the guest may still answer."""
     away = instance(state="away")
     assert reachable(away) == away.ssh
     assert "Trying to log in anyway" in capsys.readouterr().err

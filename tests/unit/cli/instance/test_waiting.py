@@ -1,4 +1,4 @@
-"""Waiting ends when it should, says how far it is, and gives up in the end."""
+"""A wait ends when the work is done, shows progress, and has a time limit."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ from teraflock.wire.instance import InstanceAnswer
 
 @pytest.fixture(autouse=True)
 def naps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Nobody really waits: sleeping moves the clock."""
+    """Sleeping only moves the clock."""
     slept: list[float] = []
     monkeypatch.setattr("teraflock.cli.waiting.time.sleep", slept.append)
     monkeypatch.setattr("teraflock.cli.waiting.time.monotonic", lambda: sum(slept))
@@ -33,7 +33,7 @@ def seen_after(*looks: Sequence[InstanceAnswer]) -> Iterator[Sequence[InstanceAn
         yield looks[-1]
 
 
-def test_it_ends_when_all_have_reached_it(naps: list[float]) -> None:
+def test_wait_ends_when_all_instances_are_ready(naps: list[float]) -> None:
     on_its_way, there = instance(state="starting", operation="launch"), instance()
     looks = seen_after([on_its_way, on_its_way], [there, on_its_way], [there, there])
     assert wait_for(lambda: next(looks), lambda each: has_reached(each, "running"), seconds_max=60) == [
@@ -43,19 +43,19 @@ def test_it_ends_when_all_have_reached_it(naps: list[float]) -> None:
     assert len(naps) == 2
 
 
-def test_one_that_failed_ends_the_wait() -> None:
+def test_failed_instance_ends_the_wait() -> None:
     failed = instance(state="failed", problem="the image does not boot")
     assert wait_for(lambda: [failed], lambda each: has_reached(each, "running"), seconds_max=60) == [failed]
 
 
-def test_running_with_something_under_way_is_not_done() -> None:
+def test_running_instance_with_an_operation_is_not_done() -> None:
     busy = instance(operation="restart")
     with pytest.raises(TookTooLong, match="web: running, restart") as late:
         wait_for(lambda: [busy], lambda each: has_reached(each, "running"), seconds_max=5)
-    assert "goes on without you" in late.value.hint
+    assert "The server continues" in late.value.hint
 
 
-def test_it_looks_often_at_first_and_seldom_later(naps: list[float]) -> None:
+def test_polling_slows_down(naps: list[float]) -> None:
     with pytest.raises(TookTooLong):
         wait_for(lambda: [instance(state="queued")], lambda each: False, seconds_max=60)
     assert naps == sorted(naps)
@@ -75,11 +75,11 @@ def test_it_looks_often_at_first_and_seldom_later(naps: list[float]) -> None:
         ({"state": "gone", "wanted": "gone"}, True),
     ],
 )
-def test_rest(changes: dict[str, str], rests: bool) -> None:
+def test_is_at_rest(changes: dict[str, str], rests: bool) -> None:
     assert is_at_rest(instance(**changes)) is rests
 
 
-def test_how_far_names_the_first_and_counts_the_others() -> None:
+def test_progress_names_the_first_instance_and_counts_the_others() -> None:
     waits = instance(state="queued", problem="no host has room")
     assert how_far([waits, waits, waits]) == "web: queued (no host has room); and 2 more"
     assert (
@@ -89,7 +89,7 @@ def test_how_far_names_the_first_and_counts_the_others() -> None:
 
 
 @pytest.mark.parametrize("silences", [1, 5, 20])
-def test_a_server_that_comes_back_is_waited_for(silences: int) -> None:
+def test_wait_survives_a_server_restart(silences: int) -> None:
     left = [Unavailable("The server cannot be reached")] * silences
 
     def look() -> Sequence[InstanceAnswer]:
@@ -100,7 +100,7 @@ def test_a_server_that_comes_back_is_waited_for(silences: int) -> None:
     assert wait_for(look, lambda each: has_reached(each, "running"), seconds_max=600) == [instance()]
 
 
-def test_a_server_that_stays_away_ends_the_wait(naps: list[float]) -> None:
+def test_wait_fails_if_the_server_stays_unreachable(naps: list[float]) -> None:
     def look() -> Sequence[InstanceAnswer]:
         raise Unavailable("The server cannot be reached")
 
@@ -109,10 +109,10 @@ def test_a_server_that_stays_away_ends_the_wait(naps: list[float]) -> None:
     assert sum(naps) <= AWAY_SECONDS_MAX + PAUSE_SECONDS_MAX
 
 
-def test_who_leaves_is_told_that_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_says_that_the_server_continues(capsys: pytest.CaptureFixture[str]) -> None:
     def look() -> Sequence[InstanceAnswer]:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         wait_for(look, lambda each: False, seconds_max=600)
-    assert "goes on without you" in capsys.readouterr().err
+    assert "The server continues" in capsys.readouterr().err

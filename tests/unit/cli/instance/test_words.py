@@ -1,4 +1,4 @@
-"""What users write and read: pairs, commands, names, ages, states."""
+"""Parsing and display of pairs, commands, names, ages and states."""
 
 import shlex
 from datetime import UTC, datetime, timedelta
@@ -19,12 +19,12 @@ NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
 
 @given(st.dictionaries(st.text(min_size=1).filter(lambda key: "=" not in key), st.text()))
-def test_pairs_come_back_as_they_were(pairs: dict[str, str]) -> None:
+def test_pairs_are_parsed(pairs: dict[str, str]) -> None:
     assert parse_pairs([f"{key}={value}" for key, value in pairs.items()], "--label") == pairs
 
 
 @pytest.mark.parametrize("texts", [["a"], ["=b"], [""], ["a=1", "a=2"]])
-def test_what_is_no_pair_is_told(texts: list[str]) -> None:
+def test_invalid_pairs_are_refused(texts: list[str]) -> None:
     with pytest.raises(BadInput, match="--label"):
         parse_pairs(texts, "--label")
 
@@ -34,7 +34,7 @@ def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
     assert parse_command(shlex.join(words)) == tuple(words)
 
 
-def test_a_quote_that_does_not_end_is_told() -> None:
+def test_unclosed_quote_is_refused() -> None:
     with pytest.raises(BadInput, match="no closing quotation"):
         parse_command("echo 'hello")
 
@@ -47,7 +47,7 @@ def test_good_names(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "a/b", "../x", "-a", "a-", "A", "1a", "a" * 64, "a b", "a\n", "ä", "$(x)"]
 )
-def test_bad_names_are_refused_with_a_lesson(name: str) -> None:
+def test_bad_names_are_refused_with_a_hint(name: str) -> None:
     with pytest.raises(BadInput) as refusal:
         check_name(name)
     assert "host name" in refusal.value.hint
@@ -70,32 +70,32 @@ def test_ages(seconds: int, text: str) -> None:
 
 
 @given(st.integers(0, 10**9))
-def test_an_age_is_never_too_long_nor_wrong_by_half(seconds: int) -> None:
+def test_age_text_is_short_and_accurate(seconds: int) -> None:
     number, unit = age_text(NOW - timedelta(seconds=seconds), NOW).split()
     told = int(number) * {"s": 1, "min": 60, "h": 3600, "d": 86400}[unit]
     assert told <= seconds < told * 1.5 + 1
 
 
 @given(st.sampled_from(["queued", "running", "stopped", "failed"]), st.none() | st.integers(0, 255))
-def test_what_is_simulated_says_so_in_every_state(state: str, exit_code: int | None) -> None:
+def test_simulated_instances_are_marked_in_every_state(state: str, exit_code: int | None) -> None:
     assert state_text(instance(state=state, exit_code=exit_code, simulated=True)).endswith(" SIMULATED")
     assert "SIMULATED" not in state_text(instance(state=state, exit_code=exit_code))
 
 
-def test_states_say_what_is_being_done() -> None:
+def test_state_text_shows_the_operation() -> None:
     assert state_text(instance(operation="resize")) == "running (resize)"
     assert state_text(instance(state="starting", operation="launch")) == "starting"
     assert state_text(instance(state="stopped", exit_code=3)) == "stopped (exit 3)"
     assert cards_text(CARDS) == "2× V100-SXM2"
 
 
-def test_details_with_blanks_are_quoted() -> None:
+def test_details_with_spaces_are_quoted() -> None:
     assert details_text({"a": 1, "b": "x y", "c": None, "ram_bytes": 3 << 29}) == "a=1 b='x y' c=- ram=1.5GB"
 
 
 @given(st.text(alphabet="ab\n", max_size=30), st.text(alphabet="cd\n", max_size=30), st.integers(0, 30))
-def test_news_of_a_log_are_what_was_not_shown(shown: str, more: str, cut: int) -> None:
-    """Also where the beginning is no longer kept."""
+def test_only_new_log_output_is_printed(shown: str, more: str, cut: int) -> None:
+    """Also if the server no longer has the start."""
     kept = (shown + more)[min(cut, len(shown)) :]
     got = news(shown, kept)
     assert kept.endswith(got)
@@ -103,11 +103,11 @@ def test_news_of_a_log_are_what_was_not_shown(shown: str, more: str, cut: int) -
 
 
 @given(st.integers(1, 10**8))
-def test_a_duration_is_read_as_it_is_written(seconds: int) -> None:
+def test_durations_are_parsed(seconds: int) -> None:
     assert parse_duration_seconds(duration_text(seconds), "--time-limit") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2x", "-1h", "1.5h", "2 h", "1h 30m"])
-def test_what_is_no_duration_is_told(text: str) -> None:
-    with pytest.raises(BadInput, match="is no duration"):
+def test_invalid_durations_are_refused(text: str) -> None:
+    with pytest.raises(BadInput, match="is not a duration"):
         parse_duration_seconds(text, "--time-limit")

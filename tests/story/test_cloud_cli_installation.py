@@ -1,4 +1,4 @@
-"""The house goes up, down and away; cut off anywhere, it goes on from there."""
+"""`tera up`, `down` and `purge`, also after interruptions."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def servers_of(home: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("phase", ["engine", "server", "key", "host"])
-def test_up_cut_off_anywhere_goes_on(cloud: Cloud, phase: str) -> None:
+def test_interrupted_up_can_be_repeated(cloud: Cloud, phase: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CUT_OFF, str(cloud.home), phase], env=cloud.environment(100), check=False
     )
@@ -51,16 +51,16 @@ def test_up_cut_off_anywhere_goes_on(cloud: Cloud, phase: str) -> None:
     assert len(servers_of(cloud.home)) == 1
 
 
-def test_what_is_lost_is_made_again(cloud: Cloud) -> None:
+def test_lost_files_are_created_again(cloud: Cloud) -> None:
     cloud.ok("up")
     for name in ("cloud/operator.key", "connection.json", "cloud/server.pid"):
         (cloud.home / name).unlink()
-    assert "runs already" in cloud.ok("up").out
+    assert "is already running" in cloud.ok("up").out
     assert cloud.ok("whoami", "--json").json["is_operator"] is True
     assert len(servers_of(cloud.home)) == 1
 
 
-def test_a_server_that_was_killed_is_started_again(cloud: Cloud) -> None:
+def test_up_starts_a_killed_server_again(cloud: Cloud) -> None:
     cloud.ok("up")
     cloud.ok("launch", "--name", "kept", "--wait")
     os.kill(servers_of(cloud.home)[0], signal.SIGKILL)
@@ -69,19 +69,19 @@ def test_a_server_that_was_killed_is_started_again(cloud: Cloud) -> None:
     assert [each["name"] for each in cloud.ok("ps", "--json").json] == ["kept"]
 
 
-def test_down_stops_it_and_up_brings_everything_back(cloud: Cloud) -> None:
+def test_down_stops_and_up_restores_everything(cloud: Cloud) -> None:
     cloud.ok("up")
     cloud.ok("launch", "--name", "kept", "--wait")
-    assert "The server is stopped" in cloud.ok("down").out
+    assert "Server stopped" in cloud.ok("down").out
     assert servers_of(cloud.home) == []
-    assert "No server ran" in cloud.ok("down").out
+    assert "The server was not running" in cloud.ok("down").out
     assert "make up" in cloud.fails("ps").hint
-    cloud.more = {"HOME": cloud.more["HOME"]}  # the second time nothing need be said: it is written down
+    cloud.more = {"HOME": cloud.more["HOME"]}  # the second time no setting is needed: it is stored
     assert "SIMULATED" in cloud.ok("up").out
     assert [each["name"] for each in cloud.ok("ps", "--json").json] == ["kept"]
 
 
-def test_purge_removes_what_was_made_and_nothing_else(cloud: Cloud) -> None:
+def test_purge_removes_only_what_was_created(cloud: Cloud) -> None:
     cloud.ok("offers", "--limit", "1")
     (cloud.home / "hosts.json").write_text("[]")
     theirs = {path.name for path in cloud.home.iterdir()}
@@ -92,10 +92,10 @@ def test_purge_removes_what_was_made_and_nothing_else(cloud: Cloud) -> None:
     cloud.ok("purge", "--yes")
     assert servers_of(cloud.home) == []
     assert {path.name for path in cloud.home.iterdir()} == theirs
-    assert "Nothing was made here" in cloud.ok("purge", "--yes").err
+    assert "Nothing to remove" in cloud.ok("purge", "--yes").err
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path, cloud: Cloud) -> None:
+def test_port_in_use_is_reported(tmp_path: Path, cloud: Cloud) -> None:
     cloud.ok("up")
     other = Cloud(tmp_path / "other" / "home", cloud.port)
     refused = other.fails("up")
@@ -105,10 +105,10 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, cloud: Cloud) -> None:
     other.run("down")
 
 
-def test_another_server_of_the_user_is_not_forgotten(cloud: Cloud) -> None:
+def test_connection_to_another_server_is_kept(cloud: Cloud) -> None:
     cloud.home.mkdir()
     (cloud.home / "connection.json").write_text(json.dumps({"server": "http://192.0.2.1:8372", "key": "k"}))
-    assert "http://192.0.2.1:8372, as before" in cloud.ok("up").out
+    assert "still uses http://192.0.2.1:8372" in cloud.ok("up").out
     cloud.ok("purge", "--yes")
     assert json.loads((cloud.home / "connection.json").read_text())["key"] == "k"
 
@@ -122,14 +122,14 @@ def test_two_ups_at_once_start_one_server(cloud: Cloud) -> None:
     assert len(servers_of(cloud.home)) == 1
 
 
-def test_without_a_server_every_command_says_what_to_do(cloud: Cloud) -> None:
+def test_commands_without_a_server_have_a_hint(cloud: Cloud) -> None:
     for words in (["ps"], ["launch"], ["whoami"], ["delete", "x", "--yes"], ["events"], ["host", "list"]):
         refused = cloud.fails(*words)
-        assert "No server is known here" in refused.err
+        assert "No server is configured" in refused.err
         assert "make up" in refused.hint
 
 
-def test_half_of_a_connection_is_told(cloud: Cloud) -> None:
+def test_incomplete_connection_is_reported(cloud: Cloud) -> None:
     cloud.more["TERA_SERVER"] = "http://127.0.0.1:1"
     assert "`TERA_KEY` is not set" in cloud.fails("ps").err
     cloud.more["TERA_KEY"] = "nonsense"
@@ -138,13 +138,13 @@ def test_half_of_a_connection_is_told(cloud: Cloud) -> None:
     assert cloud.fails("ps").code == 2
 
 
-def test_a_broken_connection_file_is_told(cloud: Cloud) -> None:
+def test_broken_connection_file_is_reported(cloud: Cloud) -> None:
     cloud.home.mkdir()
     (cloud.home / "connection.json").write_text("{")
     assert "Could not read" in cloud.fails("ps").err
 
 
-def test_a_server_that_runs_elsewhere_is_told_at_once(cloud: Cloud) -> None:
+def test_running_server_of_another_home_is_reported(cloud: Cloud) -> None:
     cloud.ok("up")
     there = cloud.more["TERA_LISTEN"]
     cloud.more["TERA_LISTEN"] = f"127.0.0.1:{free_port()}"
@@ -153,13 +153,13 @@ def test_a_server_that_runs_elsewhere_is_told_at_once(cloud: Cloud) -> None:
     assert cloud.more["TERA_LISTEN"] in refused.err
     assert "make down" in refused.hint
     cloud.ok("down")
-    cloud.ok("up")  # the commands follow it: it is the same house
+    cloud.ok("up")  # the commands use it: it is the same installation
     assert cloud.ok("ps", "--json").json == []
     cloud.ok("purge", "--yes")
     assert not cloud.home.exists()
 
 
-def test_why_nothing_is_real_is_told_later_too(cloud: Cloud) -> None:
+def test_reason_for_the_simulated_engine_is_shown_later_too(cloud: Cloud) -> None:
     cloud.ok("up")
     (engine,) = [each for each in json.loads(cloud.run("doctor", "--json").out) if each["check"] == "engine"]
     assert "requested by TERA_ENGINE" in engine["seen"]
@@ -167,7 +167,7 @@ def test_why_nothing_is_real_is_told_later_too(cloud: Cloud) -> None:
     assert "requested by TERA_ENGINE" in cloud.ok("up").err
 
 
-def test_what_the_house_writes_is_its_owners(cloud: Cloud) -> None:
+def test_written_files_are_private(cloud: Cloud) -> None:
     cloud.ok("up")
     assert (cloud.home / "cloud").stat().st_mode & 0o077 == 0
     for name in (
