@@ -164,7 +164,7 @@ def filled(database: Database, count: int, projects: Sequence[str]) -> None:
 
         def work(tx: Transaction, part: list[Interval] = part, made: int = made) -> None:
             meter_store.add_intervals(tx, made + 1, part)
-            meter_store.set_cursor(tx, meter_store.Cursor(intervals=made + len(part)))
+            meter_store.set_cursor(tx, meter_store.MeterCursor(intervals=made + len(part)))
 
         database.write(work)
         made += len(part)

@@ -189,7 +189,7 @@ class OnLxd:
     def _by_hand(self, machine: Machine) -> float:
         key = new_host_key()
         confined = confinement.settings(RANGES_BY_HAND + int(machine.ports[0].host_port) % 1000)
-        body = guest.body(machine, Names(INSTALLATION), key, "", guest.Host(confined=confined))
+        body = guest.body(machine, Names(INSTALLATION), key, "", guest.GuestHost(confined=confined))
         devices: Any = body["devices"]
         # Guests created with `lxc` use the engine's filters; Teraflock has its own table.
         del devices["eth0"]["host_name"]

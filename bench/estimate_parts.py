@@ -19,7 +19,7 @@ from lab.rows import read_lines
 
 from bench.figures import Figure, Section
 from teraflock.catalog.cards import card
-from teraflock.catalog.model import Slice
+from teraflock.catalog.model import CardSlice
 from teraflock.estimate.bounds import card_model
 from teraflock.estimate.cards import MEASURED_ID, peaks
 from teraflock.estimate.derived import sliced
@@ -42,7 +42,7 @@ def _steps(title: str, rows: list[dict[str, Any]], key: str) -> Section:
     inside = 0
     model = card_model()
     for row in rows:
-        part = Slice(
+        part = CardSlice(
             family="", card_memory_gb=0, profile="", share=0, memory_gb=0,
             memory_share=1 / row["copies"], sms=row["sms"],
         )  # fmt: skip

@@ -22,7 +22,7 @@ from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import MEASURED_ID
 from teraflock.estimate.model import Question
 from teraflock.workload.model import OPTIMIZERS, PRECISIONS
-from teraflock.workload.zoo import ENTRIES, IMAGE_FIXED, Entry
+from teraflock.workload.zoo import ENTRIES, IMAGE_FIXED, ZooEntry
 
 MEASURED = Path(__file__).parent / "measured"
 TRUTH = Path(__file__).parents[2] / "shared/truth/h200.csv"
@@ -42,7 +42,7 @@ OPTIMIZERS_USUAL = {
 }
 """Weights by how common each optimizer is."""
 
-Draw = Callable[[random.Random, Entry], dict[str, Any]]
+Draw = Callable[[random.Random, ZooEntry], dict[str, Any]]
 
 
 def drawn(chance: random.Random, count: int, known: set[str], draw: Draw) -> Iterator[dict[str, Any]]:
@@ -58,7 +58,7 @@ def drawn(chance: random.Random, count: int, known: set[str], draw: Draw) -> Ite
                 break
 
 
-def anywhere(chance: random.Random, entry: Entry) -> dict[str, Any]:
+def anywhere(chance: random.Random, entry: ZooEntry) -> dict[str, Any]:
     text, train = entry.kind == "text", chance.random() < 0.8
     sizes = [each for each in LENGTHS if not entry.seq_max or each <= entry.seq_max]
     resized = entry.kind == "image" and entry.name not in IMAGE_FIXED and chance.random() < 0.35
@@ -76,7 +76,7 @@ def anywhere(chance: random.Random, entry: Entry) -> dict[str, Any]:
     }
 
 
-def usual(chance: random.Random, entry: Entry) -> dict[str, Any]:
+def usual(chance: random.Random, entry: ZooEntry) -> dict[str, Any]:
     text, train = entry.kind == "text", chance.random() < 0.85
     sizes = [each for each in LENGTHS_USUAL if not entry.seq_max or each <= entry.seq_max]
     return {

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from lab.fit_cards import write
 from teraflock.catalog.cards import card
-from teraflock.catalog.model import Card, Slice
+from teraflock.catalog.model import Card, CardSlice
 from teraflock.estimate.bounds import CardModel, card_model
 from teraflock.estimate.cards import MEASURED_ID, peaks
 from teraflock.estimate.derived import sliced, throttled
@@ -61,7 +61,7 @@ def virtual(knob: str, value: int) -> Card:
         return throttled(h200, clock_mhz=value)
     if knob == "power":
         return throttled(h200, watts=value)
-    part = Slice(
+    part = CardSlice(
         family="", card_memory_gb=0, profile="", share=0, memory_gb=0, memory_share=1.0, sms=SMS[value]
     )
     return sliced(h200, part)

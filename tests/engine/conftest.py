@@ -12,7 +12,7 @@ from tests.engine.login import Login
 
 from teraflock.drivers.lxd import build, daemon, recipe
 from teraflock.drivers.lxd.driver import Lxd
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import PoolWish
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import Handle, Machine, Network, Port, Seen
@@ -78,9 +78,9 @@ def driver(house: House, driver_of_house: Lxd) -> Iterator[Lxd]:
 
 
 @pytest.fixture
-def client(house: House) -> Iterator[Client]:
+def client(house: House) -> Iterator[LxdClient]:
     """A client of the engine for our project, without the driver."""
-    client = Client(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
+    client = LxdClient(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
     yield client
     client.close()
 

@@ -16,12 +16,12 @@ from tests.engine.conftest import GIB, MIB, NETWORKS, MachineMaker, launched
 from tests.engine.house import House
 from tests.engine.inside import python, ran
 
-from teraflock.app.installation.health import Verdict
+from teraflock.app.installation.health import HealthVerdict
 from teraflock.app.installation.isolation import BY_FILTER, judged
 from teraflock.app.settings import Settings
 from teraflock.drivers.lxd import confinement, ids, names, probe
 from teraflock.drivers.lxd.driver import Lxd
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.fleet.model import DiskLimits
 from teraflock.instance.driver import Machine
 
@@ -37,7 +37,7 @@ print(libc.syscall(248, b"user", b"red-secret", b"RED-PASSWORD", 12, ctypes.c_lo
 """
 
 
-def without_filter(client: Client, machine: Machine) -> None:
+def without_filter(client: LxdClient, machine: Machine) -> None:
     """Remove the system call filter, as a new hole in it would."""
     name = names.guest(machine.id)
     client.put("instances", name, "state", body={"action": "stop", "timeout": 10, "force": True})
@@ -46,7 +46,7 @@ def without_filter(client: Client, machine: Machine) -> None:
 
 
 def test_every_attempt_of_the_probe_is_stopped_by_the_filter(
-    driver: Lxd, client: Client, red: Machine
+    driver: Lxd, client: LxdClient, red: Machine
 ) -> None:
     found = json.loads(ran(driver, red, "python3", "-", stdin=PROBE))
     attempts = {**found["keys"], **found["disk"], **found["surface"]}
@@ -61,7 +61,7 @@ def test_every_attempt_of_the_probe_is_stopped_by_the_filter(
 
 
 def test_guests_have_separate_user_ids_and_see_no_key_of_each_other(
-    driver: Lxd, client: Client, red: Machine, blue: Machine
+    driver: Lxd, client: LxdClient, red: Machine, blue: Machine
 ) -> None:
     maps = [ran(driver, each, "cat", "/proc/self/uid_map").split() for each in (red, blue)]
     firsts = [int(each[1]) for each in maps]
@@ -88,7 +88,7 @@ print(libc.syscall(250, 11, {serial}, buffer, 64), ctypes.get_errno(), buffer.va
 
 
 def test_range_is_reused_only_without_keys_or_processes(
-    driver: Lxd, client: Client, a_machine: MachineMaker, red: Machine, tmp_path: Path
+    driver: Lxd, client: LxdClient, a_machine: MachineMaker, red: Machine, tmp_path: Path
 ) -> None:
     first = int(client.get("instances", names.guest(red.id))["config"]["security.idmap.base"])
     index = ids.index_of(first)
@@ -139,27 +139,29 @@ def until_clean(index: int) -> None:
     raise AssertionError("the key is still there")
 
 
-def test_doctor_probe_reports_isolation_and_leaves_nothing(driver: Lxd, client: Client, red: Machine) -> None:
+def test_doctor_probe_reports_isolation_and_leaves_nothing(
+    driver: Lxd, client: LxdClient, red: Machine
+) -> None:
     before = client.get("instances")
     said = driver.probe(["169.254.169.254:80", f"{red.address}:22"])
     findings = judged(said, Settings())
-    assert [each.check for each in findings if each.verdict is Verdict.WRONG] == []
+    assert [each.check for each in findings if each.verdict is HealthVerdict.WRONG] == []
     assert driver.unconfined() == []
     assert client.get("instances") == before
     assert driver._ranges.of(names.guest(red.id)) is not None
     assert [name for name in driver._ranges._ours() if name.startswith("probe")] == []
     opened = {**said, "surface": {**said["surface"], "io_uring": "allowed"}}
     by_mistake = {each.check: each.verdict for each in judged(opened, Settings())}
-    assert by_mistake["isolation: kernel surface"] is Verdict.WRONG
+    assert by_mistake["isolation: kernel surface"] is HealthVerdict.WRONG
     by_setting = {each.check: each.verdict for each in judged(opened, Settings(guest_io_uring=True))}
-    assert by_setting["isolation: kernel surface"] is Verdict.WARNING
+    assert by_setting["isolation: kernel surface"] is HealthVerdict.WARNING
 
 
 # Disks
 
 
 def test_no_kind_of_write_exceeds_the_disk_limit(
-    driver: Lxd, client: Client, a_machine: MachineMaker
+    driver: Lxd, client: LxdClient, a_machine: MachineMaker
 ) -> None:
     """One guest is enough: data beyond its limit uses up the space of all others."""
     machine = a_machine(NETWORKS[0], disk_bytes=GIB)
@@ -185,7 +187,7 @@ def test_no_kind_of_write_exceeds_the_disk_limit(
     assert "not permitted" in ran(driver, machine, "sh", "-c", forced)
 
 
-def test_inodes_count_against_the_disk_limit(driver: Lxd, client: Client, a_machine: MachineMaker) -> None:
+def test_inodes_count_against_the_disk_limit(driver: Lxd, client: LxdClient, a_machine: MachineMaker) -> None:
     machine = a_machine(NETWORKS[0], disk_bytes=400 * MIB)
     launched(driver, machine)
     script = """
@@ -245,7 +247,7 @@ def test_df_shows_the_size_of_the_instance_disk(driver: Lxd, red: Machine) -> No
     assert " 3.0G " in ran(driver, red, "df", "-h", "/")
 
 
-def used_bytes(driver: Lxd, client: Client, machine: Machine) -> int:
+def used_bytes(driver: Lxd, client: LxdClient, machine: Machine) -> int:
     state = client.get("instances", names.guest(machine.id), "state")
     return int(state["disk"]["root"]["usage"])
 

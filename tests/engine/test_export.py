@@ -8,7 +8,7 @@ from tests.engine.house import House
 from teraflock.drivers.lxd import export
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.names import Names, guest
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import Seen
 
 
@@ -26,7 +26,7 @@ def test_an_exported_instance_comes_back_with_its_data(
         == 0
     )
     driver.snapshot(machine.handle, "snp_1")
-    engine, name = Client(house.daemon.socket_path, project=ours.project), guest(machine.id)
+    engine, name = LxdClient(house.daemon.socket_path, project=ours.project), guest(machine.id)
     pieces = export.exported(engine, name)
     assert pieces is not None
     file = tmp_path / "disk"

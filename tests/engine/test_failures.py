@@ -15,7 +15,7 @@ from teraflock.drivers.lxd import confinement, guest, names
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import NotOurs, PoolWish
 from teraflock.drivers.lxd.ssh import new_host_key
 from teraflock.fleet.model import HostReport
@@ -61,7 +61,7 @@ def test_guests_stay_stopped_after_a_reboot(driver: Lxd, house: House, a_machine
     assert launched(driver, machine) == key
 
 
-def test_abandoned_create_is_completed(driver: Lxd, client: Client, a_machine: MachineMaker) -> None:
+def test_abandoned_create_is_completed(driver: Lxd, client: LxdClient, a_machine: MachineMaker) -> None:
     machine = a_machine()
     driver.prepare(machine)
     begin_making(client, machine)  # the server that asked for it is dead
@@ -73,7 +73,7 @@ def test_abandoned_create_is_completed(driver: Lxd, client: Client, a_machine: M
     "milliseconds", sampled([0, 20, 40, 70, 110, 160, 230], every=4, because="kills a daemon again and again")
 )
 def test_daemon_killed_during_create_or_delete(
-    driver: Lxd, client: Client, house: House, a_machine: MachineMaker, milliseconds: int
+    driver: Lxd, client: LxdClient, house: House, a_machine: MachineMaker, milliseconds: int
 ) -> None:
     machine = a_machine()
     driver.prepare(machine)
@@ -95,12 +95,12 @@ def test_daemon_killed_during_create_or_delete(
     assert not [each for each in volumes if each.endswith(names.guest(machine.id))]
 
 
-def begin_making(client: Client, machine: Machine) -> None:
+def begin_making(client: LxdClient, machine: Machine) -> None:
     mould = next(
         each["name"] for each in client.get("instances", recursion=1) if each["name"].startswith("image-")
     )
     ours = Names(client.project.removeprefix("tera-"))
-    host = guest.Host(confined=confinement.settings(4000), server=client.server())
+    host = guest.GuestHost(confined=confinement.settings(4000), server=client.server())
     body = guest.body(machine, ours, new_host_key(), mould, host)
     client.send("POST", "instances", body=body)
 
@@ -115,7 +115,7 @@ def until_done(act: Callable[[], None]) -> None:
     raise AssertionError("still busy")
 
 
-def test_drift_is_seen(driver: Lxd, client: Client, a_machine: MachineMaker) -> None:
+def test_drift_is_seen(driver: Lxd, client: LxdClient, a_machine: MachineMaker) -> None:
     machine = a_machine()
     launched(driver, machine)
     name = names.guest(machine.id)
@@ -170,7 +170,7 @@ def test_full_pool_is_reported_and_nothing_is_left(house: House, base_image: Pat
 
 
 def test_purge_removes_ours_and_only_ours(house: House, base_image: Path, a_machine: MachineMaker) -> None:
-    host = Client(house.daemon.socket_path)
+    host = LxdClient(house.daemon.socket_path)
     theirs = {"ipv4.address": "10.200.0.1/24", "ipv6.address": "none"}
     host.post("networks", body={"name": "tfffffffff", "type": "bridge", "config": theirs})
     report = HostReport(name="here", address="198.51.100.1", vcpus=2, ram_bytes=1, disk_bytes=1)
@@ -192,9 +192,9 @@ def test_purge_removes_ours_and_only_ours(house: House, base_image: Path, a_mach
 
 
 def test_foreign_objects_are_not_changed(
-    driver: Lxd, client: Client, house: House, a_machine: MachineMaker
+    driver: Lxd, client: LxdClient, house: House, a_machine: MachineMaker
 ) -> None:
-    host = Client(house.daemon.socket_path)
+    host = LxdClient(house.daemon.socket_path)
     ours = Names(client.project.removeprefix("tera-"))
     name = ours.bridge(NETWORKS[1].project_id)
     theirs = {"ipv4.address": "10.201.0.1/24", "ipv6.address": "none"}
@@ -210,7 +210,7 @@ def test_foreign_objects_are_not_changed(
     host.close()
 
 
-def everything(host: Client) -> list[str]:
+def everything(host: LxdClient) -> list[str]:
     """Return everything in the engine, and all tables of installations except the engine's own."""
     kinds = ("projects", "storage-pools", "networks", "images", "instances", "profiles")
     found = [address for kind in kinds for address in host.get(kind) if "uplink" not in address]

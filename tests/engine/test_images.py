@@ -11,7 +11,7 @@ from tests.engine.house import INSIDE_ADDRESS, House
 
 from teraflock.drivers.lxd import build, recipe
 from teraflock.drivers.lxd.driver import Lxd
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import Port
 
 TOKEN = "a-token-of-the-test-0123456789"
@@ -62,7 +62,7 @@ def test_jupyter_accepts_only_its_token(
     driver.delete_image("img_jupyter")
 
 
-def test_concurrent_builds_create_one_image(driver: Lxd, house: House, client: Client) -> None:
+def test_concurrent_builds_create_one_image(driver: Lxd, house: House, client: LxdClient) -> None:
     def build_it(number: int) -> None:
         driver.build_image(f"img_same{number % 2}", "base")
 

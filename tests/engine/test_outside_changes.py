@@ -7,7 +7,7 @@ from tests.engine.conftest import GIB, MIB, MachineMaker, launched
 
 from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.driver import Lxd
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import Sighting
 
 Config = dict[str, str]
@@ -46,7 +46,7 @@ CHANGES = {
 
 
 def test_outside_changes_are_detected_and_undone(
-    driver: Lxd, client: Client, a_machine: MachineMaker
+    driver: Lxd, client: LxdClient, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()
     launched(driver, machine)
@@ -72,7 +72,7 @@ def only(driver: Lxd) -> Sighting:
     return sighting
 
 
-def configured(client: Client, name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def configured(client: LxdClient, name: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     found = client.get("instances", name)
     own = {key: value for key, value in found["config"].items() if not key.startswith("volatile.")}
     return own, found["devices"]

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from teraflock.drivers.simulated.life import as_of
-from teraflock.drivers.simulated.model import AddressTaken, Guest, Image, NetworkThere
+from teraflock.drivers.simulated.model import AddressTaken, Guest, NetworkThere, SimulatedImage
 from teraflock.drivers.simulated.world import World
 from teraflock.storage.database import Database, Row, Transaction
 
@@ -44,11 +44,11 @@ def faults(database: Database, world: World, now: datetime, sky: World | None = 
         every = (as_of(guest, now) for guest in turn.every(Guest))
         guests = {guest.key: guest for guest in every if guest is not None}
         addresses = {(taken.key, taken.instance_id) for taken in turn.every(AddressTaken)}
-        images = {image.key for image in turn.every(Image)}
+        images = {image.key for image in turn.every(SimulatedImage)}
         networks = turn.every(NetworkThere)
     if sky is not None:
         with sky.read() as turn:  # contains images made from rented machines
-            images |= {image.key for image in turn.every(Image)}
+            images |= {image.key for image in turn.every(SimulatedImage)}
     rented = _machines(sky, now) if sky else []
     counts = Counter(each.machine.handle.instance_id for each in rented)
     guests |= {each.machine.handle.instance_id: each for each in rented}

@@ -17,7 +17,7 @@ from tests.faults.house import SKY, House
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.simulated.faults import Fault, Kind, When
+from teraflock.drivers.simulated.faults import Kind, SimulatedFault, When
 from teraflock.drivers.simulated.model import Guest
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import GRACE
@@ -32,7 +32,7 @@ CALLS = (
     "publish", "sightings", "hosts", "*",
 )  # fmt: skip
 FAULTS = st.builds(
-    Fault,
+    SimulatedFault,
     call=st.sampled_from(CALLS),
     when=st.sampled_from(When),
     kind=st.sampled_from(sorted(set(Kind) - {Kind.LATER})),
@@ -187,13 +187,13 @@ class HouseMachine(RuleBasedStateMachine):
             self.house.workers[worker] = self.house.hire()
 
     @rule(fault=FAULTS, more=st.booleans())
-    def fault(self, fault: Fault, more: bool) -> None:
+    def fault(self, fault: SimulatedFault, more: bool) -> None:
         if not more:
             self.house.trouble.no_more_faults()
         self.house.trouble.faults(fault)
 
     @rule(fault=FAULTS, more=st.booleans())
-    def fault_in_the_sky(self, fault: Fault, more: bool) -> None:
+    def fault_in_the_sky(self, fault: SimulatedFault, more: bool) -> None:
         if not more:
             self.house.sky_trouble.no_more_faults()
         self.house.sky_trouble.faults(fault)

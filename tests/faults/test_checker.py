@@ -10,7 +10,7 @@ from tests.faults.house import House
 from tests.faults.machine import fresh_sqlite
 
 from teraflock.base.clock import FixedClock
-from teraflock.drivers.simulated.model import AddressTaken, Guest, Image
+from teraflock.drivers.simulated.model import AddressTaken, Guest, SimulatedImage
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.orders import Order, ShapeWish
 
@@ -58,7 +58,7 @@ def stray(house: House) -> None:
         turn.put(replace(found, machine=replace(found.machine, handle=handle)))
 
 
-def put(house: House, thing: AddressTaken | Image) -> None:
+def put(house: House, thing: AddressTaken | SimulatedImage) -> None:
     with house.world.write() as turn:
         turn.put(thing)
 
@@ -89,7 +89,10 @@ DAMAGE: dict[str, tuple[Callable[[House], object], str]] = {
         lambda h: put(h, AddressTaken(key="x/y/10.0.0.1", instance_id="i")),
         "in use by no instance",
     ),
-    "an image": (lambda h: put(h, Image(key="i", mark="m", recipe="", size_bytes=1)), "image in no row"),
+    "an image": (
+        lambda h: put(h, SimulatedImage(key="i", mark="m", recipe="", size_bytes=1)),
+        "image in no row",
+    ),
     "an image lost": (
         lambda h: in_rows(h, "UPDATE image SET state = 'failed'"),
         "that is still on the engine",

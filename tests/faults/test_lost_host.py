@@ -15,7 +15,7 @@ from tests.faults.house import House
 from tests.long import sampled
 
 from teraflock.base.clock import FixedClock
-from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind, When
+from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault, When
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.model import Instance, Operation
 from teraflock.instance.orders import Order, ShapeWish
@@ -64,8 +64,8 @@ def publish(house: House) -> None:
     house.images.from_instance(house.tenant.actor, house.tenant.project, "mine", "one")
 
 
-DOES_NOT_COME_UP = Fault(call="ready", kind=Kind.DOES_NOT_BOOT)
-SCENES: dict[Operation, tuple[Callable[[House], None], Callable[[House], None], Fault | None]] = {
+DOES_NOT_COME_UP = SimulatedFault(call="ready", kind=Kind.DOES_NOT_BOOT)
+SCENES: dict[Operation, tuple[Callable[[House], None], Callable[[House], None], SimulatedFault | None]] = {
     Operation.LAUNCH: (
         lambda house: None,
         lambda house: ask(house, "launch", Order(name="one", shape=ShapeWish(gpu="V100"))),
@@ -77,7 +77,7 @@ SCENES: dict[Operation, tuple[Callable[[House], None], Callable[[House], None], 
     Operation.RESIZE: (
         launched,
         lambda house: ask(house, "resize", "one", ShapeWish(vcpus=3, disk_bytes=256 << 30)),
-        Fault(call="resize", when=When.HALF, kind=Kind.REFUSED),
+        SimulatedFault(call="resize", when=When.HALF, kind=Kind.REFUSED),
     ),
     Operation.REFIT: (launched, limits_changed, None),
     Operation.RESIZE_RESTART: (
@@ -88,7 +88,7 @@ SCENES: dict[Operation, tuple[Callable[[House], None], Callable[[House], None], 
     Operation.SNAPSHOT: (
         launched,
         lambda house: ask(house, "snapshot", "one", "now"),
-        Fault(call="snapshot", when=When.HALF, kind=Kind.REFUSED),
+        SimulatedFault(call="snapshot", when=When.HALF, kind=Kind.REFUSED),
     ),
     Operation.RESTORE: (kept_and_stopped, lambda house: ask(house, "restore", "one", "before"), None),
     Operation.RESTORE_RESTART: (
@@ -96,7 +96,7 @@ SCENES: dict[Operation, tuple[Callable[[House], None], Callable[[House], None], 
         lambda house: ask(house, "restore", "one", "before"),
         DOES_NOT_COME_UP,
     ),
-    Operation.PUBLISH: (launched, publish, Fault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
+    Operation.PUBLISH: (launched, publish, SimulatedFault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
     Operation.DELETE: (kept, lambda house: ask(house, "delete", "one"), None),
 }
 WALK = [(operation, point) for operation in Operation for point in points(operation)]
@@ -180,7 +180,7 @@ def test_operation_that_ends_on_a_lost_host_is_away(house: House, point: str) ->
 
     def befalls(there: str) -> None:
         if there == point:
-            house.trouble.faults(Fault(call="hosts", kind=Kind.ENGINE_DOWN, times=FOREVER))
+            house.trouble.faults(SimulatedFault(call="hosts", kind=Kind.ENGINE_DOWN, times=FOREVER))
             for _ in range(2):
                 house.workers[1].hosts.turn()
 

@@ -16,7 +16,7 @@ from tests.long import sampled
 
 from teraflock.base.clock import FixedClock, microseconds
 from teraflock.bill.verify.service import verify
-from teraflock.drivers.simulated.faults import FOREVER, Fault, Killed, Kind
+from teraflock.drivers.simulated.faults import FOREVER, Killed, Kind, SimulatedFault
 from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import Handle
@@ -169,7 +169,7 @@ def test_an_engine_that_cannot_show_its_guests_is_asked_again(house: House) -> N
     turn(house)
     last_us = seen_us(house)
     power_cut(house)
-    house.trouble.faults(Fault(call="sightings", kind=Kind.BUSY, times=2))
+    house.trouble.faults(SimulatedFault(call="sightings", kind=Kind.BUSY, times=2))
     worker = restart(house)
     worker.hosts.turn()
     assert not worker.hosts.has_looked
@@ -182,7 +182,7 @@ def test_an_engine_that_cannot_show_its_guests_is_asked_again(house: House) -> N
 
 def test_an_engine_that_never_shows_its_guests_does_not_hold_up_the_other_loops(house: House) -> None:
     launched(house)
-    house.trouble.faults(Fault(call="sightings", kind=Kind.BUSY, times=FOREVER))
+    house.trouble.faults(SimulatedFault(call="sightings", kind=Kind.BUSY, times=FOREVER))
     worker = restart(house)
     for _ in range(4):
         worker.hosts.turn()

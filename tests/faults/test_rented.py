@@ -16,7 +16,7 @@ from tests.faults.house import SKY, House
 from teraflock.base.clock import FixedClock, microseconds
 from teraflock.base.errors import BadInput, Refused
 from teraflock.drivers.simulated.cloud import CLOUD
-from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind, When
+from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault, When
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Guest
 from teraflock.drivers.simulated.world import MemoryWorld
@@ -96,7 +96,7 @@ SCENES: dict[Operation, tuple[Callable[[House], None], str]] = {
     Operation.RESTART: (launched, "restart"),
     Operation.DELETE: (launched, "delete"),
 }
-DOES_NOT_COME_UP = Fault(call="ready", kind=Kind.DOES_NOT_BOOT)
+DOES_NOT_COME_UP = SimulatedFault(call="ready", kind=Kind.DOES_NOT_BOOT)
 WALK = [
     (cloud, operation, point)
     for cloud in CLOUDS
@@ -137,7 +137,7 @@ def test_dead_worker_leaves_at_most_one_machine(cloud: str, operation: Operation
 @pytest.mark.parametrize("kind", [Kind.ENGINE_DOWN, Kind.KILLED])
 def test_lost_response_does_not_rent_twice(cloud: str, call: str, when: When, kind: Kind) -> None:
     house = built(cloud)
-    house.sky_trouble.faults(Fault(call=call, when=when, kind=kind, times=2))
+    house.sky_trouble.faults(SimulatedFault(call=call, when=when, kind=kind, times=2))
     ask(house, "launch", ORDER)
     for _ in range(30):
         house.survive(house.workers[0].turn, 0)
@@ -158,7 +158,8 @@ def test_a_launch_undone_before_its_machine_is_listed_leaves_nothing() -> None:
     back."""
     house = built("late-without-tokens")
     house.sky_trouble.faults(
-        Fault(call="create", when=When.AFTER, kind=Kind.REFUSED), Fault(call="create", kind=Kind.REFUSED)
+        SimulatedFault(call="create", when=When.AFTER, kind=Kind.REFUSED),
+        SimulatedFault(call="create", kind=Kind.REFUSED),
     )
     ask(house, "launch", ORDER)
     house.workers[0].turn()
@@ -196,7 +197,7 @@ def test_region_without_capacity_is_skipped() -> None:
 
 def test_a_launch_that_fails_later_tries_the_next_region_and_pays_for_one() -> None:
     house = built("prompt")
-    house.sky_trouble.faults(Fault(call="create", kind=Kind.LATER))
+    house.sky_trouble.faults(SimulatedFault(call="create", kind=Kind.LATER))
     ask(house, "launch", ORDER)
     _work(house)
     view = house.service.view(house.tenant.project.id, "one")
@@ -388,7 +389,7 @@ def test_a_command_on_a_rented_machine_runs_and_is_read() -> None:
 
 def test_an_engine_that_is_away_for_long_undoes_a_launch_and_leaves_nothing() -> None:
     house = built("prompt")
-    house.sky_trouble.faults(Fault(call="create", kind=Kind.ENGINE_DOWN, times=FOREVER))
+    house.sky_trouble.faults(SimulatedFault(call="create", kind=Kind.ENGINE_DOWN, times=FOREVER))
     ask(house, "launch", ORDER)
     for _ in range(150):
         house.workers[0].turn()

@@ -13,7 +13,7 @@ import pytest
 from tests.faults.servers import HOMES, Site
 from tests.long import sampled
 
-from teraflock.drivers.simulated.faults import Fault, Kind, When
+from teraflock.drivers.simulated.faults import Kind, SimulatedFault, When
 from teraflock.instance.model import Operation
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.reconcile.rehearsal import points
@@ -62,9 +62,9 @@ def limits_changed(site: Site) -> None:
     site.cloud.loops.drift.turn()
 
 
-DOES_NOT_COME_UP = Fault(call="ready", kind=Kind.DOES_NOT_BOOT)
+DOES_NOT_COME_UP = SimulatedFault(call="ready", kind=Kind.DOES_NOT_BOOT)
 
-SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], Fault | None]] = {
+SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], SimulatedFault | None]] = {
     Operation.LAUNCH: (lambda site: None, launch, DOES_NOT_COME_UP),
     Operation.START: (stopped, lambda site: site.ask("start", "one"), DOES_NOT_COME_UP),
     Operation.STOP: (launched, lambda site: site.ask("stop", "one"), None),
@@ -72,7 +72,7 @@ SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], 
     Operation.RESIZE: (
         launched,
         lambda site: site.ask("resize", "one", ShapeWish(vcpus=3, disk_bytes=256 << 30)),
-        Fault(call="resize", when=When.HALF, kind=Kind.REFUSED),
+        SimulatedFault(call="resize", when=When.HALF, kind=Kind.REFUSED),
     ),
     Operation.REFIT: (launched, limits_changed, None),
     Operation.RESIZE_RESTART: (
@@ -83,11 +83,11 @@ SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], 
     Operation.SNAPSHOT: (
         launched,
         lambda site: site.ask("snapshot", "one", "now"),
-        Fault(call="snapshot", when=When.HALF, kind=Kind.REFUSED),
+        SimulatedFault(call="snapshot", when=When.HALF, kind=Kind.REFUSED),
     ),
     Operation.RESTORE: (kept_and_stopped, lambda site: site.ask("restore", "one", "before"), None),
     Operation.RESTORE_RESTART: (kept, lambda site: site.ask("restore", "one", "before"), DOES_NOT_COME_UP),
-    Operation.PUBLISH: (launched, publish, Fault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
+    Operation.PUBLISH: (launched, publish, SimulatedFault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
     Operation.DELETE: (kept, lambda site: site.ask("delete", "one"), None),
 }
 """For each operation: the initial state, the request, and the fault that makes it undo."""
@@ -164,7 +164,7 @@ def test_server_killed_during_a_call_to_a_cloud(site: Site, call: str, when: Whe
     if call == "delete":
         site.work()
         site.ask("delete", "one")
-    site.sky_trouble.faults(Fault(call=call, when=when, kind=Kind.KILLED))
+    site.sky_trouble.faults(SimulatedFault(call=call, when=when, kind=Kind.KILLED))
     assert site.death(site.serve()) == -signal.SIGKILL
     site.serve()
     site.seconds_to_rest()
@@ -175,7 +175,7 @@ def test_server_killed_during_a_call_to_a_cloud(site: Site, call: str, when: Whe
 def test_server_killed_during_a_call(site: Site, call: str, when: When) -> None:
     """The engine has done nothing, half or all of the call, and nothing is recorded."""
     launched(site)
-    site.trouble.faults(Fault(call=call, when=when, kind=Kind.KILLED))
+    site.trouble.faults(SimulatedFault(call=call, when=when, kind=Kind.KILLED))
     if call == "resize":
         site.ask("resize", "one", ShapeWish(vcpus=3))
     elif call in ("stop", "delete"):

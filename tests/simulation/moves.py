@@ -7,7 +7,7 @@ from random import Random
 
 from tests.simulation.cloud import DAY_S, PROJECTS, Cloud
 
-from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind, When
+from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault, When
 from teraflock.drivers.simulated.model import Guest
 from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import ShapeWish
@@ -162,7 +162,7 @@ def fault(cloud: Cloud, chance: Random) -> None:
         cloud.trouble.no_more_faults()
     call, kind = chance.choice(CALLS), chance.choice(KINDS)
     cloud.trouble.faults(
-        Fault(call=call, when=chance.choice(list(When)), kind=kind, times=chance.randrange(1, 4))
+        SimulatedFault(call=call, when=chance.choice(list(When)), kind=kind, times=chance.randrange(1, 4))
     )
 
 
@@ -172,14 +172,14 @@ def hang(cloud: Cloud, chance: Random) -> None:
         chance.choice(["stop", "start", "ready", "snapshot", "resize", "delete"]),
         chance.choice(KINDS[:2]),
     )
-    cloud.trouble.faults(Fault(call=call, kind=kind, times=FOREVER))
+    cloud.trouble.faults(SimulatedFault(call=call, kind=kind, times=FOREVER))
     for move in chance.choices(
         (act, resize, snapshot, work, wait_a_little, trouble_host), k=chance.randrange(3, 9)
     ):
         move(cloud, chance)
     cloud.trouble.no_more_faults()
     if chance.random() < 0.3:
-        cloud.trouble.faults(Fault(call=call, kind=Kind.REFUSED))
+        cloud.trouble.faults(SimulatedFault(call=call, kind=Kind.REFUSED))
     work(cloud, chance)
     cloud.count["hangs"] += 1
 
@@ -206,7 +206,7 @@ def lose_in_work(cloud: Cloud, chance: Random) -> None:
     wish, call = chance.choice(
         [("snapshot", "snapshot"), ("resize", "resize"), ("restart", "ready"), ("cards", "ready")]
     )
-    cloud.trouble.faults(Fault(call=call, kind=Kind.BUSY, times=FOREVER))
+    cloud.trouble.faults(SimulatedFault(call=call, kind=Kind.BUSY, times=FOREVER))
     if wish == "snapshot":
         cloud.snapshot(one)
     elif wish == "restart":
@@ -262,7 +262,7 @@ def trouble_sky(cloud: Cloud, chance: Random) -> None:
         lambda: sky.runs_out_of_money(),
         lambda: sky.price_changes("gpu", chance.choice(["north", "home"]), chance.choice(["spot", "bid", "on-demand"]),
                                   chance.randrange(10**6), now),
-        lambda: sky.faults(Fault(call=chance.choice(["create", "ready", "delete", "sightings", "*"]),
+        lambda: sky.faults(SimulatedFault(call=chance.choice(["create", "ready", "delete", "sightings", "*"]),
                                  when=chance.choice(list(When)), kind=chance.choice(kinds))),
         sky.all_is_well,
         sky.all_is_well,

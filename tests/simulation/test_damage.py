@@ -19,7 +19,7 @@ from teraflock.bill.margin import rules as margins
 from teraflock.bill.price import model as prices
 from teraflock.bill.purchase import rules as buying
 from teraflock.bill.purchase import service as purchases
-from teraflock.drivers.simulated.faults import FOREVER, Fault, Kind
+from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault
 from teraflock.fleet import store as fleet
 from teraflock.instance.orders import ShapeWish
 from teraflock.instance.states import Phase
@@ -165,7 +165,7 @@ def moved_north(cloud: Cloud) -> None:
 def stopped_in_a_change(cloud: Cloud) -> None:
     """Stop while cards are being released, which completes later."""
     _launch(cloud, gpus=2)
-    cloud.trouble.faults(Fault(call="ready", kind=Kind.BUSY, times=FOREVER))
+    cloud.trouble.faults(SimulatedFault(call="ready", kind=Kind.BUSY, times=FOREVER))
     cloud.resize(cloud.instances_there()[0], ShapeWish(gpus=1))
     _work(cloud)
     cloud.act("stop", cloud.instances_there()[0])
@@ -178,7 +178,7 @@ def stopped_in_a_change(cloud: Cloud) -> None:
 def lost_in_a_change(cloud: Cloud) -> None:
     _launch(cloud)
     one = cloud.instances_there()[0]
-    cloud.trouble.faults(Fault(call="snapshot", kind=Kind.BUSY, times=FOREVER))
+    cloud.trouble.faults(SimulatedFault(call="snapshot", kind=Kind.BUSY, times=FOREVER))
     cloud.snapshot(one)
     _work(cloud)
     cloud.trouble.host_goes_away(cloud.host_of(one))

@@ -17,7 +17,7 @@ from tests.story.cloud import Cloud
 
 from teraflock.drivers.lxd import build, recipe
 from teraflock.drivers.lxd.daemon import PROGRAMS
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.model import Operation
 from teraflock.reconcile.rehearsal import points
 
@@ -55,12 +55,12 @@ class RealCloud(Cloud):
         return len([each for each in told if "limits" in each["details"]["reason"]])
 
     @contextmanager
-    def engine(self) -> Iterator[Client]:
+    def engine(self) -> Iterator[LxdClient]:
         """Call the engine directly, within Teraflock's project."""
-        host = Client(self._house.daemon.socket_path)
+        host = LxdClient(self._house.daemon.socket_path)
         (project,) = [each["name"] for each in host.get("projects", recursion=1) if each["name"] != "default"]
         host.close()
-        engine = Client(self._house.daemon.socket_path, project=project)
+        engine = LxdClient(self._house.daemon.socket_path, project=project)
         yield engine
         engine.close()
 
@@ -263,7 +263,7 @@ def test_kill_9_during_a_delete(cloud: RealCloud, point: str) -> None:
 
 def test_purge_restores_the_engine(cloud: RealCloud, house: House) -> None:
     cloud.ok("purge", "--yes")
-    client = Client(house.daemon.socket_path)
+    client = LxdClient(house.daemon.socket_path)
     try:
         assert [each["name"] for each in client.get("projects", recursion=1)] == ["default"]
         assert client.get("storage-pools", recursion=1) == []

@@ -34,7 +34,7 @@ from teraflock.api.endpoint import (
 from teraflock.api.errors import BodyTooLarge, MalformedRequest, MethodNotAllowed
 from teraflock.api.gate import Gate, asked_of
 from teraflock.api.pieces import Pieces, SentInPieces
-from teraflock.api.route import Route, Scope, Work
+from teraflock.api.route import Route, RouteWork, Scope
 from teraflock.api.routes.all import ROUTES
 from teraflock.api.services import Services
 from teraflock.api.shares import Shares, Turns, tenant_of
@@ -130,13 +130,13 @@ class Application:
     async def _answer(self, route: Route, request: Request[Any, Any, Any]) -> ASGIApp:
         raw, services = _raw(request), self.services
         at_once = services.reads_inline or route.scope == Scope.PUBLIC
-        if route.work == Work.READ and route.body is None and at_once:
+        if route.work == RouteWork.READ and route.body is None and at_once:
             return _Sent(await self._read(partial(reply_to, route, services, raw)))
         call, query = await self._read(partial(admitted_first, route, services, raw))
         if route.body is not None:
             call = call.with_body(await self._body(route, request, call.actor))
-        if route.work != Work.READ:
-            run = done_apart if route.work in (Work.LOOKUP, Work.COMPUTE) else done
+        if route.work != RouteWork.READ:
+            run = done_apart if route.work in (RouteWork.LOOKUP, RouteWork.COMPUTE) else done
             return _Sent(await self._work(route.work, call.actor, partial(run, route, call, query)))
         act = partial(done_reading, route, call, query)
         return _Sent(await (self._read(act) if at_once else self._work(route.work, call.actor, act)))
@@ -185,17 +185,17 @@ class Application:
             return act()
         return await asyncio.get_running_loop().run_in_executor(self._threads, act)
 
-    async def _work(self, work: Work, actor: Actor, act: Callable[[], T]) -> T:
+    async def _work(self, work: RouteWork, actor: Actor, act: Callable[[], T]) -> T:
         """Run work in a thread, within the share of the actor's organisation."""
         loop = asyncio.get_running_loop()
-        if work == Work.LONG:
+        if work == RouteWork.LONG:
             self._execs.enter(actor)
             try:
                 return await loop.run_in_executor(self._long, act)
             finally:
                 self._execs.leave(actor)
         turns, threads = (
-            (self._plans, self._planners) if work == Work.COMPUTE else (self._turns, self._threads)
+            (self._plans, self._planners) if work == RouteWork.COMPUTE else (self._turns, self._threads)
         )
         tenant = tenant_of(actor)
         await turns.enter(tenant)

@@ -27,7 +27,7 @@ from teraflock.api.errors import (
 )
 from teraflock.api.idempotency import done_once
 from teraflock.api.refusals import RequestLog
-from teraflock.api.route import Route, Scope, Work
+from teraflock.api.route import Route, RouteWork, Scope
 from teraflock.api.services import Services
 from teraflock.base.errors import NotAuthenticated, NotFound
 from teraflock.tenant.model import Actor, Project
@@ -51,7 +51,7 @@ class Reply(msgspec.Struct, frozen=True):
 def reply_to(route: Route, services: Services, raw: Raw) -> Reply:
     """The response, whatever happens. Never raises."""
     try:
-        if route.work != Work.READ or route.scope == Scope.PUBLIC:
+        if route.work != RouteWork.READ or route.scope == Scope.PUBLIC:
             return _answered(route, services, raw)
         with services.snapshots.request(), _timed(services, raw.asked):
             return _answered(route, services, raw)
@@ -128,7 +128,7 @@ def done(route: Route, call: Call, query: msgspec.Struct | None) -> Reply:
             headers["Idempotent-Replay"] = "true"
     else:
         content = handle(call)
-    if route.work in (Work.WRITE, Work.LONG):
+    if route.work in (RouteWork.WRITE, RouteWork.LONG):
         call.services.wake()
     if route.scope != Scope.PUBLIC and (news := call.services.news.latest(call.actor)):
         headers["Tera-News"] = news

@@ -45,7 +45,7 @@ class Scope(StrEnum):
     """In the whole installation: the operator has it."""
 
 
-class Work(StrEnum):
+class RouteWork(StrEnum):
     """What a route does, which decides where it runs."""
 
     READ = "read"
@@ -68,7 +68,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     may: Permission | None
     scope: Scope
     status: int
-    work: Work
+    work: RouteWork
     creates: bool
     """Accepts an `Idempotency-Key`."""
     locks: bool
@@ -114,7 +114,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
             codes += ["bad_input", "body_too_large", "media_type_not_supported"]
         if self.creates:
             codes += ["conflict", "idempotency_key_reused"]
-        if self.method in ("PUT", "PATCH", "DELETE") or self.work == Work.LONG:
+        if self.method in ("PUT", "PATCH", "DELETE") or self.work == RouteWork.LONG:
             codes += ["conflict", "refused"]
         return tuple(dict.fromkeys((*codes, *self.errors)))
 
@@ -131,7 +131,7 @@ class Routes:
         self.all: list[Route] = []
 
     def get(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
-        return self._declared("GET", path, work=more.pop("work", Work.READ), **more)
+        return self._declared("GET", path, work=more.pop("work", RouteWork.READ), **more)
 
     def post(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
         return self._declared("POST", path, **more)
@@ -153,7 +153,7 @@ class Routes:
         scope: Scope,
         may: Permission | None = None,
         status: int = 200,
-        work: Work = Work.WRITE,
+        work: RouteWork = RouteWork.WRITE,
         creates: bool = False,
         locks: bool = False,
         secret: bool = False,

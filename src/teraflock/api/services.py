@@ -24,7 +24,7 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
 from teraflock.offer.index.warm import WarmOffers
-from teraflock.plan.task import Task
+from teraflock.plan.task import PlannerTask
 from teraflock.storage.database import Database, Misuse, Transaction
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
@@ -61,7 +61,7 @@ class Planner(msgspec.Struct, frozen=True, kw_only=True):
     offers: WarmOffers
     rates: Callable[[], Rates]
     own_cards: Callable[[], Sequence[Card]]
-    compute: Callable[[Task], bytes]
+    compute: Callable[[PlannerTask], bytes]
     """Computes estimates and plans, JSON to JSON, in a process that is killed if it takes too long."""
 
 

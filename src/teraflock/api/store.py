@@ -8,16 +8,16 @@ from teraflock.base.clock import microseconds
 from teraflock.storage.database import Transaction
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptAnswer(msgspec.Struct, frozen=True):
     digest: str
     answer: str
 
 
-def kept(tx: Transaction, scope: str, key: str) -> Kept | None:
+def kept(tx: Transaction, scope: str, key: str) -> KeptAnswer | None:
     row = tx.one(
         "SELECT digest, answer FROM idempotency WHERE scope = :scope AND key = :key", scope=scope, key=key
     )
-    return Kept(*row) if row else None
+    return KeptAnswer(*row) if row else None
 
 
 def reserve(tx: Transaction, scope: str, key: str, digest: str, now: datetime) -> bool:

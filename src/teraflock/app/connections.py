@@ -27,7 +27,7 @@ def connections_most(wanted: int, files: int, *, execs: int, threads: int) -> in
     return min(wanted, max(files - kept, files // 4))
 
 
-class Connection:
+class OpenConnection:
     """One connection, from the moment it is accepted. `end` closes it at any time."""
 
     __slots__ = ("address", "end", "source")
@@ -43,15 +43,15 @@ class Connections:
         self.most = most
         self._per_source = per_source
         self._proxies = proxies
-        self._open: dict[Connection, None] = {}
+        self._open: dict[OpenConnection, None] = {}
         self._by_source: dict[str, int] = {}
-        self._waiting: dict[Connection, None] = {}
+        self._waiting: dict[OpenConnection, None] = {}
         """Connections without a request, the one that has waited longest first."""
-        self._waiting_by_source: dict[str, dict[Connection, None]] = {}
+        self._waiting_by_source: dict[str, dict[OpenConnection, None]] = {}
 
     def enter(
-        self, address: str, end: Callable[[], object], on_closed: Callable[[Connection], None]
-    ) -> Connection | None:
+        self, address: str, end: Callable[[], object], on_closed: Callable[[OpenConnection], None]
+    ) -> OpenConnection | None:
         """Add a connection. None: a limit is reached, and all connections in it have a request in progress."""
         source = source_of(address)
         if self._by_source.get(source, 0) >= self._per_source and not self._is_proxy(address):
@@ -59,13 +59,13 @@ class Connections:
                 return None
         elif len(self._open) >= self.most and not self._close_oldest(self._waiting, on_closed):
             return None
-        entered = Connection(address, source, end)
+        entered = OpenConnection(address, source, end)
         self._open[entered] = None
         self._by_source[source] = self._by_source.get(source, 0) + 1
         self.mark_idle(entered)
         return entered
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: OpenConnection) -> None:
         if connection not in self._open:
             return  # it was already closed to make room
         self.mark_busy(connection)
@@ -75,18 +75,20 @@ class Connections:
             del self._by_source[connection.source]
             self._waiting_by_source.pop(connection.source, None)
 
-    def mark_busy(self, connection: Connection) -> None:
+    def mark_busy(self, connection: OpenConnection) -> None:
         """Mark the connection: a request is in progress."""
         if connection in self._waiting:
             del self._waiting[connection]
             del self._waiting_by_source[connection.source][connection]
 
-    def mark_idle(self, connection: Connection) -> None:
+    def mark_idle(self, connection: OpenConnection) -> None:
         if connection in self._open and connection not in self._waiting:
             self._waiting[connection] = None
             self._waiting_by_source.setdefault(connection.source, {})[connection] = None
 
-    def _close_oldest(self, waiting: dict[Connection, None], on_closed: Callable[[Connection], None]) -> bool:
+    def _close_oldest(
+        self, waiting: dict[OpenConnection, None], on_closed: Callable[[OpenConnection], None]
+    ) -> bool:
         oldest = next(iter(waiting), None)
         if oldest is None:
             return False

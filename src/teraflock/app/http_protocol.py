@@ -12,7 +12,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from teraflock.api.refusals import Refusals
-from teraflock.app.connections import Connection, Connections
+from teraflock.app.connections import Connections, OpenConnection
 
 HEAD_BYTES_MAX: Final = 65_536
 PIPELINE_MAX: Final = 32
@@ -39,7 +39,7 @@ class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
     """For a client to receive a response."""
 
 
-class Watch:
+class SharedState:
     """Shared by all connections: the time and the list of connections."""
 
     def __init__(self, connections: Connections, deadlines: Deadlines, refusals: Refusals) -> None:
@@ -50,7 +50,7 @@ class Watch:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    def __init__(self, watch: Watch, entered: Connection, **more: Any) -> None:
+    def __init__(self, watch: SharedState, entered: OpenConnection, **more: Any) -> None:
         super().__init__(**more)
         self._watch = watch
         self._entered = entered

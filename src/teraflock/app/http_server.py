@@ -18,8 +18,8 @@ from uvicorn.config import STARTUP_FAILURE
 from teraflock.api.addresses import Network, networks_of
 from teraflock.api.asgi import Application
 from teraflock.api.refusals import Refusals
-from teraflock.app.connections import Connection, Connections, connections_most
-from teraflock.app.http_protocol import BoundedProtocol, Deadlines, Watch
+from teraflock.app.connections import Connections, OpenConnection, connections_most
+from teraflock.app.http_protocol import BoundedProtocol, Deadlines, SharedState
 from teraflock.app.listener import Listener
 from teraflock.app.settings import Settings
 
@@ -57,7 +57,7 @@ class HttpServer(uvicorn.Server):
         proxies = networks_of(settings.trusted_proxies)
         log = application.services.log
         deadlines = Deadlines(head_seconds=settings.head_seconds, body_seconds=settings.body_seconds)
-        self._watch = Watch(_connections(settings, proxies, files), deadlines, log.refusals)
+        self._watch = SharedState(_connections(settings, proxies, files), deadlines, log.refusals)
         self._watch.now = self._seconds()
         for name in ("uvicorn.error", "asyncio"):
             logging.getLogger(name).addFilter(RepeatFilter(log.faults))
@@ -91,7 +91,7 @@ class HttpServer(uvicorn.Server):
             "_loop": loop,
         }
 
-        def protocol(entered: Connection) -> BoundedProtocol:
+        def protocol(entered: OpenConnection) -> BoundedProtocol:
             return BoundedProtocol(self._watch, entered, **shared)
 
         self.servers = [

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from teraflock.api.addresses import source_of
-from teraflock.app.connections import Connection
-from teraflock.app.http_protocol import BoundedProtocol, Watch
+from teraflock.app.connections import OpenConnection
+from teraflock.app.http_protocol import BoundedProtocol, SharedState
 
 ACCEPTS_PER_TURN: Final = 64
 """Then other tasks of the event loop get their turn."""
@@ -25,8 +25,8 @@ class Listener:
     def __init__(
         self,
         sock: socket.socket,
-        watch: Watch,
-        protocol: Callable[[Connection], BoundedProtocol],
+        watch: SharedState,
+        protocol: Callable[[OpenConnection], BoundedProtocol],
         tls: ssl.SSLContext | None,
     ) -> None:
         self._sock = sock
@@ -85,7 +85,7 @@ class Listener:
         self._opening.add(task)
         task.add_done_callback(lambda done: self._opened(done, sock, entered))
 
-    def _note_closed(self, connection: Connection) -> None:
+    def _note_closed(self, connection: OpenConnection) -> None:
         self._note(connection.address, "closed")
 
     def _note(self, address: str, what: str) -> None:
@@ -93,12 +93,12 @@ class Listener:
             f"{what} {source_of(address)}", f"connection from {address} {what}: too many open connections"
         )
 
-    def _opened(self, task: "asyncio.Task[None]", sock: socket.socket, entered: Connection) -> None:
+    def _opened(self, task: "asyncio.Task[None]", sock: socket.socket, entered: OpenConnection) -> None:
         self._opening.discard(task)
         if task.cancelled():  # possibly before it started
             self._drop(sock, entered)
 
-    async def _open(self, sock: socket.socket, entered: Connection) -> None:
+    async def _open(self, sock: socket.socket, entered: OpenConnection) -> None:
         """Pass the connection to its protocol, which reports its end. TLS comes first, and may fail."""
         seconds = None if self._tls is None else self._watch.deadlines.head_seconds
         try:
@@ -108,6 +108,6 @@ class Listener:
         except (OSError, TimeoutError):
             self._drop(sock, entered)
 
-    def _drop(self, sock: socket.socket, entered: Connection) -> None:
+    def _drop(self, sock: socket.socket, entered: OpenConnection) -> None:
         self._watch.connections.leave(entered)
         sock.close()

@@ -21,7 +21,7 @@ from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.rules import lapse
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
-from teraflock.bill.ledger.model import Entry
+from teraflock.bill.ledger.model import LedgerEntry
 from teraflock.bill.purchase.service import go_on
 from teraflock.bill.times import microseconds
 from teraflock.bill.traffic import traffic_due
@@ -107,7 +107,7 @@ def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable
     return len(charges)
 
 
-def _lapses(tx: Transaction, until_us: int) -> list[Entry]:
+def _lapses(tx: Transaction, until_us: int) -> list[LedgerEntry]:
     entries = []
     for grant in credit_store.expired_in_all_projects(tx, until_us):
         over, entry = lapse(grant)

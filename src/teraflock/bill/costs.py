@@ -12,7 +12,7 @@ from teraflock.bill.charge import store as charge_store
 from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import beyond_cover, cover_at, discount_at, slices
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
-from teraflock.bill.price.model import BASIS, Place
+from teraflock.bill.price.model import BASIS, PricePlace
 from teraflock.bill.traffic import traffic_due
 from teraflock.meter.ahead import ahead
 from teraflock.meter.model import Holding, Interval
@@ -21,7 +21,7 @@ from teraflock.storage.database import Transaction
 _HOUR_PARTS: Final = HOURS_PER_MONTH * BASIS
 
 
-class Cost(msgspec.Struct, frozen=True, kw_only=True):
+class InstanceCost(msgspec.Struct, frozen=True, kw_only=True):
     """What an instance costs."""
 
     currency: str
@@ -37,7 +37,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 def costs_of(
     tx: Transaction, desk: Desk, project_id: str, instance_ids: Iterable[str], now_us: int
-) -> dict[str, Cost]:
+) -> dict[str, InstanceCost]:
     """What instances of a project cost, with all that happened to them, however far behind the meter is."""
     stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
     opened = {meter.instance_id: interval_of(meter) for meter in stands.open}
@@ -52,17 +52,17 @@ def costs_of(
 
 def _cost(
     tx: Transaction, desk: Desk, project_id: str, id: str, held: Interval | None, closed: int, now_us: int
-) -> Cost:
+) -> InstanceCost:
     currency = desk.currency(project_id)
     cover = cover_at(desk.covers(id), now_us)
     paid_until_us = cover.until_us if cover else None
     micros = charge_store.micros_of(tx, id).get(currency, 0) + closed
     micros += sum(charge.micros for charge in traffic_due(tx, desk, instance_id=id))
     if held is None:
-        return Cost(
+        return InstanceCost(
             currency=currency, micros_per_hour=0, micros=micros, is_priced=True, paid_until_us=paid_until_us
         )
-    return Cost(
+    return InstanceCost(
         currency=currency,
         micros_per_hour=hourly(desk, held, now_us),
         micros=micros + unbooked(tx, desk, held, now_us),
@@ -90,7 +90,7 @@ def hourly(desk: Desk, interval: Interval, now_us: int) -> int:
     period = desk.book.at(now_us)
     if period is None:
         return 0
-    units = tariff.priced(period).units(held.size.gpu, held.mode, Place(held.host, held.region))
+    units = tariff.priced(period).units(held.size.gpu, held.mode, PricePlace(held.host, held.region))
     beyond = beyond_cover(held, cover_at(desk.covers(interval.instance_id), now_us))
     kept = BASIS - discount_at(interval, period, now_us)
     each = units.gpu * beyond[0] + units.vcpu * beyond[1]
@@ -103,7 +103,9 @@ def has_price(desk: Desk, held: Holding, project_id: str, now_us: int) -> bool:
     if period is None:
         return False
     units = (
-        desk.tariff(project_id).priced(period).units(held.size.gpu, held.mode, Place(held.host, held.region))
+        desk.tariff(project_id)
+        .priced(period)
+        .units(held.size.gpu, held.mode, PricePlace(held.host, held.region))
     )
     return not held.size.gpus or units.gpu > 0
 

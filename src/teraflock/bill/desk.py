@@ -12,7 +12,7 @@ from teraflock.bill.charge.rules import DAY_US, Tariff, booking, slices, standin
 from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.rules import Due, pay
 from teraflock.bill.ledger import store as ledger_store
-from teraflock.bill.ledger.model import Entry, paid_ahead
+from teraflock.bill.ledger.model import LedgerEntry, paid_ahead
 from teraflock.bill.ledger.rules import entry_of
 from teraflock.bill.price import store as price_store
 from teraflock.bill.price.model import FOREVER_US, PriceBook
@@ -57,8 +57,12 @@ class Desk:
         return booking(subject, standing(made), due, len(made))
 
     def post(
-        self, charges: Sequence[Charge], cursor: store.Cursor, now_us: int, more: Iterable[Entry] = ()
-    ) -> store.Cursor:
+        self,
+        charges: Sequence[Charge],
+        cursor: store.BillCursor,
+        now_us: int,
+        more: Iterable[LedgerEntry] = (),
+    ) -> store.BillCursor:
         """Write charges with their entries and what pays for them, and how far the biller has come."""
         entries = [entry for entry in map(entry_of, charges) if entry is not None]
         entries += more
@@ -75,17 +79,17 @@ class Desk:
         store.set_cursor(self._tx, after)
         return after
 
-    def _payments(self, charges: Sequence[Charge], number: int) -> list[Entry]:
+    def _payments(self, charges: Sequence[Charge], number: int) -> list[LedgerEntry]:
         """What credits and balances pay of these charges."""
         paying = credit_store.projects_with_grants(self._tx)
         paying |= {profile.project_id for profile in self.profiles.values() if profile.pays == "prepaid"}
-        entries: list[Entry] = []
+        entries: list[LedgerEntry] = []
         if paying:
             for project_id, dues in sorted(dues_by_project(charges, paying).items()):
                 entries += self.pay(project_id, dues, number + len(entries))
         return entries
 
-    def pay(self, project_id: str, dues: Sequence[Due], number: int) -> list[Entry]:
+    def pay(self, project_id: str, dues: Sequence[Due], number: int) -> list[LedgerEntry]:
         currency, profile = self.currency(project_id), self.profiles.get(project_id)
         balance = None
         if profile and profile.pays == "prepaid":

@@ -11,7 +11,7 @@ import msgspec
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.size import Size
 from teraflock.bill.charge.rules import SECOND_US, Tariff, slices
-from teraflock.bill.price.model import Period, Place
+from teraflock.bill.price.model import Period, PricePlace
 from teraflock.bill.purchase.rules import month_micros
 from teraflock.meter.model import Holding, Interval
 
@@ -50,7 +50,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 def dearest(
     held: Holding,
-    places: Iterable[Place],
+    places: Iterable[PricePlace],
     tariff: Tariff,
     period: Period,
     now_us: int,
@@ -61,7 +61,9 @@ def dearest(
     """The quote for the dearest of the places it may come to."""
     prices = period.prices
     told = {
-        Place(each.host * (each.host in prices.hosts), each.region * (each.region in prices.regions)): each
+        PricePlace(
+            each.host * (each.host in prices.hosts), each.region * (each.region in prices.regions)
+        ): each
         for each in places
     }  # most places have no price of their own
     quotes = [
@@ -69,7 +71,7 @@ def dearest(
             msgspec.structs.replace(held, host=key.host, region=key.region), tariff, period, now_us,
             instances=instances, until_us=until_us, region=place.region if len(told) > 1 else "",
         )
-        for key, place in sorted(told.items() or [(Place(), Place())])
+        for key, place in sorted(told.items() or [(PricePlace(), PricePlace())])
     ]  # fmt: skip
     most = max(quotes, key=lambda each: (each.micros_per_hour, each.micros_per_month))
     return msgspec.structs.replace(
@@ -90,7 +92,7 @@ def quote(
     region: str = "",
 ) -> Quote:
     stopped = msgspec.structs.replace(held, size=Size(disk_bytes=held.size.disk_bytes))
-    place = Place(held.host, held.region)
+    place = PricePlace(held.host, held.region)
     years = sorted(period.prices.reserved_bp)
     minimum_us = period.prices.minimum_seconds * SECOND_US
     units = tariff.priced(period).units(held.size.gpu, held.mode, place)

@@ -22,14 +22,14 @@ from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.service import CreditService
 from teraflock.bill.desk import Desk, interval_of
 from teraflock.bill.export.focus import focus_csv, focus_rows
-from teraflock.bill.export.model import Account
+from teraflock.bill.export.model import BillingAccount
 from teraflock.bill.export.service import month_of_project
 from teraflock.bill.invoice.service import DUE_DAYS, InvoiceService
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import REVENUE, owes, paid_ahead
 from teraflock.bill.margin.report import Margin, MarginBy, margin
 from teraflock.bill.margin.service import CostService
-from teraflock.bill.price.model import Place
+from teraflock.bill.price.model import PricePlace
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.purchase.service import PurchaseService
 from teraflock.bill.quote import Quote, dearest
@@ -120,7 +120,7 @@ class BillService:
         with self._database.read() as tx:
             return charge_store.lines(tx, project_id, month, after=after, limit=limit)
 
-    def costs(self, project_id: str, instance_ids: list[str]) -> Mapping[str, costs.Cost]:
+    def costs(self, project_id: str, instance_ids: list[str]) -> Mapping[str, costs.InstanceCost]:
         """By the hour and so far, of instances of one project."""
         now_us = self._now_us()
         with self._database.read() as tx:
@@ -131,7 +131,7 @@ class BillService:
         project_id: str,
         held: Holding,
         *,
-        places: Iterable[Place] = (),
+        places: Iterable[PricePlace] = (),
         instances: int = 1,
         until: datetime | None = None,
     ) -> Quote:
@@ -162,7 +162,7 @@ class BillService:
         with self._database.read() as tx:
             return margin(tx, month, by, now_us)
 
-    def focus(self, account: Account, month: str) -> Iterator[str]:
+    def focus(self, account: BillingAccount, month: str) -> Iterator[str]:
         """The month as FOCUS, streamed. The snapshot is held until the last line is read."""
         with self._database.read() as tx:
             yield from focus_csv(focus_rows(month_of_project(tx, account, month)))
@@ -257,7 +257,7 @@ def _unbooked(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: 
 
 
 def _groups(
-    tx: Transaction, sums: list[charge_store.Sum], project_id: str, month: str, by: SumBy, label: str
+    tx: Transaction, sums: list[charge_store.ChargeSum], project_id: str, month: str, by: SumBy, label: str
 ) -> tuple[Group, ...]:
     if by == "instance":
         return _bounded(charge_store.sums_by_name(tx, project_id, month))

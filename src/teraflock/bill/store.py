@@ -8,7 +8,7 @@ from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
 
 
-class Cursor(msgspec.Struct, frozen=True, kw_only=True):
+class BillCursor(msgspec.Struct, frozen=True, kw_only=True):
     intervals: int = 0
     """Up to this number, intervals are charged."""
     charges: int = 0
@@ -33,22 +33,22 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """The customer's, for invoices."""
 
 
-_CURSOR: Final = Table("bill_cursor", Cursor)
+_CURSOR: Final = Table("bill_cursor", BillCursor)
 _PROFILE: Final = Table("bill_profile", Profile)
 
 
-def cursor(tx: Transaction) -> Cursor:
+def cursor(tx: Transaction) -> BillCursor:
     row = tx.one(f"{_CURSOR.select} WHERE name = 'bill'")
-    return _CURSOR.value(row) if row else Cursor()
+    return _CURSOR.value(row) if row else BillCursor()
 
 
-def hold(tx: Transaction) -> Cursor:
+def hold(tx: Transaction) -> BillCursor:
     """The cursor, for a work that will move it: whoever comes second waits here, before anything is numbered."""
     tx.run("UPDATE bill_cursor SET name = name WHERE name = 'bill'")
     return cursor(tx)
 
 
-def set_cursor(tx: Transaction, cursor: Cursor) -> None:
+def set_cursor(tx: Transaction, cursor: BillCursor) -> None:
     tx.run(
         "UPDATE bill_cursor SET intervals = :intervals, charges = :charges, entries = :entries,"
         " booked_until_us = :until, latest_us = :latest WHERE name = 'bill'",

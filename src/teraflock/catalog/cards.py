@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from teraflock.base.errors import unknown_name
-from teraflock.catalog.model import Accelerator, Alias, Card, Slice
+from teraflock.catalog.model import Accelerator, Alias, Card, CardSlice
 
 SEE_ALL = "`tera gpus` lists all of them"
 
@@ -54,8 +54,8 @@ def all_accelerators() -> tuple[Accelerator, ...]:
 
 
 @cache
-def all_slices() -> tuple[Slice, ...]:
-    return table("slices.csv", Slice)
+def all_slices() -> tuple[CardSlice, ...]:
+    return table("slices.csv", CardSlice)
 
 
 @cache

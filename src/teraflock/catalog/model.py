@@ -83,7 +83,7 @@ class Accelerator(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.memory_gb is None else round(self.memory_gb * GIB)
 
 
-class Slice(msgspec.Struct, frozen=True, kw_only=True):
+class CardSlice(msgspec.Struct, frozen=True, kw_only=True):
     """A MIG partition of a card, with its own memory and multiprocessors."""
 
     family: str

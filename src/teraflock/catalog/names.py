@@ -23,7 +23,7 @@ from teraflock.catalog.cards import (
     cards_by_id,
     families,
 )
-from teraflock.catalog.model import Accelerator, Card, Resolution, Slice
+from teraflock.catalog.model import Accelerator, Card, CardSlice, Resolution
 from teraflock.catalog.words import Variant, key_of, read_variant, words_of
 
 MEMORY_TOLERANCE: Final = 0.08
@@ -47,7 +47,7 @@ def find_cards(text: str) -> tuple[Card, ...]:
     return cards
 
 
-def find_parts(text: str) -> tuple[tuple[Card, Slice], ...]:
+def find_parts(text: str) -> tuple[tuple[Card, CardSlice], ...]:
     """Find the MIG partitions that match a name, each with its card. Empty if the name means whole cards."""
     reading = _read(words_of(text))
     if reading is None or not reading.variant.part:
@@ -233,7 +233,7 @@ def _resolve_part(cards: Sequence[Card], variant: Variant, listed_gb: float | No
     return Resolution(card=card, share=part.share, memory_bytes=part.memory_bytes, inferred=len(parts) > 1)
 
 
-def _parts(cards: Sequence[Card], variant: Variant) -> list[tuple[Card, Slice]]:
+def _parts(cards: Sequence[Card], variant: Variant) -> list[tuple[Card, CardSlice]]:
     """Return the matching MIG partitions, each with its card."""
     return [
         (card, part)

@@ -11,8 +11,8 @@ REDRAW_SECONDS: Final = 0.1
 BAR_CHARACTERS: Final = 24
 
 
-class Progress:
-    """`with Progress("Reading", "rows") as progress: progress(done, total)`."""
+class ProgressLine:
+    """`with ProgressLine("Reading", "rows") as progress: progress(done, total)`."""
 
     def __init__(self, act: str, unit: str) -> None:
         self._act = act

@@ -9,7 +9,7 @@ from teraflock.base.errors import BadInput
 from teraflock.cli.output import remark
 
 if TYPE_CHECKING:
-    from teraflock.workload.trace import Seen, Trace
+    from teraflock.workload.trace import SeenInTrace, Trace
 
 HELP: Final = """Record one step of a PyTorch script for `tera estimate`. You need no GPU and no weights.
 
@@ -119,14 +119,14 @@ def lines(trace: "Trace") -> list[str]:
     ]
 
 
-def _parameters(seen: "Seen") -> str:
+def _parameters(seen: "SeenInTrace") -> str:
     parts = [f"{count:,} {kind}" for kind, count in seen.parameters.items()]
     total = sum(seen.parameters.values())
     trained = f"; {seen.trained:,} trained" if seen.trained and seen.trained != total else ""
     return (", ".join(parts) or "none") + trained
 
 
-def _step(trace: "Trace", seen: "Seen") -> str:
+def _step(trace: "Trace", seen: "SeenInTrace") -> str:
     words = [f"{trace.samples:,} samples" if trace.samples else "any batch"]
     if seen.input_shape:
         words.append("input " + "×".join("batch" if each < 0 else str(each) for each in seen.input_shape))

@@ -35,7 +35,7 @@ from teraflock.client.provider import Providers
 from teraflock.client.purchase import Purchases
 from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
-from teraflock.client.rate import Rates
+from teraflock.client.rate import RateList
 from teraflock.client.shape import Shapes
 from teraflock.client.site import Sites
 from teraflock.client.snapshot import Snapshots
@@ -71,7 +71,7 @@ class Client:
         self.events = Events(transport)
         self.gpus = Gpus(transport)
         self.providers = Providers(transport)
-        self.rates = Rates(transport)
+        self.rates = RateList(transport)
         self.offers = Offers(transport)
         self.estimates = Estimates(transport)
         self.plans = Plans(transport)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from teraflock.wire.rate import RateShape
 
 
-class Rates(Noun):
+class RateList(Noun):
     in_project = False
 
     def list(self) -> "tuple[RateShape, ...]":

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
 from teraflock.catalog.cards import all_slices
-from teraflock.catalog.model import Card, Slice
+from teraflock.catalog.model import Card, CardSlice
 from teraflock.estimate.cards import clock_hz
 
 CROSSBAR: Final = 1.28
@@ -22,7 +22,7 @@ CLOCK_SHARE_MIN: Final = 0.1
 WATTS_SHARE_MIN: Final = 0.1
 
 
-def sliced(card: Card, part: Slice) -> Card:
+def sliced(card: Card, part: CardSlice) -> Card:
     """A slice gets its share of the card's power, because the other slices may be busy."""
     whole = card.sms or 0
     sms = min(whole, part.sms or max(1, round(part.share * whole)))

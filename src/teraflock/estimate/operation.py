@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
-from teraflock.workload.trace import DTYPE_BYTES, Operation
+from teraflock.workload.trace import DTYPE_BYTES, TracedOperation
 
 MATMULS: Final = {"mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot", "_grouped_mm"}
 NO_KERNEL: Final = {
@@ -40,7 +40,7 @@ class Work:
         self.odd = False
 
 
-def work_of(operation: Operation, sizes: Sequence[int]) -> Work:
+def work_of(operation: TracedOperation, sizes: Sequence[int]) -> Work:
     shapes = [(t.dtype, [sizes[i] for i in t.shape], t.contiguous) for t in operation.inputs]
     outputs = [(t.dtype, [sizes[i] for i in t.shape], t.contiguous) for t in operation.outputs]
     return work(operation.name, shapes, outputs, operation.attributes)

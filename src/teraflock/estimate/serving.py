@@ -57,7 +57,7 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     evidence: str
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class ServingAnswer(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload
     load: Load
     weights_bytes: int
@@ -65,10 +65,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     gpus: list[Serving]
 
 
-def serve(workload: Workload, load: Load, cards: Sequence[Card]) -> Answer:
+def serve(workload: Workload, load: Load, cards: Sequence[Card]) -> ServingAnswer:
     checked(workload, load)
     known = _Known(workload, load)
-    return Answer(
+    return ServingAnswer(
         workload=workload,
         load=load,
         weights_bytes=known.weights_bytes,

@@ -19,7 +19,15 @@ from teraflock.estimate.operation import MATMULS
 from teraflock.estimate.parallel import link_bytes_per_second
 from teraflock.workload.expression import Expression, evaluate_all
 from teraflock.workload.model import Workload
-from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, EventKind, Operation, Parameter, Tensor, Trace
+from teraflock.workload.trace import (
+    DTYPE_BYTES,
+    EVENT_KINDS,
+    EventKind,
+    Parameter,
+    Tensor,
+    Trace,
+    TracedOperation,
+)
 
 TENSOR_MAX: Final = 8
 COMPUTED: Final = "tensor parallelism is computed, not measured; the rest: "
@@ -197,7 +205,7 @@ class _Divider:
             return size in self._weights
         return size > FLOAT_BYTES * self._blocks.width * self._tokens
 
-    def _operation(self, operation: Operation) -> Operation:
+    def _operation(self, operation: TracedOperation) -> TracedOperation:
         name = operation.name.split(".")[0]
         if name in MATMULS and name not in ("bmm", "baddbmm"):
             return self._product(operation)
@@ -207,7 +215,7 @@ class _Divider:
             outputs=[self._tensor(each) for each in operation.outputs],
         )
 
-    def _product(self, operation: Operation) -> Operation:
+    def _product(self, operation: TracedOperation) -> TracedOperation:
         """Divide a matrix product along a wide side, else along the inner dimension, or along the rows if the inner
         dimension runs over all tokens."""
         inputs = [self._wide_tensor(each) for each in operation.inputs]

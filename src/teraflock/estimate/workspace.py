@@ -10,13 +10,13 @@ from math import prod
 from typing import Final
 
 from teraflock.estimate.operation import Work
-from teraflock.workload.trace import DTYPE_BYTES, Operation
+from teraflock.workload.trace import DTYPE_BYTES, TracedOperation
 
 CUBLAS_WORKSPACE_BYTES: Final = {"Hopper": 32 << 20, "Blackwell": 32 << 20}
 
 
 def workspace_bytes(
-    operation: Operation, work: Work, sizes: Sequence[int], shares: Mapping[str, float]
+    operation: TracedOperation, work: Work, sizes: Sequence[int], shares: Mapping[str, float]
 ) -> int:
     """Bytes that an operation needs while it runs, in addition to its outputs."""
     if work.family.startswith("conv"):
@@ -36,13 +36,13 @@ def workspace_bytes(
     return special_workspace_bytes(operation, sizes)
 
 
-def special_workspace_bytes(operation: Operation, sizes: Sequence[int]) -> int:
+def special_workspace_bytes(operation: TracedOperation, sizes: Sequence[int]) -> int:
     """The workspace when memory is short: PyTorch then runs convolutions without one."""
     special = _SPECIAL.get(operation.name.split(".")[0])
     return special(operation, sizes) if special else 0
 
 
-def has_special_workspace(operation: Operation) -> bool:
+def has_special_workspace(operation: TracedOperation) -> bool:
     return operation.name.split(".")[0] in _SPECIAL
 
 
@@ -50,28 +50,28 @@ def _bytes(dtype: str, shape: Sequence[int], sizes: Sequence[int]) -> int:
     return prod(sizes[i] for i in shape) * DTYPE_BYTES.get(dtype, 4)
 
 
-def _largest_input(operation: Operation, sizes: Sequence[int]) -> int:
+def _largest_input(operation: TracedOperation, sizes: Sequence[int]) -> int:
     return max(_bytes(each.dtype, each.shape, sizes) for each in operation.inputs)
 
 
-def _attention_backward(operation: Operation, sizes: Sequence[int]) -> int:
+def _attention_backward(operation: TracedOperation, sizes: Sequence[int]) -> int:
     query = next(each for each in operation.inputs if len(each.shape) == 4)
     elements = prod(sizes[i] for i in query.shape)
     return 4 * elements + 4 * elements // max(1, sizes[query.shape[-1]])
 
 
-def _softmax_backward(operation: Operation, sizes: Sequence[int]) -> int:
+def _softmax_backward(operation: TracedOperation, sizes: Sequence[int]) -> int:
     """Gradient times output, plus a copy of the gradient if it is not contiguous."""
     return _largest_input(operation, sizes) + _uncontiguous_input(operation, sizes)
 
 
-def _uncontiguous_input(operation: Operation, sizes: Sequence[int]) -> int:
+def _uncontiguous_input(operation: TracedOperation, sizes: Sequence[int]) -> int:
     return max(
         (_bytes(each.dtype, each.shape, sizes) for each in operation.inputs if not each.contiguous), default=0
     )
 
 
-def _roll(operation: Operation, sizes: Sequence[int]) -> int:
+def _roll(operation: TracedOperation, sizes: Sequence[int]) -> int:
     return _largest_input(operation, sizes)
 
 

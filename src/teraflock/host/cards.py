@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from teraflock.catalog.names import resolve
 from teraflock.host.health import LOST, health_of
-from teraflock.host.model import Card, Health, NvLink, Pcie, Slice
+from teraflock.host.model import Health, HostCard, HostSlice, NvLink, Pcie
 from teraflock.host.nvml import Queries, text
 
 _MIB: Final = 1 << 20
@@ -18,19 +18,19 @@ Xids = Mapping[str, tuple[int, ...]]
 
 def read_cards(
     nvml: Any, on_bus: Sequence[str], xids: Xids | None
-) -> tuple[tuple[Card, ...], tuple[str, ...]]:
+) -> tuple[tuple[HostCard, ...], tuple[str, ...]]:
     """All cards ordered by PCI address, and notes about those without one.
 
     A broken card does not hide the others.
     """
-    cards: list[Card] = []
+    cards: list[HostCard] = []
     notes: list[str] = []
     queries = Queries(nvml)
     count = queries.ask("count", lambda: int(nvml.nvmlDeviceGetCount())) or 0
     notes += [f"The driver cannot count its cards: {reason}" for reason in queries.unread.values()]
     for index in range(count):
         found = _card_at(nvml, index, xids)
-        if isinstance(found, Card):
+        if isinstance(found, HostCard):
             cards.append(found)
         else:
             notes.append(f"Card {index} of the driver does not answer: {found}")
@@ -39,13 +39,13 @@ def read_cards(
     return tuple(sorted(cards, key=lambda card: card.pci_address)), tuple(notes)
 
 
-def silent_card(address: str, xids: Xids | None) -> Card:
+def silent_card(address: str, xids: Xids | None) -> HostCard:
     """A card that is on the bus but does not answer the driver."""
     health = Health(healthy=False, problems=(LOST,), xids=None if xids is None else xids.get(address, ()))
-    return Card(pci_address=address, answers=False, health=health)
+    return HostCard(pci_address=address, answers=False, health=health)
 
 
-def _card_at(nvml: Any, index: int, xids: Xids | None) -> Card | str:
+def _card_at(nvml: Any, index: int, xids: Xids | None) -> HostCard | str:
     """A card, or the reason why even its address cannot be read."""
     queries = Queries(nvml)
     ask = queries.ask
@@ -63,7 +63,7 @@ def _card_at(nvml: Any, index: int, xids: Xids | None) -> Card | str:
     power = ask("power", lambda: nvml.nvmlDeviceGetPowerUsage(handle))
     power_max = ask("power_max", lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
     busy = ask("utilisation", lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
-    return Card(
+    return HostCard(
         pci_address=address,
         answers=True,
         name=name,
@@ -103,13 +103,13 @@ def catalog_id(name: str, memory_bytes: int | None) -> tuple[str, bool]:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"), False
 
 
-def _slices(nvml: Any, queries: Queries, handle: Any, gpu: str) -> tuple[Slice, ...]:
+def _slices(nvml: Any, queries: Queries, handle: Any, gpu: str) -> tuple[HostSlice, ...]:
     count = queries.ask("slices", lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
     found = (_slice_at(nvml, queries, handle, index, gpu) for index in range(count))
     return tuple(each for each in found if each is not None)
 
 
-def _slice_at(nvml: Any, queries: Queries, handle: Any, index: int, gpu: str) -> Slice | None:
+def _slice_at(nvml: Any, queries: Queries, handle: Any, index: int, gpu: str) -> HostSlice | None:
     def part() -> Any:
         try:
             return nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
@@ -126,7 +126,7 @@ def _slice_at(nvml: Any, queries: Queries, handle: Any, index: int, gpu: str) ->
     if uuid is None or memory is None:
         return None  # cannot be assigned; `unread` has the reason
     profile = name.partition(_PART)[2] or "unknown"
-    return Slice(uuid=uuid, name=name, profile=profile, gpu=f"{gpu}:{profile}", memory_bytes=memory.total)
+    return HostSlice(uuid=uuid, name=name, profile=profile, gpu=f"{gpu}:{profile}", memory_bytes=memory.total)
 
 
 def _pcie(nvml: Any, queries: Queries, handle: Any) -> Pcie | None:

@@ -14,7 +14,7 @@ from teraflock.fleet.model import GpuKind, GpuReport, HostReport
 from teraflock.host.bus import logged_faults, nvidia_cards
 from teraflock.host.cards import Xids, read_cards, silent_card
 from teraflock.host.machine import container_kind, read_disks, read_memory, read_processors, read_space
-from teraflock.host.model import Card, Inspection
+from teraflock.host.model import HostCard, Inspection
 from teraflock.host.nvml import NoNvml, Queries, opened, text
 
 LOOPBACK: Final = "127.0.0.1"
@@ -58,7 +58,7 @@ def report_of(found: Inspection) -> HostReport:
     )
 
 
-def _offered(card: Card) -> tuple[GpuReport, ...]:
+def _offered(card: HostCard) -> tuple[GpuReport, ...]:
     if card.mig:
         return tuple(
             GpuReport(
@@ -85,7 +85,7 @@ def _offered(card: Card) -> tuple[GpuReport, ...]:
     )
 
 
-def _cards(on_bus: Sequence[str], xids: Xids | None) -> tuple[tuple[Card, ...], str, str, str]:
+def _cards(on_bus: Sequence[str], xids: Xids | None) -> tuple[tuple[HostCard, ...], str, str, str]:
     """The cards, the versions of driver and CUDA, and a note about all of them."""
     try:
         with opened() as nvml:

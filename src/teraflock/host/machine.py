@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from teraflock.host.model import Disk, Memory, Processors, Space
+from teraflock.host.model import HostDisk, HostMemory, Processors, Space
 
 _SECTOR_BYTES: Final = 512  # the unit of /sys/block/*/size, independent of the disk
 _NO_DISKS: Final = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd")
@@ -36,21 +36,21 @@ def read_processors(root: Path = Path("/"), *, affinity: int | None = None) -> P
     )
 
 
-def read_memory(root: Path = Path("/")) -> Memory:
+def read_memory(root: Path = Path("/")) -> HostMemory:
     fields = _fields(_text(root / "proc/meminfo"))
     total = _kibibytes(fields.get("MemTotal", ""))
     limit = _limit(
         _text(root / _CGROUP / "memory.max") or _text(root / _CGROUP / "memory/memory.limit_in_bytes")
     )
     usable = min(total, limit) if limit else total
-    return Memory(
+    return HostMemory(
         total_bytes=total,
         usable_bytes=usable,
         available_bytes=min(usable, _kibibytes(fields.get("MemAvailable", ""))),
     )
 
 
-def read_disks(root: Path = Path("/")) -> tuple[Disk, ...]:
+def read_disks(root: Path = Path("/")) -> tuple[HostDisk, ...]:
     """Physical disks. Devices that are backed by files, memory or other disks are left out."""
     try:
         blocks = sorted((root / "sys/block").iterdir())
@@ -62,7 +62,7 @@ def read_disks(root: Path = Path("/")) -> tuple[Disk, ...]:
         if size and not block.name.startswith(_NO_DISKS):
             rotates = _text(block / "queue/rotational").strip() == "1"
             model = _text(block / "device/model").strip()
-            found.append(Disk(name=block.name, model=model, size_bytes=size, rotates=rotates))
+            found.append(HostDisk(name=block.name, model=model, size_bytes=size, rotates=rotates))
     return tuple(found)
 
 

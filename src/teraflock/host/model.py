@@ -42,7 +42,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     """Faults of the card in the kernel log since boot, latest first. None: the log is not readable."""
 
 
-class Slice(msgspec.Struct, frozen=True, kw_only=True):
+class HostSlice(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a card in MIG mode, with its own memory and multiprocessors."""
 
     uuid: str
@@ -54,7 +54,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
 
 
-class Card(msgspec.Struct, frozen=True, kw_only=True):
+class HostCard(msgspec.Struct, frozen=True, kw_only=True):
     pci_address: str
     """In the kernel's form: `0000:3b:00.0`."""
     answers: bool
@@ -72,7 +72,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     """Whether MIG mode is on. None: the card does not support it."""
     mig_pending: bool | None = None
     """MIG mode after the next reset."""
-    slices: tuple[Slice, ...] = ()
+    slices: tuple[HostSlice, ...] = ()
     pcie: Pcie | None = None
     nvlink: NvLink | None = None
     ecc: bool | None = None
@@ -95,14 +95,14 @@ class Processors(msgspec.Struct, frozen=True, kw_only=True):
     """Threads that this process may use: fewer in a container, or with a CPU affinity."""
 
 
-class Memory(msgspec.Struct, frozen=True, kw_only=True):
+class HostMemory(msgspec.Struct, frozen=True, kw_only=True):
     total_bytes: int
     usable_bytes: int
     """The total, or the limit of the container."""
     available_bytes: int
 
 
-class Disk(msgspec.Struct, frozen=True, kw_only=True):
+class HostDisk(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     model: str
     size_bytes: int
@@ -130,8 +130,8 @@ class Inspection(msgspec.Struct, frozen=True, kw_only=True):
     """The highest CUDA version that the driver supports."""
     note: str
     """Why there are no cards, or fewer than on the bus. Empty: no problem."""
-    cards: tuple[Card, ...]
+    cards: tuple[HostCard, ...]
     processors: Processors
-    memory: Memory
-    disks: tuple[Disk, ...]
+    memory: HostMemory
+    disks: tuple[HostDisk, ...]
     space: Space

@@ -16,7 +16,7 @@ from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.quota import rules as quotas
-from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import name_and_quota
 
 Publish = Callable[[Transaction, Actor, Project, str, str], object]
@@ -147,11 +147,11 @@ class ImageService:
 
 def _check_quota(tx: Transaction, project: Project) -> None:
     """The size of an image is known only when it is ready, so only an image that starts above the quota is refused."""
-    more, hint = Amounts(images_bytes=1), "Delete an image, or wait until unfinished images are ready"
-    used = Amounts(images_bytes=store.kept_bytes(tx, project.id))
+    more, hint = QuotaAmounts(images_bytes=1), "Delete an image, or wait until unfinished images are ready"
+    used = QuotaAmounts(images_bytes=store.kept_bytes(tx, project.id))
     quotas.check(project.quota, used, more, of=f"project `{project.name}`", hint=hint)
     name, outer = name_and_quota(tx, project.organisation_id)
-    used = Amounts(images_bytes=store.kept_bytes_of_organisation(tx, project.organisation_id))
+    used = QuotaAmounts(images_bytes=store.kept_bytes_of_organisation(tx, project.organisation_id))
     quotas.check(outer, used, more, of=f"organisation `{name}`", hint=hint)
 
 

@@ -23,7 +23,7 @@ from teraflock.network.rules import free_ports
 from teraflock.storage.database import Overtaken, Transaction
 from teraflock.tenant.model import Project, Quota
 from teraflock.tenant.quota import rules as quotas
-from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import name_and_quota
 
 HOSTS_MAX = 100_000
@@ -42,7 +42,7 @@ def check_quota(
     """Refuse what would take the project or its organisation over its quota, saying which and by how much."""
     before = instead_of or Size()
     kept = before.gpus if before.gpu == shape.gpu else 0
-    more = Amounts(
+    more = QuotaAmounts(
         instances=0 if instead_of else count,
         vcpus=count * shape.vcpus - before.vcpus,
         ram_bytes=count * shape.ram_bytes - before.ram_bytes,
@@ -60,7 +60,7 @@ def check_snapshots_quota(tx: Transaction, project: Project) -> None:
         quotas.check_not_passed(quota, used, "disk_bytes", of=of, hint=hint)
 
 
-def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quota, Amounts, str, str]]:
+def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quota, QuotaAmounts, str, str]]:
     """The project's quota and its organisation's: each with what is used, whose it is, and what helps."""
     hint = f"{instead}, or ask an owner of the organisation for more: `tera quota show`"
     yield project.quota, store.usage(tx, project.id), f"project `{project.name}`", hint

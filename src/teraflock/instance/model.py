@@ -229,7 +229,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
 
 
-class Filter(msgspec.Struct, frozen=True, kw_only=True):
+class InstanceFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Which instances of a project are listed."""
 
     phases: tuple[Phase, ...] = ()

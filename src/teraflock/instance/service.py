@@ -33,9 +33,9 @@ from teraflock.instance.driver import Capability, ComputeDriver, Handle, Ran
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
     Access,
-    Filter,
     Hold,
     Instance,
+    InstanceFilter,
     InstanceId,
     Log,
     Operation,
@@ -58,7 +58,7 @@ from teraflock.tenant.model import Actor, By, OrganisationId, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 from teraflock.tenant.project.store import project_of_any_organisation
-from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import count_projects
 
 T = TypeVar("T")
@@ -102,7 +102,7 @@ class InstanceService:
         after: str = "",
         limit: int,
         gone: bool = False,
-        only: Filter = store.EVERYTHING,
+        only: InstanceFilter = store.EVERYTHING,
     ) -> tuple[View, ...]:
         with self._database.read() as tx:
             views = store.page(tx, project, after=after, limit=limit, gone=gone, only=only, shown=self._shown)
@@ -112,12 +112,12 @@ class InstanceService:
         with self._database.read() as tx:
             return self._marked(self._found_or_deleted(tx, project, ref))
 
-    def usage(self, project: ProjectId) -> Amounts:
+    def usage(self, project: ProjectId) -> QuotaAmounts:
         """What counts against a project's quota, images included."""
         with self._database.read() as tx:
             return replace(store.usage(tx, project), images_bytes=images.kept_bytes(tx, project))
 
-    def usage_of_organisation(self, organisation: OrganisationId) -> Amounts:
+    def usage_of_organisation(self, organisation: OrganisationId) -> QuotaAmounts:
         with self._database.read() as tx:
             return replace(
                 store.usage_of_organisation(tx, organisation),

@@ -44,7 +44,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
+class StepDone(msgspec.Struct, frozen=True, kw_only=True):
     made: Made | None = None
     """What the engine decided about a machine that was made."""
     readiness: Readiness | None = None
@@ -63,7 +63,7 @@ class Wait(msgspec.Struct, frozen=True):
     """What it waits for."""
 
 
-Outcome: TypeAlias = Done | Wait
+Outcome: TypeAlias = StepDone | Wait
 Act: TypeAlias = Callable[[ComputeDriver, Task], Outcome]
 
 
@@ -80,7 +80,7 @@ def _call(call: Callable[[ComputeDriver, Task], object]) -> Act:
 
     def act(driver: ComputeDriver, task: Task) -> Outcome:
         call(driver, task)
-        return Done()
+        return StepDone()
 
     return act
 
@@ -99,20 +99,20 @@ _drop_image: Final = _call(lambda driver, task: driver.delete_image(task.subject
 
 
 def _create(driver: ComputeDriver, task: Task) -> Outcome:
-    return Done(made=driver.create(task.machine))
+    return StepDone(made=driver.create(task.machine))
 
 
 def _unplug(driver: ComputeDriver, task: Task) -> Outcome:
     """On an engine that cannot stop a machine, the delete that follows ends it."""
     if Capability.STOP in driver.capabilities:
         driver.stop(task.machine.handle, force=True)
-    return Done()
+    return StepDone()
 
 
 def _ready(driver: ComputeDriver, task: Task) -> Outcome:
     readiness = driver.ready(task.machine)
     if readiness.ready:
-        return Done(readiness=readiness)
+        return StepDone(readiness=readiness)
     time_max = driver.boot_time_max(task.machine)
     if task.now - task.since > time_max:
         raise DoesNotBoot(
@@ -127,16 +127,16 @@ def _ready(driver: ComputeDriver, task: Task) -> Outcome:
 def _unfit(driver: ComputeDriver, task: Task) -> Outcome:
     with suppress(EngineMissing):  # removed by other hands: the drift loop makes it anew
         driver.resize(task.machine)
-    return Done()
+    return StepDone()
 
 
 def _read(driver: ComputeDriver, task: Task) -> Outcome:
     counts = Capability.TRAFFIC in driver.capabilities
-    return Done(sent=driver.sent(task.machine.handle) if counts else None)
+    return StepDone(sent=driver.sent(task.machine.handle) if counts else None)
 
 
 def _snapshot(driver: ComputeDriver, task: Task) -> Outcome:
-    return Done(kept_bytes=driver.snapshot(task.machine.handle, task.subject))
+    return StepDone(kept_bytes=driver.snapshot(task.machine.handle, task.subject))
 
 
 _PREPARE: Final = Step(

@@ -14,10 +14,10 @@ from teraflock.base.clock import microseconds
 from teraflock.fleet.model import GpuKind, HostId, HostKind
 from teraflock.fleet.store import give_back, place_of, release_gpus, release_ports
 from teraflock.instance.model import (
-    Filter,
     HeldGpu,
     HeldPort,
     Instance,
+    InstanceFilter,
     InstanceId,
     Located,
     Rented,
@@ -30,7 +30,7 @@ from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
-from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.rules import QuotaAmounts
 
 COLUMNS: Final = ", ".join(NAMES)
 _FROM_I: Final = ", ".join(f"i.{name}" for name in NAMES)
@@ -48,7 +48,7 @@ _FIXED: Final = ("id", "project_id", "name", "image", "access", "spec", "created
 _CHANGES: Final = ", ".join(f"{name} = :{name}" for name in NAMES if name not in _FIXED)
 _UPDATE: Final = f"UPDATE instance SET {_CHANGES}, version = version + 1 WHERE id = :id"
 _ENDPOINTS: Final = msgspec.json.Decoder(dict[int, tuple[str, int]])
-EVERYTHING: Final = Filter()
+EVERYTHING: Final = InstanceFilter()
 VIEWS_KEPT: Final = 4096  # a few kB each
 
 
@@ -155,7 +155,7 @@ def page(
     after: str,
     limit: int,
     gone: bool = False,
-    only: Filter = EVERYTHING,
+    only: InstanceFilter = EVERYTHING,
     shown: dict[Row, View] | None = None,
 ) -> tuple[View, ...]:
     """In the order of their ids, which is that of their making.
@@ -184,7 +184,7 @@ def page(
     return tuple(view or found[mark] for mark, view in zip(marks, views, strict=True))
 
 
-def _conditions(only: Filter, *, gone: bool) -> tuple[str, dict[str, str]]:
+def _conditions(only: InstanceFilter, *, gone: bool) -> tuple[str, dict[str, str]]:
     """A filter as SQL. A pattern of a name has only `a-z0-9*?-`, so it needs no escapes."""
     text = ""
     values: dict[str, str] = {}
@@ -243,24 +243,24 @@ def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since
     return view if view.instance.gone_at and view.instance.gone_at >= since else None
 
 
-def usage(tx: Transaction, project: ProjectId) -> Amounts:
+def usage(tx: Transaction, project: ProjectId) -> QuotaAmounts:
     """What counts against a project's quota. Stopped instances count, for they may be started again."""
     return _usage(tx, "project_id = :id", project)
 
 
-def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> Amounts:
+def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> QuotaAmounts:
     """The same over all its projects. Removed ones are empty, and the rest is found by an index."""
     return _usage(tx, f"project_id IN ({IN_ORGANISATION})", organisation)
 
 
-def _usage(tx: Transaction, where: str, id: str) -> Amounts:
+def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
     rows = tx.all(
         "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes)"
         f" FROM instance WHERE {where} AND phase <> 'gone' AND phase <> 'failed' GROUP BY gpu",
         id=id,
     )
     instances, vcpus, ram, disk = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5))
-    return Amounts(
+    return QuotaAmounts(
         instances=instances,
         vcpus=vcpus,
         ram_bytes=ram,

@@ -78,7 +78,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     held: Holding
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class MeterStep(msgspec.Struct, frozen=True, kw_only=True):
     """What one change does: the meter from then on, and the interval it closes, if any."""
 
     meter: Meter

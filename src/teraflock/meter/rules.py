@@ -23,25 +23,25 @@ from msgspec.structs import replace
 
 from teraflock.base.size import Size
 from teraflock.instance.states import BILLABLE, Phase
-from teraflock.meter.model import Change, Holding, Interval, Meter, Open, Step
+from teraflock.meter.model import Change, Holding, Interval, Meter, MeterStep, Open
 
 OVER: Final = frozenset({Phase.DELETING, Phase.GONE, Phase.FAILED})
 """Nothing comes after these but each other: when the first of them was reached is when it was over."""
 
 
-def take(meter: Meter, change: Change) -> Step:
+def take(meter: Meter, change: Change) -> MeterStep:
     """The next change of an instance. Its sequence must be the one behind the meter's."""
     assert change.sequence == meter.sequence + 1, "changes are taken in order, each once"
     at_us = meter.at_us if meter.phase in OVER and change.phase in OVER else effect_us(meter, change)
     held, opened = charged(change), meter.open
     after = replace(meter, sequence=change.sequence, phase=change.phase)
     if opened and _goes_on(opened, held, change):
-        return Step(meter=replace(after, at_us=max(change.at_us, meter.at_us)))
+        return MeterStep(meter=replace(after, at_us=max(change.at_us, meter.at_us)))
     after = replace(after, at_us=at_us, open=_opened(opened, held, change, at_us))
     if opened is None:
-        return Step(meter=after)
+        return MeterStep(meter=after)
     cut_us = at_us if _is_cut(opened, change, at_us) else None
-    return Step(meter=after, closed=_closed(meter, opened, change, at_us), cut_us=cut_us)
+    return MeterStep(meter=after, closed=_closed(meter, opened, change, at_us), cut_us=cut_us)
 
 
 def effect_us(meter: Meter, change: Change) -> int:

@@ -32,7 +32,7 @@ _UPSERT_METER: Final = (
 _SELECT_METER: Final = f"SELECT {', '.join(_METER)} FROM meter_instance"
 
 
-class Cursor(msgspec.Struct, frozen=True, kw_only=True):
+class MeterCursor(msgspec.Struct, frozen=True, kw_only=True):
     event_id: str = ""
     intervals: int = 0
 
@@ -186,18 +186,18 @@ def _holding(said: _Held) -> Holding:
 # -- where each instance stands ----------------------------------------------------------------------------------------
 
 
-def cursor(tx: Transaction) -> Cursor:
+def cursor(tx: Transaction) -> MeterCursor:
     row = tx.one("SELECT event_id, intervals FROM meter_cursor WHERE name = 'meter'")
-    return Cursor(event_id=row[0], intervals=row[1]) if row else Cursor()
+    return MeterCursor(event_id=row[0], intervals=row[1]) if row else MeterCursor()
 
 
-def hold(tx: Transaction) -> Cursor:
+def hold(tx: Transaction) -> MeterCursor:
     """The cursor, for a work that will move it: whoever comes second waits here, before anything is numbered."""
     tx.run("UPDATE meter_cursor SET name = name WHERE name = 'meter'")
     return cursor(tx)
 
 
-def set_cursor(tx: Transaction, cursor: Cursor) -> None:
+def set_cursor(tx: Transaction, cursor: MeterCursor) -> None:
     tx.run(
         "UPDATE meter_cursor SET event_id = :event_id, intervals = :intervals WHERE name = 'meter'",
         event_id=cursor.event_id,

@@ -153,11 +153,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Reasons why offers do not match, with the number of offers, such as ("without a GPU", 6)."""
 
 
-class Answer(Outcome, frozen=True, kw_only=True):
+class OffersFound(Outcome, frozen=True, kw_only=True):
     offers: tuple[Offer, ...]
 
 
-class Line(msgspec.Struct, frozen=True):
+class OfferLine(msgspec.Struct, frozen=True):
     """Offers that differ only in their place."""
 
     offer: Offer
@@ -166,7 +166,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Listing(Outcome, frozen=True, kw_only=True):
-    lines: tuple[Line, ...]
+    lines: tuple[OfferLine, ...]
 
 
 class Shape(msgspec.Struct, frozen=True, gc=False):

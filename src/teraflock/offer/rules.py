@@ -11,7 +11,7 @@ from typing import Final
 
 from teraflock.base.exchange import Rates
 from teraflock.base.money import MICROS, SECONDS, Period, divided
-from teraflock.offer.model import SUSPECT_RAM, Line, Offer, PriceLimit, Query
+from teraflock.offer.model import SUSPECT_RAM, Offer, OfferLine, PriceLimit, Query
 
 # --- implausible prices --------------------------------------------------------------------------------------------
 
@@ -215,12 +215,12 @@ def in_currency(
     return divided(numerator, denominator)
 
 
-def folded(offers: Iterable[Offer]) -> Iterator[Line]:
+def folded(offers: Iterable[Offer]) -> Iterator[OfferLine]:
     """Merge adjacent offers that differ only in their place into one line. Lazy: reads one line ahead."""
     for _, group in groupby(offers, key=_key_without_place):
         equal = list(group)
         places = dict.fromkeys(place for offer in equal for place in (offer.region or offer.zone).split("|"))
-        yield Line(equal[0], tuple(places), len(equal))
+        yield OfferLine(equal[0], tuple(places), len(equal))
 
 
 def _key_without_place(offer: Offer) -> tuple[object, ...]:

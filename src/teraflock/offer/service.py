@@ -8,7 +8,7 @@ import msgspec
 
 from teraflock.base.clock import Clock, today
 from teraflock.base.exchange import Rates
-from teraflock.offer.model import Answer, Listing, Offer, Outcome, Query, Removal, Source
+from teraflock.offer.model import Listing, Offer, OffersFound, Outcome, Query, Removal, Source
 from teraflock.offer.question import store
 from teraflock.offer.rules import folded, price_in
 from teraflock.offer.source.store import sources
@@ -37,12 +37,12 @@ class OfferService:
         self._rates = rates
         self._clock = clock
 
-    def search(self, query: Query, *, limit: int | None) -> Answer:
+    def search(self, query: Query, *, limit: int | None) -> OffersFound:
         """Return the first `limit` matching offers, cheapest first."""
         with self._database.read() as tx:
             offers = tuple(islice(store.search(tx, query, self._rates, self.day_of(query)), limit))
             outcome = self._outcome(tx, query)
-        return Answer(offers=offers, **msgspec.structs.asdict(outcome))
+        return OffersFound(offers=offers, **msgspec.structs.asdict(outcome))
 
     def listing(self, query: Query, *, limit: int | None) -> Listing:
         """Like `search`, but merge offers that differ only in their place. Return at most `limit` lines."""

@@ -44,7 +44,7 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
         return self.interruptions_by_provider.get(provider, self.interruptions_per_hour)
 
 
-class Billing(msgspec.Struct, frozen=True):
+class BillingTerms(msgspec.Struct, frozen=True):
     """The billing increment of a provider and the minimum it bills."""
 
     step_seconds: int
@@ -56,15 +56,15 @@ HOUR_SECONDS = 3600
 
 
 @cache
-def billing_of(provider: str) -> Billing:
+def billing_of(provider: str) -> BillingTerms:
     """Return the provider's billing. An unknown increment counts as one hour, so that a plan is never too cheap."""
     facts = provider_facts(provider)
     step, minimum = (facts.billing_step_seconds, facts.billing_minimum_seconds) if facts else (None, None)
     least = minimum.value if minimum and isinstance(minimum.value, int) else 0
     if step and isinstance(step.value, int) and step.value > 0:
         sure = "" if step.confirmed else ", not confirmed"
-        return Billing(step.value, least, f"billed per {step.value:,} s{sure}")
-    return Billing(HOUR_SECONDS, least, "billing increment unknown, one hour assumed")
+        return BillingTerms(step.value, least, f"billed per {step.value:,} s{sure}")
+    return BillingTerms(HOUR_SECONDS, least, "billing increment unknown, one hour assumed")
 
 
 class Notice(msgspec.Struct, frozen=True):

@@ -38,7 +38,7 @@ class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
     """The utilisation at which both cost the same. `None` if there is none between 0 and 1."""
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
+class CostCurve(msgspec.Struct, frozen=True, kw_only=True):
     """Monthly cost at each utilisation from 0 to 1."""
 
     label: str
@@ -67,11 +67,13 @@ def break_even(server: Server, rent: Rent) -> BreakEven:
     return BreakEven(rent=rent, verdict="always buy" if cheaper else "always rent", utilisation=None)
 
 
-def curves(server: Server, rents: Sequence[Rent]) -> list[Curve]:
+def curves(server: Server, rents: Sequence[Rent]) -> list[CostCurve]:
     steps = [step / CURVE_STEPS for step in range(CURVE_STEPS + 1)]
-    own = Curve(label=f"own {server.name}", micros=tuple(own_month(server, each) for each in steps))
+    own = CostCurve(label=f"own {server.name}", micros=tuple(own_month(server, each) for each in steps))
     rented = [
-        Curve(label=f"{rent.mode}, {rent.provider}", micros=tuple(rent_month(rent, each) for each in steps))
+        CostCurve(
+            label=f"{rent.mode}, {rent.provider}", micros=tuple(rent_month(rent, each) for each in steps)
+        )
         for rent in rents
     ]
     return [own, *rented]

@@ -15,7 +15,7 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import HOURS_PER_MONTH, SECONDS, decimal_text, divided
 from teraflock.offer.model import Shape
 from teraflock.plan.assumptions import Assumptions, billing_of, notice_of
-from teraflock.plan.model import Choice, Cost, Hours, Part, Wish
+from teraflock.plan.model import Choice, Cost, CostPart, Hours, Wish
 
 INTERRUPTIBLE: Final = frozenset({"spot", "bid"})
 RESERVED_MONTHS: Final = 12  # for a reservation of unknown term; the shortest that clouds sell
@@ -95,11 +95,11 @@ class Costing:
                 self._per_usd[each] = self._rates.rate(each, self._on).micros_per_usd
         return divided(micros * self._per_usd[wanted], self._per_usd[currency])
 
-    def _rent_parts(self, choice: Choice, uninterrupted: float) -> list[Part]:
+    def _rent_parts(self, choice: Choice, uninterrupted: float) -> list[CostPart]:
         """Split the rent into work, interruptions and unused time. The parts add up to the rent."""
         shape, real = choice.shape, choice.hours.p50
         if real == INFINITE:
-            return [Part("rent", NEVER_MICROS, "interruptions are too frequent to make progress")]
+            return [CostPart("rent", NEVER_MICROS, "interruptions are too frequent to make progress")]
         monthly = choice.instances * self._money(shape.price_micros_per_month or 0, shape.currency)
         terms = terms_of(shape.provider, shape.mode, shape.term_months)
         total = self._rent(shape, choice.instances, real)
@@ -107,17 +107,17 @@ class Costing:
         hourly = f"{decimal_text(divided(monthly, HOURS_PER_MONTH), 4)} {self._wish.currency}/hour"
         if choice.instances > 1:
             hourly += f" for {choice.instances} machines"
-        parts = [Part("rent", work, f"{uninterrupted:,.2f} h × {hourly}")]
+        parts = [CostPart("rent", work, f"{uninterrupted:,.2f} h × {hourly}")]
         lost = 0
         if choice.interruptions:
             lost = min(_exact(monthly, real - uninterrupted), total - work)
             why = self._interrupted(choice)
-            parts.append(Part("interruptions", lost, f"{real - uninterrupted:,.2f} h × {hourly}: {why}"))
+            parts.append(CostPart("interruptions", lost, f"{real - uninterrupted:,.2f} h × {hourly}: {why}"))
         if unused := total - work - lost:
             seconds = billed_seconds(real, terms)
             idle = max(0.0, seconds / 3600 - real)
             why = f"{idle:,.2f} h paid but not used, {_billing_text(shape, seconds)}"
-            parts.append(Part("unused", unused, why))
+            parts.append(CostPart("unused", unused, why))
         return parts
 
     def _interrupted(self, choice: Choice) -> str:
@@ -131,7 +131,7 @@ class Costing:
             return words + f"a last checkpoint of {assumed.checkpoint_seconds:.0f} s; {notice.because}"
         return words + f"half a checkpoint interval of lost work; {notice.because}"
 
-    def _extras(self, shape: Shape, instances: int, hours: float) -> list[Part]:
+    def _extras(self, shape: Shape, instances: int, hours: float) -> list[CostPart]:
         """Return the costs besides rent: disk and outgoing traffic. Own hosts have neither."""
         wish = self._wish
         extras = []
@@ -140,10 +140,12 @@ class Costing:
         if wish.egress_gb and wish.egress_micros_per_gb and shape.mode != "owned":
             price = f"{decimal_text(wish.egress_micros_per_gb, 4)} {wish.currency}"
             micros = round(wish.egress_gb * wish.egress_micros_per_gb)
-            extras.append(Part("egress", micros, f"{wish.egress_gb:g} GB × {price}, from `--egress-price`"))
+            extras.append(
+                CostPart("egress", micros, f"{wish.egress_gb:g} GB × {price}, from `--egress-price`")
+            )
         return extras
 
-    def _disk(self, shape: Shape, instances: int, hours: float) -> Part | None:
+    def _disk(self, shape: Shape, instances: int, hours: float) -> CostPart | None:
         """Price the disk for whole months: the months of the job, or one month of monthly use."""
         price = self._assumptions.disks.get(shape.provider)
         if price is None or hours == INFINITE:
@@ -153,7 +155,7 @@ class Costing:
         micros = round(per_gb * self._wish.disk_gb) * months * instances
         each = f"{instances} machines × " if instances > 1 else ""
         size = f"{self._wish.disk_gb:g} GB × {months} month{'s' if months > 1 else ''}"
-        return Part("disk", micros, f"{each}{size}: {price.because}")
+        return CostPart("disk", micros, f"{each}{size}: {price.because}")
 
 
 def with_interruptions(
@@ -178,7 +180,7 @@ def with_interruptions(
     return working / (1 - share_lost)
 
 
-class Terms(NamedTuple):
+class CostTerms(NamedTuple):
     """The billing increment and the minimum that is billed."""
 
     step_seconds: int
@@ -186,18 +188,18 @@ class Terms(NamedTuple):
 
 
 @cache
-def terms_of(provider: str, mode: str | None, term_months: int | None) -> Terms:
+def terms_of(provider: str, mode: str | None, term_months: int | None) -> CostTerms:
     if mode == "monthly":
-        return Terms(MONTH_SECONDS, MONTH_SECONDS)
+        return CostTerms(MONTH_SECONDS, MONTH_SECONDS)
     if mode == "reserved":
-        return Terms(MONTH_SECONDS, (term_months or RESERVED_MONTHS) * MONTH_SECONDS)
+        return CostTerms(MONTH_SECONDS, (term_months or RESERVED_MONTHS) * MONTH_SECONDS)
     if mode == "owned":
-        return Terms(1, 0)
+        return CostTerms(1, 0)
     billing = billing_of(provider)
-    return Terms(billing.step_seconds, billing.minimum_seconds)
+    return CostTerms(billing.step_seconds, billing.minimum_seconds)
 
 
-def billed_seconds(hours: float, terms: Terms) -> int:
+def billed_seconds(hours: float, terms: CostTerms) -> int:
     """Return the billed time. Rounds to microseconds first, so that a floating-point error starts no new increment."""
     micros = int(hours * 3.6e9 + 0.5)
     seconds = -(-micros // (terms.step_seconds * 1_000_000)) * terms.step_seconds
@@ -212,7 +214,7 @@ def _billing_text(shape: Shape, seconds: int) -> str:
 
 
 def _whole_months(hours: float) -> int:
-    return billed_seconds(hours, Terms(MONTH_SECONDS, MONTH_SECONDS)) // MONTH_SECONDS
+    return billed_seconds(hours, CostTerms(MONTH_SECONDS, MONTH_SECONDS)) // MONTH_SECONDS
 
 
 def _exact(monthly: int, hours: float) -> int:

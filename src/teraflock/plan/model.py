@@ -60,7 +60,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     sort: Sort = "cost"
 
 
-class Part(msgspec.Struct, frozen=True):
+class CostPart(msgspec.Struct, frozen=True):
     """One part of a cost, with its arithmetic."""
 
     what: str
@@ -82,7 +82,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The number of machines that work together."""
     hours: Hours
     cost: Cost
-    parts: tuple[Part, ...]
+    parts: tuple[CostPart, ...]
     """Empty until the choice is itemised."""
     interruptions: float
     """The expected number of interruptions until the job ends."""

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True):
+class PlannerTask(msgspec.Struct, frozen=True, kw_only=True):
     what: Literal["estimate", "plan"]
     words: bytes
     """The request as JSON."""

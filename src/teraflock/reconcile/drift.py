@@ -45,7 +45,7 @@ REFIT_AGAIN: Final = timedelta(minutes=10)
 """How long to wait before a repair without effect is repeated, as long as the engine shows the same."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KnownGuest(msgspec.Struct, frozen=True):
     """What the database says about a guest."""
 
     id: str
@@ -89,7 +89,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide(
-    kept: Iterable[Kept],
+    kept: Iterable[KnownGuest],
     seen: Mapping[str, Sighting],
     hosts_answering: frozenset[str],
     absent: frozenset[str] = frozenset(),
@@ -135,7 +135,7 @@ def decide(
     )
 
 
-def fits(kept: Kept, sighting: Sighting) -> bool:
+def fits(kept: KnownGuest, sighting: Sighting) -> bool:
     """Check whether an instance has its limits and nothing else was changed. Values that the engine does not
     report count as correct."""
     shown = (sighting.vcpus, sighting.ram_bytes, sighting.disk_bytes)
@@ -149,11 +149,11 @@ def _as_made(sighting: Sighting) -> Sighting:
     return replace(sighting, started_at=None)
 
 
-def has_other_cards(kept: Kept, sighting: Sighting) -> bool:
+def has_other_cards(kept: KnownGuest, sighting: Sighting) -> bool:
     return sighting.slots is not None and sighting.slots != kept.slots
 
 
-def missing(kept: Iterable[Kept], seen: Mapping[str, Sighting], now: datetime) -> frozenset[str]:
+def missing(kept: Iterable[KnownGuest], seen: Mapping[str, Sighting], now: datetime) -> frozenset[str]:
     """Return the rented instances missing from a listing, although their machines are old enough to be in it."""
     return frozenset(
         each.id
@@ -199,7 +199,9 @@ class DriftLoop:
         if spare:
             self._give_back(driver, before, spare)
 
-    def _give_back(self, driver: ComputeDriver, before: Sequence[Kept], spare: Sequence[Sighting]) -> None:
+    def _give_back(
+        self, driver: ComputeDriver, before: Sequence[KnownGuest], spare: Sequence[Sighting]
+    ) -> None:
         """Give back extra machines of instances that have another one. Instances in creation are skipped."""
         idle = {each.id for each in before if not each.busy}
         same = {each.id for each in self._kept(driver.site) if each in before}
@@ -217,7 +219,7 @@ class DriftLoop:
     def _confirmed(
         self,
         site: str,
-        before: Sequence[Kept],
+        before: Sequence[KnownGuest],
         seen: Mapping[str, Sighting],
         answering: frozenset[str],
         absent: frozenset[str],
@@ -247,12 +249,12 @@ class DriftLoop:
             if _as_made(seen.get(id, sighting)) == _as_made(sighting) and now - at < REFIT_AGAIN
         }
 
-    def _kept(self, site: str) -> list[Kept]:
+    def _kept(self, site: str) -> list[KnownGuest]:
         with self._around.database.read() as tx:
             rows = store.on_site_in_all_projects(tx, site)
             slots = store.slots_on_site_in_all_projects(tx, site)
         return [
-            Kept(
+            KnownGuest(
                 id, phase, wanted, host, bool(busy), vcpus, ram, disk, slots.get(id, ()), not host,
                 at_microseconds(made_at_us) if made_at_us is not None else None,
                 remote_id,

@@ -217,7 +217,7 @@ class HostLoop:
 
         database.write(work)
 
-    def _settle_found(self, tx: Transaction, site: str, found: outage.Look, from_at: datetime) -> None:
+    def _settle_found(self, tx: Transaction, site: str, found: outage.OutageLook, from_at: datetime) -> None:
         now, random_bytes = self._around.clock.now(), self._around.random_bytes
         if count := outage.settle(tx, found, from_at, now, random_bytes):
             LOG.warning("%s: %d guests did not keep running while the server did not watch", site, count)

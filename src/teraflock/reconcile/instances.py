@@ -49,9 +49,9 @@ from teraflock.instance.rules import (
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.steps import (
     UNDOABLE,
-    Done,
     Outcome,
     Step,
+    StepDone,
     Task,
     Wait,
     next_step,
@@ -166,7 +166,7 @@ class InstanceLoop:
         assert instance.progress is not None, "a leased instance has an operation"
         step = _step_of(instance.progress)
         try:
-            outcome = self._run_patiently(step, instance) if step else Done()
+            outcome = self._run_patiently(step, instance) if step else StepDone()
         except _Suspended:  # another worker may have continued, and must not be disturbed
             return self._write(instance, _put_off)
         except Exception as error:
@@ -182,8 +182,8 @@ class InstanceLoop:
         if (
             step is None
             or progress is None
-            or not isinstance(outcome, Done)
-            or outcome != Done()
+            or not isinstance(outcome, StepDone)
+            or outcome != StepDone()
             or progress.undoing
         ):
             return None
@@ -210,7 +210,7 @@ class InstanceLoop:
         assert progress is not None, "a step belongs to an operation"
         act = step.undo if progress.undoing else step.do
         if act is None or instance.host_id is None:  # an instance that failed at launch is on no engine
-            return Done()
+            return StepDone()
         driver, task = self._task(instance, progress)
         point = f"{progress.operation}.{step.name}{':undo' if progress.undoing else ''}"
         self._fault(f"{point}:before")
@@ -250,7 +250,7 @@ class InstanceLoop:
         and this thread's work on it is obsolete.
         """
 
-        done = outcome if isinstance(outcome, Done) else Done()
+        done = outcome if isinstance(outcome, StepDone) else StepDone()
         # traffic is money: record it only in a transaction that is serialisable with those of billing
         database = self._around.database
         locks = done.sent is None
@@ -368,7 +368,7 @@ def _with_snapshots(instance: Instance, kept_bytes: int) -> Instance:
     return replace(instance, held=replace(instance.held, snapshots_bytes=kept_bytes))
 
 
-def _close_books(tx: Transaction, instance: Instance, progress: Progress, done: Done) -> None:
+def _close_books(tx: Transaction, instance: Instance, progress: Progress, done: StepDone) -> None:
     """Record what else changes when an operation ends."""
     subject = instance.request.subject if instance.request else ""
     if progress.operation == Operation.SNAPSHOT:

@@ -19,7 +19,7 @@ from teraflock.instance.service import InstanceService
 from teraflock.storage.database import Database
 from teraflock.tenant.model import Actor, KeyId, MemberId, Organisation, OrganisationState
 from teraflock.tenant.organisation import store as organisations
-from teraflock.tenant.organisation.service import Organisations
+from teraflock.tenant.organisation.service import OrganisationService
 from teraflock.tenant.project.store import project_of_any_organisation
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -27,7 +27,7 @@ INSTANCES_PER_TURN: Final = 100
 
 
 class OrganisationLoop:
-    def __init__(self, database: Database, acts: Organisations, instances: InstanceService) -> None:
+    def __init__(self, database: Database, acts: OrganisationService, instances: InstanceService) -> None:
         self._database = database
         self._acts = acts
         self._instances = instances

@@ -32,7 +32,7 @@ LOOKS_MAX: Final = 5
 RandomBytes = Callable[[int], bytes]
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class OutageLook(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine shows after a time in which these hosts were not watched."""
 
     at: datetime
@@ -46,11 +46,11 @@ class Changed(Exception):
     """An instance changed between the look and its evaluation."""
 
 
-def look(database: Database, driver: ComputeDriver, hosts: Sequence[Host], now: datetime) -> Look:
+def look(database: Database, driver: ComputeDriver, hosts: Sequence[Host], now: datetime) -> OutageLook:
     with database.read() as tx:
         rows = [each for host in hosts for each in store.on_host_in_all_projects(tx, host.id)]
     seen, _ = matched(driver.sightings(), {host.name: host.remote_id for host in hosts})
-    return Look(at=now, hosts=tuple(hosts), before={each.id: each for each in rows}, seen=seen)
+    return OutageLook(at=now, hosts=tuple(hosts), before={each.id: each for each in rows}, seen=seen)
 
 
 def ran_on(instance: Instance, sighting: Sighting | None, last_seen: datetime) -> bool:
@@ -60,7 +60,9 @@ def ran_on(instance: Instance, sighting: Sighting | None, last_seen: datetime) -
     return sighting.started_at <= max(last_seen, instance.running_since or last_seen)
 
 
-def settle(tx: Transaction, found: Look, from_at: datetime, now: datetime, random_bytes: RandomBytes) -> int:
+def settle(
+    tx: Transaction, found: OutageLook, from_at: datetime, now: datetime, random_bytes: RandomBytes
+) -> int:
     """Record which guests kept running, and end the charges of all others at the last reading. Return how
     many those were."""
     count = 0
@@ -89,7 +91,7 @@ def leave_unknown(
     store.put(tx, instance, away, now=now, random_bytes=random_bytes, last_seen=last_seen)
 
 
-def _began_after(instance: Instance, found: Look) -> bool:
+def _began_after(instance: Instance, found: OutageLook) -> bool:
     """Check whether the instance was not charged yet when the engine was asked."""
     before = found.before.get(instance.id)
     return before is None or before.phase not in BILLABLE

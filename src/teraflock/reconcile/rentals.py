@@ -18,7 +18,7 @@ from teraflock.fleet.model import Host, HostCost, HostId
 from teraflock.instance.driver import Made, Readiness, Sighting
 from teraflock.instance.model import SSH_PORT, Instance
 from teraflock.instance.rules import region_of
-from teraflock.instance.steps import Done
+from teraflock.instance.steps import StepDone
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
 
@@ -44,7 +44,12 @@ def matched(
 
 
 def note(
-    tx: Transaction, before: Instance, after: Instance, done: Done, now: datetime, random_bytes: RandomBytes
+    tx: Transaction,
+    before: Instance,
+    after: Instance,
+    done: StepDone,
+    now: datetime,
+    random_bytes: RandomBytes,
 ) -> None:
     """Record what a step learned about the rented host of an instance."""
     if before.spec.rental is None or before.host_id is None:

@@ -30,12 +30,12 @@ Lines = Callable[[], Iterable[bytes]]
 """Called once for each attempt of the transaction."""
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class DumpTable(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     columns: tuple[str, ...]
 
 
-def tables_of(version: int, clock: Clock) -> tuple[Table, ...]:
+def tables_of(version: int, clock: Clock) -> tuple[DumpTable, ...]:
     """The tables of a schema version, parents first. Read from an empty database in memory, for every engine."""
     scratch = MemoryDatabase()
     try:
@@ -46,7 +46,7 @@ def tables_of(version: int, clock: Clock) -> tuple[Table, ...]:
             ]
             parents = {name: _parents(tx, name) for name in names if name != SCHEMA_TABLE}
             ordered = TopologicalSorter(parents).static_order()
-            return tuple(Table(table=name, columns=_columns(tx, name)) for name in ordered)
+            return tuple(DumpTable(table=name, columns=_columns(tx, name)) for name in ordered)
     finally:
         scratch.close()
 
@@ -62,7 +62,7 @@ def _columns(tx: Transaction, name: str) -> tuple[str, ...]:
     )
 
 
-def dump(tx: Transaction, tables: Iterable[Table]) -> Iterator[bytes]:
+def dump(tx: Transaction, tables: Iterable[DumpTable]) -> Iterator[bytes]:
     encode = msgspec.json.Encoder().encode
     for table in tables:
         yield encode(table) + b"\n"
@@ -103,7 +103,7 @@ def load(
     database.write_alone(work)
 
 
-def _insert(tx: Transaction, known: dict[str, Table], lines: Iterable[bytes]) -> None:
+def _insert(tx: Transaction, known: dict[str, DumpTable], lines: Iterable[bytes]) -> None:
     sql, rows = "", list[Row]()
     for line in lines:
         if line.startswith(b"{"):
@@ -116,8 +116,8 @@ def _insert(tx: Transaction, known: dict[str, Table], lines: Iterable[bytes]) ->
     _flush(tx, sql, rows)
 
 
-def _insertion(known: dict[str, Table], line: bytes) -> str:
-    table = msgspec.json.decode(line, type=Table)
+def _insertion(known: dict[str, DumpTable], line: bytes) -> str:
+    table = msgspec.json.decode(line, type=DumpTable)
     if known.get(table.table) != table:
         raise BrokenSource(
             f"The backup contains a table `{table.table}` that its schema version does not have"

@@ -12,16 +12,16 @@ from teraflock.base.errors import NotAuthenticated
 from teraflock.storage.database import Database
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
-from teraflock.tenant.announcement.service import Announcements
+from teraflock.tenant.announcement.service import AnnouncementService
 from teraflock.tenant.audit import store as audit_store
 from teraflock.tenant.installation.service import Installation
 from teraflock.tenant.key.secret import is_secret, key_id_of
-from teraflock.tenant.key.service import Keys
+from teraflock.tenant.key.service import KeyService
 from teraflock.tenant.key.store import actor_of_key
-from teraflock.tenant.member.service import Members
+from teraflock.tenant.member.service import MemberService
 from teraflock.tenant.model import Actor, AuditRow, Defaults, Installed, MadeKey, OrganisationId, Project
-from teraflock.tenant.organisation.service import Organisations
-from teraflock.tenant.project.service import Projects
+from teraflock.tenant.organisation.service import OrganisationService
+from teraflock.tenant.project.service import ProjectService
 from teraflock.tenant.rules import Permission
 
 
@@ -34,11 +34,11 @@ class TenantService(Acts):
         defaults: Defaults = Defaults(),  # noqa: B008  # frozen
     ) -> None:
         super().__init__(database, clock, random_bytes, defaults)
-        self.organisations = Organisations(database, clock, random_bytes, defaults)
-        self.projects = Projects(database, clock, random_bytes, defaults)
-        self.members = Members(database, clock, random_bytes)
-        self.keys = Keys(database, clock, random_bytes)
-        self.announcements = Announcements(database, clock, random_bytes)
+        self.organisations = OrganisationService(database, clock, random_bytes, defaults)
+        self.projects = ProjectService(database, clock, random_bytes, defaults)
+        self.members = MemberService(database, clock, random_bytes)
+        self.keys = KeyService(database, clock, random_bytes)
+        self.announcements = AnnouncementService(database, clock, random_bytes)
         self._installation = Installation(database, clock, random_bytes)
 
     def authenticate(self, secret: str) -> Actor:

@@ -5,7 +5,7 @@ Between passes all gradients stay in memory. What a backward pass computes is ad
 
 import msgspec
 
-from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Operation, Tensor, Trace
+from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Tensor, Trace, TracedOperation
 
 ALLOCATE, FREE, OPERATE = int(EventKind.ALLOCATE), int(EventKind.FREE), int(EventKind.OPERATE)
 STEP = Mark.STEP * EVENT_KINDS + int(EventKind.MARK)
@@ -72,5 +72,5 @@ class _Writer:
         if size not in self._adds:
             both = [Tensor(BYTES, [size]), Tensor(BYTES, [size])]
             self._adds[size] = len(self.operations)
-            self.operations.append(Operation("add_", both, both[:1]))
+            self.operations.append(TracedOperation("add_", both, both[:1]))
         return self._adds[size]

@@ -22,7 +22,7 @@ TRACE_HINT: Final = "Record a script with it instead: `tera trace train.py -o jo
 TEXT, IMAGE = "text", "image"
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True):
+class ModelShape(msgspec.Struct, frozen=True, kw_only=True):
     """A model as its family sees it."""
 
     family: str
@@ -104,16 +104,16 @@ def _decoder(
     most: int = HEAD_MAX,
     head_default: int | None = None,
     positions: int = 0,
-) -> Callable[[Fields], Shape]:
+) -> Callable[[Fields], ModelShape]:
     """`tied`: whether the embedding serves as the head by default; `None` where that makes no family of its own."""
 
-    def read(fields: Fields) -> Shape:
+    def read(fields: Fields) -> ModelShape:
         widths = _attention(fields, most=most, head_default=head_default)
         shared = tied is not None and fields.is_on("tie_word_embeddings", default=tied)
         layers = fields.layers("num_hidden_layers")
         if kind in ("llama", "qwen3", "gemma", "gemma2", "gemma3", "mixtral"):
             fields.refuse("attention_bias", unless=False)
-        return Shape(
+        return ModelShape(
             family=f"{kind}{'-tied' * shared}{'-gqa' * (widths['group'] > 1)}",
             layers=(layers,),
             widths={
@@ -129,10 +129,10 @@ def _decoder(
     return read
 
 
-def _gemma(kind: str, positions: int) -> Callable[[Fields], Shape]:
+def _gemma(kind: str, positions: int) -> Callable[[Fields], ModelShape]:
     plain = _decoder(kind, most=WIDE_HEAD_MAX, head_default=256, positions=positions)
 
-    def read(fields: Fields) -> Shape:
+    def read(fields: Fields) -> ModelShape:
         fields.refuse("tie_word_embeddings", unless=True)
         found = plain(fields)
         if kind != "gemma2" and found.widths["head"] <= HEAD_MAX:
@@ -145,10 +145,10 @@ def _gemma(kind: str, positions: int) -> Callable[[Fields], Shape]:
     return read
 
 
-def _mixture(kind: str) -> Callable[[Fields], Shape]:
+def _mixture(kind: str) -> Callable[[Fields], ModelShape]:
     plain = _decoder(kind, positions=32768)
 
-    def read(fields: Fields) -> Shape:
+    def read(fields: Fields) -> ModelShape:
         fields.refuse("tie_word_embeddings", unless=False)
         fields.refuse("decoder_sparse_step", unless=1)
         fields.refuse("mlp_only_layers", unless=[])
@@ -169,7 +169,7 @@ def _mixture(kind: str) -> Callable[[Fields], Shape]:
     return read
 
 
-def _phi3(fields: Fields) -> Shape:
+def _phi3(fields: Fields) -> ModelShape:
     fields.refuse("partial_rotary_factor", unless=1.0)
     fields.refuse("tie_word_embeddings", unless=False)
     found = _decoder("phi3", positions=4096)(fields)
@@ -181,7 +181,7 @@ def _phi3(fields: Fields) -> Shape:
     return msgspec.structs.replace(found, widths={**widths, "joined": widths["group"] + 2})
 
 
-def _phi(fields: Fields) -> Shape:
+def _phi(fields: Fields) -> ModelShape:
     fields.refuse("qk_layernorm", unless=False)
     fields.refuse("tie_word_embeddings", unless=False)
     found = _decoder("phi", positions=2048)(fields)
@@ -195,15 +195,15 @@ def _phi(fields: Fields) -> Shape:
     return msgspec.structs.replace(found, widths={**found.widths, "rotary": rotary, "rest": head - rotary})
 
 
-def _bert(kind: str, *, types: int) -> Callable[[Fields], Shape]:
-    def read(fields: Fields) -> Shape:
+def _bert(kind: str, *, types: int) -> Callable[[Fields], ModelShape]:
+    def read(fields: Fields) -> ModelShape:
         fields.refuse("tie_word_embeddings", unless=True)
         fields.refuse("is_decoder", unless=False)
         heads = fields.size("num_attention_heads", 12)
         # RoBERTa numbers positions from two on.
         before = 0 if kind == "bert" else 2
         positions = fields.size("max_position_embeddings", 512)
-        return Shape(
+        return ModelShape(
             family=kind,
             layers=(fields.layers("num_hidden_layers", 12),),
             widths={
@@ -220,9 +220,9 @@ def _bert(kind: str, *, types: int) -> Callable[[Fields], Shape]:
     return read
 
 
-def _distilbert(fields: Fields) -> Shape:
+def _distilbert(fields: Fields) -> ModelShape:
     heads, positions = fields.size("n_heads", 12), fields.size("max_position_embeddings", 512)
-    return Shape(
+    return ModelShape(
         family="distilbert",
         layers=(fields.layers("n_layers", 6),),
         widths={
@@ -245,11 +245,11 @@ def _patches(fields: Fields) -> dict[str, int]:
     return {"patch": patch, "grid": grid, "tokens": grid * grid + 1}
 
 
-def _vit(fields: Fields) -> Shape:
+def _vit(fields: Fields) -> ModelShape:
     fields.refuse("qkv_bias", unless=True)
     heads, labels = fields.size("num_attention_heads", 12), fields.data.get("id2label")
     own = Fields({"patch_size": 16, **fields.data}, fields.name)
-    return Shape(
+    return ModelShape(
         family="vit",
         layers=(fields.layers("num_hidden_layers", 12),),
         widths={
@@ -264,12 +264,12 @@ def _vit(fields: Fields) -> Shape:
     )
 
 
-def _clip(fields: Fields) -> Shape:
+def _clip(fields: Fields) -> ModelShape:
     text, vision = fields.inner("text_config"), fields.inner("vision_config")
     heads, eyes = text.size("num_attention_heads", 8), vision.size("num_attention_heads", 12)
     positions = text.size("max_position_embeddings", 77)
     own = Fields({"patch_size": 32, **vision.data}, vision.name)
-    return Shape(
+    return ModelShape(
         family="clip",
         layers=(vision.layers("num_hidden_layers", 12), text.layers("num_hidden_layers", 12)),
         widths={
@@ -288,7 +288,7 @@ def _clip(fields: Fields) -> Shape:
     )
 
 
-def _t5(fields: Fields) -> Shape:
+def _t5(fields: Fields) -> ModelShape:
     form = fields.data.get("feed_forward_proj", "relu")
     tied = fields.is_on("tie_word_embeddings", default=True)
     family = {("relu", True): "t5-tied", ("gated-gelu", False): "t5-gated"}.get((form, tied))
@@ -298,7 +298,7 @@ def _t5(fields: Fields) -> Shape:
     layers = fields.layers("num_layers", 6)
     decoder, heads = fields.layers("num_decoder_layers", layers), fields.size("num_heads", 8)
     head = fields.head(fields.size("d_kv", 64))
-    return Shape(
+    return ModelShape(
         family=family,
         layers=(layers, decoder),
         widths={
@@ -312,7 +312,7 @@ def _t5(fields: Fields) -> Shape:
     )
 
 
-def _two_sided(fields: Fields, kind: str, more: Callable[[Fields], dict[str, int]], vocab: int) -> Shape:
+def _two_sided(fields: Fields, kind: str, more: Callable[[Fields], dict[str, int]], vocab: int) -> ModelShape:
     heads, inter = fields.size("encoder_attention_heads"), fields.size("encoder_ffn_dim")
     fields.refuse("decoder_attention_heads", unless=heads)
     fields.refuse("decoder_ffn_dim", unless=inter)
@@ -324,7 +324,7 @@ def _two_sided(fields: Fields, kind: str, more: Callable[[Fields], dict[str, int
         "vocab": fields.size("vocab_size", vocab),
         **more(fields),
     }
-    return Shape(
+    return ModelShape(
         family=kind,
         layers=(fields.layers("encoder_layers"), fields.layers("decoder_layers")),
         widths=widths,
@@ -333,7 +333,7 @@ def _two_sided(fields: Fields, kind: str, more: Callable[[Fields], dict[str, int
     )
 
 
-def _bart(fields: Fields) -> Shape:
+def _bart(fields: Fields) -> ModelShape:
     positions = fields.size("max_position_embeddings", 1024)
     # The table of positions has two rows more.
     found = _two_sided(fields, "bart", lambda each: {"positions": positions + 2}, 50265)
@@ -346,7 +346,7 @@ WHISPER_FRAMES: Final = 1500
 """Positions of Whisper's encoder: 30 seconds."""
 
 
-def _whisper(fields: Fields) -> Shape:
+def _whisper(fields: Fields) -> ModelShape:
     fields.refuse("max_source_positions", unless=WHISPER_FRAMES)
 
     def more(each: Fields) -> dict[str, int]:
@@ -356,7 +356,7 @@ def _whisper(fields: Fields) -> Shape:
     return msgspec.structs.replace(found, kv_elements_fixed=found.kv_elements_per_token * WHISPER_FRAMES)
 
 
-READERS: Final[Mapping[str, Callable[[Fields], Shape]]] = {
+READERS: Final[Mapping[str, Callable[[Fields], ModelShape]]] = {
     "llama": _decoder("llama", tied=False, positions=2048),
     "mistral": _decoder("llama", tied=False, positions=131072),
     "qwen2": _decoder("qwen2", tied=False, positions=32768),
@@ -382,7 +382,7 @@ READERS: Final[Mapping[str, Callable[[Fields], Shape]]] = {
 }
 
 
-def shape_of(data: Mapping[str, Any], name: str) -> Shape:
+def shape_of(data: Mapping[str, Any], name: str) -> ModelShape:
     """The shape of the model with this config, or one sentence on why it cannot be estimated by config."""
     kind = data.get("model_type")
     reader = READERS.get(kind) if isinstance(kind, str) else None

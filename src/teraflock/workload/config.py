@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from teraflock.base.errors import BadInput
-from teraflock.workload.architecture import TRACE_HINT, Shape, shape_of
+from teraflock.workload.architecture import TRACE_HINT, ModelShape, shape_of
 from teraflock.workload.family import expanded, layers_min, read_family
 from teraflock.workload.trace import Trace
 
@@ -31,12 +31,12 @@ def named() -> dict[str, dict[str, Any]]:
 
 
 @cache
-def shape_named(name: str) -> Shape:
+def shape_named(name: str) -> ModelShape:
     return shape_of(named()[name], name)
 
 
 @cache
-def read_config(path: str) -> Shape:
+def read_config(path: str) -> ModelShape:
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             data = file.read(CONFIG_BYTES_MAX)
@@ -49,7 +49,7 @@ def read_config(path: str) -> Shape:
     return shape_of(fields, path)
 
 
-def config_trace(shape: Shape, wanted: str, *, name: str) -> Trace | None:
+def config_trace(shape: ModelShape, wanted: str, *, name: str) -> Trace | None:
     """The step of this model, or None where the variant was not recorded."""
     data = _family(shape.family, wanted)
     if data is None:
@@ -64,7 +64,7 @@ def config_trace(shape: Shape, wanted: str, *, name: str) -> Trace | None:
     return expanded(family, shape.layers, shape.widths, name=name)
 
 
-def variants_of_family(shape: Shape) -> list[str]:
+def variants_of_family(shape: ModelShape) -> list[str]:
     start = f"{shape.family}+"
     names = os.listdir(FAMILIES)  # noqa: PTH208
     return sorted(each[len(start) : -len(".family")] for each in names if each.startswith(start))

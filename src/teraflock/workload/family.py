@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from teraflock.workload.expression import Expression, evaluate_all
-from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Operation, Parameter, Tensor, Trace
+from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Parameter, Tensor, Trace, TracedOperation
 
 RECORDED_LAYERS: Final = 4
 LAYERS_MIN: Final = 2
@@ -42,7 +42,7 @@ class Reference(msgspec.Struct, frozen=True, array_like=True):
     place: int
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
+class FamilyPart(msgspec.Struct, frozen=True, array_like=True):
     loop: int
     layer: int
     events: list[int]
@@ -55,7 +55,7 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     trace: Trace
     """Without events; its sizes are expressions of the widths, too."""
-    parts: list[Part]
+    parts: list[FamilyPart]
     parameter_layers: list[int]
     """Of each parameter, or -1 where it belongs to no layer; in further stacks `STACK * stack + layer`."""
 
@@ -100,7 +100,7 @@ class _Writer:
         self.kinds: list[str] = []
         self.born = 0
 
-    def template(self, loop: int, layer: int, depth: int) -> Part:
+    def template(self, loop: int, layer: int, depth: int) -> FamilyPart:
         """The recorded layer that stands for this one. A layer between refers to those beside it: the first and the
         last may number their storages otherwise than the others do."""
         if layer in (0, depth - 1):
@@ -121,7 +121,7 @@ class _Writer:
             )
         return self.templates[key]
 
-    def write(self, part: Part, key: tuple[int, int], layer: int) -> None:
+    def write(self, part: FamilyPart, key: tuple[int, int], layer: int) -> None:
         self.bases[key] = self.born
         events, born = self.events, self.born
         for event in part.events:
@@ -135,7 +135,7 @@ class _Writer:
         self.born = born
         self.kinds.append(part.kinds)
 
-    def _numbers(self, found: Reference, part: Part, layer: int) -> list[int]:
+    def _numbers(self, found: Reference, part: FamilyPart, layer: int) -> list[int]:
         if found.loop == ONCE:
             return [self.bases[ONCE, found.layer] + found.place]
         stack = self.stacks[found.loop]
@@ -226,7 +226,7 @@ def _merged(trace: Trace) -> Trace:
         plainest.setdefault(values[at], at)
     same = [plainest[each] for each in values]
     operations: dict[bytes, int] = {}
-    kept: list[Operation] = []
+    kept: list[TracedOperation] = []
     place: list[int] = []
     for each in trace.operations:
         one = msgspec.structs.replace(
@@ -312,7 +312,7 @@ class _Cutter:
         else:
             self.open[-1][2].append(event)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[FamilyPart]:
         made = []
         stack_of = {each[0]: stack for each, stack in zip(self.open, self.stacks, strict=True)}
         for (loop, layer, events, homes, kinds), stack in zip(self.open, self.stacks, strict=True):
@@ -333,7 +333,7 @@ class _Cutter:
                     found = _relative(home, layer, inside=inside)
                 kept.append(len(references) * EVENT_KINDS + FREE)
                 references.append(found)
-            made.append(Part(loop, layer, kept, references, "".join(kinds), stack))
+            made.append(FamilyPart(loop, layer, kept, references, "".join(kinds), stack))
         return made
 
 

@@ -73,7 +73,7 @@ class Tensor(msgspec.Struct, frozen=True, array_like=True):
     contiguous: bool = True
 
 
-class Operation(msgspec.Struct, frozen=True, array_like=True):
+class TracedOperation(msgspec.Struct, frozen=True, array_like=True):
     name: str
     inputs: list[Tensor]
     outputs: list[Tensor]
@@ -88,7 +88,7 @@ class Parameter(msgspec.Struct, frozen=True, array_like=True):
     trainable: bool
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
+class SeenInTrace(msgspec.Struct, frozen=True, kw_only=True):
     """What a traced script did, for its user to check."""
 
     parameters: dict[str, int]
@@ -109,7 +109,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     symbols: dict[str, int]
     """Symbol → the value it had while recording. A trace without symbols stands for one size only."""
     expressions: list[Expression]
-    operations: list[Operation]
+    operations: list[TracedOperation]
     parameters: list[Parameter]
     events: list[int]
     kinds: str
@@ -121,7 +121,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     """Operations of one step that start no kernel but cost the host time."""
     samples: int = 0
     """Samples per step where `batch` is no symbol; 0 if unknown."""
-    seen: Seen | None = None
+    seen: SeenInTrace | None = None
 
 
 DTYPE_BYTES: Final = {"f": 4, "b": 2, "h": 2, "d": 8, "l": 8, "i": 4, "u": 1, "?": 1, "s": 2, "z": 8}

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import BadInput, unknown_name
-from teraflock.workload.architecture import Shape
+from teraflock.workload.architecture import ModelShape
 from teraflock.workload.config import (
     config_trace,
     is_config_file,
@@ -27,7 +27,7 @@ FOLDER: Final = f"{os.path.dirname(__file__)}/data/traces"  # noqa: PTH120
 """A text: loading pathlib or importlib.resources costs a cold start more than reading a trace."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ZooEntry(msgspec.Struct, frozen=True):
     name: str
     kind: str
     """`image`, `text` or `generator`."""
@@ -36,17 +36,17 @@ class Entry(msgspec.Struct, frozen=True):
     kv_elements_per_token: int = 0
     """Keys and values of all layers that a cache keeps for each token."""
     image: int = 0
-    shape: Shape | None = None
+    shape: ModelShape | None = None
     """Of a model that is known by its config alone."""
     kv_elements_fixed: int = 0
     """Keys and values that a cache keeps for each sample, whatever its length."""
 
 
-def _image(names: str, pixels: int = 224) -> list[Entry]:
-    return [Entry(name, "image", image=pixels) for name in names.split()]
+def _image(names: str, pixels: int = 224) -> list[ZooEntry]:
+    return [ZooEntry(name, "image", image=pixels) for name in names.split()]
 
 
-ENTRIES: Final[dict[str, Entry]] = {
+ENTRIES: Final[dict[str, ZooEntry]] = {
     each.name: each
     for each in [
         *_image(
@@ -57,24 +57,24 @@ ENTRIES: Final[dict[str, Entry]] = {
         *_image("inception_v3", 299),
         *_image("yolov8n yolov8s", 640),
         *_image("efficientnet_b4", 380),
-        Entry("bert-base", "text", 512, 2 * 12 * 768),
-        Entry("bert-large", "text", 512, 2 * 24 * 1024),
-        Entry("roberta-base", "text", 512, 2 * 12 * 768),
-        Entry("distilbert", "text", 512, 2 * 6 * 768),
-        Entry("gpt2", "text", 1024, 2 * 12 * 768),
-        Entry("gpt2-medium", "text", 1024, 2 * 24 * 1024),
-        Entry("gpt2-large", "text", 1024, 2 * 36 * 1280),
-        Entry("gpt2-xl", "text", 1024, 2 * 48 * 1600),
-        Entry("t5-base", "text", 0, 4 * 12 * 768),
-        Entry("llama-1b", "text", 131072, 2 * 16 * 8 * 64),
-        Entry("llama-3b", "text", 131072, 2 * 28 * 8 * 128),
-        Entry("llama-8b", "text", 131072, 2 * 32 * 8 * 128),
-        Entry("qwen2-0.5b", "text", 32768, 2 * 24 * 2 * 64),
-        Entry("opt-1.3b", "text", 2048, 2 * 24 * 2048),
-        Entry("biggan-128", "generator", image=128),
-        Entry("unet-diffusion-sd15", "generator", image=64),
-        Entry("unet-diffusion-sdxl", "generator", image=128),
-        Entry("dcgan", "generator", image=64),
+        ZooEntry("bert-base", "text", 512, 2 * 12 * 768),
+        ZooEntry("bert-large", "text", 512, 2 * 24 * 1024),
+        ZooEntry("roberta-base", "text", 512, 2 * 12 * 768),
+        ZooEntry("distilbert", "text", 512, 2 * 6 * 768),
+        ZooEntry("gpt2", "text", 1024, 2 * 12 * 768),
+        ZooEntry("gpt2-medium", "text", 1024, 2 * 24 * 1024),
+        ZooEntry("gpt2-large", "text", 1024, 2 * 36 * 1280),
+        ZooEntry("gpt2-xl", "text", 1024, 2 * 48 * 1600),
+        ZooEntry("t5-base", "text", 0, 4 * 12 * 768),
+        ZooEntry("llama-1b", "text", 131072, 2 * 16 * 8 * 64),
+        ZooEntry("llama-3b", "text", 131072, 2 * 28 * 8 * 128),
+        ZooEntry("llama-8b", "text", 131072, 2 * 32 * 8 * 128),
+        ZooEntry("qwen2-0.5b", "text", 32768, 2 * 24 * 2 * 64),
+        ZooEntry("opt-1.3b", "text", 2048, 2 * 24 * 2048),
+        ZooEntry("biggan-128", "generator", image=128),
+        ZooEntry("unet-diffusion-sd15", "generator", image=64),
+        ZooEntry("unet-diffusion-sdxl", "generator", image=128),
+        ZooEntry("dcgan", "generator", image=64),
     ]
 }
 ALIASES: Final = {
@@ -85,7 +85,7 @@ ALIASES: Final = {
 RECORDED_AS: Final = {"fp16": "bf16", "tf32": "fp32", "amp-fp16": "amp-bf16"}
 
 
-def entry(name: str) -> Entry:
+def entry(name: str) -> ZooEntry:
     if is_config_file(name):
         return _by_config(name, read_config(name))
     folded = name.strip().lower().replace(" ", "")
@@ -105,8 +105,8 @@ def entry(name: str) -> Entry:
     )
 
 
-def _by_config(name: str, shape: Shape) -> Entry:
-    return Entry(
+def _by_config(name: str, shape: ModelShape) -> ZooEntry:
+    return ZooEntry(
         name,
         shape.kind,
         shape.positions,
@@ -141,7 +141,7 @@ def variant(workload: Workload) -> str:
     return "+".join(words)
 
 
-def check(workload: Workload) -> Entry:
+def check(workload: Workload) -> ZooEntry:
     """The model's entry, or one sentence on what cannot be asked of it; no trace is read for that."""
     checked(workload)
     known = entry(workload.model)
@@ -211,7 +211,7 @@ def _read(name: str, wanted: str) -> Trace | None:
         return None
 
 
-def _check_sizes(known: Entry, workload: Workload) -> None:
+def _check_sizes(known: ZooEntry, workload: Workload) -> None:
     if known.kind == "text":
         if workload.image_size is not None:
             raise BadInput(f"{known.name} reads text and has no image size", hint="Leave `--image-size` out")

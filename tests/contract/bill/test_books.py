@@ -16,7 +16,7 @@ from tests.unit.bill.world import BOOK, RATES, START, World
 
 from teraflock.base.errors import Conflict, Refused
 from teraflock.bill.biller import Biller
-from teraflock.bill.export.model import Account
+from teraflock.bill.export.model import BillingAccount
 from teraflock.bill.invoice.service import InvoiceService
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.service import BillService, SumBy
@@ -41,7 +41,9 @@ def test_a_month_with_every_kind_of_charge_verifies(database: Database) -> None:
         groups = bills.bill("prj_1", "2026-01", by).groups
         assert sum(group.micros for group in groups) == bill.micros
     assert len(bills.lines("prj_1", "2026-01")) == bill.lines
-    account = Account(organisation_id="org_1", organisation="lab", project_id="prj_1", project="default")
+    account = BillingAccount(
+        organisation_id="org_1", organisation="lab", project_id="prj_1", project="default"
+    )
     assert "".join(bills.focus(account, "2026-01")).count("\n") > bill.lines
 
 

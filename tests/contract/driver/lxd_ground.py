@@ -14,7 +14,7 @@ from tests.engine.house import INSIDE_ADDRESS, House, mark_cgroups
 
 from teraflock.base.quantities import GIB
 from teraflock.drivers.lxd.driver import Lxd
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import PoolWish
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import Machine, Port
@@ -64,7 +64,7 @@ def driver_in(house: House) -> Lxd:
 
 
 def _bring_broken(house: House) -> None:
-    engine = Client(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
+    engine = LxdClient(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
     file = broken_image.write(house.folder / "broken.tar")
     fingerprint = engine.post("images", body=file)["fingerprint"]
     engine.post("images", "aliases", body={"name": LxdSurroundings.image_broken, "target": fingerprint})

@@ -12,7 +12,7 @@ from tests.faults.house import House
 from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance import store
-from teraflock.instance.model import Filter, Instance
+from teraflock.instance.model import Instance, InstanceFilter
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
 from teraflock.storage.database import Database, Transaction
@@ -45,7 +45,7 @@ def furnish(house: House) -> None:
     house.settle()
 
 
-def matches(instance: Instance, only: Filter, *, gone: bool) -> bool:
+def matches(instance: Instance, only: InstanceFilter, *, gone: bool) -> bool:
     if instance.phase == Phase.GONE and not (gone or Phase.GONE in only.phases):
         return False
     return (
@@ -56,7 +56,7 @@ def matches(instance: Instance, only: Filter, *, gone: bool) -> bool:
 
 
 FILTERS = st.builds(
-    Filter,
+    InstanceFilter,
     phases=st.lists(st.sampled_from([Phase.RUNNING, Phase.STOPPED, Phase.GONE]), max_size=2).map(tuple),
     labels=st.lists(
         st.sampled_from([("team", "red"), ("team", "blue"), ("run", "7"), ("run", "%"), ("run", "a=b")]),
@@ -74,7 +74,7 @@ def test_a_filter_means_what_it_says(house: House) -> None:
 
     @given(FILTERS, st.booleans(), st.integers(1, 4))
     @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-    def hold(only: Filter, gone: bool, limit: int) -> None:
+    def hold(only: InstanceFilter, gone: bool, limit: int) -> None:
         found: list[Instance] = []
         after = ""
         while page := house.service.page(project, after=after, limit=limit, gone=gone, only=only):
@@ -106,7 +106,7 @@ def test_labels_of_older_rows_are_found_after_the_upgrade(house: House) -> None:
     house.database.write(as_before)
     assert house.database.write(store.move_labels) == len(NAMES)
     assert house.database.write(store.move_labels) == 0
-    red = house.service.page(project, limit=100, only=Filter(labels=(("team", "red"),)))
+    red = house.service.page(project, limit=100, only=InstanceFilter(labels=(("team", "red"),)))
     assert {view.instance.name for view in red} == {"web-2", "w"}
     after = {view.instance.id: dict(view.instance.labels) for view in house.service.page(project, limit=100)}
     assert after == before

@@ -7,7 +7,7 @@ from tests.faults.house import House
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.simulated.faults import Fault, Kind
+from teraflock.drivers.simulated.faults import Kind, SimulatedFault
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import HostState
@@ -46,7 +46,7 @@ def seen(house: House) -> Instance:
 
 def test_a_problem_is_told_twice_and_cleared_when_it_is_over(house: House) -> None:
     launched(house)
-    house.trouble.faults(Fault(call="create", kind=Kind.ENGINE_DOWN, times=50))
+    house.trouble.faults(SimulatedFault(call="create", kind=Kind.ENGINE_DOWN, times=50))
     for _ in range(4):
         house.workers[0].turn()
         house.wait(3)
@@ -74,7 +74,7 @@ def test_what_is_the_tenants_own_to_mend_is_told_to_the_tenant() -> None:
 def test_a_failed_snapshot_says_why_and_frees_its_name(house: House) -> None:
     launched(house)
     house.settle()
-    house.trouble.faults(Fault(call="snapshot", kind=Kind.NO_ROOM))
+    house.trouble.faults(SimulatedFault(call="snapshot", kind=Kind.NO_ROOM))
     house.service.snapshot(house.tenant.actor, house.tenant.project, "web", "before")
     for _ in range(3):
         house.workers[0].turn()

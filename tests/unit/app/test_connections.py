@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teraflock.api.addresses import networks_of, source_of
-from teraflock.app.connections import Connection, Connections, connections_most
+from teraflock.app.connections import Connections, OpenConnection, connections_most
 from teraflock.base.errors import BadInput
 
 ADDRESSES = ["10.0.0.1", "10.0.0.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"]
@@ -25,17 +25,17 @@ def test_limits_hold_and_only_idle_connections_close(
     most: int, each: int, steps: list[tuple[str, str]]
 ) -> None:
     connections = Connections(most, each)
-    inside: dict[Connection, bool] = {}
+    inside: dict[OpenConnection, bool] = {}
     """Whether each connection is idle."""
-    gone: list[Connection] = []
+    gone: list[OpenConnection] = []
 
-    def ended(number: list[Connection]) -> None:
+    def ended(number: list[OpenConnection]) -> None:
         assert inside.pop(number[0]), "a connection with a request in progress is not closed"
 
     for what, address in steps:
         mine = [mate for mate in inside if mate.source == source_of(address)]
         if what == "enter":
-            handle: list[Connection] = []
+            handle: list[OpenConnection] = []
             entered = connections.enter(address, partial(ended, handle), gone.append)
             if entered is None:
                 of_source = len(mine) >= each and not any(inside[mate] for mate in mine)
@@ -54,7 +54,7 @@ def test_limits_hold_and_only_idle_connections_close(
 
 
 def test_the_longest_idle_connection_closes_first() -> None:
-    gone: list[Connection] = []
+    gone: list[OpenConnection] = []
     connections = Connections(2, 2)
     first = connections.enter("10.0.0.1", list, gone.append)
     second = connections.enter("10.0.0.2", list, gone.append)
@@ -68,7 +68,7 @@ def test_the_longest_idle_connection_closes_first() -> None:
 
 
 def test_a_source_at_its_limit_closes_only_its_own_connections() -> None:
-    gone: list[Connection] = []
+    gone: list[OpenConnection] = []
     connections = Connections(100, 2)
     other = connections.enter("10.0.0.2", list, gone.append)
     for _ in range(10):
@@ -78,7 +78,7 @@ def test_a_source_at_its_limit_closes_only_its_own_connections() -> None:
 
 
 def test_a_trusted_proxy_has_no_limit_per_source() -> None:
-    gone: list[Connection] = []
+    gone: list[OpenConnection] = []
     connections = Connections(100, 2, networks_of("10.0.0.1, 10.9.0.0/16"))
     for address in ("10.0.0.1", "10.9.8.7") * 10:
         assert connections.enter(address, list, gone.append)

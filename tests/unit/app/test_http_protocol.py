@@ -10,8 +10,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from teraflock.api.refusals import Refusals
-from teraflock.app.connections import Connection, Connections
-from teraflock.app.http_protocol import BoundedProtocol, Deadlines, Watch
+from teraflock.app.connections import Connections, OpenConnection
+from teraflock.app.http_protocol import BoundedProtocol, Deadlines, SharedState
 
 LIMITS = Deadlines(head_seconds=10, body_seconds=30, idle_seconds=15, taking_seconds=20)
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -52,8 +52,8 @@ class Client:
         self.reads = False
         self.connections = Connections(10, 10)
         entered = self.connections.enter("10.0.0.1", list, lambda _: None)
-        assert isinstance(entered, Connection)
-        self.watch = Watch(self.connections, LIMITS, Refusals(float, logging.getLogger("test")))
+        assert isinstance(entered, OpenConnection)
+        self.watch = SharedState(self.connections, LIMITS, Refusals(float, logging.getLogger("test")))
         config = uvicorn.Config(
             self._app, http=BoundedProtocol, interface="asgi3", lifespan="off", log_config=None
         )

@@ -15,12 +15,12 @@ import pytest
 
 from teraflock.app.planner.pool import PlannerPool, TooMuchWork
 from teraflock.base.errors import BadInput, Unavailable, UnknownName
-from teraflock.plan.task import Task
+from teraflock.plan.task import PlannerTask
 
 
-def estimate(**words: Any) -> Task:
+def estimate(**words: Any) -> PlannerTask:
     asked = {"model": "resnet18", "batch": 8, "gpu": ["V100"], **words}
-    return Task(what="estimate", words=msgspec.json.encode(asked), with_costs=False)
+    return PlannerTask(what="estimate", words=msgspec.json.encode(asked), with_costs=False)
 
 
 @pytest.fixture
@@ -140,5 +140,5 @@ def test_no_process_outlives_a_killed_server(tmp_path: Path) -> None:
 
 def test_an_unexpected_error_is_logged(pool: PlannerPool) -> None:
     with pytest.raises(RuntimeError, match="ValidationError"):
-        pool.compute(Task(what="estimate", words=b'{"model": 7}', with_costs=False))
+        pool.compute(PlannerTask(what="estimate", words=b'{"model": 7}', with_costs=False))
     assert pool.compute(estimate()), "the process continues"

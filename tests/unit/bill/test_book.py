@@ -11,7 +11,15 @@ from tests.unit.bill.world import BOOK, RATES, World
 
 from teraflock.base.errors import BadInput
 from teraflock.bill.price.book import Draft, read_book
-from teraflock.bill.price.model import FOREVER_US, Period, Place, PriceBook, PricedPeriod, Prices, Table
+from teraflock.bill.price.model import (
+    FOREVER_US,
+    Period,
+    PriceBook,
+    PricedPeriod,
+    PricePlace,
+    PriceSheet,
+    PriceTable,
+)
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.price.sheet import BadBook
 from teraflock.bill.times import microseconds
@@ -107,7 +115,7 @@ def test_a_refused_book_changes_nothing() -> None:
 def units(text: str, gpu: str, mode: str = "on-demand", currency: str = "USD", **place: str) -> int:
     draft = read(text)[0]
     period = Period(version=1, from_us=draft.from_us, until_us=draft.until_us, prices=draft.prices)
-    return PricedPeriod(period, currency).units(gpu, mode, Place(**place)).gpu
+    return PricedPeriod(period, currency).units(gpu, mode, PricePlace(**place)).gpu
 
 
 def test_the_more_specific_name_and_place_apply() -> None:
@@ -153,7 +161,7 @@ def test_a_period_lasts_until_the_next() -> None:
     at=st.integers(-5, 90),
 )
 def test_the_newest_book_with_a_period_applies(spans: list[tuple[int, int]], at: int) -> None:
-    prices = Prices(currency="USD", rates={}, general=Table())
+    prices = PriceSheet(currency="USD", rates={}, general=PriceTable())
     periods = [
         Period(version=version, from_us=start, until_us=start + length, prices=prices)
         for version, (start, length) in enumerate(spans, start=1)
@@ -197,7 +205,7 @@ def test_spot_prices_apply_only_to_compute() -> None:
     text = book("gpu: {V100: 3/hour}", *prices, "spot: 60%")
     (draft,) = read_book(text, name="book", rates=RATES)
     period = Period(version=1, from_us=0, until_us=1, prices=draft.prices)
-    spot = PricedPeriod(period, "USD").units("V100-SXM2", "spot", Place())
+    spot = PricedPeriod(period, "USD").units("V100-SXM2", "spot", PricePlace())
     assert (spot.vcpu, spot.ram) == (400_000, 400_000)
     assert (spot.disk, spot.snapshot) == (1_000_000, 1_000_000)
 
@@ -206,11 +214,11 @@ def test_a_book_from_before_that_rule_keeps_its_prices() -> None:
     text = book("gpu: {V100: 3/hour}", "disk: 1/month", "spot: 60%")
     (draft,) = read_book(text, name="book", rates=RATES)
     kept = msgspec.json.decode(
-        msgspec.json.encode(draft.prices).replace(b',"spot_for_compute":true', b""), type=Prices
+        msgspec.json.encode(draft.prices).replace(b',"spot_for_compute":true', b""), type=PriceSheet
     )
     assert not kept.spot_for_compute
     period = Period(version=1, from_us=0, until_us=1, prices=kept)
-    assert PricedPeriod(period, "USD").units("V100-SXM2", "spot", Place()).disk == 400_000
+    assert PricedPeriod(period, "USD").units("V100-SXM2", "spot", PricePlace()).disk == 400_000
 
 
 def test_storage_cannot_have_a_spot_price() -> None:
@@ -222,4 +230,4 @@ def test_images_cost_as_much_as_snapshots_by_default() -> None:
     for line, expected in (("", 3_000_000), ("image: 2/month", 2_000_000)):
         (draft,) = read_book(book("snapshot: 3/month", *filter(None, [line])), name="book", rates=RATES)
         period = Period(version=1, from_us=0, until_us=1, prices=draft.prices)
-        assert PricedPeriod(period, "USD").units("", "image", Place()).snapshot == expected
+        assert PricedPeriod(period, "USD").units("", "image", PricePlace()).snapshot == expected

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.unit.bill.world import GB, RATES, START
 
 from teraflock.base.size import Size
-from teraflock.bill.charge.model import Charge, Covered, Slice
+from teraflock.bill.charge.model import Charge, ChargeSlice, Covered
 from teraflock.bill.charge.rules import (
     DAY_US,
     MONTH_US,
@@ -63,7 +63,7 @@ def intervals(draw: st.DrawFn) -> Interval:
     )  # fmt: skip
 
 
-def total(made: list[Slice]) -> int:
+def total(made: list[ChargeSlice]) -> int:
     return sum(sum(each.amounts) for each in made)
 
 

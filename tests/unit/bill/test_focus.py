@@ -20,7 +20,7 @@ from tests.unit.bill.world import GB, labels
 from teraflock.base.size import Size
 from teraflock.bill.export.amortised import Amortised
 from teraflock.bill.export.focus import focus_csv
-from teraflock.bill.export.model import COLUMNS, Account
+from teraflock.bill.export.model import COLUMNS, BillingAccount
 from teraflock.bill.export.text import money, number
 from teraflock.bill.purchase.model import Purchase, Term
 from teraflock.bill.store import Profile
@@ -86,7 +86,9 @@ def house() -> Iterator[Bills]:
 
 
 def exported(house: Bills, project: str, month: str) -> str:
-    account = Account(organisation_id="org_1", organisation="lab", project_id=project, project="default")
+    account = BillingAccount(
+        organisation_id="org_1", organisation="lab", project_id=project, project="default"
+    )
     return "".join(house.bills.focus(account, month))
 
 

@@ -15,7 +15,7 @@ from tests.unit.bill.test_paying import Bills
 from teraflock.base.errors import Conflict, Refused
 from teraflock.bill.budget.model import Budget
 from teraflock.bill.invoice.html import page
-from teraflock.bill.invoice.model import Document, Invoice, Line
+from teraflock.bill.invoice.model import Document, Invoice, InvoiceLine
 from teraflock.bill.invoice.paper import amount_text, paper
 from teraflock.bill.invoice.pdf import pdf
 from teraflock.bill.invoice.rules import months_due, tax_micros
@@ -226,7 +226,7 @@ def test_a_budget_restarts_every_month(house: Bills) -> None:
 # -- what is printed ---------------------------------------------------------------------------------------------------
 
 
-def invoice(*lines: Line, customer: str = "A lab", currency: str = "USD", **changes: int) -> Invoice:
+def invoice(*lines: InvoiceLine, customer: str = "A lab", currency: str = "USD", **changes: int) -> Invoice:
     usage = sum(line.micros for line in lines)
     amounts = {"credit_micros": 0, "tax_micros": 0, "paid_micros": 0, **changes}
     due = usage - amounts["credit_micros"] + amounts["tax_micros"] - amounts["paid_micros"]
@@ -240,8 +240,10 @@ def invoice(*lines: Line, customer: str = "A lab", currency: str = "USD", **chan
     )  # fmt: skip
 
 
-def line(number: int) -> Line:
-    return Line(what=f"box-{number}", details="1 × V100-SXM2", quantity="1.000 h", micros=3_060_000 + number)
+def line(number: int) -> InvoiceLine:
+    return InvoiceLine(
+        what=f"box-{number}", details="1 × V100-SXM2", quantity="1.000 h", micros=3_060_000 + number
+    )
 
 
 def pages(content: bytes) -> int:
@@ -297,7 +299,9 @@ def test_a_server_starts_without_loading_the_pdf_library() -> None:
 @given(customer=st.text(max_size=300), what=st.text(max_size=80), micros=st.integers(-(10**15), 10**15))
 def test_any_text_is_printed_or_refused(customer: str, what: str, micros: int) -> None:
     made = invoice(
-        Line(what=what, details=customer, quantity="1.000 h", micros=micros), line(1), customer=customer
+        InvoiceLine(what=what, details=customer, quantity="1.000 h", micros=micros),
+        line(1),
+        customer=customer,
     )
     html = page(made, issuer=customer)
     assert "<script" not in html.lower()
@@ -326,7 +330,7 @@ def test_an_instance_is_one_line_with_its_shapes_in_the_annex(house: Bills) -> N
 
 
 def test_free_lines_are_omitted_and_tiny_amounts_are_combined() -> None:
-    tiny = [Line(what=f"t-{n}", details="", quantity="0.000 h", micros=2_000) for n in range(9)]
+    tiny = [InvoiceLine(what=f"t-{n}", details="", quantity="0.000 h", micros=2_000) for n in range(9)]
     made = paper(invoice(line(1), *tiny), issuer="House")
     assert [each.what for each in made.parts[0].lines] == ["box-1", "9 more, each below 0.01\u00a0USD"]
     assert made.parts[0].lines[1].amount == "0.02\u00a0USD"

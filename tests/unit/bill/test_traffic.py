@@ -15,13 +15,13 @@ from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import DAY_US, Tariff
 from teraflock.bill.charge.traffic import traffic_charges
 from teraflock.bill.price.book import read_book
-from teraflock.bill.price.model import FOREVER_US, Period, Place, PriceBook
+from teraflock.bill.price.model import FOREVER_US, Period, PriceBook, PricePlace
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.quote import dearest
 from teraflock.bill.verify.service import verify
 from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding
-from teraflock.meter.reading.model import Reading
+from teraflock.meter.reading.model import MeterReading
 
 DAY = (START_US + 3 * DAY_US) // DAY_US
 """The day in which prices of BOOK change."""
@@ -45,12 +45,12 @@ CHANGES = {
 
 
 @st.composite
-def days(draw: st.DrawFn) -> list[Reading]:
+def days(draw: st.DrawFn) -> list[MeterReading]:
     made, count = [], 0
     for number in range(1, draw(st.integers(1, 8)) + 1):
         sent = draw(st.integers(1, 7 * GB))
         made.append(
-            Reading(
+            MeterReading(
                 number=number, instance_id="ins", sequence=draw(st.sampled_from([1, 2, 3])), epoch="1",
                 bytes=count + sent, bytes_before=count, at_us=DAY * DAY_US + draw(st.integers(0, DAY_US - 1)),
             )
@@ -60,7 +60,7 @@ def days(draw: st.DrawFn) -> list[Reading]:
 
 
 @given(readings=days())
-def test_each_byte_costs_the_price_of_its_time(readings: list[Reading]) -> None:
+def test_each_byte_costs_the_price_of_its_time(readings: list[MeterReading]) -> None:
     charges = traffic_charges(DAY, readings, CHANGES, TARIFF)
     assert sum(charge.slice.egress_bytes for charge in charges) == readings[-1].bytes
     exact = sum((Fraction(each.sent_bytes * _unit(each.at_us), GB) for each in readings), Fraction(0))
@@ -81,15 +81,15 @@ def _unit(us: int) -> int:
 
 @given(readings=days(), cuts=st.lists(st.integers(1, 20), min_size=1, max_size=3))
 def test_the_charge_does_not_depend_on_how_often_traffic_is_read(
-    readings: list[Reading], cuts: list[int]
+    readings: list[MeterReading], cuts: list[int]
 ) -> None:
     """Split each reading into several at the same time of day."""
-    finer: list[Reading] = []
+    finer: list[MeterReading] = []
     for each in readings:
         ways = (each.bytes_before + each.sent_bytes * cut // 20 for cut in cuts)
         for before, after in pairwise(sorted({each.bytes_before, each.bytes, *ways})):
             finer.append(
-                Reading(
+                MeterReading(
                     number=len(finer) + 1, instance_id="ins", sequence=each.sequence, epoch="1", bytes=after,
                     bytes_before=before, at_us=each.at_us,
                 )
@@ -140,10 +140,10 @@ def test_a_quote_uses_the_most_expensive_place() -> None:
     tariff = Tariff(PriceBook([period]), "USD")
     held = Holding(size=Size(gpu="V100-SXM2", gpus=1))
     everywhere = [
-        Place("hst_1", "home"),
-        Place("hst_2", "home"),
-        Place("hst_3", "north"),
-        Place("hst_7", "north"),
+        PricePlace("hst_1", "home"),
+        PricePlace("hst_2", "home"),
+        PricePlace("hst_3", "north"),
+        PricePlace("hst_7", "north"),
     ]
     found = dearest(held, everywhere, tariff, period, START_US)
     assert (found.micros_per_hour, found.egress_micros_per_gb, found.region) == (4_000_000, 90_000, "north")

@@ -9,7 +9,7 @@ from tests.unit.offer.random_offers import ON, RATES, random_offers
 
 from teraflock.base.money import SECONDS, Period, decimal_text
 from teraflock.cli.offer.list import PRICE_DECIMALS, _cells
-from teraflock.offer.model import Line
+from teraflock.offer.model import OfferLine
 from teraflock.offer.rules import price_in
 from teraflock.wire.offer import shape_offer
 
@@ -26,7 +26,7 @@ SEEDS, CURRENCIES, PER = (
 def test_table_and_json_show_the_same_price(seed: int, currency: str, per: Period) -> None:
     for offer in random_offers(Random(seed), 20):
         shape = shape_offer(offer, currency=currency, per=per, rates=RATES, on=ON)
-        cells = _cells(Line(offer, ("",), 1), RATES, currency, per, ON)
+        cells = _cells(OfferLine(offer, ("",), 1), RATES, currency, per, ON)
         of_machine, of_each = shape.price_micros, shape.price_per_gpu_micros
         assert cells[8] == (
             offer.standing if of_machine is None else decimal_text(of_machine, PRICE_DECIMALS[per])

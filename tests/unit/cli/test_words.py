@@ -7,8 +7,8 @@ from tests.unit.offer.random_offers import ON, RATES
 
 from teraflock.cli.offer.footer import age, footer
 from teraflock.cli.output import columns
-from teraflock.cli.progress import Progress
-from teraflock.offer.model import Line, Listing, Offer
+from teraflock.cli.progress import ProgressLine
+from teraflock.offer.model import Listing, Offer, OfferLine
 
 TODAY = date(2026, 11, 15)
 OFFER = Offer(
@@ -51,7 +51,7 @@ def test_footer_shows_counts_and_age() -> None:
     text = told(
         listing(
             matched=90,
-            lines=(Line(OFFER, ("a", "b"), 2), Line(OFFER, ("c",), 1)),
+            lines=(OfferLine(OFFER, ("a", "b"), 2), OfferLine(OFFER, ("c",), 1)),
             left_out=(("with an implausible price", 1200), ("without a GPU", 6)),
         )
     )
@@ -66,7 +66,7 @@ def test_footer_shows_counts_and_age() -> None:
 
 
 def test_footer_shows_the_exchange_rate() -> None:
-    lines = (Line(OFFER, ("a",), 1),)
+    lines = (OfferLine(OFFER, ("a",), 1),)
     assert "Exchange: 1 USD = 7.189 CNY (2024-01-01" in told(listing(lines=lines), "USD")
     assert "Exchange: 1 CNY = 0.06955 EUR" in told(listing(lines=lines), "EUR")
 
@@ -85,7 +85,7 @@ def test_columns_are_honoured(monkeypatch: pytest.MonkeyPatch, set_to: str | Non
 
 
 def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("Reading", "rows") as progress:
+    with ProgressLine("Reading", "rows") as progress:
         progress(1000)
     assert capsys.readouterr().err == ""
 
@@ -94,7 +94,7 @@ def test_progress_is_redrawn_and_cleared(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with Progress("Fetching", "bytes") as progress:
+    with ProgressLine("Fetching", "bytes") as progress:
         progress(50, 200)
         progress(60, 200)  # too soon to draw again
         progress(200, 200)

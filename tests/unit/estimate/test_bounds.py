@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
 from teraflock.catalog.cards import all_slices, card
-from teraflock.catalog.model import Card, Slice
+from teraflock.catalog.model import Card, CardSlice
 from teraflock.estimate.bounds import CLASSES, card_model, sm_share
 from teraflock.estimate.cards import (
     EVIDENCE,
@@ -130,7 +130,7 @@ def test_slices_of_an_h200_match_measured_times() -> None:
 
 
 def test_a_slice_is_a_separate_card() -> None:
-    part = Slice(
+    part = CardSlice(
         family="H200",
         card_memory_gb=141,
         profile="1g.18gb",

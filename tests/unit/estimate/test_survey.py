@@ -21,10 +21,10 @@ from teraflock.workload.trace import (
     EVENT_KINDS,
     EventKind,
     Mark,
-    Operation,
     Parameter,
     Tensor,
     Trace,
+    TracedOperation,
     write_trace,
 )
 
@@ -215,7 +215,7 @@ def test_sharding_splits_the_optimizer_state_of_a_trace(tmp_path: Path) -> None:
     side = Tensor("f", [2])
     trace = Trace(
         name="one", torch="2", symbols={}, expressions=[weight, activation, weight // 4], events=events,
-        operations=[Operation("relu", [side], [side])], parameters=[Parameter([2], "f", True)], kinds="pooagt",
+        operations=[TracedOperation("relu", [side], [side])], parameters=[Parameter([2], "f", True)], kinds="pooagt",
         has_optimizer=True, samples=1,
     )  # fmt: skip
     path = tmp_path / "one.trace"

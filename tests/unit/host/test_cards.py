@@ -15,7 +15,7 @@ from teraflock.fleet.model import GpuKind  # noqa: E402
 from teraflock.host import inspect as inspecting  # noqa: E402
 from teraflock.host.cards import address_of, catalog_id, read_cards  # noqa: E402
 from teraflock.host.inspect import inspect, report_of  # noqa: E402
-from teraflock.host.model import Card, NvLink, Pcie  # noqa: E402
+from teraflock.host.model import HostCard, NvLink, Pcie  # noqa: E402
 
 THREE = (a_card(0), a_card(1), a_card(2))
 QUESTIONS = ("HandleByIndex", *THREE[0])
@@ -23,7 +23,7 @@ QUESTIONS = ("HandleByIndex", *THREE[0])
 
 def read(
     *cards: dict[str, Any], faults: dict[tuple[int, str], int] | None = None, **more: Any
-) -> tuple[Card, ...]:
+) -> tuple[HostCard, ...]:
     found, _ = read_cards(FakeNvml(*cards, faults=faults), more.get("on_bus", ()), more.get("xids"))
     return found
 

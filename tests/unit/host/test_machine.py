@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from teraflock.host.bus import faults_in, logged_faults, nvidia_cards
 from teraflock.host.machine import container_kind, read_disks, read_memory, read_processors, read_space
-from teraflock.host.model import Disk
+from teraflock.host.model import HostDisk
 
 
 def put(root: Path, **files: str) -> Path:
@@ -100,8 +100,8 @@ def test_only_physical_disks_are_listed(tmp_path: Path) -> None:
         sys__block__zram0__size="8",
     )  # fmt: skip
     assert read_disks(root) == (
-        Disk(name="nvme0n1", model="Fast One", size_bytes=1_024_000, rotates=False),
-        Disk(name="sda", model="", size_bytes=2_048_000, rotates=True),
+        HostDisk(name="nvme0n1", model="Fast One", size_bytes=1_024_000, rotates=False),
+        HostDisk(name="sda", model="", size_bytes=2_048_000, rotates=True),
     )
     assert read_disks(tmp_path / "nowhere") == ()
 

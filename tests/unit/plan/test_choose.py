@@ -15,7 +15,7 @@ from teraflock.offer.model import Shape
 from teraflock.plan.assumptions import billing_of, notice_of, shipped_assumptions
 from teraflock.plan.check import faults
 from teraflock.plan.cost import with_interruptions
-from teraflock.plan.model import Choice, Hours, Misfit, Part, Plan, Rejection, Wish
+from teraflock.plan.model import Choice, CostPart, Hours, Misfit, Plan, Rejection, Wish
 from teraflock.plan.rules import choose, order
 
 SEEDS = st.integers(0, 2**32)
@@ -114,7 +114,7 @@ def damaged(plan: Plan, number: int) -> Plan:
     cost = first.cost
     changes: list[Choice] = [
         replace(first, cost=replace(cost, expected_micros=cost.expected_micros - 1)),
-        replace(first, parts=(*first.parts, Part("rent", 1, "made up"))),
+        replace(first, parts=(*first.parts, CostPart("rent", 1, "made up"))),
         replace(first, hours=Hours(1e-6, 1e-6, 1e-6)),
         replace(first, shape=replace(first.shape, standing="unknown")),
         replace(first, shape=replace(first.shape, doubtful=True)),

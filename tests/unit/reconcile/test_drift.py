@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 from teraflock.instance.driver import Seen, Sighting
 from teraflock.instance.model import InstanceId
 from teraflock.instance.states import Phase, Wanted
-from teraflock.reconcile.drift import Kept, decide
+from teraflock.reconcile.drift import KnownGuest, decide
 
 HOSTS = ("one", "two")
 
 kept_rows = st.builds(
-    Kept,
+    KnownGuest,
     id=st.sampled_from([f"ins_{number}" for number in range(6)]),
     phase=st.sampled_from([phase.value for phase in Phase]),
     wanted=st.sampled_from([wanted.value for wanted in Wanted]),
@@ -43,7 +43,7 @@ seen_things = st.dictionaries(
     st.lists(kept_rows, unique_by=lambda each: each.id), seen_things, st.frozensets(st.sampled_from(HOSTS))
 )
 def test_only_what_differs_is_repaired(
-    kept: list[Kept], seen: dict[str, Seen], answering: frozenset[str]
+    kept: list[KnownGuest], seen: dict[str, Seen], answering: frozenset[str]
 ) -> None:
     sightings = {
         id: Sighting(instance_id=InstanceId(id), host="one", seen=state) for id, state in seen.items()
@@ -70,7 +70,9 @@ def test_only_what_differs_is_repaired(
 
 
 @given(kept_rows, sightings)
-def test_limits_and_cards_are_compared_only_for_idle_running_guests(kept: Kept, sighting: Sighting) -> None:
+def test_limits_and_cards_are_compared_only_for_idle_running_guests(
+    kept: KnownGuest, sighting: Sighting
+) -> None:
     drift = decide([kept], {kept.id: sighting}, frozenset(HOSTS))
     compared = kept.phase == Phase.RUNNING and not kept.busy and sighting.seen == Seen.RUNNING
     cards = sighting.slots is not None and set(sighting.slots) != set(kept.slots)
@@ -88,7 +90,7 @@ def test_limits_and_cards_are_compared_only_for_idle_running_guests(kept: Kept, 
 
 
 @given(kept_rows)
-def test_unchanged_instance_does_not_drift(kept: Kept) -> None:
+def test_unchanged_instance_does_not_drift(kept: KnownGuest) -> None:
     as_given = Sighting(
         instance_id=InstanceId(kept.id),
         host=kept.host,

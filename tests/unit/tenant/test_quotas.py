@@ -9,18 +9,18 @@ from teraflock.base.quantities import GIB
 from teraflock.tenant.model import OrganisationQuota, Quota
 from teraflock.tenant.quota import rules
 from teraflock.tenant.quota.parse import parse_organisation_quota, parse_project_quota
-from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.rules import QuotaAmounts
 
 FLAT = ("instances", "vcpus", "ram_bytes", "disk_bytes", "images_bytes")
 CARDS = ("A100", "V100")
 limits = st.none() | st.integers(0, 20)
 amounts = st.builds(
-    Amounts,
+    QuotaAmounts,
     **{name: st.integers(0, 20) for name in (*FLAT, "projects")},
     gpus=st.dictionaries(st.sampled_from(CARDS), st.integers(0, 20)),
 )
 growths = st.builds(
-    Amounts,
+    QuotaAmounts,
     **{name: st.integers(-5, 5) for name in (*FLAT, "projects")},
     gpus=st.dictionaries(st.sampled_from(CARDS), st.integers(-5, 5)),
 )
@@ -30,7 +30,7 @@ quotas = st.builds(Quota, **_given, gpus=_cards)
 walls = st.builds(OrganisationQuota, **_given, projects=limits, gpus=_cards)
 
 
-def refused(quota: Quota, used: Amounts, more: Amounts) -> bool:
+def refused(quota: Quota, used: QuotaAmounts, more: QuotaAmounts) -> bool:
     try:
         rules.check(quota, used, more, of="x", hint="")
     except QuotaReached:
@@ -40,7 +40,7 @@ def refused(quota: Quota, used: Amounts, more: Amounts) -> bool:
 
 @given(quota=walls, used=amounts, more=growths)
 def test_growth_is_refused_exactly_when_it_exceeds_a_limit(
-    quota: OrganisationQuota, used: Amounts, more: Amounts
+    quota: OrganisationQuota, used: QuotaAmounts, more: QuotaAmounts
 ) -> None:
     passed = any(
         (limit := getattr(quota, name)) is not None
@@ -56,19 +56,19 @@ def test_growth_is_refused_exactly_when_it_exceeds_a_limit(
 
 
 @given(quota=walls, used=amounts)
-def test_usage_above_a_quota_may_still_shrink(quota: OrganisationQuota, used: Amounts) -> None:
-    shrinking = Amounts(instances=-1, vcpus=-2, ram_bytes=0, disk_bytes=-1, gpus={"A100": -1})
+def test_usage_above_a_quota_may_still_shrink(quota: OrganisationQuota, used: QuotaAmounts) -> None:
+    shrinking = QuotaAmounts(instances=-1, vcpus=-2, ram_bytes=0, disk_bytes=-1, gpus={"A100": -1})
     assert not refused(quota, used, shrinking)
 
 
 @given(parts=st.lists(amounts, min_size=1, max_size=4), wall=walls)
-def test_accepted_requests_stay_within_the_quota(parts: list[Amounts], wall: OrganisationQuota) -> None:
+def test_accepted_requests_stay_within_the_quota(parts: list[QuotaAmounts], wall: OrganisationQuota) -> None:
     """Accepting requests one by one, each checked against the sum so far, keeps the sum within the quota."""
-    total = Amounts()
+    total = QuotaAmounts()
     for part in parts:
         if refused(wall, total, part):
             continue
-        total = Amounts(
+        total = QuotaAmounts(
             **{name: getattr(total, name) + getattr(part, name) for name in (*FLAT, "projects")},
             gpus={card: total.gpus.get(card, 0) + part.gpus.get(card, 0) for card in CARDS},
         )

@@ -6,7 +6,7 @@ import msgspec
 
 from teraflock.bill.charge.model import Amounts
 from teraflock.bill.charge.store import Booked
-from teraflock.bill.costs import Cost
+from teraflock.bill.costs import InstanceCost
 from teraflock.bill.margin.report import Margin, MarginRow
 from teraflock.bill.service import Bill, SumBy
 from teraflock.bill.times import moment
@@ -70,7 +70,7 @@ def line_answer(line: Booked) -> LineAnswer:
     )
 
 
-def cost_answer(instance_id: str, name: str, cost: Cost, idle: Idle | None = None) -> CostAnswer:
+def cost_answer(instance_id: str, name: str, cost: InstanceCost, idle: Idle | None = None) -> CostAnswer:
     return CostAnswer(
         idle_gpus=idle.gpus if idle else 0,
         idle_since=idle.since if idle else None,

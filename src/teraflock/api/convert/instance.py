@@ -11,8 +11,8 @@ from teraflock.instance.model import (
     JUPYTER_PORT,
     SSH_PORT,
     Access,
-    Filter,
     Instance,
+    InstanceFilter,
     Log,
     RestartPolicy,
     View,
@@ -139,10 +139,10 @@ def _user_data(instance: Instance) -> UserDataAnswer | None:
     return UserDataAnswer(state="running" if waits else "done", exit_code=instance.user_data_exit_code)
 
 
-def filter_from(query: InstancePageQuery) -> Filter:
+def filter_from(query: InstancePageQuery) -> InstanceFilter:
     pairs = tuple((key, value) for key, _, value in (text.partition("=") for text in query.label))
     phases = tuple(Phase(state) for state in query.state)
-    return Filter(phases=phases, labels=pairs, name=query.name)
+    return InstanceFilter(phases=phases, labels=pairs, name=query.name)
 
 
 def exec_answer(ran: Ran) -> ExecAnswer:

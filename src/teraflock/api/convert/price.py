@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from teraflock.base.money import HOURS_PER_MONTH, micros_per
-from teraflock.bill.price.model import FOREVER_US, Period, Table, Unit
+from teraflock.bill.price.model import FOREVER_US, Period, PriceTable, Unit
 from teraflock.bill.times import moment
 from teraflock.wire.price import PricesAnswer, UnitAnswer
 
@@ -31,7 +31,7 @@ def prices_answer(period: Period) -> PricesAnswer:
     )
 
 
-def _items(place: str, table: Table) -> Iterator[UnitAnswer]:
+def _items(place: str, table: PriceTable) -> Iterator[UnitAnswer]:
     for name, unit in sorted(table.gpu.items()):
         yield _unit_answer(name, place, unit)
     for name in ("vcpu", "ram", "disk", "snapshot"):

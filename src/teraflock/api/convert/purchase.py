@@ -1,6 +1,6 @@
 """Purchases and their limits on the wire."""
 
-from teraflock.bill.purchase.model import Limit, Preview, Purchase, Term
+from teraflock.bill.purchase.model import Preview, Purchase, PurchaseLimit, Term
 from teraflock.bill.times import moment
 from teraflock.wire.purchase import LimitAnswer, PreviewAnswer, PurchaseAnswer, TermAnswer
 
@@ -16,7 +16,7 @@ def preview_answer(found: Preview) -> PreviewAnswer:
     )
 
 
-def limit_answer(limit: Limit, member: str, currency: str, month: str) -> LimitAnswer:
+def limit_answer(limit: PurchaseLimit, member: str, currency: str, month: str) -> LimitAnswer:
     return LimitAnswer(
         member_id=limit.member_id,
         member=member,

@@ -9,7 +9,7 @@ from teraflock.tenant.model import (
     OrganisationQuota,
     Quota,
 )
-from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.wire.quota import OrganisationQuotaShape, OrganisationUsage, QuotaShape, UsageAnswer
 
 
@@ -37,7 +37,7 @@ def quota_shape(quota: Quota) -> QuotaShape:
     return QuotaShape(**asdict(quota))
 
 
-def usage_answer(used: Amounts, quota: Quota, whole: OrganisationUsage | None) -> UsageAnswer:
+def usage_answer(used: QuotaAmounts, quota: Quota, whole: OrganisationUsage | None) -> UsageAnswer:
     return UsageAnswer(
         instances=used.instances,
         vcpus=used.vcpus,
@@ -51,7 +51,7 @@ def usage_answer(used: Amounts, quota: Quota, whole: OrganisationUsage | None) -
 
 
 def organisation_usage(
-    organisation: Organisation, used: Amounts, quota: OrganisationQuota
+    organisation: Organisation, used: QuotaAmounts, quota: OrganisationQuota
 ) -> OrganisationUsage:
     return OrganisationUsage(
         id=organisation.id,

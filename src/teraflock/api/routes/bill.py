@@ -5,8 +5,8 @@ from collections.abc import Generator
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.bill import bill_answer, cost_answer, line_answer, margin_answer, verdict_answer
 from teraflock.api.query import BillQuery, LineQuery, MarginQuery, MonthQuery, PageInProject
-from teraflock.api.route import Routes, Scope, Work
-from teraflock.bill.export.model import Account
+from teraflock.api.route import Routes, RouteWork, Scope
+from teraflock.bill.export.model import BillingAccount
 from teraflock.tenant.rules import Permission
 from teraflock.wire.bill import BillAnswer, CostPage, LinePage, MarginAnswer, VerdictAnswer
 
@@ -38,12 +38,16 @@ def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
 
 
 @routes.get(
-    "/v1/bill/focus", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG, media_type="text/csv"
+    "/v1/bill/focus",
+    scope=Scope.PROJECT,
+    may=Permission.BILL_READ,
+    work=RouteWork.LONG,
+    media_type="text/csv",
 )
 def export_focus(call: Call, query: MonthQuery) -> Generator[bytes, None, None]:
     """Export the charges of a month as CSV with the columns of FinOps FOCUS 1.2."""
     bills, project = call.nouns.bills, call.project
-    account = Account(
+    account = BillingAccount(
         issuer=bills.issuer.partition("\n")[0],
         organisation_id=project.organisation_id,
         project_id=project.id,
@@ -53,13 +57,13 @@ def export_focus(call: Call, query: MonthQuery) -> Generator[bytes, None, None]:
         yield piece.encode()
 
 
-@routes.post("/v1/bill/verify", scope=Scope.INSTALLATION, may=Permission.BILL_WRITE, work=Work.LONG)
+@routes.post("/v1/bill/verify", scope=Scope.INSTALLATION, may=Permission.BILL_WRITE, work=RouteWork.LONG)
 def verify_bills(call: Call) -> VerdictAnswer:
     """Recompute every charge from the events, and compare."""
     return verdict_answer(call.nouns.bills.verify())
 
 
-@routes.get("/v1/bill/margin", scope=Scope.INSTALLATION, may=Permission.BILL_WRITE, work=Work.LONG)
+@routes.get("/v1/bill/margin", scope=Scope.INSTALLATION, may=Permission.BILL_WRITE, work=RouteWork.LONG)
 def show_margin(call: Call, query: MarginQuery) -> MarginAnswer:
     """Revenue, cost and margin of a month, over all tenants: by organisation, project, instance or host."""
     bills = call.nouns.bills

@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 
 from teraflock.api.call import Call
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.estimate.model import Estimate
-from teraflock.plan.task import Task
+from teraflock.plan.task import PlannerTask
 from teraflock.wire.estimate import EstimateRequest
 
 routes = Routes("estimates")
@@ -16,7 +16,7 @@ routes = Routes("estimates")
 @routes.post(
     "/v1/estimates",
     scope=Scope.KEY,
-    work=Work.COMPUTE,
+    work=RouteWork.COMPUTE,
     errors=("unknown_name", "too_much_work", "unavailable"),
 )
 def estimate_workload(call: Call, body: EstimateRequest) -> Annotated[bytes, Estimate]:
@@ -25,4 +25,4 @@ def estimate_workload(call: Call, body: EstimateRequest) -> Annotated[bytes, Est
     The fields are the options of `tera estimate`. The response is that of `tera estimate --json`. Nothing is stored.
     """
     words = msgspec.json.encode(body)
-    return call.services.planner.compute(Task(what="estimate", words=words, with_costs=False))
+    return call.services.planner.compute(PlannerTask(what="estimate", words=words, with_costs=False))

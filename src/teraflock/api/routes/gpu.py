@@ -2,14 +2,14 @@
 
 from teraflock.api.call import Call
 from teraflock.api.query import NameQuery
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.catalog.gpus import gpus_named, known_gpus
 from teraflock.wire.gpu import GpuShape, shape_gpu
 
 routes = Routes("gpus")
 
 
-@routes.get("/v1/gpus", scope=Scope.KEY, work=Work.LOOKUP, errors=("unknown_name",))
+@routes.get("/v1/gpus", scope=Scope.KEY, work=RouteWork.LOOKUP, errors=("unknown_name",))
 def list_gpus(call: Call, query: NameQuery) -> list[GpuShape]:
     """List GPU models with their memory, speed and power.
 

@@ -3,7 +3,7 @@
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.image import image_answer
 from teraflock.api.query import InProject, PageInProject
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.base.errors import BadInput
 from teraflock.tenant.rules import Permission
 from teraflock.wire.image import ImageAnswer, ImagePage, ImageRequest
@@ -50,7 +50,7 @@ def show_image(call: Call, query: InProject, image: str) -> ImageAnswer:
 
 
 @routes.delete(
-    "/v1/images/{image}", scope=Scope.PROJECT, may=Permission.IMAGE_WRITE, status=204, work=Work.WRITE
+    "/v1/images/{image}", scope=Scope.PROJECT, may=Permission.IMAGE_WRITE, status=204, work=RouteWork.WRITE
 )
 def delete_image(call: Call, query: InProject, image: str) -> None:
     """Delete an image of the project. Instances launched from it keep running."""

@@ -14,7 +14,7 @@ from teraflock.api.convert.instance import (
 )
 from teraflock.api.convert.shape import wish_from
 from teraflock.api.query import FileQuery, InProject, InstancePageQuery, LogQuery
-from teraflock.api.route import ENGINE, Routes, Scope, Work
+from teraflock.api.route import ENGINE, Routes, RouteWork, Scope
 from teraflock.instance.archive import archive
 from teraflock.instance.model import View
 from teraflock.tenant.model import By
@@ -164,7 +164,7 @@ def resize_instance(call: Call, query: InProject, instance: str, body: ResizeReq
     "/v1/instances/{instance}/exec",
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_ENTER,
-    work=Work.LONG,
+    work=RouteWork.LONG,
     errors=("conflict", *ENGINE),
 )
 def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequest) -> ExecAnswer:
@@ -184,7 +184,7 @@ def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequ
     "/v1/instances/{instance}/log",
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_ENTER,
-    work=Work.LONG,
+    work=RouteWork.LONG,
     errors=ENGINE,
 )
 def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
@@ -196,7 +196,7 @@ def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
     "/v1/instances/{instance}/archive",
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_ENTER,
-    work=Work.LONG,
+    work=RouteWork.LONG,
     media_type="application/x-tar",
     errors=("conflict", "bad_input", *ENGINE),
 )

@@ -3,7 +3,7 @@
 from teraflock.api.call import Call
 from teraflock.api.convert.invoice import invoice_answer
 from teraflock.api.query import InProject, MonthQuery
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.bill.invoice.html import page
 from teraflock.tenant.rules import Permission
 from teraflock.wire.invoice import InvoiceAnswer, InvoiceList, InvoiceRequest
@@ -40,7 +40,7 @@ def preview_invoice(call: Call, query: MonthQuery) -> bytes:
 
 
 @routes.get(
-    "/v1/invoice-preview/pdf", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG,
+    "/v1/invoice-preview/pdf", scope=Scope.PROJECT, may=Permission.BILL_READ, work=RouteWork.LONG,
     media_type="application/pdf", errors=("conflict", "refused"),
 )  # fmt: skip
 def preview_invoice_as_pdf(call: Call, query: MonthQuery) -> bytes:
@@ -61,7 +61,7 @@ def show_invoice(call: Call, query: InProject, month: str) -> bytes:
 
 
 @routes.get(
-    "/v1/invoices/{month}/pdf", scope=Scope.PROJECT, may=Permission.BILL_READ, work=Work.LONG,
+    "/v1/invoices/{month}/pdf", scope=Scope.PROJECT, may=Permission.BILL_READ, work=RouteWork.LONG,
     media_type="application/pdf", errors=("refused",),
 )  # fmt: skip
 def show_invoice_as_pdf(call: Call, query: InProject, month: str) -> bytes:

@@ -2,13 +2,13 @@
 
 from teraflock.api.call import Call
 from teraflock.api.query import OfferQuery
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.wire.offer import OfferShape, shape_offer
 
 routes = Routes("offers")
 
 
-@routes.get("/v1/offers", scope=Scope.KEY, work=Work.LOOKUP, errors=("bad_input", "unknown_name"))
+@routes.get("/v1/offers", scope=Scope.KEY, work=RouteWork.LOOKUP, errors=("bad_input", "unknown_name"))
 def list_offers(call: Call, query: OfferQuery) -> list[OfferShape]:
     """List offers, cheapest first.
 

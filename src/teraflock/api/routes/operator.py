@@ -5,7 +5,7 @@ from teraflock.api.convert.event import event_answer
 from teraflock.api.convert.instance import log_answer
 from teraflock.api.convert.operator import located_instance
 from teraflock.api.query import OperatorPageQuery, OperatorQuery, Page, ReasonQuery
-from teraflock.api.route import ENGINE, Routes, Scope, Work
+from teraflock.api.route import ENGINE, Routes, RouteWork, Scope
 from teraflock.base.ids import EventId
 from teraflock.instance.model import Located
 from teraflock.storage.events import newest_of_project
@@ -104,7 +104,7 @@ def delete_any_instance(call: Call, query: ReasonQuery, instance: str) -> Locate
     "/v1/operator/instances/{instance}/log",
     scope=Scope.INSTALLATION,
     may=MAY,
-    work=Work.LONG,
+    work=RouteWork.LONG,
     errors=("not_found", "ambiguous_name", "bad_input", *ENGINE),
 )
 def show_any_log(call: Call, query: ReasonQuery, instance: str) -> LogAnswer:

@@ -5,15 +5,18 @@ from typing import Annotated
 import msgspec
 
 from teraflock.api.call import Call
-from teraflock.api.route import Routes, Scope, Work
-from teraflock.plan.task import Task
+from teraflock.api.route import Routes, RouteWork, Scope
+from teraflock.plan.task import PlannerTask
 from teraflock.wire.plan import PlanRequest, PlanShape
 
 routes = Routes("plans")
 
 
 @routes.post(
-    "/v1/plans", scope=Scope.KEY, work=Work.COMPUTE, errors=("unknown_name", "too_much_work", "unavailable")
+    "/v1/plans",
+    scope=Scope.KEY,
+    work=RouteWork.COMPUTE,
+    errors=("unknown_name", "too_much_work", "unavailable"),
 )
 def make_plan(call: Call, body: PlanRequest) -> Annotated[bytes, PlanShape]:
     """Find the cheapest offers for a job, or for a machine for a number of hours.
@@ -23,4 +26,6 @@ def make_plan(call: Call, body: PlanRequest) -> Annotated[bytes, PlanShape]:
     own hosts and their cost. Nothing is stored.
     """
     words = msgspec.json.encode(body)
-    return call.services.planner.compute(Task(what="plan", words=words, with_costs=call.actor.is_operator))
+    return call.services.planner.compute(
+        PlannerTask(what="plan", words=words, with_costs=call.actor.is_operator)
+    )

@@ -2,14 +2,14 @@
 
 from teraflock.api.call import Call
 from teraflock.api.query import NameQuery
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.catalog.providers import all_providers, find_provider
 from teraflock.wire.provider import ProviderShape, shape_provider
 
 routes = Routes("providers")
 
 
-@routes.get("/v1/providers", scope=Scope.KEY, work=Work.LOOKUP, errors=("unknown_name",))
+@routes.get("/v1/providers", scope=Scope.KEY, work=RouteWork.LOOKUP, errors=("unknown_name",))
 def list_providers(call: Call, query: NameQuery) -> list[ProviderShape]:
     """List providers and facts about them.
 

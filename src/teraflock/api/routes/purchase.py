@@ -3,7 +3,7 @@
 from teraflock.api.call import Call
 from teraflock.api.convert.purchase import limit_answer, preview_answer, purchase_answer
 from teraflock.api.query import InProject
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.base.errors import BadInput
 from teraflock.bill.purchase.model import Mode
 from teraflock.tenant.rules import Permission
@@ -47,7 +47,7 @@ def make_purchase(call: Call, query: InProject, body: PurchaseRequest) -> Purcha
 
 
 @routes.post(
-    "/v1/purchase-preview", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=Work.READ,
+    "/v1/purchase-preview", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=RouteWork.READ,
     errors=("conflict", "refused", "bad_input"),
 )  # fmt: skip
 def preview_purchase(call: Call, query: InProject, body: PurchaseRequest) -> PreviewAnswer:

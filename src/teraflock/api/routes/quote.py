@@ -4,11 +4,11 @@ from teraflock.api.call import Call
 from teraflock.api.convert.quote import quote_answer
 from teraflock.api.convert.shape import wish_from
 from teraflock.api.query import InProject
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.api.routes.price import HOSTS_MAX
 from teraflock.base.errors import BadInput
 from teraflock.base.size import Size
-from teraflock.bill.price.model import Place
+from teraflock.bill.price.model import PricePlace
 from teraflock.instance.orders import Order, shape_of
 from teraflock.meter.model import Holding
 from teraflock.tenant.rules import Permission
@@ -18,7 +18,7 @@ routes = Routes("quotes")
 
 
 @routes.post(
-    "/v1/quote", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=Work.READ,
+    "/v1/quote", scope=Scope.PROJECT, may=Permission.USAGE_READ, work=RouteWork.READ,
     errors=("refused", "unknown_name", "bad_input", "engine_down"),
 )  # fmt: skip
 def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
@@ -33,11 +33,11 @@ def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
     return quote_answer(found, shape)
 
 
-def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Size, list[Place]]:
+def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace]]:
     hosts = call.nouns.fleet.hosts(limit=HOSTS_MAX)
     shape = shape_of(wish_from(body.shape), hosts)
     places = [
-        Place(host.id, host.region)
+        PricePlace(host.id, host.region)
         for host in hosts
         if body.host in ("", host.id, host.name)
         and body.site in ("", host.site)
@@ -46,7 +46,7 @@ def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Size, list[Place]]:
     return shape, places
 
 
-def _to_rent(call: Call, body: QuoteRequest) -> tuple[Size, list[Place]]:
+def _to_rent(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace]]:
     order = Order(site=body.site, type=body.type, region=body.region, mode=body.mode)
     shape, rental = call.nouns.instances.to_rent(call.project, order)
-    return shape, [Place("", region) for region in rental.regions]
+    return shape, [PricePlace("", region) for region in rental.regions]

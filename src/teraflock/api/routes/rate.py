@@ -1,13 +1,13 @@
 """Exchange rates."""
 
 from teraflock.api.call import Call
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.wire.rate import RateShape, shape_rate
 
 routes = Routes("rates")
 
 
-@routes.get("/v1/rates", scope=Scope.KEY, work=Work.LOOKUP)
+@routes.get("/v1/rates", scope=Scope.KEY, work=RouteWork.LOOKUP)
 def list_rates(call: Call) -> list[RateShape]:
     """List the exchange rates that compare prices in different currencies.
 

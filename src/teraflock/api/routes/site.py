@@ -2,7 +2,7 @@
 
 from teraflock.api.call import Call
 from teraflock.api.convert.site import check_answer, record_from, site_answer
-from teraflock.api.route import Routes, Scope, Work
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.site import SiteAnswer, SiteCheckAnswer, SiteList, SiteRequest
 
@@ -42,7 +42,9 @@ def remove_site(call: Call, site: str) -> None:
     call.nouns.sites.remove(call.actor, site)
 
 
-@routes.post("/v1/sites/{site}/check", scope=Scope.INSTALLATION, may=Permission.HOST_READ, work=Work.LONG)
+@routes.post(
+    "/v1/sites/{site}/check", scope=Scope.INSTALLATION, may=Permission.HOST_READ, work=RouteWork.LONG
+)
 def check_site(call: Call, site: str) -> SiteCheckAnswer:
     """Check that a site answers, and what it has. Changes nothing."""
     return check_answer(call.nouns.sites.check(site))

@@ -4,7 +4,7 @@ from teraflock.api.call import Call
 from teraflock.api.convert.instance import instance_answer
 from teraflock.api.convert.snapshot import snapshot_answer
 from teraflock.api.query import InProject
-from teraflock.api.route import ENGINE, Routes, Scope, Work
+from teraflock.api.route import ENGINE, Routes, RouteWork, Scope
 from teraflock.tenant.rules import Permission, in_project
 from teraflock.wire.instance import InstanceAnswer
 from teraflock.wire.snapshot import RestoreRequest, SnapshotAnswer, SnapshotList, SnapshotRequest
@@ -38,7 +38,7 @@ def make_snapshot(call: Call, query: InProject, instance: str, body: SnapshotReq
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_WRITE,
     status=204,
-    work=Work.LONG,
+    work=RouteWork.LONG,
     errors=("conflict", *ENGINE),
 )
 def delete_snapshot(call: Call, query: InProject, instance: str, snapshot: str) -> None:

@@ -8,7 +8,7 @@ from teraflock.app.installation import background, connection
 from teraflock.app.installation import engine as engines
 from teraflock.app.installation.health import (
     Finding,
-    Machine,
+    ThisMachine,
     check_machine,
     guarded,
     ok,
@@ -41,7 +41,7 @@ def examine(
         )
     is_set_up = places.settings.exists()
     is_real = settings.engine == "lxd" if is_set_up else engines.choose(places, environment).kind == "lxd"
-    machine = Machine(home=places.home, is_real=is_real)
+    machine = ThisMachine(home=places.home, is_real=is_real)
     on_progress("this machine")
     kept = ok("settings", str(places.settings) if is_set_up else "defaults")
     findings = [*check_machine(machine), guarded("NVIDIA", nvidia), kept]
@@ -60,7 +60,7 @@ def _without_settings(
 ) -> list[Finding]:
     """The checks that do not depend on the settings. The broken settings file comes first."""
     on_progress("this machine")
-    machine = Machine(home=places.home, is_real=places.lxd.exists())
+    machine = ThisMachine(home=places.home, is_real=places.lxd.exists())
     unknown = "the settings are not readable"
     return [
         broken,

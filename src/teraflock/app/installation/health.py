@@ -26,7 +26,7 @@ INOTIFY_INSTANCES_MIN: Final = 1024
 PROCESS_IDS_MIN: Final = 1 << 20
 
 
-class Verdict(StrEnum):
+class HealthVerdict(StrEnum):
     OK = "ok"
     WARNING = "mind"
     """Works, with limitations."""
@@ -37,13 +37,13 @@ class Verdict(StrEnum):
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     check: str
-    verdict: Verdict
+    verdict: HealthVerdict
     seen: str
     repair: str = ""
     """How to repair it; empty if everything is fine."""
 
 
-class Machine(msgspec.Struct, frozen=True, kw_only=True):
+class ThisMachine(msgspec.Struct, frozen=True, kw_only=True):
     """The input of the checks."""
 
     root: Path = Path("/")
@@ -60,19 +60,19 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ok(check: str, seen: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.OK, seen=seen)
+    return Finding(check=check, verdict=HealthVerdict.OK, seen=seen)
 
 
 def warning(check: str, seen: str, repair: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.WARNING, seen=seen, repair=repair)
+    return Finding(check=check, verdict=HealthVerdict.WARNING, seen=seen, repair=repair)
 
 
 def wrong(check: str, seen: str, repair: str) -> Finding:
-    return Finding(check=check, verdict=Verdict.WRONG, seen=seen, repair=repair)
+    return Finding(check=check, verdict=HealthVerdict.WRONG, seen=seen, repair=repair)
 
 
 def skipped(check: str, seen: str = "not needed by the simulated engine") -> Finding:
-    return Finding(check=check, verdict=Verdict.SKIPPED, seen=seen)
+    return Finding(check=check, verdict=HealthVerdict.SKIPPED, seen=seen)
 
 
 def guarded(check: str, look: Callable[[], Finding]) -> Finding:
@@ -85,11 +85,11 @@ def guarded(check: str, look: Callable[[], Finding]) -> Finding:
         return wrong(check, str(error), "")
 
 
-def check_machine(machine: Machine) -> list[Finding]:
+def check_machine(machine: ThisMachine) -> list[Finding]:
     return [guarded(name, lambda look=look: look(machine)) for name, look in CHECKS.items()]  # type: ignore[misc]
 
 
-def python(machine: Machine) -> Finding:
+def python(machine: ThisMachine) -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info < PYTHON_MIN:
         return wrong(
@@ -98,7 +98,7 @@ def python(machine: Machine) -> Finding:
     return ok("python", version)
 
 
-def home(machine: Machine) -> Finding:
+def home(machine: ThisMachine) -> Finding:
     folder = machine.home
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -107,7 +107,7 @@ def home(machine: Machine) -> Finding:
     return ok("home", str(machine.home))
 
 
-def disk(machine: Machine) -> Finding:
+def disk(machine: ThisMachine) -> Finding:
     folder = machine.home
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
@@ -118,7 +118,7 @@ def disk(machine: Machine) -> Finding:
     return ok("disk space", seen)
 
 
-def ssh_client(machine: Machine) -> Finding:
+def ssh_client(machine: ThisMachine) -> Finding:
     missing = [name for name in ("ssh", "scp", "ssh-keygen") if not machine.has_program(name)]
     if missing:
         result = wrong if machine.is_real else warning  # nobody logs in to a simulated instance
@@ -126,7 +126,7 @@ def ssh_client(machine: Machine) -> Finding:
     return ok("ssh client", "ssh, scp and ssh-keygen are installed")
 
 
-def nftables(machine: Machine) -> Finding:
+def nftables(machine: ThisMachine) -> Finding:
     if not machine.is_real:
         return skipped("nftables")
     program = machine.has_program("nft")
@@ -140,7 +140,7 @@ def nftables(machine: Machine) -> Finding:
     return ok("nftables", f"{len(done.stdout.splitlines())} tables, readable")
 
 
-def bridge_filter(machine: Machine) -> Finding:
+def bridge_filter(machine: ThisMachine) -> Finding:
     if not machine.is_real:
         return skipped("br_netfilter")
     value = machine.read("/proc/sys/net/bridge/bridge-nf-call-iptables")
@@ -155,7 +155,7 @@ def bridge_filter(machine: Machine) -> Finding:
     return ok("br_netfilter", "traffic between guests passes the firewall")
 
 
-def inotify(machine: Machine) -> Finding:
+def inotify(machine: ThisMachine) -> Finding:
     if not machine.is_real:
         return skipped("inotify")
     value = machine.read("/proc/sys/fs/inotify/max_user_instances")
@@ -177,7 +177,7 @@ def inotify(machine: Machine) -> Finding:
     return ok("inotify", f"{value} instances")
 
 
-def process_ids(machine: Machine) -> Finding:
+def process_ids(machine: ThisMachine) -> Finding:
     if not machine.is_real:
         return skipped("process ids")
     value = machine.read("/proc/sys/kernel/pid_max")
@@ -192,7 +192,7 @@ def process_ids(machine: Machine) -> Finding:
     return ok("process ids", f"{value} in total")
 
 
-def cgroups(machine: Machine) -> Finding:
+def cgroups(machine: ThisMachine) -> Finding:
     if not machine.is_real:
         return skipped("cgroups")
     unified = machine.read("/sys/fs/cgroup/cgroup.controllers")
@@ -217,7 +217,7 @@ def cgroups(machine: Machine) -> Finding:
     return ok("cgroups", "v1, with cpu, memory and pids")
 
 
-def _first_process_is_placed(machine: Machine) -> Finding:
+def _first_process_is_placed(machine: ThisMachine) -> Finding:
     """Containers run beside process 1, so its cgroup must support limits. With systemd it always does."""
     place = (machine.read("/proc/1/cgroup") or "").strip().rpartition("::")[2].removesuffix("/init.scope")
     here = (machine.read(f"/sys/fs/cgroup{place}/cgroup.subtree_control") or "").split()
@@ -230,7 +230,7 @@ def _first_process_is_placed(machine: Machine) -> Finding:
     return ok("cgroups", "v2")
 
 
-def app_armor(machine: Machine) -> Finding:
+def app_armor(machine: ThisMachine) -> Finding:
     if not machine.is_real:
         return skipped("AppArmor")
     value = machine.read("/sys/module/apparmor/parameters/enabled")
@@ -243,7 +243,7 @@ def app_armor(machine: Machine) -> Finding:
     )
 
 
-CHECKS: Final[dict[str, Callable[[Machine], Finding]]] = {
+CHECKS: Final[dict[str, Callable[[ThisMachine], Finding]]] = {
     "python": python,
     "home": home,
     "disk space": disk,
@@ -258,4 +258,4 @@ CHECKS: Final[dict[str, Callable[[Machine], Finding]]] = {
 
 
 def is_well(findings: Sequence[Finding]) -> bool:
-    return all(finding.verdict is not Verdict.WRONG for finding in findings)
+    return all(finding.verdict is not HealthVerdict.WRONG for finding in findings)

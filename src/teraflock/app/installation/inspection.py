@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from teraflock.base.quantities import memory_text
 
 if TYPE_CHECKING:
-    from teraflock.host.model import Card, Inspection
+    from teraflock.host.model import HostCard, Inspection
 
 
 def inspected() -> "Inspection":
@@ -45,7 +45,7 @@ def facts(found: "Inspection") -> Iterator[tuple[str, str]]:
     yield "note", found.note
 
 
-def card_facts(card: "Card") -> Iterator[tuple[str, str]]:
+def card_facts(card: "HostCard") -> Iterator[tuple[str, str]]:
     yield "memory", memory_text(card.memory_bytes) if card.memory_bytes else ""
     yield "catalog", (card.gpu if card.known else f"{card.gpu} (not in the catalog)") if card.gpu else ""
     yield "CUDA", f"compute capability {card.compute_capability}" if card.compute_capability else ""
@@ -64,7 +64,7 @@ def card_facts(card: "Card") -> Iterator[tuple[str, str]]:
         yield "problem", problem
 
 
-def _link(card: "Card") -> str:
+def _link(card: "HostCard") -> str:
     if card.pcie is None or card.pcie.width is None:
         return ""
     most = (

@@ -12,9 +12,9 @@ from typing import Final
 from teraflock.base.errors import Refused
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import LOCKS, Networks
+from teraflock.drivers.lxd.network import LOCKS, LxdNetworks
 from teraflock.drivers.lxd.purge import purge
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import EngineRefused
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
@@ -24,7 +24,7 @@ _ESCAPED: Final = re.compile(r"\\([0-7]{3})")  # the kernel writes a space as \0
 
 def stop_guests(socket: Path, installation: str) -> int:
     """Shut down all our guests. Returns how many were running."""
-    engine = Client(socket, project=Names(installation).project)
+    engine = LxdClient(socket, project=Names(installation).project)
     try:
         running = [each["name"] for each in _instances(engine) if each["status"] != "Stopped"]
         for name in running:
@@ -37,19 +37,19 @@ def stop_guests(socket: Path, installation: str) -> int:
 def remove_all(socket: Path, installation: str) -> None:
     """Remove guests, images, networks, firewall, pool and project, if they have our mark."""
     ours = Names(installation)
-    host = Client(socket)
+    host = LxdClient(socket)
     try:
-        purge(host, ours, Networks(host, ours, way_out=False))
+        purge(host, ours, LxdNetworks(host, ours, way_out=False))
         (LOCKS / f"tera-{installation}-firewall").unlink(missing_ok=True)
     finally:
         host.close()
 
 
-def _instances(engine: Client) -> list[dict[str, str]]:
+def _instances(engine: LxdClient) -> list[dict[str, str]]:
     return _list(engine, "instances")
 
 
-def _list(engine: Client, kind: str) -> list[dict[str, str]]:
+def _list(engine: LxdClient, kind: str) -> list[dict[str, str]]:
     try:
         found: list[dict[str, str]] = engine.get(kind, recursion=1)
     except EngineMissing:  # our project never existed, or is already removed
@@ -57,7 +57,7 @@ def _list(engine: Client, kind: str) -> list[dict[str, str]]:
     return found
 
 
-def _stop(engine: Client, name: str, *, force: bool) -> None:
+def _stop(engine: LxdClient, name: str, *, force: bool) -> None:
     body = {"action": "stop", "timeout": STOP_SECONDS_MAX, "force": force}
     try:
         engine.put("instances", name, "state", body=body)

@@ -15,9 +15,9 @@ from typing import Final
 
 import msgspec
 
-from teraflock.app.planner.worker import Answer, read_frame, write_frame
+from teraflock.app.planner.worker import PlannerAnswer, read_frame, write_frame
 from teraflock.base.errors import BadInput, TeraflockError, Unavailable
-from teraflock.plan.task import Task
+from teraflock.plan.task import PlannerTask
 
 SECONDS_MAX: Final = 20.0
 """Time limit of one task, which usually takes a fraction of a second. Clients wait 30 seconds."""
@@ -41,7 +41,7 @@ class PlannerPool:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def compute(self, task: Task) -> bytes:
+    def compute(self, task: PlannerTask) -> bytes:
         """Return the answer as JSON. Raise the error if the process reported one."""
         with self._process() as process:
             answer = self._ask(process, task)
@@ -96,7 +96,7 @@ class PlannerPool:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
 
-    def _ask(self, process: "subprocess.Popen[bytes]", task: Task) -> Answer:
+    def _ask(self, process: "subprocess.Popen[bytes]", task: PlannerTask) -> PlannerAnswer:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -113,7 +113,7 @@ class PlannerPool:
         content = read_frame(process.stdout)
         if content is None:
             raise _died()
-        return msgspec.msgpack.decode(content, type=Answer)
+        return msgspec.msgpack.decode(content, type=PlannerAnswer)
 
 
 def _died() -> Unavailable:
@@ -129,7 +129,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
             stream.close()
 
 
-def _error_of(answer: Answer) -> Exception:
+def _error_of(answer: PlannerAnswer) -> Exception:
     if answer.trace:
         return RuntimeError(f"a planner process failed:\n{answer.trace}")
     kind = _by_code().get(answer.code, TeraflockError)

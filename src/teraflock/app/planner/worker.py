@@ -19,7 +19,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.estimate.answer import answer as estimate
 from teraflock.estimate.words import understood
 from teraflock.plan.answer import answer as plan
-from teraflock.plan.task import Task
+from teraflock.plan.task import PlannerTask
 from teraflock.wire.estimate import EstimateRequest, shape_estimate
 from teraflock.wire.plan import PlanRequest, shape_plan
 from teraflock.workload.words import without_files
@@ -30,7 +30,7 @@ MEMORY_BYTES_MAX: Final = 8 << 30
 NICE: Final = 10
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class PlannerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     content: bytes = b""
     code: str = ""
     """The error code. Empty for a success."""
@@ -48,7 +48,7 @@ def main(home: str) -> None:
     files = PlannerFiles(home, SystemClock())
     gc.disable()  # a task creates very many objects but no cycles; collects between tasks
     while (content := read_frame(tasks)) is not None:
-        task = msgspec.msgpack.decode(content, type=Task)
+        task = msgspec.msgpack.decode(content, type=PlannerTask)
         write_frame(answers, msgspec.msgpack.encode(_answered(task, files)))
         gc.collect()
 
@@ -67,25 +67,25 @@ def write_frame(stream: IO[bytes], content: bytes) -> None:
     stream.flush()
 
 
-def _answered(task: Task, files: PlannerFiles) -> Answer:
+def _answered(task: PlannerTask, files: PlannerFiles) -> PlannerAnswer:
     try:
         shape = _estimate(task, files) if task.what == "estimate" else _plan(task, files)
-        return Answer(content=msgspec.json.encode(shape))
+        return PlannerAnswer(content=msgspec.json.encode(shape))
     except TeraflockError as error:
         if error.context:
             print(f"{error.sentence}: {dict(error.context)}", file=sys.stderr)
-        return Answer(code=error.code, sentence=error.sentence, hint=error.hint)
+        return PlannerAnswer(code=error.code, sentence=error.sentence, hint=error.hint)
     except Exception:
-        return Answer(code="internal_error", trace=traceback.format_exc())
+        return PlannerAnswer(code="internal_error", trace=traceback.format_exc())
 
 
-def _estimate(task: Task, files: PlannerFiles) -> dict[str, Any]:
+def _estimate(task: PlannerTask, files: PlannerFiles) -> dict[str, Any]:
     words = msgspec.json.decode(task.words, type=EstimateRequest)
     words = msgspec.structs.replace(words, model=without_files(words.model))
     return shape_estimate(estimate(*understood(words, files.own_cards())))
 
 
-def _plan(task: Task, files: PlannerFiles) -> object:
+def _plan(task: PlannerTask, files: PlannerFiles) -> object:
     words = msgspec.json.decode(task.words, type=PlanRequest)
     if words.model is not None:
         words = msgspec.structs.replace(words, model=without_files(words.model))

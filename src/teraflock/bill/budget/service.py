@@ -27,7 +27,7 @@ LEVELS_MAX: Final = 20
 _WORDS: Final = {"level": "reached", "announced": "ending", "stopped": "stopped"}
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class BudgetLook(msgspec.Struct, frozen=True, kw_only=True):
     """What one look at one purse found."""
 
     budget: Budget
@@ -154,7 +154,7 @@ class BudgetService:
             self._stop(project_id)
         return stopped
 
-    def _tell(self, tx: Transaction, look: Look, now_us: int) -> None:
+    def _tell(self, tx: Transaction, look: BudgetLook, now_us: int) -> None:
         """In the transaction that notes it. A budget that was changed meanwhile is looked at anew."""
         project_id, purse = look.budget.project_id, look.purse
         if not look.is_ahead:
@@ -179,21 +179,23 @@ class BudgetService:
             )  # fmt: skip
 
 
-def _look(tx: Transaction, desk: Desk, budget: Budget, now_us: int) -> Look:
+def _look(tx: Transaction, desk: Desk, budget: Budget, now_us: int) -> BudgetLook:
     purse = budget_purse(tx, desk, budget, now_us)
     told = budget_store.told(tx, budget.project_id, month_of(now_us), ahead=False)
-    return Look(budget=budget, purse=purse, told=told, decision=decide(budget, purse, told, now_us=now_us))
+    return BudgetLook(
+        budget=budget, purse=purse, told=told, decision=decide(budget, purse, told, now_us=now_us)
+    )
 
 
-def _look_ahead(tx: Transaction, desk: Desk, profile: store.Profile, now_us: int) -> Look:
+def _look_ahead(tx: Transaction, desk: Desk, profile: store.Profile, now_us: int) -> BudgetLook:
     purse = ahead_purse(tx, desk, profile, now_us)
     budget = ahead_budget(profile, purse)
     told = budget_store.told(tx, profile.project_id, month_of(now_us), ahead=True)
     decision = decide(budget, purse, told, now_us=now_us)
-    return Look(budget=budget, is_ahead=True, purse=purse, told=told, decision=decision)
+    return BudgetLook(budget=budget, is_ahead=True, purse=purse, told=told, decision=decision)
 
 
-def _standing(look: Look, now_us: int, own: Budget | None, cap: Cap | None) -> Standing:
+def _standing(look: BudgetLook, now_us: int, own: Budget | None, cap: Cap | None) -> Standing:
     stop_at_us = look.decision.stop_at_us
     is_near = stop_at_us is not None and stop_at_us < month_bounds(month_of(now_us))[1]
     return Standing(

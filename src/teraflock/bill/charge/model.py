@@ -25,7 +25,7 @@ class Amounts(NamedTuple):
         return Amounts(*(-micros for micros in self))
 
 
-class Slice(msgspec.Struct, frozen=True, order=True, gc=False):
+class ChargeSlice(msgspec.Struct, frozen=True, order=True, gc=False):
     """A part of an interval in which nothing changes: not the day, not the prices, not the discount."""
 
     from_us: int
@@ -68,7 +68,7 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: str
     """usage, fee, refund or reversal."""
     reverses: int = -1
-    slice: Slice
+    slice: ChargeSlice
 
     @property
     def micros(self) -> int:

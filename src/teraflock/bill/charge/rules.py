@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
-from teraflock.bill.charge.model import Amounts, Charge, Covered, Slice, Subject
-from teraflock.bill.price.model import BASIS, Period, Place, PriceBook, PricedPeriod, Units, list_mode
+from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Covered, Subject
+from teraflock.bill.price.model import BASIS, Period, PriceBook, PricedPeriod, PricePlace, Units, list_mode
 from teraflock.meter.model import Holding, Interval
 
 SECOND_US: Final = 1_000_000
@@ -66,17 +66,19 @@ class Tariff:
         return known
 
 
-def slices(interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[Covered] = ()) -> list[Slice]:
+def slices(
+    interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[Covered] = ()
+) -> list[ChargeSlice]:
     """What an interval costs up to `until_us`: the whole of it, or of an open one as far as it got."""
     held, quantities = interval.held, _quantities(interval.held)
-    gpu, mode, place = held.size.gpu, held.mode, Place(held.host, held.region)
+    gpu, mode, place = held.size.gpu, held.mode, PricePlace(held.host, held.region)
     exact = exact_listed = done = _NOTHING
     done_listed = 0
-    made: list[Slice] = []
+    made: list[ChargeSlice] = []
     for from_us, to_us in _stretches(interval, until_us, tariff, covers):
         priced = tariff.at(from_us)
         if priced is None:
-            made.append(Slice(from_us, to_us, "", _EMPTY, 0, 0, 0, 0, ""))
+            made.append(ChargeSlice(from_us, to_us, "", _EMPTY, 0, 0, 0, 0, ""))
             continue
         cover = cover_at(covers, from_us) if covers else None
         discount_bp = discount_at(interval, priced.period, from_us)
@@ -90,7 +92,7 @@ def slices(interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[C
         now = _floored(exact)
         now_listed = sum(now) if exact == exact_listed else sum(_floored(exact_listed))
         made.append(
-            Slice(
+            ChargeSlice(
                 from_us, to_us, tariff.currency, Amounts(*_less(now, done)), now_listed - done_listed, 0,
                 priced.period.version, discount_bp, cover.purchase_id if cover else "",
             )
@@ -103,7 +105,7 @@ def slices(interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[C
 def booking(
     subject: Subject,
     standing: Sequence[Charge],
-    due: Sequence[Slice],
+    due: Sequence[ChargeSlice],
     next_segment: int,
     *,
     kind: str = "usage",
@@ -235,8 +237,8 @@ def _floored(exact: Five) -> Five:
 
 
 def _with_end(
-    interval: Interval, made: list[Slice], tariff: Tariff, covers: Sequence[Covered]
-) -> list[Slice]:
+    interval: Interval, made: list[ChargeSlice], tariff: Tariff, covers: Sequence[Covered]
+) -> list[ChargeSlice]:
     """Add to the last slice what is due once, at the end: what a short run lacks to the minimum."""
     minimum = _minimum_micros(interval, tariff, covers)
     if not minimum:
@@ -244,7 +246,7 @@ def _with_end(
     if not made:  # a run ended where its last shape began: the prices are those of the moment before
         period = tariff.book.at(interval.until_us - 1)
         version, currency = (period.version, tariff.currency) if period else (0, "")
-        made = [Slice(interval.until_us, interval.until_us, currency, _EMPTY, 0, 0, version, 0, "")]
+        made = [ChargeSlice(interval.until_us, interval.until_us, currency, _EMPTY, 0, 0, version, 0, "")]
     last = made[-1]
     amounts = last.amounts._replace(minimum=minimum)
     ended = replace(last, amounts=amounts, list_micros=last.list_micros + minimum)
@@ -262,7 +264,7 @@ def _minimum_micros(interval: Interval, tariff: Tariff, covers: Sequence[Covered
     missing_us = priced.period.prices.minimum_seconds * SECOND_US - (interval.until_us - run_us)
     if missing_us <= 0:
         return 0
-    units = priced.units(held.size.gpu, held.mode, Place(held.host, held.region))
+    units = priced.units(held.size.gpu, held.mode, PricePlace(held.host, held.region))
     beyond = beyond_cover(held, cover_at(covers, run_us))
     return sum(
         units[index] * beyond[index] * BASIS * missing_us // _SCALES[index]

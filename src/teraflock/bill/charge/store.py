@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from teraflock.base.clock import at_microseconds
-from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
+from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
 from teraflock.bill.charge.rules import DAY_US
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Row, Transaction
@@ -47,7 +47,7 @@ class Booked(msgspec.Struct, frozen=True, kw_only=True):
     charge: Charge
 
 
-class Sum(msgspec.Struct, frozen=True, kw_only=True):
+class ChargeSum(msgspec.Struct, frozen=True, kw_only=True):
     """The charges of a month that are alike in card, member, labels and kind."""
 
     currency: str
@@ -114,7 +114,7 @@ def lines(tx: Transaction, project_id: str, month: str, *, after: int, limit: in
     return [booked_from(row) for row in rows]
 
 
-def sums(tx: Transaction, project_id: str, month: str) -> list[Sum]:
+def sums(tx: Transaction, project_id: str, month: str) -> list[ChargeSum]:
     rows = tx.all(
         "SELECT currency, gpu, member, labels, kind, lines, micros, list_micros FROM charge_sum"
         " WHERE project_id = :project AND month = :month ORDER BY currency, gpu, member, labels, kind",
@@ -122,7 +122,7 @@ def sums(tx: Transaction, project_id: str, month: str) -> list[Sum]:
         month=month,
     )
     return [
-        Sum(
+        ChargeSum(
             currency=row[0], gpu=row[1], member=row[2], labels=row[3], kind=row[4], lines=row[5], micros=row[6],
             list_micros=row[7],
         )
@@ -200,7 +200,7 @@ def booked_from(row: Row) -> Booked:
     ) = row  # fmt: skip
     amounts, rest = Amounts(*rest[:8]), rest[8:]
     list_micros, egress_bytes, version, discount_bp, purchase_id, *held, at_us = rest
-    whole = Slice(
+    whole = ChargeSlice(
         from_us, until_us, currency, amounts, list_micros, egress_bytes, version, discount_bp, purchase_id
     )
     return Booked(

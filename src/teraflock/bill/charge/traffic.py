@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from teraflock.base.quantities import GIB
 from teraflock.base.size import Size
-from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
+from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
 from teraflock.bill.charge.rules import DAY_US, Tariff, booking
-from teraflock.bill.price.model import Place
+from teraflock.bill.price.model import PricePlace
 from teraflock.meter.model import Change, Holding
-from teraflock.meter.reading.model import Reading
+from teraflock.meter.reading.model import MeterReading
 
 
 def sender(held: Holding) -> Holding:
@@ -27,11 +27,11 @@ def sender(held: Holding) -> Holding:
 
 
 def traffic_charges(
-    day: int, readings: Sequence[Reading], changes: Mapping[int, Change], tariff: Tariff
+    day: int, readings: Sequence[MeterReading], changes: Mapping[int, Change], tariff: Tariff
 ) -> list[Charge]:
     """The charges of one instance's day, given all its readings of that day and the changes they name."""
     made: list[Charge] = []
-    by_sender: dict[tuple[str, Holding], list[Reading]] = {}
+    by_sender: dict[tuple[str, Holding], list[MeterReading]] = {}
     for reading in readings:
         change = changes[reading.sequence]
         by_sender.setdefault((change.project_id, sender(change.held)), []).append(reading)
@@ -43,7 +43,9 @@ def traffic_charges(
     return made
 
 
-def traffic_slices(day: int, readings: Iterable[Reading], held: Holding, tariff: Tariff) -> list[Slice]:
+def traffic_slices(
+    day: int, readings: Iterable[MeterReading], held: Holding, tariff: Tariff
+) -> list[ChargeSlice]:
     """One for each period of the price book in which something was read."""
     from_us, until_us = day * DAY_US, (day + 1) * DAY_US
     edges = [from_us, *tariff.book.changes(from_us, until_us), until_us]
@@ -55,11 +57,11 @@ def traffic_slices(day: int, readings: Iterable[Reading], held: Holding, tariff:
     return made
 
 
-def _slice(from_us: int, until_us: int, sent_bytes: int, held: Holding, tariff: Tariff) -> Slice:
+def _slice(from_us: int, until_us: int, sent_bytes: int, held: Holding, tariff: Tariff) -> ChargeSlice:
     period = tariff.book.at(from_us)
     if period is None:
-        return Slice(from_us, until_us, "", Amounts(), 0, sent_bytes, 0, 0, "")
-    unit = tariff.priced(period).units(held.size.gpu, held.mode, Place(held.host, held.region)).egress
+        return ChargeSlice(from_us, until_us, "", Amounts(), 0, sent_bytes, 0, 0, "")
+    unit = tariff.priced(period).units(held.size.gpu, held.mode, PricePlace(held.host, held.region)).egress
     micros = sent_bytes * unit // GIB
     amounts = Amounts(egress=micros)
-    return Slice(from_us, until_us, tariff.currency, amounts, micros, sent_bytes, period.version, 0, "")
+    return ChargeSlice(from_us, until_us, tariff.currency, amounts, micros, sent_bytes, period.version, 0, "")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from teraflock.bill.credit.model import Grant
-from teraflock.bill.ledger.model import PROMOTION, Entry, granted, owes, paid_ahead
+from teraflock.bill.ledger.model import PROMOTION, LedgerEntry, granted, owes, paid_ahead
 
 
 class Due(NamedTuple):
@@ -24,7 +24,7 @@ class Due(NamedTuple):
 
 
 class Paid(NamedTuple):
-    entries: list[Entry]
+    entries: list[LedgerEntry]
     grants: list[Grant]
     """The credits that changed."""
 
@@ -49,7 +49,7 @@ def pay(
             part = min(rest, balance) if rest > 0 else rest
             balance -= part
             moved["", due.month] = moved.get(("", due.month), 0) + part
-    entries: list[Entry] = []
+    entries: list[LedgerEntry] = []
     for (grant_id, month), micros in sorted(moved.items()):
         if not micros:
             continue
@@ -63,20 +63,20 @@ def pay(
     return Paid(entries, [grant for grant in left.values() if grant != before[grant.id]])
 
 
-def lapse(grant: Grant) -> tuple[Grant, Entry | None]:
+def lapse(grant: Grant) -> tuple[Grant, LedgerEntry | None]:
     """Return the remaining amount of an expired credit to the provider."""
     over, left = replace(grant, expired=True), grant.left_micros
     if not left:
         return over, None
-    entry = Entry(
+    entry = LedgerEntry(
         kind="lapsed", project_id=grant.project_id, debit=granted(grant.id), credit=PROMOTION, currency=grant.currency,
         micros=left, subject=grant.id, sequence=grant.moves,
     )  # fmt: skip
     return replace(over, moves=grant.moves + 1), entry
 
 
-def gift(grant: Grant) -> Entry:
-    return Entry(
+def gift(grant: Grant) -> LedgerEntry:
+    return LedgerEntry(
         kind="granted", project_id=grant.project_id, debit=PROMOTION, credit=granted(grant.id), currency=grant.currency,
         micros=grant.micros, subject=grant.id,
     )  # fmt: skip
@@ -95,11 +95,13 @@ def _from_grants(left: dict[str, Grant], due: Due, moved: dict[tuple[str, str], 
     return rest
 
 
-def _entry(project_id: str, currency: str, grant_id: str, month: str, micros: int, number: int) -> Entry:
+def _entry(
+    project_id: str, currency: str, grant_id: str, month: str, micros: int, number: int
+) -> LedgerEntry:
     source, owed = granted(grant_id) if grant_id else paid_ahead(project_id), owes(project_id)
     kinds: Mapping[bool, str] = {True: "drawn" if grant_id else "settled", False: "returned"}
     debit, credit = (source, owed) if micros > 0 else (owed, source)
-    return Entry(
+    return LedgerEntry(
         kind=kinds[micros > 0], project_id=project_id, debit=debit, credit=credit, currency=currency,
         micros=abs(micros), subject=grant_id or source, generation=month_number(month), sequence=number,
     )  # fmt: skip

@@ -20,12 +20,12 @@ from teraflock.bill.charge.rules import Tariff
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.credit.rules import month_number
 from teraflock.bill.export.amortised import Amortised, Bought
-from teraflock.bill.export.model import COLUMNS, Account, Row
+from teraflock.bill.export.model import COLUMNS, BillingAccount, Row
 from teraflock.bill.export.paid import credit_row, tax_row
 from teraflock.bill.export.purchases import commitment, purchase_row, refund_row, unused_row
 from teraflock.bill.export.text import KEPT, charge_period, time
 from teraflock.bill.export.usage import committed_row, usage_rows, uses_what_was_bought
-from teraflock.bill.ledger.model import Entry
+from teraflock.bill.ledger.model import LedgerEntry
 from teraflock.bill.times import month_bounds
 
 PIECE_CHARACTERS: Final = 1 << 16
@@ -35,7 +35,7 @@ _in_order: Final = itemgetter(*COLUMNS)
 class Month(msgspec.Struct, frozen=True, kw_only=True):
     """The data for the rows of a month."""
 
-    account: Account
+    account: BillingAccount
     month: str
     is_over: bool
     """Whether the month has ended. Unused amounts are known only then."""
@@ -43,7 +43,7 @@ class Month(msgspec.Struct, frozen=True, kw_only=True):
     """The last month that was invoiced before; empty for none."""
     booked: Iterable[Booked]
     """Without charges that were reversed before they were invoiced."""
-    credits: Sequence[tuple[int, Entry]]
+    credits: Sequence[tuple[int, LedgerEntry]]
     tax_name: str
     tax_micros: int
     tariff: Tariff

@@ -21,7 +21,7 @@ COLUMNS: Final = (
 Row = dict[str, str]
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class BillingAccount(msgspec.Struct, frozen=True, kw_only=True):
     """The customer and the provider of a bill."""
 
     issuer: str = "Teraflock"
@@ -49,7 +49,7 @@ NETWORK: Final = Service("Network", "Networking", "Network Infrastructure")
 OTHER: Final = Service("Account", "Other", "Other (Other)")
 
 
-class Part(NamedTuple):
+class ChargePart(NamedTuple):
     """One priced part of usage, in the order of `Amounts`."""
 
     name: str
@@ -60,13 +60,13 @@ class Part(NamedTuple):
 
 
 PARTS: Final = (
-    Part("gpu", "GPU-Hours", "GPU time", INSTANCES),
-    Part("vcpu", "vCPU-Hours", "vCPU time", INSTANCES),
-    Part("ram", "GiB-Hours", "Memory held", INSTANCES, in_bytes=True),
-    Part("disk", "GiB-Hours", "Disk held", DISKS, in_bytes=True),
-    Part("snapshot", "GiB-Hours", "Snapshots held", SNAPSHOTS, in_bytes=True),
-    Part("egress", "GiB", "Outgoing traffic", NETWORK, in_bytes=True),
-    Part("minimum", "Runs", "Minimum charge of a run", INSTANCES),
+    ChargePart("gpu", "GPU-Hours", "GPU time", INSTANCES),
+    ChargePart("vcpu", "vCPU-Hours", "vCPU time", INSTANCES),
+    ChargePart("ram", "GiB-Hours", "Memory held", INSTANCES, in_bytes=True),
+    ChargePart("disk", "GiB-Hours", "Disk held", DISKS, in_bytes=True),
+    ChargePart("snapshot", "GiB-Hours", "Snapshots held", SNAPSHOTS, in_bytes=True),
+    ChargePart("egress", "GiB", "Outgoing traffic", NETWORK, in_bytes=True),
+    ChargePart("minimum", "Runs", "Minimum charge of a run", INSTANCES),
 )
 
 

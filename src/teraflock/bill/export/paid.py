@@ -2,10 +2,10 @@
 
 from teraflock.bill.export.model import OTHER, Row, service_columns
 from teraflock.bill.export.text import costs_without_price
-from teraflock.bill.ledger.model import Entry
+from teraflock.bill.ledger.model import LedgerEntry
 
 
-def credit_row(number: int, entry: Entry, invoiced_until: int) -> Row:
+def credit_row(number: int, entry: LedgerEntry, invoiced_until: int) -> Row:
     """A payment from a credit, or back to it. `invoiced_until` is the last invoiced month, in the form of entries."""
     micros = entry.micros if entry.kind == "returned" else -entry.micros
     return {

@@ -6,7 +6,7 @@ from teraflock.bill import store
 from teraflock.bill.desk import Desk
 from teraflock.bill.export.amortised import Bought
 from teraflock.bill.export.focus import Month
-from teraflock.bill.export.model import Account
+from teraflock.bill.export.model import BillingAccount
 from teraflock.bill.invoice import store as invoice_store
 from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.purchase import store as purchase_store
@@ -16,13 +16,13 @@ from teraflock.tenant.model import OrganisationId
 from teraflock.tenant.organisation import store as organisations
 
 
-def month_of_project(tx: Transaction, account: Account, month: str) -> Month:
+def month_of_project(tx: Transaction, account: BillingAccount, month: str) -> Month:
     """Charges are streamed. Read them before the transaction ends."""
     cursor, desk, project = store.cursor(tx), Desk(tx), account.project_id
     invoices = invoice_store.invoices(tx, project)
     invoice = next((each for each in invoices if each.month == month), None)
     before = next((each for each in reversed(invoices) if each.month < month), None)
-    span = invoice_store.Span(
+    span = invoice_store.InvoiceSpan(
         project_id=project, month=month, before=before, charges=cursor.charges, entries=cursor.entries
     )
     if invoice:

@@ -9,9 +9,9 @@ from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill.charge.model import Charge, Covered
 from teraflock.bill.charge.rules import Tariff, beyond_cover, cover_at
-from teraflock.bill.export.model import INSTANCES, PARTS, Part, Row, Service, service_columns
+from teraflock.bill.export.model import INSTANCES, PARTS, ChargePart, Row, Service, service_columns
 from teraflock.bill.export.text import KEPT, charge_period, costs, hours, number, tags
-from teraflock.bill.price.model import IMAGE, Place, Units, list_mode
+from teraflock.bill.price.model import IMAGE, PricePlace, Units, list_mode
 
 
 def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Iterator[Row]:
@@ -100,7 +100,7 @@ def _list_prices(charge: Charge, tariff: Tariff) -> Units:
     priced = tariff.at(min(part.from_us, part.until_us - 1)) if part.version else None
     if priced is None:
         return Units()
-    return priced.units(held.size.gpu, list_mode(held.mode), Place(held.host, held.region))
+    return priced.units(held.size.gpu, list_mode(held.mode), PricePlace(held.host, held.region))
 
 
 def _on_spot(charge: Charge, tariff: Tariff) -> tuple[Service, ...]:
@@ -112,7 +112,7 @@ def _on_spot(charge: Charge, tariff: Tariff) -> tuple[Service, ...]:
     return every if priced is None or not priced.period.prices.spot_for_compute else (INSTANCES,)
 
 
-def _quantity(part: Part, charge: Charge, held: int, hours_used: Decimal, micros: int) -> Decimal:
+def _quantity(part: ChargePart, charge: Charge, held: int, hours_used: Decimal, micros: int) -> Decimal:
     if part.name == "minimum":
         return Decimal((micros > 0) - (micros < 0))
     if part.name == "egress":
@@ -125,7 +125,7 @@ def _gb(held_bytes: int) -> Decimal:
     return Decimal(held_bytes) / GIB
 
 
-def _per_unit(part: Part, units: Units) -> Decimal:
+def _per_unit(part: ChargePart, units: Units) -> Decimal:
     """Micro-units per hour of one unit, or per GB sent."""
     price: int = getattr(units, part.name)
     return Decimal(price) if part.name == "egress" else _hourly(price)
@@ -136,12 +136,12 @@ def _hourly(micros_per_month: int) -> Decimal:
     return Decimal(micros_per_month) / HOURS_PER_MONTH
 
 
-def _sku(part: Part, charge: Charge) -> Row:
+def _sku(part: ChargePart, charge: Charge) -> Row:
     sku = f"gpu/{charge.subject.held.size.gpu}" if part.name == "gpu" else part.name
     return {"SkuId": sku, "SkuPriceId": f"{charge.slice.version}/{sku}"}
 
 
-def _words(part: Part, charge: Charge) -> str:
+def _words(part: ChargePart, charge: Charge) -> str:
     held = charge.subject.held
     named = held.size.gpu if part.name == "gpu" else {"minimum": "minimum charge"}.get(part.name, part.name)
     return f"{named} of {held.name or charge.subject.id}"

@@ -4,7 +4,7 @@ from html import escape
 from typing import Final
 
 from teraflock.bill.invoice.model import Invoice
-from teraflock.bill.invoice.paper import Paper, Part, Printed, paper
+from teraflock.bill.invoice.paper import InvoicePart, Paper, Printed, paper
 
 _STYLE: Final = """
 @page { size: A4; margin: 18mm 18mm 20mm;
@@ -93,7 +93,7 @@ def _annex(made: Paper) -> str:
     return f'<section class="annex"><h2>Annex: details of each line</h2>{table}</section>\n'
 
 
-def _part(part: Part) -> str:
+def _part(part: InvoicePart) -> str:
     heading = f'<tr class="part"><td colspan="4">{escape(part.heading)}</td></tr>\n' if part.heading else ""
     return heading + "".join(map(_row, part.lines))
 

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class InvoiceLine(msgspec.Struct, frozen=True, kw_only=True):
     """The cost of one instance in the month, or one fee."""
 
     what: str
@@ -27,9 +27,9 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     charges_until: int
     entries_until: int
     """The newest ledger entry at the time of issue. Later payments are on the next invoice."""
-    lines: tuple[Line, ...]
+    lines: tuple[InvoiceLine, ...]
     """One line for each instance and fee."""
-    annex: tuple[Line, ...] = ()
+    annex: tuple[InvoiceLine, ...] = ()
     """The details of instance lines: each shape, and traffic. Older invoices have none."""
     organisation: str = ""
     tax_number: str = ""

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from teraflock.base.money import MICROS, decimal_text, divided
-from teraflock.bill.invoice.model import Document, Invoice, Line
+from teraflock.bill.invoice.model import Document, Invoice, InvoiceLine
 from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.times import moment, month_bounds
 
@@ -35,14 +35,14 @@ class Printed(msgspec.Struct, frozen=True, kw_only=True):
     amount: str
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class InvoicePart(msgspec.Struct, frozen=True, kw_only=True):
     """A group of lines. The lines of the invoiced month have no heading."""
 
     heading: str
     lines: tuple[Printed, ...]
 
 
-class Sum(msgspec.Struct, frozen=True, kw_only=True):
+class InvoiceSum(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     amount: str
 
@@ -54,11 +54,11 @@ class Paper(msgspec.Struct, frozen=True, kw_only=True):
     issuer_address: str
     facts: tuple[tuple[str, str], ...]
     """Customer, period and dates: for each a heading and lines of text."""
-    parts: tuple[Part, ...]
-    sums: tuple[Sum, ...]
-    due: Sum
+    parts: tuple[InvoicePart, ...]
+    sums: tuple[InvoiceSum, ...]
+    due: InvoiceSum
     note: str
-    annex: tuple[Part, ...] = ()
+    annex: tuple[InvoicePart, ...] = ()
     """The details of the lines, at the end of the invoice."""
 
 
@@ -110,7 +110,7 @@ def _note(invoice: Invoice) -> str:
     return f"PREVIEW: this is not an invoice. It has no number, and its amounts change until the month ends. {words}"
 
 
-def _folded(lines: Sequence[Line], currency: str) -> list[Line]:
+def _folded(lines: Sequence[InvoiceLine], currency: str) -> list[InvoiceLine]:
     """Combine lines that would be printed as 0 into one line, or drop them if their sum is printed as 0 too."""
     least = divided(MICROS, 10 ** DECIMALS.get(currency, 2))
     small = [line for line in lines if abs(line.micros) * 2 < least]
@@ -119,14 +119,14 @@ def _folded(lines: Sequence[Line], currency: str) -> list[Line]:
     kept = [line for line in lines if line not in small]
     total = sum(line.micros for line in small)
     what = f"{len(small)} more, each below {amount_text(least, currency)}"
-    rest = Line(what=what, details="", quantity="", micros=total, month=small[0].month)
+    rest = InvoiceLine(what=what, details="", quantity="", micros=total, month=small[0].month)
     return kept + ([rest] if abs(total) * 2 >= least else [])
 
 
-def _parts(lines: tuple[Line, ...], currency: str, *, folded: bool = True) -> tuple[Part, ...]:
+def _parts(lines: tuple[InvoiceLine, ...], currency: str, *, folded: bool = True) -> tuple[InvoicePart, ...]:
     months = sorted({line.month for line in lines})
     return tuple(
-        Part(
+        InvoicePart(
             heading=f"Corrections for {moment(month_bounds(month)[0]):%B %Y}" if month else "",
             lines=tuple(_printed(line, currency) for line in _of_month(lines, month, currency, folded)),
         )
@@ -134,12 +134,12 @@ def _parts(lines: tuple[Line, ...], currency: str, *, folded: bool = True) -> tu
     )
 
 
-def _of_month(lines: Sequence[Line], month: str, currency: str, folded: bool) -> list[Line]:
+def _of_month(lines: Sequence[InvoiceLine], month: str, currency: str, folded: bool) -> list[InvoiceLine]:
     own = [line for line in lines if line.month == month]
     return _folded(own, currency) if folded else own
 
 
-def _printed(line: Line, currency: str) -> Printed:
+def _printed(line: InvoiceLine, currency: str) -> Printed:
     amount = amount_text(line.micros, currency)
     quantity = line.quantity.replace("-", "−")
     unit_price = line.unit_price.replace(" ", _NBSP)
@@ -148,7 +148,7 @@ def _printed(line: Line, currency: str) -> Printed:
     )
 
 
-def _sums(invoice: Invoice) -> list[Sum]:
+def _sums(invoice: Invoice) -> list[InvoiceSum]:
     document = invoice.document
     found = [("Subtotal", invoice.usage_micros)]
     if invoice.credit_micros:
@@ -165,12 +165,12 @@ def _sums(invoice: Invoice) -> list[Sum]:
                 -invoice.paid_micros,
             )
         )
-    return [Sum(words=words, amount=amount_text(micros, invoice.currency)) for words, micros in found]
+    return [InvoiceSum(words=words, amount=amount_text(micros, invoice.currency)) for words, micros in found]
 
 
-def _due(invoice: Invoice) -> Sum:
+def _due(invoice: Invoice) -> InvoiceSum:
     words = "In your favour" if invoice.due_micros < 0 else "Due"
-    return Sum(words=words, amount=amount_text(abs(invoice.due_micros), invoice.currency))
+    return InvoiceSum(words=words, amount=amount_text(abs(invoice.due_micros), invoice.currency))
 
 
 def amount_text(micros: int, currency: str) -> str:

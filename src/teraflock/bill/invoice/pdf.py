@@ -16,7 +16,7 @@ from fpdf.fonts import TTFFont
 
 from teraflock.base.errors import Refused
 from teraflock.bill.invoice.model import Invoice
-from teraflock.bill.invoice.paper import Paper, Part, Printed, Sum, paper
+from teraflock.bill.invoice.paper import InvoicePart, InvoiceSum, Paper, Printed, paper
 from teraflock.bill.times import moment
 
 FONTS: Final = Path(__file__).parent / "fonts"
@@ -165,7 +165,7 @@ def _table(sheet: _Sheet, made: Paper) -> None:
     _lines(sheet, made.parts)
 
 
-def _lines(sheet: _Sheet, parts: Iterable[Part]) -> None:
+def _lines(sheet: _Sheet, parts: Iterable[InvoicePart]) -> None:
     for part in parts:
         if part.heading:
             _part_head(sheet, part)
@@ -173,7 +173,7 @@ def _lines(sheet: _Sheet, parts: Iterable[Part]) -> None:
             _line(sheet, line)
 
 
-def _annex(sheet: _Sheet, parts: Iterable[Part]) -> None:
+def _annex(sheet: _Sheet, parts: Iterable[InvoicePart]) -> None:
     """The annex starts on a new page."""
     sheet.add_page()
     sheet.words(12, bold=True)
@@ -193,7 +193,7 @@ def _table_head(sheet: _Sheet) -> None:
     sheet.set_y(y + 5.5)
 
 
-def _part_head(sheet: _Sheet, part: Part) -> None:
+def _part_head(sheet: _Sheet, part: InvoicePart) -> None:
     _next_page_unless(sheet, 26)
     sheet.words(9, bold=True)
     sheet.set_y(sheet.text_at(MARGIN, sheet.get_y() + 5, WIDTH, part.heading, 5) + 1)
@@ -238,7 +238,7 @@ def _sums(sheet: _Sheet, made: Paper) -> None:
     _sum(sheet, made.due, 12, 7, bold=True)
 
 
-def _sum(sheet: _Sheet, each: Sum, size: float, line: float, *, bold: bool = False) -> None:
+def _sum(sheet: _Sheet, each: InvoiceSum, size: float, line: float, *, bold: bool = False) -> None:
     y, x = sheet.get_y(), 210 - MARGIN - SUMS
     sheet.words(size, bold=bold)
     sheet.text_at(x, y, SUMS, each.amount, line, align=Align.R)

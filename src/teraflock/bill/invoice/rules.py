@@ -11,8 +11,8 @@ from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import SECOND_US
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.credit.rules import Due
-from teraflock.bill.invoice.model import Invoice, Line
-from teraflock.bill.ledger.model import Entry
+from teraflock.bill.invoice.model import Invoice, InvoiceLine
+from teraflock.bill.ledger.model import LedgerEntry
 from teraflock.bill.price.model import BASIS, IMAGE
 from teraflock.bill.times import moment, month_bounds
 
@@ -27,7 +27,7 @@ def number_text(invoice: Invoice) -> str:
     return f"{invoice.month}-{invoice.number:05}" if invoice.number else f"{invoice.month} PREVIEW"
 
 
-def paid_by(entries: Iterable[Entry]) -> tuple[int, int]:
+def paid_by(entries: Iterable[LedgerEntry]) -> tuple[int, int]:
     """The amounts that credits and the balance paid."""
     credit = balance = 0
     for entry in entries:
@@ -67,7 +67,7 @@ class _Total(msgspec.Struct):
         self.sent_bytes += charge.slice.egress_bytes
 
 
-def lines(booked: Sequence[Booked], invoiced_until: str, currency: str = "") -> tuple[Line, ...]:
+def lines(booked: Sequence[Booked], invoiced_until: str, currency: str = "") -> tuple[InvoiceLine, ...]:
     """One line per instance and per fee, the most expensive first, then late charges by month.
 
     `invoiced_until` is the last month that was invoiced before. Charges of that month or an earlier one are late. Lines
@@ -84,7 +84,7 @@ def lines(booked: Sequence[Booked], invoiced_until: str, currency: str = "") -> 
     return _in_order(line for line in made if line.micros)
 
 
-def annex(booked: Sequence[Booked], invoiced_until: str, currency: str) -> tuple[Line, ...]:
+def annex(booked: Sequence[Booked], invoiced_until: str, currency: str) -> tuple[InvoiceLine, ...]:
     """For instances with several parts: the cost of each shape, and of traffic."""
     parts = {
         key: total
@@ -109,7 +109,7 @@ def _summed(booked: Sequence[Booked], invoiced_until: str) -> dict[tuple[str, st
     return sums
 
 
-def _line(what: str, late: str, own: Sequence[tuple[str, str, _Total]], currency: str) -> Line:
+def _line(what: str, late: str, own: Sequence[tuple[str, str, _Total]], currency: str) -> InvoiceLine:
     """A line with one part has its details. A line with several has their total time and cost."""
     if len(own) == 1:
         (details, kind, total), *_ = own
@@ -119,14 +119,14 @@ def _line(what: str, late: str, own: Sequence[tuple[str, str, _Total]], currency
     parts = [f"{len(shapes)} shapes" if len(shapes) > 1 else shape for shape in shapes[:1]]
     parts += ["traffic"] if len(shapes) < len(own) else []
     micros = sum(total.micros for _, _, total in own)
-    return Line(
+    return InvoiceLine(
         what=what, details=f"{' and '.join(parts)}, see the annex", quantity=_quantity("", held, 0), micros=micros,
         month=late,
     )  # fmt: skip
 
 
-def _part_line(what: str, details: str, kind: str, late: str, total: _Total, currency: str) -> Line:
-    return Line(
+def _part_line(what: str, details: str, kind: str, late: str, total: _Total, currency: str) -> InvoiceLine:
+    return InvoiceLine(
         what=what, details=details, quantity=_quantity(kind, total.us, total.sent_bytes), micros=total.micros,
         month=late, unit_price=_unit_price(kind, total, currency),
     )  # fmt: skip
@@ -149,7 +149,7 @@ def _unit_price(kind: str, total: _Total, currency: str) -> str:
     return f"{decimal_text((total.micros - total.minimum_micros) * 3600 * SECOND_US // total.us, 4)} {currency}/h"
 
 
-def _in_order(made: Iterable[Line]) -> tuple[Line, ...]:
+def _in_order(made: Iterable[InvoiceLine]) -> tuple[InvoiceLine, ...]:
     return tuple(sorted(made, key=lambda line: (line.month, -line.micros, line.what, line.details)))
 
 

@@ -18,7 +18,7 @@ from teraflock.bill.invoice import store as invoice_store
 from teraflock.bill.invoice.model import Document, Invoice
 from teraflock.bill.invoice.rules import annex, lines, months_due, number_text, paid_by, tax_micros
 from teraflock.bill.ledger import store as ledger_store
-from teraflock.bill.ledger.model import CASH, TAX, Entry, owes, paid_ahead
+from teraflock.bill.ledger.model import CASH, TAX, LedgerEntry, owes, paid_ahead
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
@@ -115,7 +115,7 @@ class InvoiceService:
             if invoice is None:
                 raise NotFound(f"There is no invoice for {month}")
             cursor = store.hold(tx)
-            entry = Entry(
+            entry = LedgerEntry(
                 kind="payment", project_id=project_id, debit=CASH, credit=owes(project_id), currency=invoice.currency,
                 micros=micros, subject=f"invoice/{invoice.number}", sequence=cursor.entries + 1,
             )  # fmt: skip
@@ -145,7 +145,7 @@ def issue(
         raise Conflict(
             f"The invoice for {before.month} has been issued. Late charges will be on the next invoice"
         )
-    span = invoice_store.Span(
+    span = invoice_store.InvoiceSpan(
         project_id=project_id, month=month, before=before, charges=cursor.charges, entries=cursor.entries
     )
     booked, payments = list(invoice_store.lines_of(tx, span)), invoice_store.payments_of(tx, span)
@@ -174,7 +174,7 @@ def preview(tx: Transaction, project_id: str, month: str, now_us: int) -> Invoic
     before = next(
         (each for each in reversed(invoice_store.invoices(tx, project_id)) if each.month < month), None
     )
-    span = invoice_store.Span(
+    span = invoice_store.InvoiceSpan(
         project_id=project_id, month=month, before=before, charges=cursor.charges, entries=cursor.entries
     )
     booked = list(invoice_store.lines_of(tx, span))
@@ -189,9 +189,9 @@ def preview(tx: Transaction, project_id: str, month: str, now_us: int) -> Invoic
 def _drafted(
     tx: Transaction,
     desk: Desk,
-    span: invoice_store.Span,
+    span: invoice_store.InvoiceSpan,
     booked: Sequence[Booked],
-    payments: Sequence[tuple[int, Entry]],
+    payments: Sequence[tuple[int, LedgerEntry]],
     now_us: int,
 ) -> Invoice:
     """The invoice without its number and without the tax that the balance pays."""
@@ -231,13 +231,13 @@ def _names(tx: Transaction, project_id: str) -> tuple[str, str]:
 
 def _tax_entries(
     tx: Transaction, desk: Desk, project_id: str, number: int, month: str, tax: int
-) -> tuple[list[Entry], int]:
+) -> tuple[list[LedgerEntry], int]:
     """The entries for the tax of an invoice, and the part that the balance pays."""
     if not tax:
         return [], 0
     currency, profile = desk.currency(project_id), desk.profiles.get(project_id)
     entries = [
-        Entry(
+        LedgerEntry(
             kind="tax", project_id=project_id, debit=owes(project_id), credit=TAX, currency=currency, micros=tax,
             subject=f"invoice/{number}",
         )
@@ -253,7 +253,7 @@ def _tax_entries(
 def _pay_in(tx: Transaction, project_id: str, micros: int, now_us: int) -> int:
     cursor, desk = store.hold(tx), Desk(tx)
     currency, profile = desk.currency(project_id), desk.profiles.get(project_id)
-    entry = Entry(
+    entry = LedgerEntry(
         kind="paid-in", project_id=project_id, debit=CASH, credit=paid_ahead(project_id), currency=currency,
         micros=micros, subject=paid_ahead(project_id), sequence=cursor.entries + 1,
     )  # fmt: skip
@@ -263,17 +263,17 @@ def _pay_in(tx: Transaction, project_id: str, micros: int, now_us: int) -> int:
     return -ledger_store.account(tx, paid_ahead(project_id), currency).owed
 
 
-def _settlement(tx: Transaction, project_id: str, currency: str) -> list[Entry]:
+def _settlement(tx: Transaction, project_id: str, currency: str) -> list[LedgerEntry]:
     """What the balance pays: invoices first, then months without an invoice, oldest first."""
     balance = -ledger_store.account(tx, paid_ahead(project_id), currency).owed
     owed = ledger_store.account(tx, owes(project_id), currency).owed
     number = store.cursor(tx).entries + 1
-    cleared: list[Entry] = []
+    cleared: list[LedgerEntry] = []
     for invoice, open_micros in invoice_store.open_invoices(tx, project_id):
         part = min(open_micros, balance, owed)
         if part > 0:
             cleared.append(
-                Entry(
+                LedgerEntry(
                     kind="cleared", project_id=project_id, debit=paid_ahead(project_id), credit=owes(project_id),
                     currency=currency, micros=part, subject=f"invoice/{invoice.number}",
                     sequence=number + len(cleared),
@@ -284,7 +284,7 @@ def _settlement(tx: Transaction, project_id: str, currency: str) -> list[Entry]:
     return cleared + pay(project_id, currency, dues, (), balance, number + len(cleared)).entries
 
 
-def _post(tx: Transaction, entries: list[Entry], now_us: int) -> store.Cursor:
+def _post(tx: Transaction, entries: list[LedgerEntry], now_us: int) -> store.BillCursor:
     cursor = store.cursor(tx)
     ledger_store.add(tx, entries, first_number=cursor.entries + 1, now_us=now_us)
     after = replace(cursor, entries=cursor.entries + len(entries))

@@ -9,7 +9,7 @@ from teraflock.bill.charge.store import COLUMNS, Booked, booked_from
 from teraflock.bill.credit.rules import month_number
 from teraflock.bill.invoice.model import Invoice
 from teraflock.bill.ledger import store as ledger_store
-from teraflock.bill.ledger.model import Entry
+from teraflock.bill.ledger.model import LedgerEntry
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
 
@@ -27,7 +27,7 @@ _LINES: Final = (
 )
 
 
-class Span(msgspec.Struct, frozen=True, kw_only=True):
+class InvoiceSpan(msgspec.Struct, frozen=True, kw_only=True):
     """The charges that an invoice covers: those of its month, and of earlier months that no invoice had."""
 
     project_id: str
@@ -87,7 +87,7 @@ def projects_to_invoice(tx: Transaction, month: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-def lines_of(tx: Transaction, span: Span) -> Iterator[Booked]:
+def lines_of(tx: Transaction, span: InvoiceSpan) -> Iterator[Booked]:
     """Stream the charges on an invoice, without those that were reversed before it."""
     before = span.before
     rows = tx.each(
@@ -101,7 +101,7 @@ def lines_of(tx: Transaction, span: Span) -> Iterator[Booked]:
     return map(booked_from, rows)
 
 
-def payments_of(tx: Transaction, span: Span) -> list[tuple[int, Entry]]:
+def payments_of(tx: Transaction, span: InvoiceSpan) -> list[tuple[int, LedgerEntry]]:
     """What credits and the balance paid for the charges on an invoice, with the numbers of the entries."""
     before = span.before
     month_before, after = (month_number(before.month), before.document.entries_until) if before else (0, 0)
@@ -137,7 +137,9 @@ def unpaid_months(tx: Transaction, project_id: str) -> dict[str, int]:
         after=before.charges_until if before else 0,
     )
     unpaid = {row[0]: int(row[1]) for row in rows}
-    everything = Span(project_id=project_id, month="9999-12", before=before, charges=0, entries=1 << 62)
+    everything = InvoiceSpan(
+        project_id=project_id, month="9999-12", before=before, charges=0, entries=1 << 62
+    )
     for _, entry in payments_of(tx, everything):
         month = f"{entry.generation // 100:04}-{entry.generation % 100:02}"
         paid = -entry.micros if entry.kind == "returned" else entry.micros

@@ -18,7 +18,7 @@ CASH: Final = "cash"
 PROMOTION: Final = "promotion"
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kind: str
     """charge, reversal, granted, drawn, returned, lapsed, paid-in, settled, tax, payment or cleared.
 

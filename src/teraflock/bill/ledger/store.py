@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from typing import Final
 
-from teraflock.bill.ledger.model import Account, Entry
+from teraflock.bill.ledger.model import Account, LedgerEntry
 from teraflock.bill.ledger.rules import movements
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
 
-_ENTRY: Final = Table("ledger", Entry)
+_ENTRY: Final = Table("ledger", LedgerEntry)
 _ACCOUNT: Final = Table("account", Account)
 _INSERT: Final = (
     f"INSERT INTO ledger (number, at_us, {_ENTRY.names}) VALUES (:number, :at_us, {_ENTRY.marks})"
 )
 
 
-def add(tx: Transaction, entries: Sequence[Entry], *, first_number: int, now_us: int) -> None:
+def add(tx: Transaction, entries: Sequence[LedgerEntry], *, first_number: int, now_us: int) -> None:
     if not entries:
         return
     tx.run_many(
@@ -66,7 +66,7 @@ def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
     return {row[0]: (int(row[1]), int(row[2])) for row in rows}
 
 
-def payments_of_project(tx: Transaction, project_id: str) -> list[tuple[int, Entry]]:
+def payments_of_project(tx: Transaction, project_id: str) -> list[tuple[int, LedgerEntry]]:
     """The entries of a project that are not charges, with their numbers, oldest first."""
     rows = tx.all(
         f"SELECT number, {_ENTRY.names} FROM ledger WHERE project_id = :project"

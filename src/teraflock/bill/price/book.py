@@ -34,7 +34,7 @@ from teraflock.base.clock import at_microseconds
 from teraflock.base.errors import UnknownName, nearest_names
 from teraflock.base.exchange import Rates
 from teraflock.bill.price import words
-from teraflock.bill.price.model import FOREVER_US, YEARS_RESERVED, Prices, Table, Unit, share_ppm
+from teraflock.bill.price.model import FOREVER_US, YEARS_RESERVED, PriceSheet, PriceTable, Unit, share_ppm
 from teraflock.bill.price.sheet import BadBook, Node, Sheet, is_table, line_of
 from teraflock.catalog.names import find_kinds
 
@@ -55,7 +55,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     from_us: int
     until_us: int
-    prices: Prices
+    prices: PriceSheet
 
 
 def read_book(
@@ -103,13 +103,13 @@ class _Period:
         prices = self._prices(fields, from_us)
         return Draft(line=line_of(node), from_us=from_us, until_us=until_us, prices=prices)
 
-    def _prices(self, fields: Mapping[str, Node], from_us: int) -> Prices:
+    def _prices(self, fields: Mapping[str, Node], from_us: int) -> PriceSheet:
         sheet, on = self._sheet, at_microseconds(from_us).date()
         shares = {f"{key}_bp": words.percent(sheet, fields[key]) for key in _SHARES if key in fields}
         tax_name, tax_bp = words.tax(sheet, fields["tax"]) if "tax" in fields else ("", 0)
         days = range(1, DAYS_MAX + 1)
         long_term = words.steps(sheet, fields.get("long-term"), words.DAYS, "days", days)
-        return Prices(
+        return PriceSheet(
             currency=words.currency(sheet, fields["currency"], self._rates),
             rates={each: self._rates.rate(each, on).micros_per_usd for each in self._rates.currencies()},
             general=self._table(fields),
@@ -124,7 +124,7 @@ class _Period:
             **shares,
         )
 
-    def _places(self, node: Node | None, known: Mapping[str, str] | None) -> dict[str, Table]:
+    def _places(self, node: Node | None, known: Mapping[str, str] | None) -> dict[str, PriceTable]:
         tables = {}
         for key, value in self._sheet.entries(node) if node is not None else ():
             name = self._sheet.text(key)
@@ -136,7 +136,7 @@ class _Period:
             tables[known.get(name, name) if known else name] = self._table(fields)
         return tables
 
-    def _table(self, fields: Mapping[str, Node]) -> Table:
+    def _table(self, fields: Mapping[str, Node]) -> PriceTable:
         units = {key: self._unit(fields[key]) for key in _TIMED if key in fields}
         for key in _KEPT:
             if key in units and units[key].spot is not None:
@@ -147,7 +147,7 @@ class _Period:
                 )
         egress = words.amount(self._sheet, fields["egress"], timed=False) if "egress" in fields else None
         gpu = self._cards(fields["gpu"]) if "gpu" in fields else {}
-        return Table(gpu=gpu, egress=egress, **units)
+        return PriceTable(gpu=gpu, egress=egress, **units)
 
     def _unit(self, node: Node) -> Unit:
         if not is_table(node):

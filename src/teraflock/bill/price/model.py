@@ -35,7 +35,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     spot: int | None = None
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class PriceTable(msgspec.Struct, frozen=True, kw_only=True):
     """Prices of one place. A missing price is looked up in the next wider place."""
 
     gpu: Mapping[str, Unit] = {}
@@ -50,14 +50,14 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """Per GB of outgoing traffic, regardless of time."""
 
 
-class Prices(msgspec.Struct, frozen=True, kw_only=True):
+class PriceSheet(msgspec.Struct, frozen=True, kw_only=True):
     currency: str
     rates: Mapping[str, int]
     """Micro-units per US dollar of each currency when the book was accepted."""
-    general: Table = msgspec.field(name="house")
+    general: PriceTable = msgspec.field(name="house")
     """Prices without a region or host. Stored books call them `house`."""
-    regions: Mapping[str, Table] = {}
-    hosts: Mapping[str, Table] = {}
+    regions: Mapping[str, PriceTable] = {}
+    hosts: Mapping[str, PriceTable] = {}
     minimum_seconds: int = 0
     """The minimum duration that a run is charged for."""
     monthly_bp: int = 0
@@ -88,7 +88,7 @@ class Units(NamedTuple):
     egress: int = 0
 
 
-class Place(NamedTuple):
+class PricePlace(NamedTuple):
     host: str = ""
     region: str = ""
 
@@ -97,7 +97,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     from_us: int
     until_us: int
-    prices: Prices
+    prices: PriceSheet
 
 
 class PriceBook:
@@ -144,10 +144,10 @@ class PricedPeriod:
     def __init__(self, period: Period, currency: str) -> None:
         self.period = period
         self.currency = currency
-        self.units: Callable[[str, str, Place], Units] = lru_cache(maxsize=4096)(self._worked_out)
+        self.units: Callable[[str, str, PricePlace], Units] = lru_cache(maxsize=4096)(self._worked_out)
         """The price of a GPU model in a purchase mode (on-demand, spot or monthly) at a place."""
 
-    def _worked_out(self, gpu: str, mode: str, place: Place) -> Units:
+    def _worked_out(self, gpu: str, mode: str, place: PricePlace) -> Units:
         prices = self.period.prices
         tables = [
             table
@@ -172,7 +172,7 @@ class PricedPeriod:
         return divided(micros * prices.rates[self.currency], prices.rates[prices.currency])
 
 
-def _mode_of(name: str, mode: str, prices: Prices) -> str:
+def _mode_of(name: str, mode: str, prices: PriceSheet) -> str:
     """The mode whose price applies to one part. Storage never has spot prices."""
     is_kept = mode == "spot" and prices.spot_for_compute and name not in ("vcpu", "ram")
     return "on-demand" if is_kept else mode
@@ -187,7 +187,7 @@ def discounted(micros: int, bp: int) -> int:
     return divided(micros * (BASIS - bp), BASIS)
 
 
-def _in_mode(unit: Unit | None, mode: str, prices: Prices) -> int:
+def _in_mode(unit: Unit | None, mode: str, prices: PriceSheet) -> int:
     if unit is None:
         return 0
     if mode == "spot":
@@ -197,12 +197,12 @@ def _in_mode(unit: Unit | None, mode: str, prices: Prices) -> int:
     return unit.on_demand
 
 
-def _narrowest(tables: Sequence[Table], name: str) -> Unit | None:
+def _narrowest(tables: Sequence[PriceTable], name: str) -> Unit | None:
     units = (getattr(table, name) for table in tables)
     return next((unit for unit in units if unit is not None), None)
 
 
-def _gpu_unit(tables: Sequence[Table], gpu: str) -> Unit | None:
+def _gpu_unit(tables: Sequence[PriceTable], gpu: str) -> Unit | None:
     """The most specific price of a GPU model. A slice without one costs its share of the card."""
     if (unit := _named(tables, gpu)) is not None or ":" not in gpu:
         return unit
@@ -214,7 +214,7 @@ def _gpu_unit(tables: Sequence[Table], gpu: str) -> Unit | None:
     return Unit(on_demand=divided(whole.on_demand * share, 1_000_000), monthly=parts[0], spot=parts[1])
 
 
-def _named(tables: Sequence[Table], gpu: str) -> Unit | None:
+def _named(tables: Sequence[PriceTable], gpu: str) -> Unit | None:
     return next((table.gpu[gpu] for table in tables if gpu in table.gpu), None)
 
 

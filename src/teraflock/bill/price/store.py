@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from teraflock.bill.price.model import Period, PriceBook, Prices
+from teraflock.bill.price.model import Period, PriceBook, PriceSheet
 from teraflock.storage.database import Transaction
 
 
@@ -49,7 +49,10 @@ def book(tx: Transaction) -> PriceBook:
     rows = tx.all("SELECT version, from_us, until_us, prices FROM price_period ORDER BY version, from_us")
     return PriceBook(
         Period(
-            version=row[0], from_us=row[1], until_us=row[2], prices=msgspec.json.decode(row[3], type=Prices)
+            version=row[0],
+            from_us=row[1],
+            until_us=row[2],
+            prices=msgspec.json.decode(row[3], type=PriceSheet),
         )
         for row in rows
     )

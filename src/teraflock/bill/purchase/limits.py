@@ -13,7 +13,7 @@ from teraflock.base.money import amount_text
 from teraflock.bill.budget.admission import BudgetReached
 from teraflock.bill.charge.store import month_of
 from teraflock.bill.purchase import store
-from teraflock.bill.purchase.model import Limit, Purchase, Term
+from teraflock.bill.purchase.model import Purchase, PurchaseLimit, Term
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission, in_project
@@ -26,7 +26,7 @@ def committed_micros(purchase: Purchase, term: Term) -> int:
     return max(0, term.fee_micros)
 
 
-def check_right(tx: Transaction, by: By | None) -> Limit | None:
+def check_right(tx: Transaction, by: By | None) -> PurchaseLimit | None:
     """Raise unless the buyer may; the limit, where there is one."""
     if by is None or by.project is None:
         return None

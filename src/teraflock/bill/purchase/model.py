@@ -44,7 +44,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     """Due at `from_us`; below zero: given back."""
 
 
-class Limit(msgspec.Struct, frozen=True, kw_only=True):
+class PurchaseLimit(msgspec.Struct, frozen=True, kw_only=True):
     """What one member may commit to by purchases in a calendar month."""
 
     project_id: str

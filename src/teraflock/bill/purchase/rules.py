@@ -16,12 +16,12 @@ from teraflock.base.money import divided
 from teraflock.base.quantities import GIB
 from teraflock.base.size import Size
 from teraflock.bill.charge.model import Covered
-from teraflock.bill.price.model import BASIS, Period, Place, PricedPeriod
+from teraflock.bill.price.model import BASIS, Period, PricedPeriod, PricePlace
 from teraflock.bill.purchase.model import Purchase, Term
 from teraflock.bill.times import microseconds, moment, months_later
 
 
-def month_micros(cover: Size, period: Period, currency: str, place: Place, *, years: int = 0) -> int:
+def month_micros(cover: Size, period: Period, currency: str, place: PricePlace, *, years: int = 0) -> int:
     """What a month of a shape costs where it is bought by the month, or for years."""
     units = PricedPeriod(period, currency).units(cover.gpu, "monthly", place)
     each = units.gpu * cover.gpus + units.vcpu * cover.vcpus
@@ -30,7 +30,9 @@ def month_micros(cover: Size, period: Period, currency: str, place: Place, *, ye
     return divided((each * GIB + by_gb) * less, GIB * BASIS)
 
 
-def bought(purchase: Purchase, cover: Size, period: Period, currency: str, place: Place, at_us: int) -> Term:
+def bought(
+    purchase: Purchase, cover: Size, period: Period, currency: str, place: PricePlace, at_us: int
+) -> Term:
     """The first term, from `at_us` on."""
     if purchase.years and purchase.years not in period.prices.reserved_bp:
         offered = ", ".join(map(str, sorted(period.prices.reserved_bp))) or "none"
@@ -47,7 +49,7 @@ def bought(purchase: Purchase, cover: Size, period: Period, currency: str, place
     )  # fmt: skip
 
 
-def next_term(purchase: Purchase, terms: Sequence[Term], period: Period, place: Place) -> Term | None:
+def next_term(purchase: Purchase, terms: Sequence[Term], period: Period, place: PricePlace) -> Term | None:
     """What follows the last term when it is over; None: nothing does."""
     first, last = terms[0], terms[-1]
     months = _months_between(first.from_us, last.until_us)
@@ -66,7 +68,7 @@ def next_term(purchase: Purchase, terms: Sequence[Term], period: Period, place: 
 
 
 def upgraded(
-    purchase: Purchase, terms: Sequence[Term], cover: Size, period: Period, place: Place, at_us: int
+    purchase: Purchase, terms: Sequence[Term], cover: Size, period: Period, place: PricePlace, at_us: int
 ) -> Term:
     """A larger shape for the rest of the term, for the difference in price of what is left of it."""
     last = terms[-1]

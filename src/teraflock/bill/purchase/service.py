@@ -13,13 +13,13 @@ from teraflock.base.ids import EventId, new_id
 from teraflock.base.money import amount_text
 from teraflock.bill import store
 from teraflock.bill.budget.admission import BudgetReached, affords
-from teraflock.bill.charge.model import Amounts, Charge, Slice, Subject
+from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
 from teraflock.bill.charge.store import month_of
 from teraflock.bill.desk import Desk
-from teraflock.bill.price.model import Period, Place
+from teraflock.bill.price.model import Period, PricePlace
 from teraflock.bill.purchase import limits
 from teraflock.bill.purchase import store as purchase_store
-from teraflock.bill.purchase.model import Limit, Mode, Preview, Purchase, Term
+from teraflock.bill.purchase.model import Mode, Preview, Purchase, PurchaseLimit, Term
 from teraflock.bill.purchase.rules import bought, ended, next_term, upgraded
 from teraflock.bill.times import microseconds, moment
 from teraflock.instance import store as instance_store
@@ -95,14 +95,14 @@ class PurchaseService:
                 purchase_store.remove_limit(tx, project_id, member.id)
             else:
                 known = purchase_store.limit(tx, project_id, member.id)
-                limit = known or Limit(project_id=project_id, member_id=member.id, micros=micros)
+                limit = known or PurchaseLimit(project_id=project_id, member_id=member.id, micros=micros)
                 purchase_store.put_limit(tx, replace(limit, micros=micros))
                 amount = amount_text(micros, Desk(tx).currency(project_id))
             self._audit.note(tx, by, "purchase.limit", member.id, name=member.name, amount=amount)
 
         self._database.write(work)
 
-    def limits(self, project_id: str) -> tuple[str, str, list[Limit]]:
+    def limits(self, project_id: str) -> tuple[str, str, list[PurchaseLimit]]:
         """The currency, the present month, and the limits of a project's members."""
         with self._database.read() as tx:
             month = month_of(microseconds(self._clock.now()))
@@ -319,7 +319,7 @@ def _kept(
 
 def fee(purchase: Purchase, term: Term, held: Holding) -> Charge:
     kind = "fee" if term.fee_micros > 0 else "refund"
-    part = Slice(
+    part = ChargeSlice(
         term.from_us,
         term.until_us,
         term.currency,
@@ -388,5 +388,5 @@ def _held(meter: Meter) -> Holding:
     return meter.open.held if meter.open else Holding()
 
 
-def _place(held: Holding) -> Place:
-    return Place(held.host, held.region)
+def _place(held: Holding) -> PricePlace:
+    return PricePlace(held.host, held.region)

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from teraflock.bill.purchase.model import Limit, Purchase, Term
+from teraflock.bill.purchase.model import Purchase, PurchaseLimit, Term
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
 
 _PURCHASE: Final = Table("purchase", Purchase)
 _TERM: Final = Table("purchase_term", Term, embed={"covers": ""})
-_LIMIT: Final = Table("purchase_limit", Limit)
+_LIMIT: Final = Table("purchase_limit", PurchaseLimit)
 
 
 def put(tx: Transaction, purchase: Purchase) -> None:
@@ -63,7 +63,7 @@ def terms_in_all_projects(tx: Transaction) -> list[Term]:
 # Limits
 
 
-def limit(tx: Transaction, project_id: str, member_id: str) -> Limit | None:
+def limit(tx: Transaction, project_id: str, member_id: str) -> PurchaseLimit | None:
     row = tx.one(
         f"{_LIMIT.select} WHERE project_id = :project AND member_id = :member",
         project=project_id,
@@ -72,7 +72,7 @@ def limit(tx: Transaction, project_id: str, member_id: str) -> Limit | None:
     return _LIMIT.value(row) if row else None
 
 
-def limits(tx: Transaction, project_id: str) -> list[Limit]:
+def limits(tx: Transaction, project_id: str) -> list[PurchaseLimit]:
     rows = tx.all(
         f"{_LIMIT.select} WHERE project_id = :project ORDER BY member_id",
         project=project_id,
@@ -80,7 +80,7 @@ def limits(tx: Transaction, project_id: str) -> list[Limit]:
     return [_LIMIT.value(row) for row in rows]
 
 
-def put_limit(tx: Transaction, limit: Limit) -> None:
+def put_limit(tx: Transaction, limit: PurchaseLimit) -> None:
     tx.run_many(_LIMIT.upsert("project_id", "member_id"), [_LIMIT.row(limit)])
 
 

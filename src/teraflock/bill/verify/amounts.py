@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from teraflock.bill.price.model import Period, Place, PriceBook, PricedPeriod
+from teraflock.bill.price.model import Period, PriceBook, PricedPeriod, PricePlace
 from teraflock.bill.verify.timeline import Span
 
 DAY_US = 24 * 60 * 60 * 10**6
@@ -49,7 +49,9 @@ class Tariffs:
         key = (period.version, period.from_us, currency)
         if key not in self._priced:
             self._priced[key] = PricedPeriod(period, currency)
-        units = self._priced[key].units(span.says("gpu"), mode, Place(span.says("host"), span.says("region")))
+        units = self._priced[key].units(
+            span.says("gpu"), mode, PricePlace(span.says("host"), span.says("region"))
+        )
         return int(getattr(units, part))
 
 

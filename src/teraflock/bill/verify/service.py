@@ -16,7 +16,7 @@ from teraflock.bill.verify.entries import Months, Sums, check_balance, check_cha
 from teraflock.bill.verify.invoices import check_invoice, check_invoice_entries
 from teraflock.bill.verify.terms import expected_terms, paid_for
 from teraflock.bill.verify.traffic import check_traffic
-from teraflock.bill.verify.watch import Watch, check_watched
+from teraflock.bill.verify.watch import HostGaps, check_watched
 from teraflock.storage.database import Database, Transaction
 
 Named = dict[str, Any]
@@ -71,7 +71,7 @@ class _Proof:
         self._purchases = _grouped(store.events(tx, "purchase"), "subject")
         self._terms = {id: expected_terms(events, self._book) for id, events in self._purchases.items()}
         self._grants = {grant["id"]: grant for grant in store.rows(tx, "credit_grant")}
-        self._watch = Watch(store.rows(tx, "site_watch"), store.sites(tx))
+        self._watch = HostGaps(store.rows(tx, "site_watch"), store.sites(tx))
         self._known = Known(
             tariffs=Tariffs(self._book),
             currencies=store.currencies(tx),

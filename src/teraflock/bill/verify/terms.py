@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
-from teraflock.bill.price.model import Period, Place, PriceBook, PricedPeriod
+from teraflock.bill.price.model import Period, PriceBook, PricedPeriod, PricePlace
 from teraflock.bill.verify.amounts import GB, Bought
 
 Said = dict[str, Any]
@@ -69,7 +69,7 @@ def _period(said: Said, term: Said, book: PriceBook) -> Period | None:
 
 
 def _month(said: Said, term: Said, period: Period) -> int:
-    place = Place(said["host"], said["region"])
+    place = PricePlace(said["host"], said["region"])
     units = PricedPeriod(period, term["currency"]).units(term["gpu"], "monthly", place)
     whole = Fraction(units.gpu * term["gpus"] + units.vcpu * term["vcpus"])
     whole += Fraction(units.ram * term["ram_bytes"] + units.disk * term["disk_bytes"], GB)

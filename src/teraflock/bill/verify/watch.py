@@ -21,7 +21,7 @@ Named = dict[str, Any]
 Gap = tuple[int, int]
 
 
-class Watch:
+class HostGaps:
     """The gaps of every host."""
 
     def __init__(self, rows: Iterable[Named], sites: Mapping[str, str]) -> None:
@@ -50,7 +50,7 @@ class Watch:
 
 
 def check_watched(
-    instance_id: str, events: Sequence[Said], ran: Sequence[Named], watch: Watch
+    instance_id: str, events: Sequence[Said], ran: Sequence[Named], watch: HostGaps
 ) -> Iterator[Fault]:
     """`ran` are the records that the guest kept running. Changes that are not metered yet count too, because they may
     end a run in the past."""

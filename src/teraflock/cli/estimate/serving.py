@@ -12,7 +12,7 @@ from teraflock.cli.table import Column, render
 
 if TYPE_CHECKING:
     from teraflock.catalog.model import Card
-    from teraflock.estimate.serving import Answer, Serving
+    from teraflock.estimate.serving import Serving, ServingAnswer
     from teraflock.estimate.words import EstimateWords
 
 CONTEXT_DEFAULT: Final = 4096
@@ -63,7 +63,7 @@ def answer_serving(
     show(answer)
 
 
-def show(answer: "Answer") -> None:
+def show(answer: "ServingAnswer") -> None:
     click.echo(render(_COLUMNS, [_cells(row) for row in answer.gpus], columns()))
     load = answer.load
     remark(

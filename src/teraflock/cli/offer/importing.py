@@ -10,7 +10,7 @@ from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.errors import BadInput
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.progress import Progress
+from teraflock.cli.progress import ProgressLine
 from teraflock.offer.importers import READERS
 from teraflock.offer.imports import SHIPPED, Origin, Reason, Report, import_offers
 from teraflock.offer.words import parse_day
@@ -41,7 +41,7 @@ def command(source: str, path: Path, layout: str | None, as_of: str | None, as_j
         latest = today(local.clock)
         day = day_of_prices(as_of, latest) if as_of else newest_file_day(path, latest)
         origin = Origin(source=source, layout=layout or layout_of(source), path=path, as_of=day.isoformat())
-        with Progress("Reading", "rows") as progress:
+        with ProgressLine("Reading", "rows") as progress:
             report = import_offers(
                 local.database(to_write=True), local.rates, local.clock, origin, progress=progress
             )

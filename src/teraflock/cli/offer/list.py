@@ -17,7 +17,7 @@ from teraflock.cli.offer.filters import filter_options
 from teraflock.cli.offer.footer import UNSURE_PRICE, footer
 from teraflock.cli.output import columns, gpus_text, remark, write_csv, write_json
 from teraflock.cli.table import Column, render
-from teraflock.offer.model import Line, Query
+from teraflock.offer.model import OfferLine, Query
 from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import OfferWords, query_from
@@ -159,7 +159,7 @@ def _columns(currency: str, per: Period) -> list[Column]:
     ]
 
 
-def _cells(line: Line, rates: Rates, currency: str, per: Period, on: date) -> list[str]:
+def _cells(line: OfferLine, rates: Rates, currency: str, per: Period, on: date) -> list[str]:
     offer = line.offer
     price = price_text(price_in(offer, currency, rates, on, per=per), per)
     each = price_text(price_in(offer, currency, rates, on, per=per, each=True), per)

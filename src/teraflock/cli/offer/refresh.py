@@ -12,7 +12,7 @@ from teraflock.base.clock import today
 from teraflock.base.errors import BadInput, TeraflockError, unknown_name
 from teraflock.cli.offer.importing import check_source, day_of_prices, layout_of, print_report
 from teraflock.cli.output import complain, remark, write_json
-from teraflock.cli.progress import Progress
+from teraflock.cli.progress import ProgressLine
 from teraflock.offer.fetch import TIMEOUT_SECONDS, fetch
 from teraflock.offer.importers import READERS
 from teraflock.offer.imports import Origin, Report, import_offers
@@ -110,7 +110,7 @@ def _refresh(
     database = local.database(to_write=True)
     # On the disk of the database, so that a full disk fails the download and not the import.
     with TemporaryDirectory(dir=local.home, prefix=".fetch-", ignore_cleanup_errors=True) as folder:
-        with Progress(f"Downloading {source.name}", "bytes") as progress:
+        with ProgressLine(f"Downloading {source.name}", "bytes") as progress:
             fetched = fetch(
                 source.url,
                 Path(folder),
@@ -133,5 +133,5 @@ def _refresh(
             etag=fetched.etag,
             last_modified=fetched.last_modified,
         )
-        with Progress("Reading", "rows") as progress:
+        with ProgressLine("Reading", "rows") as progress:
             return import_offers(database, local.rates, local.clock, origin, progress=progress)

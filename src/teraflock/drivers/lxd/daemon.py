@@ -20,7 +20,7 @@ import msgspec
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.drivers.lxd import errors
 from teraflock.drivers.lxd.lxcfs import Lxcfs
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 
 KNOWN_SOCKETS: Final = (
     Path("/var/lib/incus/unix.socket"),
@@ -95,7 +95,7 @@ def find(environment: Mapping[str, str], known: Sequence[Path] = KNOWN_SOCKETS) 
 
 def answers(socket_path: Path) -> bool:
     """Check whether an engine answers on the socket and trusts us."""
-    client = Client(socket_path)
+    client = LxdClient(socket_path)
     try:
         return bool(client.get().get("auth") == "trusted")
     except TeraflockError:

@@ -33,14 +33,14 @@ from teraflock.drivers.lxd import exec as execution
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.hand_over import HandOver
-from teraflock.drivers.lxd.images import Images
+from teraflock.drivers.lxd.images import LxdImages
 from teraflock.drivers.lxd.moulds import STOCK_RANGES, Moulds, remove
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import Networks
+from teraflock.drivers.lxd.network import LxdNetworks
 from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.purge import purge
-from teraflock.drivers.lxd.rest import Client
-from teraflock.drivers.lxd.snapshots import Snapshots
+from teraflock.drivers.lxd.rest import LxdClient
+from teraflock.drivers.lxd.snapshots import LxdSnapshots
 from teraflock.drivers.lxd.ssh import answers_ssh, new_host_key
 from teraflock.drivers.lxd.throwaway import Throwaway
 from teraflock.fleet.model import DiskLimits, GpuKind, HostReport
@@ -120,19 +120,19 @@ class Lxd:
         self.site = site
         self._ours = Names(installation)
         self._report = report
-        self._host = Client(socket_path)
-        self._engine = Client(socket_path, project=self._ours.project)
+        self._host = LxdClient(socket_path)
+        self._engine = LxdClient(socket_path, project=self._ours.project)
         self._pool = pool
         self._driver_folder = driver_folder
         self._hand_over = hand_over
         self.pool = Pool(self._host, self._ours.pool)
         self._swept_at = 0.0
-        self.networks = Networks(self._host, self._ours, way_out=way_out)
+        self.networks = LxdNetworks(self._host, self._ours, way_out=way_out)
         self._surface = surface
         self._ranges = ids.Ranges(installation, ranges_folder)
         moulds = Moulds(self._engine, self._ours, image_cache, self._ranges, stock=stock)
-        self._snapshots = Snapshots(self._engine)
-        self._images = Images(self._engine, self._ours, image_cache, moulds, now=now)
+        self._snapshots = LxdSnapshots(self._engine)
+        self._images = LxdImages(self._engine, self._ours, image_cache, moulds, now=now)
 
     def set_up(self) -> None:
         """Create our project, pool and firewall. Needed before the first instance and after each reboot."""
@@ -408,10 +408,12 @@ class Lxd:
         mould = moulds.get(index) or next(iter(moulds.values()))
         return guest.body(machine, self._ours, new_host_key(), mould, self._host_of(machine, index))
 
-    def _host_of(self, machine: Machine, index: int) -> guest.Host:
+    def _host_of(self, machine: Machine, index: int) -> guest.GuestHost:
         """`index` is that of the machine's range of user ids."""
         confined = confinement.settings(index, self._surface)
-        return guest.Host(confined=confined, driver=self._card_driver(machine), server=self._engine.server())
+        return guest.GuestHost(
+            confined=confined, driver=self._card_driver(machine), server=self._engine.server()
+        )
 
     def _give_cards(self, machine: Machine, has: Iterable[str] = ()) -> None:
         if self._hand_over and machine.gpus:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from teraflock.drivers.lxd.rest import Client, Operation
+from teraflock.drivers.lxd.rest import LxdClient, LxdOperation
 from teraflock.drivers.lxd.websocket import BINARY, CLOSE, TEXT, WebSocket
 from teraflock.instance.driver import EngineRefused, Ran
 
@@ -22,7 +22,7 @@ _KILL: Final = msgspec.json.encode({"command": "signal", "signal": 9})
 
 
 def run(
-    client: Client,
+    client: LxdClient,
     name: str,
     command: Sequence[str],
     *,
@@ -54,7 +54,7 @@ def run(
 class _Lines:
     """The four sockets of one command. Nothing runs in the guest until all are connected."""
 
-    def __init__(self, client: Client, begun: Operation) -> None:
+    def __init__(self, client: LxdClient, begun: LxdOperation) -> None:
         secrets: dict[str, str] = (begun.metadata or {})["fds"]
         self._sockets: dict[str, WebSocket] = {}
         self._outputs: dict[int, bytearray] = {1: bytearray(), 2: bytearray()}
@@ -114,7 +114,7 @@ class _Lines:
             return  # the command ended before it read all of its input
 
 
-def _exit_code(client: Client, operation: str) -> int:
+def _exit_code(client: LxdClient, operation: str) -> int:
     try:
         result: dict[str, Any] = client.wait(operation, seconds_max=END_SECONDS_MAX)
     except EngineRefused as error:

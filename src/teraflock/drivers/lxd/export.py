@@ -7,14 +7,14 @@ from typing import Final
 
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 
 NAME: Final = "teraflock"
 """Name of the engine's temporary copy. A copy left by a crash is replaced."""
 PACK_SECONDS_MAX: Final = 6 * 3600
 
 
-def exported(engine: Client, name: str) -> Iterator[bytes] | None:
+def exported(engine: LxdClient, name: str) -> Iterator[bytes] | None:
     """Return the packed instance in chunks, or None if the engine does not have it."""
     try:
         engine.get("instances", name)
@@ -23,7 +23,7 @@ def exported(engine: Client, name: str) -> Iterator[bytes] | None:
     return _pieces(engine, name)
 
 
-def _pieces(engine: Client, name: str) -> Iterator[bytes]:
+def _pieces(engine: LxdClient, name: str) -> Iterator[bytes]:
     copy = ("instances", name, "backups", NAME)
     with contextlib.suppress(EngineMissing):
         engine.delete(*copy)
@@ -36,7 +36,7 @@ def _pieces(engine: Client, name: str) -> Iterator[bytes]:
             engine.delete(*copy)
 
 
-def imported(engine: Client, ours: Names, name: str, file: Path) -> bool:
+def imported(engine: LxdClient, ours: Names, name: str, file: Path) -> bool:
     """Import an instance. Return False, and change nothing, if the engine already has one of that name."""
     with contextlib.suppress(EngineMissing):
         engine.get("instances", name)

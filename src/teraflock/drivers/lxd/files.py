@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from teraflock.drivers.lxd.errors import EngineMissing
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import EngineRefused, FileKind, GuestFile
 
 PIECE_BYTES: Final = 1 << 16
@@ -26,7 +26,7 @@ class _Names(msgspec.Struct):
     metadata: tuple[str, ...] | None = None
 
 
-def tail(client: Client, name: str, path: str, bytes_max: int) -> bytes:
+def tail(client: LxdClient, name: str, path: str, bytes_max: int) -> bytes:
     """Return the end of a file; empty if it does not exist or is not a regular file."""
     try:
         with client.open("instances", name, "files", path=path, headers=_range(bytes_max)) as response:
@@ -39,13 +39,13 @@ def tail(client: Client, name: str, path: str, bytes_max: int) -> bytes:
         return b""
 
 
-def remove(client: Client, name: str, path: str) -> None:
+def remove(client: LxdClient, name: str, path: str) -> None:
     with suppress(EngineMissing):
         client.delete("instances", name, "files", path=path)
 
 
 @contextmanager
-def opened(client: Client, name: str, path: str) -> Iterator[GuestFile]:
+def opened(client: LxdClient, name: str, path: str) -> Iterator[GuestFile]:
     with client.open("instances", name, "files", path=path) as response:
         kind = _kind(response)
         mode = int(_said(response, "mode") or "0644", 8)

@@ -48,7 +48,7 @@ class HostKey(msgspec.Struct, frozen=True):
     public: str
 
 
-class Host(msgspec.Struct, frozen=True, kw_only=True):
+class GuestHost(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a guest's configuration that depend on its host."""
 
     confined: Mapping[str, str]
@@ -59,7 +59,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """The name that the engine reports: `lxd` or `incus`."""
 
 
-def body(machine: Machine, ours: Names, key: HostKey, mould: str, host: Host) -> dict[str, object]:
+def body(machine: Machine, ours: Names, key: HostKey, mould: str, host: GuestHost) -> dict[str, object]:
     """Return the request that creates the instance as a copy of its image's mould."""
     config = _identity(machine, ours, key) | settings(machine, host)
     given = devices(machine, ours, host.driver)
@@ -73,7 +73,7 @@ def body(machine: Machine, ours: Names, key: HostKey, mould: str, host: Host) ->
     }
 
 
-def settings(machine: Machine, host: Host) -> dict[str, str]:
+def settings(machine: Machine, host: GuestHost) -> dict[str, str]:
     """Return all keys except those that a guest, an image or the engine writes."""
     fixed = {"boot.autostart": "false"}  # after a reboot the server decides what runs, not the engine
     given = _gpu_config(machine.gpus, host.driver)
@@ -103,7 +103,7 @@ def limits(machine: Machine) -> dict[str, str]:
 
 
 def devices(machine: Machine, ours: Names, driver: str = "") -> dict[str, dict[str, str]]:
-    """Return the devices of a guest. `driver`: see `Host`."""
+    """Return the devices of a guest. `driver`: see `GuestHost`."""
     nic = {
         "type": "nic",
         "name": "eth0",
@@ -127,7 +127,7 @@ def gpu_device(slot: GpuSlot) -> dict[str, str]:
     return {"type": "gpu", "gputype": "physical", "pci": slot.slot}
 
 
-def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: Host) -> dict[str, object]:
+def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: GuestHost) -> dict[str, object]:
     """Return the complete new configuration: the one found, with the machine's settings and devices."""
     config = {key: value for key, value in found["config"].items() if key.startswith(_NOT_SETTINGS)}
     config |= settings(machine, host) | {DISK: str(machine.disk_bytes)} | _run(machine)

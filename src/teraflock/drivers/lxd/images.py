@@ -14,16 +14,16 @@ from teraflock.drivers.lxd import build, names, recipe
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.moulds import UNPACK_SECONDS_MAX, Moulds
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 
 SHIPPED: Final = "base"
 """The recipe that every installation has. Its archive is never removed."""
 DIGEST: Final = "teraflock.recipe"
 
 
-class Images:
+class LxdImages:
     def __init__(
-        self, engine: Client, ours: Names, cache: Path, moulds: Moulds, *, now: Callable[[], int]
+        self, engine: LxdClient, ours: Names, cache: Path, moulds: Moulds, *, now: Callable[[], int]
     ) -> None:
         self._engine = engine
         """Client for our project."""

@@ -21,7 +21,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import build, confinement, guest, ids, names
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import EngineBusy, EngineRefused, NoRoom
 
 LOG: Final = logging.getLogger("teraflock.lxd")
@@ -45,7 +45,7 @@ class Moulds:
     advance."""
 
     def __init__(
-        self, engine: Client, ours: Names, cache: Path, ranges: ids.Ranges, *, stock: int = 0
+        self, engine: LxdClient, ours: Names, cache: Path, ranges: ids.Ranges, *, stock: int = 0
     ) -> None:
         self._engine = engine
         self._ours = ours
@@ -179,7 +179,7 @@ class Moulds:
         return next((each for each in wanted if len(self._found(each)) < self._stock), "")
 
 
-def remove(engine: Client, name: str) -> None:
+def remove(engine: LxdClient, name: str) -> None:
     """Remove an instance if it exists, running or not."""
     with contextlib.suppress(EngineMissing):
         if engine.get("instances", name)["status"] != "Stopped":

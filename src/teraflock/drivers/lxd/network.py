@@ -24,7 +24,7 @@ from teraflock.drivers.lxd.firewall import CLOSED, Bridge, Forward, Rules
 from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Resolving
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import check_ours
 from teraflock.instance.driver import EngineRefused, Machine, Network, Port, Sent
 
@@ -34,10 +34,10 @@ ALLOWED: Final = "user.teraflock.allow-out"
 """Key on our project: networks that the operator lets guests reach."""
 
 
-class Networks:
+class LxdNetworks:
     """The networks of one installation on this host."""
 
-    def __init__(self, engine: Client, ours: Names, *, way_out: bool, locks: Path = LOCKS) -> None:
+    def __init__(self, engine: LxdClient, ours: Names, *, way_out: bool, locks: Path = LOCKS) -> None:
         self._engine = engine
         """Client for the `default` project, which has all bridges."""
         self._ours = ours

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.fleet.model import DiskLimits
 
 SYSTEM: Final = Path("/sys/fs/btrfs")
@@ -27,7 +27,7 @@ _QUOTA_RESCAN_BYTES: Final = 64
 
 
 class Pool:
-    def __init__(self, host: Client, name: str) -> None:
+    def __init__(self, host: LxdClient, name: str) -> None:
         """`host` is a client for the `default` project."""
         self._host = host
         self._name = name

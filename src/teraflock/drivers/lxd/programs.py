@@ -7,7 +7,7 @@ that guest's own result.
 from typing import Final
 
 from teraflock.drivers.lxd import files, guest, names
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import CommandState
 
 COMMAND_LOG: Final = "/var/log/teraflock/command.log"
@@ -16,21 +16,21 @@ LOG_BYTES_MAX: Final = 1 << 16
 EXIT_BYTES_MAX: Final = 16
 
 
-def command_state(engine: Client, instance_id: str) -> CommandState | None:
+def command_state(engine: LxdClient, instance_id: str) -> CommandState | None:
     return _state(engine, instance_id, guest.COMMAND, "command.exit", COMMAND_LOG)
 
 
-def user_data_state(engine: Client, instance_id: str) -> CommandState | None:
+def user_data_state(engine: LxdClient, instance_id: str) -> CommandState | None:
     return _state(engine, instance_id, guest.USER_DATA, "first-boot.exit", USER_DATA_LOG)
 
 
-def forget_command(engine: Client, instance_id: str) -> None:
+def forget_command(engine: LxdClient, instance_id: str) -> None:
     """Delete the results of the command's last run, so that the next start runs it again."""
     for path in (_path(instance_id, "command.exit"), COMMAND_LOG):
         files.remove(engine, names.guest(instance_id), path)
 
 
-def _state(engine: Client, instance_id: str, key: str, exit_name: str, log: str) -> CommandState | None:
+def _state(engine: LxdClient, instance_id: str, key: str, exit_name: str, log: str) -> CommandState | None:
     """Return the state of the program stored under one key of the configuration; None without a program."""
     name = names.guest(instance_id)
     if not engine.get("instances", name)["config"].get(key):

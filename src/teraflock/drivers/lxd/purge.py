@@ -10,14 +10,14 @@ import contextlib
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.moulds import remove
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import Networks
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.network import LxdNetworks
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import check_ours
 
 
-def purge(host: Client, ours: Names, networks: Networks) -> None:
+def purge(host: LxdClient, ours: Names, networks: LxdNetworks) -> None:
     """`host` is a client for the `default` project."""
-    engine = Client(host.socket_path, project=ours.project)
+    engine = LxdClient(host.socket_path, project=ours.project)
     try:
         with contextlib.suppress(EngineMissing):
             _empty_project(host, engine, ours)
@@ -31,7 +31,7 @@ def purge(host: Client, ours: Names, networks: Networks) -> None:
     _remove(host, ours, "projects", ours.project)
 
 
-def _empty_project(host: Client, engine: Client, ours: Names) -> None:
+def _empty_project(host: LxdClient, engine: LxdClient, ours: Names) -> None:
     check_ours(host.get("projects", ours.project), ours, f"projects `{ours.project}`")
     for instance in engine.get("instances", recursion=1):
         remove(engine, instance["name"])
@@ -40,7 +40,7 @@ def _empty_project(host: Client, engine: Client, ours: Names) -> None:
             engine.delete("images", image["fingerprint"])
 
 
-def _remove(host: Client, ours: Names, kind: str, name: str) -> None:
+def _remove(host: LxdClient, ours: Names, kind: str, name: str) -> None:
     with contextlib.suppress(EngineMissing):
         check_ours(host.get(kind, name), ours, f"{kind} `{name}`")
         host.delete(kind, name)

@@ -36,7 +36,7 @@ ERROR_BYTES_MAX: Final = 1000
 BYTES: Final = "application/octet-stream"
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class EngineAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The envelope of every response."""
 
     type: str = ""
@@ -46,7 +46,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     metadata: Any = None
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
+class LxdOperation(msgspec.Struct, frozen=True, kw_only=True):
     """Background work, as the engine reports it."""
 
     id: str
@@ -55,7 +55,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any] | None = None
 
 
-class Client:
+class LxdClient:
     """The REST API of one engine, within one of its projects."""
 
     def __init__(self, socket_path: Path, *, project: str = "default") -> None:
@@ -134,12 +134,12 @@ class Client:
     def delete(self, *path: str, **query: str | int) -> Any:
         return self._done("DELETE", path, query, None)
 
-    def begin(self, *path: str, body: object, **query: str | int) -> Operation:
+    def begin(self, *path: str, body: object, **query: str | int) -> LxdOperation:
         """Start background work. `wait` waits for it."""
         return self.send("POST", *path, body=body, **query)
 
-    def send(self, method: str, *path: str, body: object = None, **query: str | int) -> Operation:
-        return msgspec.convert(self._answer(method, path, query, body).metadata, Operation)
+    def send(self, method: str, *path: str, body: object = None, **query: str | int) -> LxdOperation:
+        return msgspec.convert(self._answer(method, path, query, body).metadata, LxdOperation)
 
     def target(self, *path: str, **query: str | int) -> str:
         """Build the target of a request. Each part is quoted as a whole, so no name can reach another path."""
@@ -153,7 +153,7 @@ class Client:
         answer = self._answer(
             "GET", ("operations", operation, "wait"), {"timeout": seconds_max}, seconds_max=seconds_max + 10
         )
-        return _result(msgspec.convert(answer.metadata, Operation), f"operation {operation}")
+        return _result(msgspec.convert(answer.metadata, LxdOperation), f"operation {operation}")
 
     def close(self) -> None:
         with self._lock:
@@ -178,7 +178,7 @@ class Client:
         answer = self._answer(method, path, query, body, headers)
         if answer.type != "async":
             return answer.metadata
-        return self.wait(msgspec.convert(answer.metadata, Operation).id, seconds_max=seconds_max)
+        return self.wait(msgspec.convert(answer.metadata, LxdOperation).id, seconds_max=seconds_max)
 
     def _answer(
         self,
@@ -188,10 +188,10 @@ class Client:
         body: object = None,
         headers: Mapping[str, str] | None = None,
         seconds_max: float = CALL_SECONDS_MAX,
-    ) -> Answer:
+    ) -> EngineAnswer:
         status, content = self._request(method, path, query, body, headers or {}, seconds_max)
         try:
-            answer = msgspec.json.decode(content, type=Answer)
+            answer = msgspec.json.decode(content, type=EngineAnswer)
         except msgspec.DecodeError as error:
             raise errors.error_for(f"{method} {'/'.join(path)}", status, str(error)) from error
         if answer.error or status >= FAILED_FROM:
@@ -312,7 +312,7 @@ def _encoded(
         yield msgspec.json.encode(body), {"Content-Type": "application/json", **headers}
 
 
-def _result(operation: Operation, what: str) -> dict[str, Any]:
+def _result(operation: LxdOperation, what: str) -> dict[str, Any]:
     if operation.status_code == SUCCESS:
         return operation.metadata or {}
     if operation.status_code >= FAILED_FROM:

@@ -11,7 +11,7 @@ from teraflock.base.errors import Refused
 from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 
 GIB: Final = 1 << 30
 
@@ -31,13 +31,13 @@ class PoolWish(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
-def ensure(client: Client, ours: Names, pool: PoolWish) -> None:
+def ensure(client: LxdClient, ours: Names, pool: PoolWish) -> None:
     """`client` is for the `default` project: projects and pools belong to the whole engine."""
     _ensure(client, ours, "projects", ours.project, _project(ours))
     _ensure(client, ours, "storage-pools", ours.pool, _pool(ours, pool))
 
 
-def _ensure(client: Client, ours: Names, kind: str, name: str, body: dict[str, object]) -> None:
+def _ensure(client: LxdClient, ours: Names, kind: str, name: str, body: dict[str, object]) -> None:
     try:
         found = client.get(kind, name)
     except EngineMissing:

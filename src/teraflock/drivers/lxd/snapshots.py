@@ -9,15 +9,15 @@ from typing import Final
 
 from teraflock.drivers.lxd import guest
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 
 FLUSH_SECONDS_MAX: Final = 20.0
 
 
-class Snapshots:
+class LxdSnapshots:
     """The snapshots of all guests of one engine. `name` is always the engine's name of the guest."""
 
-    def __init__(self, engine: Client) -> None:
+    def __init__(self, engine: LxdClient) -> None:
         self._engine = engine
 
     def take(self, name: str, snapshot: str) -> int:

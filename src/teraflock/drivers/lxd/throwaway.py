@@ -15,8 +15,8 @@ from teraflock.base.quantities import GIB
 from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.moulds import remove
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import Networks
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.network import LxdNetworks
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import EngineRefused, Handle, Machine, Network, Ran
 from teraflock.instance.model import InstanceId
 from teraflock.tenant.model import ProjectId
@@ -35,7 +35,7 @@ PROBE_SECONDS_MAX: Final = 60.0
 class Maker(Protocol):
     """The driver calls that this module needs."""
 
-    networks: Networks
+    networks: LxdNetworks
 
     def prepare(self, machine: Machine) -> None: ...
     def create_without_id(self, machine: Machine) -> None: ...
@@ -46,7 +46,7 @@ class Maker(Protocol):
 
 
 class Throwaway:
-    def __init__(self, driver: Maker, engine: Client, ours: Names) -> None:
+    def __init__(self, driver: Maker, engine: LxdClient, ours: Names) -> None:
         self._driver = driver
         self._engine = engine
         self._ours = ours

@@ -13,15 +13,15 @@ from typing import NoReturn
 import msgspec
 
 from teraflock.base.clock import Clock
-from teraflock.drivers.simulated.faults import Fault, Kind, When, error, raise_killed, taken
+from teraflock.drivers.simulated.faults import Kind, SimulatedFault, When, error, raise_killed, taken
 from teraflock.drivers.simulated.life import as_of, not_busy
-from teraflock.drivers.simulated.model import Guest, Image, Weather
+from teraflock.drivers.simulated.model import Guest, SimulatedImage, Weather
 from teraflock.drivers.simulated.world import Turn, World, weather
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import EngineMissing, EngineRefused, Handle
 
 
-class Call(msgspec.Struct, frozen=True):
+class SimulatedCall(msgspec.Struct, frozen=True):
     """A call in progress."""
 
     turn: Turn
@@ -53,32 +53,32 @@ class Calls:
         self._kill = kill
 
     @contextmanager
-    def _changing(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
+    def _changing(self, call: str, handle: Handle | None = None) -> Iterator[SimulatedCall]:
         with self.world.write() as turn:
             under = self._possible(turn, handle)
             if not under.faults:  # the usual case: one transaction is enough
-                yield Call(turn, self._clock.now(), under, False)
+                yield SimulatedCall(turn, self._clock.now(), under, False)
                 return
         fault = self._fault_of(call, handle)
         later = fault is not None and fault.kind is Kind.LATER
         half = fault is not None and fault.when is When.HALF and not later
         with self.world.write() as turn:
-            yield Call(turn, self._clock.now(), under, half, later)
+            yield SimulatedCall(turn, self._clock.now(), under, half, later)
         if fault is not None and not later:
             self._raise_fault(fault)
 
     @contextmanager
-    def _asking(self, call: str, handle: Handle | None = None) -> Iterator[Call]:
+    def _asking(self, call: str, handle: Handle | None = None) -> Iterator[SimulatedCall]:
         with self.world.read() as turn:
             under = self._possible(turn, handle)
             if not under.faults:
-                yield Call(turn, self._clock.now(), under, False)
+                yield SimulatedCall(turn, self._clock.now(), under, False)
                 return
         fault = self._fault_of(call, handle)
         if fault is not None and fault.kind is not Kind.LATER:
             self._raise_fault(fault)
         with self.world.read() as turn:
-            yield Call(turn, self._clock.now(), under, False)
+            yield SimulatedCall(turn, self._clock.now(), under, False)
 
     def _possible(self, turn: Turn, handle: Handle | None) -> Weather:
         """Return the conditions of the world if the call is possible at all."""
@@ -87,14 +87,14 @@ class Calls:
             raise error(Kind.ENGINE_DOWN)
         return under
 
-    def _fault_of(self, call: str, handle: Handle | None) -> Fault | None:
+    def _fault_of(self, call: str, handle: Handle | None) -> SimulatedFault | None:
         """Return the fault for this call that takes effect after it begins."""
         fault = self._take(call, "" if handle is None else handle.instance_id)
         if fault is not None and fault.when is When.BEFORE and fault.kind is not Kind.LATER:
             self._raise_fault(fault)
         return fault
 
-    def _take(self, call: str, instance: str) -> Fault | None:
+    def _take(self, call: str, instance: str) -> SimulatedFault | None:
         with self.world.write() as turn:
             under = weather(turn)
             fault, left = taken(under.faults, call, instance)
@@ -102,17 +102,17 @@ class Calls:
                 turn.put(msgspec.structs.replace(under, faults=left))
         return fault
 
-    def _raise_fault(self, fault: Fault) -> NoReturn:
+    def _raise_fault(self, fault: SimulatedFault) -> NoReturn:
         if fault.kind is Kind.KILLED:
             self._kill()
         raise error(fault.kind)
 
-    def _find(self, call: Call, handle: Handle) -> Guest | None:
+    def _find(self, call: SimulatedCall, handle: Handle) -> Guest | None:
         """Return the guest as of now, if it exists and is ours."""
         found = call.turn.get(Guest, handle.instance_id)
         return None if found is None or found.mark != self._mark else as_of(found, call.now)
 
-    def _guest(self, call: Call, handle: Handle) -> Guest:
+    def _guest(self, call: SimulatedCall, handle: Handle) -> Guest:
         """Like `_find`, but the guest must be complete and idle."""
         found = self._find(call, handle)
         if found is None or found.host != handle.host:
@@ -122,6 +122,6 @@ class Calls:
         not_busy(found, call.now)
         return found
 
-    def _image(self, call: Call, image_id: str) -> Image | None:
-        found = call.turn.get(Image, image_id)
+    def _image(self, call: SimulatedCall, image_id: str) -> SimulatedImage | None:
+        found = call.turn.get(SimulatedImage, image_id)
         return None if found is None or found.mark != self._mark else found

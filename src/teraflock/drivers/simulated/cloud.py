@@ -17,11 +17,11 @@ from typing import Final, NoReturn
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
-from teraflock.drivers.simulated.calls import Call
+from teraflock.drivers.simulated.calls import SimulatedCall
 from teraflock.drivers.simulated.engine import DOES_NOT_BOOT, SimulatedEngine
 from teraflock.drivers.simulated.faults import Kind, error, raise_killed
 from teraflock.drivers.simulated.life import as_of, later, not_busy, sighting, started
-from teraflock.drivers.simulated.model import Births, Disk, Guest, Weather, price_key
+from teraflock.drivers.simulated.model import Births, Guest, SimulatedDisk, Weather, price_key
 from teraflock.drivers.simulated.types import TYPES, parse
 from teraflock.drivers.simulated.world import Turn, World
 from teraflock.instance.driver import (
@@ -104,7 +104,7 @@ class SimulatedCloud(SimulatedEngine):
                 call.turn.put(found)
         return self._rental_of(call.weather, found)
 
-    def _already(self, call: Call, machine: Machine, rental: Rental) -> Guest | None:
+    def _already(self, call: SimulatedCall, machine: Machine, rental: Rental) -> Guest | None:
         """Return the machine with this token. Give back the instance's older machines first."""
         found = None
         for each in self._of(call, machine.handle.instance_id):
@@ -122,7 +122,7 @@ class SimulatedCloud(SimulatedEngine):
             )
         return found
 
-    def _rented(self, call: Call, machine: Machine, rental: Rental, found: Guest | None) -> Guest:
+    def _rented(self, call: SimulatedCall, machine: Machine, rental: Rental, found: Guest | None) -> Guest:
         """Create a machine, or complete an incomplete one."""
         self._check_account(call)
         self._check_offer(call, rental)
@@ -137,20 +137,20 @@ class SimulatedCloud(SimulatedEngine):
             mark=self._mark,
             whole=not call.half,
             boots=DOES_NOT_BOOT not in (recipe, machine.image),
-            disk=replace(image.disk, own_bytes=0) if image else Disk(),
+            disk=replace(image.disk, own_bytes=0) if image else SimulatedDisk(),
             born=births.count,
             remote_id=found.remote_id if found else f"sim-{births.count:06d}",
             listed_at=later(call.now, self._listing_seconds),
         )
         return made if call.half else self._begun(call, made)
 
-    def _begun(self, call: Call, found: Guest) -> Guest:
+    def _begun(self, call: SimulatedCall, found: Guest) -> Guest:
         begins_at = later(call.now, self._launch_seconds)
         up_at = later(begins_at, self._boot_seconds)
         fails_at = call.now + (up_at - call.now) / 2 if call.fails_later else None
         return started(found, begins_at, up_at, fails_at)
 
-    def _check_account(self, call: Call) -> None:
+    def _check_account(self, call: SimulatedCall) -> None:
         under = call.weather
         if under.broke:
             raise error(Kind.NO_MONEY)
@@ -158,7 +158,7 @@ class SimulatedCloud(SimulatedEngine):
         if under.machines_max is not None and held >= under.machines_max:
             raise error(Kind.OVER_QUOTA)
 
-    def _check_offer(self, call: Call, rental: Rental) -> None:
+    def _check_offer(self, call: SimulatedCall, rental: Rental) -> None:
         price = self._price(call.weather, rental)
         if price is None:
             raise EngineRefused(f"The simulated cloud has no `{rental.type}` in `{rental.region}`")
@@ -215,7 +215,7 @@ class SimulatedCloud(SimulatedEngine):
                     not_busy(each, call.now)
                     self._end(call, each)
 
-    def _end(self, call: Call, found: Guest) -> None:
+    def _end(self, call: SimulatedCall, found: Guest) -> None:
         if call.half:
             call.turn.put(replace(found, running=False, whole=False, snapshots={}, ports=()))
         else:
@@ -236,7 +236,7 @@ class SimulatedCloud(SimulatedEngine):
             if each and (each.listed_at is None or each.listed_at <= call.now)
         ]
 
-    def _sighting(self, call: Call, found: Guest) -> Sighting:
+    def _sighting(self, call: SimulatedCall, found: Guest) -> Sighting:
         return replace(sighting(found, call.now), slots=None, made=self._rental_of(call.weather, found))
 
     def _rental_of(self, under: Weather, found: Guest) -> Made:
@@ -248,12 +248,12 @@ class SimulatedCloud(SimulatedEngine):
             currency="USD",
         )
 
-    def _of(self, call: Call, instance_id: str) -> list[Guest]:
+    def _of(self, call: SimulatedCall, instance_id: str) -> list[Guest]:
         """Return all machines rented for an instance and not reclaimed, listed or not."""
         every = (as_of(each, call.now) for each in call.turn.every(Guest) if each.mark == self._mark)
         return [each for each in every if each and each.machine.handle.instance_id == instance_id]
 
-    def _find(self, call: Call, handle: Handle) -> Guest | None:
+    def _find(self, call: SimulatedCall, handle: Handle) -> Guest | None:
         """Find a machine by its own id, or by its label among the listed ones."""
         for each in self._of(call, handle.instance_id):
             is_listed = each.listed_at is None or each.listed_at <= call.now

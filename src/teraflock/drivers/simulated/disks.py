@@ -8,10 +8,10 @@ import msgspec
 
 from teraflock.base.quantities import GIB, MIB
 from teraflock.drivers.simulated import guest as inside
-from teraflock.drivers.simulated.calls import Call, Calls
+from teraflock.drivers.simulated.calls import Calls, SimulatedCall
 from teraflock.drivers.simulated.faults import Kind, error
 from teraflock.drivers.simulated.life import as_of
-from teraflock.drivers.simulated.model import Disk, Guest, Image
+from teraflock.drivers.simulated.model import Guest, SimulatedDisk, SimulatedImage
 from teraflock.instance.driver import CommandState, EngineMissing, EngineRefused, GuestFile, Handle, Ran
 
 RECIPE_BYTES: Final = 64 * MIB
@@ -92,12 +92,12 @@ class Disks(Calls):
 
     def images(self) -> Mapping[str, int]:
         with self._asking("images") as call:
-            every = call.turn.every(Image)
+            every = call.turn.every(SimulatedImage)
         return {image.key: image.size_bytes for image in every if image.whole and image.mark == self._mark}
 
     def build_image(self, image_id: str, recipe: str) -> None:
         with self._changing("build_image") as call:
-            self._make(call, image_id, recipe, RECIPE_BYTES, Disk())
+            self._make(call, image_id, recipe, RECIPE_BYTES, SimulatedDisk())
 
     def publish(self, handle: Handle, image_id: str) -> None:
         with self._changing("publish", handle) as call:
@@ -107,7 +107,7 @@ class Disks(Calls):
                 self._room(call, handle.host)
                 source = self._image(call, found.machine.image)
                 # A command that ended there runs again in guests of the new image.
-                disk = Disk(files=found.disk.files)
+                disk = SimulatedDisk(files=found.disk.files)
                 self._make(call, image_id, source.recipe if source else "", PUBLISHED_BYTES, disk)
 
     def delete_image(self, image_id: str) -> None:
@@ -116,15 +116,17 @@ class Disks(Calls):
             if held is not None and call.half:
                 call.turn.put(msgspec.structs.replace(held, whole=False))
             elif held is not None:
-                call.turn.remove(Image, image_id)
+                call.turn.remove(SimulatedImage, image_id)
 
-    def _make(self, call: Call, image_id: str, recipe: str, size_bytes: int, disk: Disk) -> None:
-        held = call.turn.get(Image, image_id)
+    def _make(
+        self, call: SimulatedCall, image_id: str, recipe: str, size_bytes: int, disk: SimulatedDisk
+    ) -> None:
+        held = call.turn.get(SimulatedImage, image_id)
         if held is not None and held.mark != self._mark:
             raise EngineRefused("The simulated engine has another image with this name")
         if held is None or not held.whole or held.recipe != recipe:
             call.turn.put(
-                Image(
+                SimulatedImage(
                     key=image_id,
                     mark=self._mark,
                     recipe=recipe,
@@ -134,11 +136,11 @@ class Disks(Calls):
                 )
             )
 
-    def _room(self, call: Call, host: str) -> None:
+    def _room(self, call: SimulatedCall, host: str) -> None:
         if host in call.weather.full:
             raise error(Kind.NO_ROOM)
 
-    def _others(self, call: Call, found: Guest) -> list[Guest]:
+    def _others(self, call: SimulatedCall, found: Guest) -> list[Guest]:
         """Return the other guests on its host, including other installations' guests: cards and ports belong
         to the host."""
         there = (

@@ -12,7 +12,7 @@ import msgspec
 
 from teraflock.base.clock import Clock
 from teraflock.drivers.simulated import guest as inside
-from teraflock.drivers.simulated.calls import Call
+from teraflock.drivers.simulated.calls import SimulatedCall
 from teraflock.drivers.simulated.disks import Disks
 from teraflock.drivers.simulated.faults import Kind, error, raise_killed
 from teraflock.drivers.simulated.life import (
@@ -33,7 +33,7 @@ from teraflock.drivers.simulated.model import (
     address_key,
     network_key,
 )
-from teraflock.drivers.simulated.networks import Networks
+from teraflock.drivers.simulated.networks import SimulatedNetworks
 from teraflock.drivers.simulated.world import World
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import (
@@ -59,7 +59,7 @@ DOES_NOT_BOOT: Final = "does-not-boot"
 """Guests of a recipe with this name, or of an image with this id, stop at once."""
 
 
-class SimulatedEngine(Disks, Networks):
+class SimulatedEngine(Disks, SimulatedNetworks):
     def __init__(
         self,
         world: World,
@@ -129,7 +129,7 @@ class SimulatedEngine(Disks, Networks):
             call.turn.put(AddressTaken(key=taken, instance_id=machine.id))
         return None
 
-    def _made(self, call: Call, machine: Machine) -> Guest:
+    def _made(self, call: SimulatedCall, machine: Machine) -> Guest:
         there = call.turn.get(NetworkThere, network_key(self._mark, machine.network, machine.handle.host))
         if there is None or not there.whole:
             raise EngineRefused("The simulated host does not have the project's network")
@@ -257,7 +257,7 @@ class SimulatedEngine(Disks, Networks):
         there = (as_of(each, call.now) for each in every if each.mark == self._mark)
         return [sent(each) for each in there if each and each.host not in call.weather.away]
 
-    def _alone_with_cards(self, call: Call, found: Guest) -> None:
+    def _alone_with_cards(self, call: SimulatedCall, found: Guest) -> None:
         if not found.machine.gpus:
             return
         wanted = {gpu.slot for gpu in found.machine.gpus}
@@ -265,7 +265,7 @@ class SimulatedEngine(Disks, Networks):
         if any(wanted & {gpu.slot for gpu in other.machine.gpus} for other in others if other.running):
             raise EngineRefused("Another running instance has a card of this simulated host")
 
-    def _may_become(self, call: Call, found: Guest, machine: Machine) -> None:
+    def _may_become(self, call: SimulatedCall, found: Guest, machine: Machine) -> None:
         old = found.machine
         if machine.disk_bytes < old.disk_bytes:
             raise EngineRefused("A disk cannot shrink")

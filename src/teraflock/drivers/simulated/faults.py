@@ -53,7 +53,7 @@ class Kind(StrEnum):
     """The calling process ends at once, as with `kill -9`."""
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
+class SimulatedFault(msgspec.Struct, frozen=True, kw_only=True):
     call: str
     """A method of the protocol, or `*` for any."""
     when: When = When.BEFORE
@@ -67,7 +67,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     def meets(self, call: str, instance: str) -> bool:
         return self.call in (call, ANY) and self.instance in ("", instance)
 
-    def spent(self) -> "Fault | None":
+    def spent(self) -> "SimulatedFault | None":
         """Return what remains of the fault after one more matching call."""
         if self.after_calls:
             return msgspec.structs.replace(self, after_calls=self.after_calls - 1)
@@ -105,7 +105,9 @@ def error(kind: Kind) -> TeraflockError:
     return type(known)(known.sentence, hint=known.hint)
 
 
-def taken(faults: tuple[Fault, ...], call: str, instance: str) -> tuple[Fault | None, tuple[Fault, ...]]:
+def taken(
+    faults: tuple[SimulatedFault, ...], call: str, instance: str
+) -> tuple[SimulatedFault | None, tuple[SimulatedFault, ...]]:
     """Return the fault for this call, if any, and the remaining faults."""
     for place, fault in enumerate(faults):
         if fault.meets(call, instance):
@@ -115,16 +117,18 @@ def taken(faults: tuple[Fault, ...], call: str, instance: str) -> tuple[Fault | 
     return None, faults
 
 
-def parse(text: str) -> tuple[Fault, ...]:
+def parse(text: str) -> tuple[SimulatedFault, ...]:
     return tuple(_one(word.strip()) for word in text.split(",") if word.strip())
 
 
-def _one(word: str) -> Fault:
+def _one(word: str) -> SimulatedFault:
     rest, _, instance = word.partition("@")
     try:
         call, when, kind = rest.split(":")
         kind, _, times = kind.partition("*")
-        return Fault(call=call, when=When(when), kind=Kind(kind), times=int(times or 1), instance=instance)
+        return SimulatedFault(
+            call=call, when=When(when), kind=Kind(kind), times=int(times or 1), instance=instance
+        )
     except ValueError as wrong:
         raise BadInput(
             f"Invalid fault `{word}`",

@@ -13,7 +13,7 @@ from typing import Final
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
 from teraflock.catalog.cards import all_slices
-from teraflock.catalog.model import Card, Slice
+from teraflock.catalog.model import Card, CardSlice
 from teraflock.catalog.names import find_cards
 from teraflock.fleet.model import GpuKind, GpuReport, HostReport
 
@@ -77,7 +77,7 @@ def _gpu(host: str, place: int, words: str) -> GpuReport:
 
 
 @cache
-def _kind(words: str) -> tuple[Card, Slice | None]:
+def _kind(words: str) -> tuple[Card, CardSlice | None]:
     name, _, profile = words.partition(":")
     card = find_cards(name)[0]
     if not profile:

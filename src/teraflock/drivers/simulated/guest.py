@@ -13,7 +13,7 @@ import msgspec
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import parse_memory_bytes
-from teraflock.drivers.simulated.model import Disk, Guest
+from teraflock.drivers.simulated.model import Guest, SimulatedDisk
 from teraflock.instance.driver import FileKind, GuestFile, Machine, Ran
 
 NOT_FOUND: Final = 127
@@ -23,7 +23,7 @@ KEY_HEAD: Final = bytes.fromhex("0000000b7373682d6564323535313900000020")
 """The first bytes of every ed25519 public key."""
 
 
-class Done(msgspec.Struct, frozen=True):
+class GuestDone(msgspec.Struct, frozen=True):
     exit_code: int = 0
     stdout: bytes = b""
     stderr: bytes = b""
@@ -39,34 +39,36 @@ class Done(msgspec.Struct, frozen=True):
         return self.files is not None or bool(self.written_bytes or self.sent_bytes)
 
 
-Program = Callable[[Machine, Mapping[str, bytes], Sequence[str], bytes], Done]
+Program = Callable[[Machine, Mapping[str, bytes], Sequence[str], bytes], GuestDone]
 
 
-def execute(machine: Machine, disk: Disk, command: Sequence[str], stdin: bytes) -> Done:
+def execute(machine: Machine, disk: SimulatedDisk, command: Sequence[str], stdin: bytes) -> GuestDone:
     program = PROGRAMS.get(command[0].rpartition("/")[2]) if command else None
     if program is None:
         known = ", ".join(PROGRAMS)
-        return Done(NOT_FOUND, stderr=f"simulated guest: no such program; available: {known}\n".encode())
+        return GuestDone(NOT_FOUND, stderr=f"simulated guest: no such program; available: {known}\n".encode())
     return program(machine, disk.files, command[1:], stdin)
 
 
-def run_script(machine: Machine, disk: Disk, script: str) -> Done:
+def run_script(machine: Machine, disk: SimulatedDisk, script: str) -> GuestDone:
     """Run a script line by line, whatever its interpreter. `exit N` ends it."""
     code, output, files = 0, b"", disk.files
     written = sent = 0
     for line in script.splitlines():
         words = [] if line.startswith("#") else shlex.split(line)
         if words[:1] == ["exit"]:
-            return Done(int(words[1]) if len(words) > 1 else code, output, b"", 0.0, files, written, sent)
+            return GuestDone(
+                int(words[1]) if len(words) > 1 else code, output, b"", 0.0, files, written, sent
+            )
         if words:
             done = execute(machine, msgspec.structs.replace(disk, files=files), words, b"")
             code, output = done.exit_code, output + done.stdout + done.stderr
             files = files if done.files is None else done.files
             written, sent = written + done.written_bytes, sent + done.sent_bytes
-    return Done(code, output, b"", 0.0, files, written, sent)
+    return GuestDone(code, output, b"", 0.0, files, written, sent)
 
 
-def entry(machine: Machine, disk: Disk, path: str) -> GuestFile | None:
+def entry(machine: Machine, disk: SimulatedDisk, path: str) -> GuestFile | None:
     """Return a file of the disk, or a folder if other paths contain it."""
     held = {**_given(machine), **disk.files}
     if path in held:
@@ -76,7 +78,7 @@ def entry(machine: Machine, disk: Disk, path: str) -> GuestFile | None:
     return GuestFile(kind=FileKind.FOLDER, mode=0o755, names=tuple(sorted(names))) if names else None
 
 
-def after(found: Guest, done: Done) -> Guest:
+def after(found: Guest, done: GuestDone) -> Guest:
     """Return the guest after a program."""
     disk = msgspec.structs.replace(
         found.disk,
@@ -86,7 +88,7 @@ def after(found: Guest, done: Done) -> Guest:
     return msgspec.structs.replace(found, disk=disk, sent_bytes=found.sent_bytes + done.sent_bytes)
 
 
-def ran(done: Done, seconds_max: float) -> Ran:
+def ran(done: GuestDone, seconds_max: float) -> Ran:
     if done.seconds > seconds_max:
         return Ran(exit_code=CUT_OFF, stdout=b"", stderr=b"", timed_out=True)
     return Ran(exit_code=done.exit_code, stdout=done.stdout, stderr=done.stderr)
@@ -98,75 +100,87 @@ def host_key(instance_id: str) -> str:
     return f"ssh-ed25519 {base64.b64encode(KEY_HEAD + digest).decode()}"
 
 
-def _true(_machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
-    return Done()
+def _true(_machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> GuestDone:
+    return GuestDone()
 
 
-def _false(_machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
-    return Done(1)
+def _false(_machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> GuestDone:
+    return GuestDone(1)
 
 
-def _echo(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
-    return Done(stdout=f"{' '.join(words)}\n".encode())
+def _echo(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> GuestDone:
+    return GuestDone(stdout=f"{' '.join(words)}\n".encode())
 
 
-def _hostname(machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
-    return Done(stdout=f"{machine.hostname}\n".encode())
+def _hostname(
+    machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes
+) -> GuestDone:
+    return GuestDone(stdout=f"{machine.hostname}\n".encode())
 
 
-def _nproc(machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
-    return Done(stdout=f"{machine.vcpus}\n".encode())
+def _nproc(machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> GuestDone:
+    return GuestDone(stdout=f"{machine.vcpus}\n".encode())
 
 
-def _nvidia_smi(machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
+def _nvidia_smi(
+    machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes
+) -> GuestDone:
     lines = [f"GPU {place}: simulated ({gpu.slot})\n" for place, gpu in enumerate(machine.gpus)]
-    return Done(stdout="".join(lines).encode()) if lines else Done(9, stderr=b"No devices were found\n")
+    return (
+        GuestDone(stdout="".join(lines).encode())
+        if lines
+        else GuestDone(9, stderr=b"No devices were found\n")
+    )
 
 
-def _printenv(machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes) -> Done:
+def _printenv(
+    machine: Machine, _files: Mapping[str, bytes], _words: Sequence[str], _stdin: bytes
+) -> GuestDone:
     lines = [f"{name}={value}\n" for name, value in machine.environment.items()]
-    return Done(stdout="".join(lines).encode())
+    return GuestDone(stdout="".join(lines).encode())
 
 
-def _cat(machine: Machine, files: Mapping[str, bytes], words: Sequence[str], stdin: bytes) -> Done:
+def _cat(machine: Machine, files: Mapping[str, bytes], words: Sequence[str], stdin: bytes) -> GuestDone:
     if not words:
-        return Done(stdout=stdin)
+        return GuestDone(stdout=stdin)
     held = {**_given(machine), **files}
     missing = [name for name in words if name not in held]
     errors = "".join(f"cat: {name}: No such file or directory\n" for name in missing)
     text = b"".join(held[name] for name in words if name in held)
-    return Done(int(bool(missing)), text, errors.encode())
+    return GuestDone(int(bool(missing)), text, errors.encode())
 
 
-def _tee(_machine: Machine, files: Mapping[str, bytes], words: Sequence[str], stdin: bytes) -> Done:
+def _tee(_machine: Machine, files: Mapping[str, bytes], words: Sequence[str], stdin: bytes) -> GuestDone:
     written = len(stdin) * len(words)
-    return Done(stdout=stdin, files={**files, **dict.fromkeys(words, stdin)}, written_bytes=written)
+    return GuestDone(stdout=stdin, files={**files, **dict.fromkeys(words, stdin)}, written_bytes=written)
 
 
-def _rm(_machine: Machine, files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
+def _rm(_machine: Machine, files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> GuestDone:
     missing = [name for name in words if name not in files and not name.startswith("-")]
     errors = "".join(f"rm: cannot remove '{name}': No such file or directory\n" for name in missing)
     left = {name: content for name, content in files.items() if name not in words}
-    return Done(int(bool(missing)), stderr=errors.encode(), files=left)
+    return GuestDone(int(bool(missing)), stderr=errors.encode(), files=left)
 
 
-def _sleep(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
+def _sleep(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> GuestDone:
     try:
-        return Done(seconds=float(words[0]))
+        return GuestDone(seconds=float(words[0]))
     except (IndexError, ValueError):
-        return Done(1, stderr=b"sleep: how long?\n")
+        return GuestDone(1, stderr=b"sleep: how long?\n")
 
 
-def _send(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
+def _send(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> GuestDone:
     """Pretend to send data out of the host: `send 5GB`, or a number of bytes."""
     size = _size(words)
-    return Done(sent_bytes=size) if size is not None else Done(1, stderr=b"send: how much?\n")
+    return GuestDone(sent_bytes=size) if size is not None else GuestDone(1, stderr=b"send: how much?\n")
 
 
-def _fill(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> Done:
+def _fill(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> GuestDone:
     """Pretend to write this many bytes to the disk."""
     size = _size(words)
-    return Done(written_bytes=size) if size is not None else Done(1, stderr=b"fill: with how much?\n")
+    return (
+        GuestDone(written_bytes=size) if size is not None else GuestDone(1, stderr=b"fill: with how much?\n")
+    )
 
 
 def _size(words: Sequence[str]) -> int | None:

@@ -6,11 +6,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from teraflock.drivers.simulated.faults import Fault
+from teraflock.drivers.simulated.faults import SimulatedFault
 from teraflock.instance.driver import Machine, Network, Port
 
 
-class Disk(msgspec.Struct, frozen=True):
+class SimulatedDisk(msgspec.Struct, frozen=True):
     """The content of a guest's disk, as far as it was written."""
 
     files: Mapping[str, bytes] = {}
@@ -45,8 +45,8 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     leaving_at: datetime | None = None
     ports: tuple[Port, ...] = ()
     """The open ports."""
-    disk: Disk = Disk()
-    snapshots: Mapping[str, Disk] = {}
+    disk: SimulatedDisk = SimulatedDisk()
+    snapshots: Mapping[str, SimulatedDisk] = {}
     console: bytes = b""
     born: int = 0
     """Sequence number among all guests ever created in this world."""
@@ -88,12 +88,12 @@ class AddressTaken(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
-class Image(msgspec.Struct, frozen=True, kw_only=True):
+class SimulatedImage(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     mark: str
     recipe: str
     size_bytes: int
-    disk: Disk = Disk()
+    disk: SimulatedDisk = SimulatedDisk()
     whole: bool = True
     host: str = ""
 
@@ -114,7 +114,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts that do not answer."""
     full: frozenset[str] = frozenset()
     """Hosts whose pool has no room left."""
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[SimulatedFault, ...] = ()
     locked_out: bool = False
     """The account's credentials are rejected."""
     broke: bool = False
@@ -129,7 +129,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
-Thing: TypeAlias = Guest | NetworkThere | AddressTaken | Image | Births | Weather
+Thing: TypeAlias = Guest | NetworkThere | AddressTaken | SimulatedImage | Births | Weather
 
 
 def price_key(type: str, region: str, mode: str) -> str:

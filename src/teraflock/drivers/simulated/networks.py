@@ -1,12 +1,12 @@
 """The projects' networks on the simulated hosts."""
 
-from teraflock.drivers.simulated.calls import Call, Calls
+from teraflock.drivers.simulated.calls import Calls, SimulatedCall
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Guest, NetworkThere, network_key
 from teraflock.instance.driver import EngineMissing, EngineRefused, Machine, Network
 
 
-class Networks(Calls):
+class SimulatedNetworks(Calls):
     def prepare(self, machine: Machine) -> None:
         with self._changing("prepare", machine.handle) as call:
             self._known(machine.handle.host)
@@ -31,7 +31,7 @@ class Networks(Calls):
                     self._nobody_in(call, there)
                     call.turn.remove(NetworkThere, there.key)
 
-    def _nobody_in(self, call: Call, there: NetworkThere) -> None:
+    def _nobody_in(self, call: SimulatedCall, there: NetworkThere) -> None:
         guests = (as_of(each, call.now) for each in call.turn.on_host(Guest, there.host))
         project = there.network.project_id
         if any(

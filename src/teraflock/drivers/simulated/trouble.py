@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from teraflock.drivers.simulated.faults import Fault
+from teraflock.drivers.simulated.faults import SimulatedFault
 from teraflock.drivers.simulated.life import at_rest
 from teraflock.drivers.simulated.model import AddressTaken, Guest, Weather, price_key
 from teraflock.drivers.simulated.world import Turn, World, weather
@@ -21,14 +21,14 @@ class Trouble:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def faults(self, *faults: Fault) -> None:
+    def faults(self, *faults: SimulatedFault) -> None:
         """Add faults after the existing ones."""
         self._change(lambda under: msgspec.structs.replace(under, faults=under.faults + faults))
 
     def no_more_faults(self) -> None:
         self._change(lambda under: msgspec.structs.replace(under, faults=()))
 
-    def faults_left(self) -> tuple[Fault, ...]:
+    def faults_left(self) -> tuple[SimulatedFault, ...]:
         with self._world.read() as turn:
             return weather(turn).faults
 

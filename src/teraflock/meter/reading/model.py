@@ -11,7 +11,7 @@ What holds, whoever reads how often, twice, late or out of order, and whoever is
 import msgspec
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class MeterReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     number: int
     instance_id: str
     sequence: int

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from teraflock.instance.driver import Sent
-from teraflock.meter.reading.model import Reading
+from teraflock.meter.reading.model import MeterReading
 from teraflock.storage.database import Row, Transaction
 
 _SELECT: Final = "SELECT number, instance_id, sequence, epoch, bytes, bytes_before, at_us FROM meter_reading"
@@ -31,7 +31,7 @@ def keep(tx: Transaction, counters: Iterable[Sent], at_us: int, *, bytes_min: in
         before, sequence = _highest(tx, each), _sequence_of_run(tx, each.instance_id)
         if sequence is not None and each.bytes > before:
             number += 1
-            _add(tx, Reading(
+            _add(tx, MeterReading(
                 number=number, instance_id=each.instance_id, sequence=sequence, epoch=each.epoch, bytes=each.bytes,
                 bytes_before=before, at_us=at_us,
             ))  # fmt: skip
@@ -65,7 +65,7 @@ def days(
     return [(row[0], int(row[1])) for row in rows]
 
 
-def of_day(tx: Transaction, instance_id: str, day: int) -> list[Reading]:
+def of_day(tx: Transaction, instance_id: str, day: int) -> list[MeterReading]:
     rows = tx.all(
         f"{_SELECT} WHERE instance_id = :id AND at_us >= :from_us AND at_us < :until ORDER BY number",
         id=instance_id,
@@ -75,7 +75,7 @@ def of_day(tx: Transaction, instance_id: str, day: int) -> list[Reading]:
     return [_reading_from(row) for row in rows]
 
 
-def _add(tx: Transaction, reading: Reading) -> None:
+def _add(tx: Transaction, reading: MeterReading) -> None:
     tx.run(
         "INSERT INTO meter_reading (number, instance_id, sequence, epoch, bytes, bytes_before, at_us)"
         " VALUES (:number, :instance_id, :sequence, :epoch, :bytes, :bytes_before, :at_us)",
@@ -106,9 +106,9 @@ def _sequence_of_run(tx: Transaction, instance_id: str) -> int | None:
     return int(row[0]) if row else None
 
 
-def _reading_from(row: Row) -> Reading:
+def _reading_from(row: Row) -> MeterReading:
     number, instance_id, sequence, epoch, count, before, at_us = row
-    return Reading(
+    return MeterReading(
         number=number, instance_id=instance_id, sequence=sequence, epoch=epoch, bytes=count, bytes_before=before,
         at_us=at_us,
     )  # fmt: skip

@@ -6,7 +6,7 @@ from teraflock.offer.model import Basis, Kind, Mode, Offer, PriceStatus
 from teraflock.offer.rules import usable_ram
 
 
-class Shape(NamedTuple):
+class IndexShape(NamedTuple):
     """A shape of one source, unlike the shapes of plans. Same fields and order as in `Offer`."""
 
     source: str
@@ -36,7 +36,7 @@ class Terms(NamedTuple):
     currency: str
 
 
-class Place(NamedTuple):
+class IndexPlace(NamedTuple):
     region: str
     zone: str
 
@@ -71,14 +71,14 @@ class Distinct:
         self._codes.clear()
 
 
-def parts_of(offer: Offer) -> tuple[Shape, Place, Terms, Dates, Words]:
+def parts_of(offer: Offer) -> tuple[IndexShape, IndexPlace, Terms, Dates, Words]:
     return (
-        Shape(
+        IndexShape(
             offer.source, offer.provider, offer.kind, offer.instance_type, offer.gpu, offer.gpu_name, offer.gpu_count,
             offer.gpu_share, offer.gpu_memory_bytes, offer.gpu_tflops, offer.vcpus, offer.cpu, offer.ram_bytes,
             offer.disk_gb, offer.network_gbps, usable_ram(offer),
         ),
-        Place(offer.region, offer.zone),
+        IndexPlace(offer.region, offer.zone),
         Terms(
             offer.standing, offer.mode, offer.term_months, offer.quoted.per if offer.quoted else None, offer.basis,
             offer.currency,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from teraflock.base.exchange import Rates
 from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
-from teraflock.offer.index.model import Distinct, Shape, Terms
+from teraflock.offer.index.model import Distinct, IndexShape, Terms
 from teraflock.offer.model import WITH_GPU, Offer, Query, Sort
 from teraflock.offer.rules import limit_per_month, only_kinds, place_text, sort_key, weights
 
@@ -45,7 +45,7 @@ class OfferIndex:
 
     def _describe(self) -> None:
         """Build the arrays for the filters, and the rows of each card."""
-        shapes: Sequence[Shape] = self._columns.shapes.values
+        shapes: Sequence[IndexShape] = self._columns.shapes.values
         self._gpu_numbers, gpu_of = _numbered(shape.gpu for shape in shapes)
         self._provider_numbers, self._provider_of = _numbered(shape.provider for shape in shapes)
         self._source_numbers, self._source_of = _numbered(shape.source for shape in shapes)

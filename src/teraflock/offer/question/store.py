@@ -27,7 +27,7 @@ _UNITS: Final = {
 }
 
 
-class Filter(NamedTuple):
+class OfferFilter(NamedTuple):
     """One filter of a query as SQL. `known` is the condition that the offer has the figure."""
 
     option: str
@@ -57,7 +57,10 @@ def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Of
     def ranked(condition: str, by_currency: bool) -> Iterator[Offer]:
         streams = [
             _stream(
-                tx, query, [*filters, leading, Filter("", condition, {})], measure if by_currency else "id"
+                tx,
+                query,
+                [*filters, leading, OfferFilter("", condition, {})],
+                measure if by_currency else "id",
             )
             for leading in _leading(query, currencies if by_currency else [])
         ]
@@ -103,7 +106,9 @@ def unstated(tx: Transaction, query: Query, rates: Rates, on: date) -> list[tupl
     for one in filters:
         if one.known:
             others = [each for each in filters if each is not one]
-            counts.append((one.option, _count(tx, query, [*others, Filter("", f"NOT ({one.known})", {})])))
+            counts.append(
+                (one.option, _count(tx, query, [*others, OfferFilter("", f"NOT ({one.known})", {})]))
+            )
     return counts
 
 
@@ -129,7 +134,7 @@ def priced_ever(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterat
     filters = [
         *filters_of(query, rates, on, known_currencies(tx)),
         *_kind_filter(query),
-        Filter("", "standing = 'priced'", {}),
+        OfferFilter("", "standing = 'priced'", {}),
     ]
     where, values = where_of(filters)
     sql = f"SELECT {LIST} FROM {_CURRENT_AND_PAST} AS offer WHERE {where}"
@@ -139,7 +144,7 @@ def priced_ever(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterat
 # --- filters -------------------------------------------------------------------------------------------------------
 
 
-def filters_of(query: Query, rates: Rates, on: date, currencies: Sequence[str]) -> list[Filter]:
+def filters_of(query: Query, rates: Rates, on: date, currencies: Sequence[str]) -> list[OfferFilter]:
     """Return all filters except the one on kind or card, which is the first column of the index."""
     filters = [
         *_one_of("--provider", "provider", query.providers),
@@ -162,29 +167,29 @@ def filters_of(query: Query, rates: Rates, on: date, currencies: Sequence[str]) 
         day = query.as_of.isoformat()
         # Compared as text, `2019` and `2019-07` sort like their first days.
         held = "since <= :day AND (until = '' OR until > :day)"
-        filters.append(Filter("--as-of", held, {"day": day}))
+        filters.append(OfferFilter("--as-of", held, {"day": day}))
     if query.price_max:
         limits = {f"limit_{c.lower()}": limit_per_month(query.price_max, c, rates, on) for c in currencies}
         within = " OR ".join(
             f"(currency = '{c}' AND price_micros_per_month <= :limit_{c.lower()})" for c in currencies
         )
         filters.append(
-            Filter("--price-max", f"({within or '1 = 0'})", limits, "price_micros_per_month IS NOT NULL")
+            OfferFilter("--price-max", f"({within or '1 = 0'})", limits, "price_micros_per_month IS NOT NULL")
         )
     return filters
 
 
-def _one_of(option: str, column: str, names: Sequence[str]) -> Iterator[Filter]:
+def _one_of(option: str, column: str, names: Sequence[str]) -> Iterator[OfferFilter]:
     if names:
         values = {f"{column}_{i}": name for i, name in enumerate(names)}
-        yield Filter(option, f"{column} IN ({', '.join(':' + key for key in values)})", values)
+        yield OfferFilter(option, f"{column} IN ({', '.join(':' + key for key in values)})", values)
 
 
-def places(regions: Sequence[str]) -> Iterator[Filter]:
+def places(regions: Sequence[str]) -> Iterator[OfferFilter]:
     if regions:
         values = {f"place_{i}": f"%{_literal(region.casefold())}%" for i, region in enumerate(regions)}
         found = " OR ".join(f"place LIKE :{key} ESCAPE '!'" for key in values)
-        yield Filter("--region", f"({found})", values)
+        yield OfferFilter("--region", f"({found})", values)
 
 
 def _literal(text: str) -> str:
@@ -192,37 +197,37 @@ def _literal(text: str) -> str:
     return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
-def _bound(option: str, comparison: str, name: str, value: float | None) -> Iterator[Filter]:
+def _bound(option: str, comparison: str, name: str, value: float | None) -> Iterator[OfferFilter]:
     if value is not None:
         column = comparison.rsplit(" ", 1)[0]
-        yield Filter(option, f"{comparison} :{name}", {name: value}, f"{column} IS NOT NULL")
+        yield OfferFilter(option, f"{comparison} :{name}", {name: value}, f"{column} IS NOT NULL")
 
 
-def _ram(least: int | None) -> Iterator[Filter]:
+def _ram(least: int | None) -> Iterator[OfferFilter]:
     if least is not None:
         stated = f"ram_bytes IS NOT NULL AND flags NOT LIKE '%{SUSPECT_RAM}%'"
-        yield Filter(
+        yield OfferFilter(
             "--ram-min", f"ram_bytes >= :ram_bytes_min AND {stated}", {"ram_bytes_min": least}, stated
         )
 
 
-def _kind_filter(query: Query) -> list[Filter]:
+def _kind_filter(query: Query) -> list[OfferFilter]:
     if query.gpus:
         (among,) = _one_of("--gpu", "gpu", query.gpus)
         return [among._replace(sql=f"gpu <> '' AND {among.sql}")]
     return list(_one_of("--count", "kind", query.kinds))
 
 
-def _leading(query: Query, currencies: Sequence[str]) -> list[Filter]:
+def _leading(query: Query, currencies: Sequence[str]) -> list[OfferFilter]:
     """Return one filter for each range of the index to read: a card or kind in one currency."""
     # `gpu <> ''` is redundant, but SQLite uses the partial index only with it.
     leads, names = (
         ("gpu <> '' AND gpu = :leading", query.gpus) if query.gpus else ("kind = :leading", query.kinds)
     )
     if not currencies:
-        return [Filter("", leads, {"leading": name}) for name in names]
+        return [OfferFilter("", leads, {"leading": name}) for name in names]
     return [
-        Filter("", f"{leads} AND currency = :currency", {"leading": name, "currency": currency})
+        OfferFilter("", f"{leads} AND currency = :currency", {"leading": name, "currency": currency})
         for name in names
         for currency in currencies
     ]
@@ -231,13 +236,13 @@ def _leading(query: Query, currencies: Sequence[str]) -> list[Filter]:
 # --- statements ----------------------------------------------------------------------------------------------------
 
 
-def _stream(tx: Transaction, query: Query, filters: Iterable[Filter], order: str) -> Iterator[Offer]:
+def _stream(tx: Transaction, query: Query, filters: Iterable[OfferFilter], order: str) -> Iterator[Offer]:
     where, values = where_of(filters)
     sql = f"SELECT {LIST} FROM {_from(query)} AS offer WHERE {where} ORDER BY {order}"
     return map(offer_from, tx.each(sql, **values))
 
 
-def _count(tx: Transaction, query: Query, filters: Iterable[Filter]) -> int:
+def _count(tx: Transaction, query: Query, filters: Iterable[OfferFilter]) -> int:
     where, values = where_of(filters)
     row = tx.one(f"SELECT COUNT(*) FROM {_from(query)} AS offer WHERE {where}", **values)
     return int(row[0]) if row else 0
@@ -247,7 +252,7 @@ def _from(query: Query) -> str:
     return _CURRENT_AND_PAST if query.as_of else "offer"
 
 
-def where_of(filters: Iterable[Filter]) -> tuple[str, dict[str, object]]:
+def where_of(filters: Iterable[OfferFilter]) -> tuple[str, dict[str, object]]:
     values: dict[str, object] = {}
     texts = []
     for one in filters:

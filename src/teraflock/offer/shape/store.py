@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from teraflock.offer.model import DOUBTFUL_PRICE, Offer, Shape
-from teraflock.offer.question.store import Filter, places, where_of
+from teraflock.offer.question.store import OfferFilter, places, where_of
 from teraflock.offer.store import IS_WITH_GPU, LIST, offer_from
 from teraflock.storage.database import Row, Transaction
 
@@ -30,7 +30,7 @@ def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
             f"SELECT {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of FROM offer_shape"
         )
         return _merged(map(_shape_from, rows))
-    where, values = where_of([Filter("", IS_WITH_GPU, {}), *places(regions)])
+    where, values = where_of([OfferFilter("", IS_WITH_GPU, {}), *places(regions)])
     rows = tx.all(
         f"SELECT {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of)"
         f" FROM offer WHERE {where} GROUP BY {_SHAPE_LIST}, {_DOUBTFUL}",
@@ -45,7 +45,7 @@ def cheapest_of(tx: Transaction, shape: Shape, regions: Sequence[str]) -> Offer 
     known = {name: value for name, value in values.items() if value is not None}
     same = " AND ".join(f"{name} = :{name}" if name in known else f"{name} IS NULL" for name in values)
     indexed = "gpu <> ''" if shape.gpu else "gpu = ''"  # for SQLite's partial index, as in `_leading`
-    where, values = where_of([Filter("", f"{indexed} AND {same}", known), *places(regions)])
+    where, values = where_of([OfferFilter("", f"{indexed} AND {same}", known), *places(regions)])
     row = tx.one(f"SELECT {LIST} FROM offer WHERE {where} ORDER BY id LIMIT 1", **values)
     return offer_from(row) if row else None
 

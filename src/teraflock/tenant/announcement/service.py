@@ -25,7 +25,7 @@ LOOK_EVERY: Final = timedelta(seconds=5)
 """How soon a server shows what another process announced."""
 
 
-class Announcements(Acts):
+class AnnouncementService(Acts):
     def page(self, actor: Actor) -> tuple[Announcement, ...]:
         with self._database.read() as tx:
             found = store.active(tx, self._clock.now(), limit=ACTIVE_MAX)

@@ -12,7 +12,7 @@ from teraflock.tenant.installation import store
 from teraflock.tenant.key.service import first_key
 from teraflock.tenant.member.store import operators_in_all_organisations
 from teraflock.tenant.model import Actor, Defaults, Installed, KeyId, MadeKey, Member
-from teraflock.tenant.organisation.service import Organisations
+from teraflock.tenant.organisation.service import OrganisationService
 
 FIRST_ORGANISATION: Final = "house"
 OPERATOR_NAME: Final = "operator"
@@ -29,7 +29,7 @@ class Installation(Acts):
             now = self._clock.now()
             id = new_id("tera", now, self._random_bytes)
             store.put_installation(tx, id, now)
-            organisations = Organisations(self._database, self._clock, self._random_bytes)
+            organisations = OrganisationService(self._database, self._clock, self._random_bytes)
             made = organisations.insert(tx, FIRST_ORGANISATION, OPERATOR_NAME, Defaults(), is_operator=True)
             self._audit.record(tx, _self(made.owner, made.key.key.id), "house.install", id, made.project)
             return Installed(installation_id=id, secret=made.key.secret)

@@ -29,7 +29,7 @@ from teraflock.tenant.project.service import OPTIONS_MAX, project_in
 from teraflock.tenant.rules import Permission
 
 
-class Keys(Acts):
+class KeyService(Acts):
     def page(self, actor: Actor, *, after: str = "", limit: int) -> tuple[ApiKey, ...]:
         """Includes revoked keys, for anyone who looks for a leak."""
         rules.check_held(Permission.KEY_READ, rules.anywhere(actor))

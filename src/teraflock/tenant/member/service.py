@@ -32,7 +32,7 @@ from teraflock.tenant.project.service import OPTIONS_MAX, project_in
 from teraflock.tenant.rules import Permission
 
 
-class Members(Acts):
+class MemberService(Acts):
     def page(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int
     ) -> tuple[Member, ...]:

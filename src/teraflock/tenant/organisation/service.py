@@ -44,7 +44,7 @@ PROJECTS_MAX: Final = 4_096  # more than the number of networks
 MEMBERS_MAX: Final = 100_000
 
 
-class Organisations(Acts):
+class OrganisationService(Acts):
     def page(self, actor: Actor, *, after: str = "", limit: int) -> tuple[Organisation, ...]:
         rules.require(actor, Permission.ORGANISATION_READ, None)
         with self._database.read() as tx:

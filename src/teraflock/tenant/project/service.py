@@ -19,7 +19,7 @@ from teraflock.tenant.organisation.rules import NAMES_MAX, check_active
 from teraflock.tenant.organisation.rules import find as find_organisation
 from teraflock.tenant.project import store
 from teraflock.tenant.quota import rules as quotas
-from teraflock.tenant.quota.rules import Amounts
+from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import count_projects, name_and_quota
 from teraflock.tenant.rules import Permission
 
@@ -35,7 +35,7 @@ NO_NETWORK: Final = -1
 """For a project without a launch so far."""
 
 
-class Projects(Acts):
+class ProjectService(Acts):
     def page(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int
     ) -> tuple[Project, ...]:
@@ -129,11 +129,11 @@ class Projects(Acts):
         """The quota of a new project. Raises if its organisation may not have another project."""
         called, outer = name_and_quota(tx, home)
         of = f"organisation `{called}`"
-        used = Amounts(projects=count_projects(tx, home))
+        used = QuotaAmounts(projects=count_projects(tx, home))
         hint = (
             "Delete an unused project, or ask the operator for a higher quota. `tera quota show` shows yours"
         )
-        quotas.check(outer, used, Amounts(projects=1), of=of, hint=hint)
+        quotas.check(outer, used, QuotaAmounts(projects=1), of=of, hint=hint)
         quotas.check_within(given, outer, of=of)
         return quotas.overlaid(given, quotas.clamped(self._defaults.project, outer))
 

@@ -18,7 +18,7 @@ from teraflock.tenant.model import OrganisationQuota, Quota
 Q = TypeVar("Q", bound=Quota)
 
 
-class Amounts(msgspec.Struct, frozen=True, kw_only=True):
+class QuotaAmounts(msgspec.Struct, frozen=True, kw_only=True):
     """What counts against a quota: the current usage, or its growth."""
 
     instances: int = 0
@@ -44,7 +44,7 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[int], str]]]] = {
 _OTHER_GPUS: Final = "gpus_default"
 
 
-def check(quota: Quota, used: Amounts, more: Amounts, *, of: str, hint: str) -> None:
+def check(quota: Quota, used: QuotaAmounts, more: QuotaAmounts, *, of: str, hint: str) -> None:
     """Raise `QuotaReached` if `more` would exceed a limit. `of` names the owner of the quota."""
     for name, limit, grows, after in _grown(quota, used, more):
         if limit is not None and grows > 0 and after > limit:
@@ -54,7 +54,7 @@ def check(quota: Quota, used: Amounts, more: Amounts, *, of: str, hint: str) -> 
             )
 
 
-def check_not_passed(quota: Quota, used: Amounts, name: str, *, of: str, hint: str) -> None:
+def check_not_passed(quota: Quota, used: QuotaAmounts, name: str, *, of: str, hint: str) -> None:
     """For things whose size is unknown beforehand: raise if the limit is already reached."""
     limit, now = getattr(quota, name), getattr(used, name)
     if limit is not None and now > limit:
@@ -62,7 +62,9 @@ def check_not_passed(quota: Quota, used: Amounts, name: str, *, of: str, hint: s
         raise QuotaReached(f"The quota of {of} allows {text(limit)} {what}; {text(now)} in use", hint=hint)
 
 
-def _grown(quota: Quota, used: Amounts, more: Amounts) -> Iterator[tuple[str, int | None, int, int]]:
+def _grown(
+    quota: Quota, used: QuotaAmounts, more: QuotaAmounts
+) -> Iterator[tuple[str, int | None, int, int]]:
     """For each dimension: its name, its limit, its growth, and the new amount."""
     for name in _WORDS:
         grows = getattr(more, name)

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from teraflock.workload.tracing import kernels
 from teraflock.workload.tracing.autocast import Autocast
-from teraflock.workload.tracing.reading import Reading
+from teraflock.workload.tracing.reading import TraceReading
 from teraflock.workload.tracing.side import Side, Sides, tensors_in
 
 REENTERED = frozenset({"multi_head_attention_forward"})
@@ -22,7 +22,7 @@ GPU = torch.device("cuda", 0)
 
 
 class CudaChoices(TorchFunctionMode):
-    def __init__(self, sides: Sides | None = None, reading: Reading | None = None) -> None:
+    def __init__(self, sides: Sides | None = None, reading: TraceReading | None = None) -> None:
         super().__init__()
         self.sides = sides
         self.reading = reading

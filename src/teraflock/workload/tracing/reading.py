@@ -14,7 +14,7 @@ _PROPERTIES: Final = {
 }
 
 
-class Reading:
+class TraceReading:
     def __init__(self, sides: Sides, notes: Notes) -> None:
         self.sides = sides
         self.notes = notes

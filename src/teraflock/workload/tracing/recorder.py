@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from teraflock.workload.expression import Expression
-from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Operation, Parameter, Tensor, Trace
+from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Parameter, Tensor, Trace, TracedOperation
 from teraflock.workload.tracing.side import Side, Sides
 
 DTYPES = {
@@ -89,7 +89,7 @@ class Recorder(TorchDispatchMode):
     def __init__(self, sides: Sides | None = None) -> None:
         super().__init__()
         self.expressions: list[Expression] = []
-        self.operations: list[Operation] = []
+        self.operations: list[TracedOperation] = []
         self.events: list[int] = []
         self.kinds: list[str] = []
         self.views = 0
@@ -209,7 +209,7 @@ class Recorder(TorchDispatchMode):
         return self.index(size if isinstance(size, (int, torch.SymInt)) else int(size))
 
     def _operate(self, name: str, inputs: list[Any], outputs: list[Any], attributes: list[int]) -> None:
-        operation = Operation(
+        operation = TracedOperation(
             name, [self._described(t) for t in inputs], [self._described(t) for t in outputs], attributes
         )
         key = (name, str(operation.inputs), str(operation.outputs), str(attributes))

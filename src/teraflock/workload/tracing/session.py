@@ -11,18 +11,18 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from teraflock.base.errors import BadInput
-from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Seen, Trace
+from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, SeenInTrace, Trace
 from teraflock.workload.tracing import steps
 from teraflock.workload.tracing.cuda import CudaChoices
 from teraflock.workload.tracing.failure import explained
 from teraflock.workload.tracing.pretending import pretending
-from teraflock.workload.tracing.reading import Reading
+from teraflock.workload.tracing.reading import TraceReading
 from teraflock.workload.tracing.recorder import DTYPES, Recorder
 from teraflock.workload.tracing.side import Sides
 from teraflock.workload.tracing.steps import Window
 from teraflock.workload.tracing.time_limit import OutOfTime
 from teraflock.workload.tracing.unknown import Notes
-from teraflock.workload.tracing.watching import Watch
+from teraflock.workload.tracing.watching import TraceWatch
 from teraflock.workload.tracing.wrapping import wrapping_patches
 
 PASSES_MAX: Final = 64
@@ -52,11 +52,11 @@ class Session:
         self.notes = Notes(self.folder)
         self.sides = Sides(FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True), assume=assume)
         self.recorder = Recorder(self.sides)
-        reading = Reading(self.sides, self.notes)
+        reading = TraceReading(self.sides, self.notes)
         reading.believe = self.recorder.believe
         self.choices = CudaChoices(self.sides, reading)
         self.choices.autocast.on_copy = lambda copy: self.recorder.tag([copy], "c")
-        self.watch = Watch(self.recorder, self.sides, self.choices, self.notes, self._asked)
+        self.watch = TraceWatch(self.recorder, self.sides, self.choices, self.notes, self._asked)
         self.window: Window | None = None
         if assume:
             self.notes.add("The script names no GPU: its model and data are traced as if they were on one")
@@ -230,13 +230,13 @@ class Session:
             return "bf16" if main == "b" else "fp16"
         return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "fp32"
 
-    def _seen(self, window: Window, trains: bool) -> Seen:
+    def _seen(self, window: Window, trains: bool) -> SeenInTrace:
         watch = self.watch
         whole = {id(each): each for each in (*self._of_modules(), *self._parameters())}
         by_type: Counter[str] = Counter()
         for each in whole.values():
             by_type[str(each.dtype).removeprefix("torch.")] += int(each.numel())
-        return Seen(
+        return SeenInTrace(
             parameters=dict(by_type),
             trained=sum(int(each.numel()) for each in self._parameters() if each.requires_grad)
             if trains

@@ -26,7 +26,7 @@ from teraflock.workload.tracing.unknown import Notes
 REPEATS_COMPUTED: Final = 2
 
 
-class Watch:
+class TraceWatch:
     """`asked` is called where a step may be complete; it ends the run by an exception when one was found."""
 
     def __init__(

@@ -7,7 +7,7 @@ import pytest
 from teraflock.app.installation import up
 from teraflock.app.installation.doctor import examine
 from teraflock.app.installation.engine import Engine
-from teraflock.app.installation.health import Finding, Verdict
+from teraflock.app.installation.health import Finding, HealthVerdict
 from teraflock.app.installation.places import Places
 from teraflock.app.settings import load_settings
 from teraflock.base.errors import BadInput
@@ -33,11 +33,11 @@ def examined(places: Places) -> list[Finding]:
 def test_broken_settings_come_first_and_no_purge_is_suggested(places: Places, text: str) -> None:
     places.settings.write_text(text)
     findings = examined(places)
-    assert (findings[0].check, findings[0].verdict) == ("settings", Verdict.WRONG)
+    assert (findings[0].check, findings[0].verdict) == ("settings", HealthVerdict.WRONG)
     assert str(places.settings) in findings[0].seen + findings[0].repair or "egnine" in findings[0].seen
     assert findings[0].repair
     by_check = {each.check: each for each in findings}
-    assert by_check["engine"].verdict == by_check["database"].verdict == Verdict.SKIPPED
+    assert by_check["engine"].verdict == by_check["database"].verdict == HealthVerdict.SKIPPED
     assert not any("purge" in each.repair or "SIMULATED" in each.seen for each in findings)
 
 

@@ -16,7 +16,7 @@ from teraflock.tenant.model import ProjectId
 
 OURS = Names("test01")
 CONFINED = confinement.settings(7)
-HOST = guest.Host(confined=CONFINED)
+HOST = guest.GuestHost(confined=CONFINED)
 KEY = HostKey("PRIVATE\n", "ssh-ed25519 AAAA")
 NETWORK = Network(project_id=ProjectId("prj_one"), number=1, subnet="10.128.16.0/20", gateway="10.128.16.1")
 GPUS = st.lists(
@@ -51,7 +51,9 @@ DRIVERS = st.sampled_from(("", "/srv/nvidia/now"))
 
 @given(gpus=GPUS, driver=DRIVERS)
 def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, ...], driver: str) -> None:
-    body = guest.body(machine(gpus=gpus), OURS, KEY, "mould", guest.Host(confined=CONFINED, driver=driver))
+    body = guest.body(
+        machine(gpus=gpus), OURS, KEY, "mould", guest.GuestHost(confined=CONFINED, driver=driver)
+    )
     devices: dict[str, dict[str, str]] = body["devices"]  # type: ignore[assignment]
     config: dict[str, str] = body["config"]  # type: ignore[assignment]
     cards = [device for device in devices.values() if device["type"] == "gpu"]
@@ -72,11 +74,13 @@ def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, .
 def test_a_resize_brings_exactly_what_a_new_machine_would_have(
     before: tuple[GpuSlot, ...], after: tuple[GpuSlot, ...], vcpus: int, ram: int, driver: str
 ) -> None:
-    first = guest.body(machine(gpus=before), OURS, KEY, "mould", guest.Host(confined=CONFINED, driver=driver))
+    first = guest.body(
+        machine(gpus=before), OURS, KEY, "mould", guest.GuestHost(confined=CONFINED, driver=driver)
+    )
     wanted = machine(gpus=after, vcpus=vcpus, ram_bytes=ram)
-    fresh = guest.body(wanted, OURS, KEY, "mould", guest.Host(confined=CONFINED, driver=driver))
+    fresh = guest.body(wanted, OURS, KEY, "mould", guest.GuestHost(confined=CONFINED, driver=driver))
     resized = guest.resized(
-        {**first, "architecture": "x86_64"}, wanted, OURS, guest.Host(confined=CONFINED, driver=driver)
+        {**first, "architecture": "x86_64"}, wanted, OURS, guest.GuestHost(confined=CONFINED, driver=driver)
     )
     assert resized["config"] == fresh["config"]
     assert resized["devices"] == fresh["devices"]
@@ -152,7 +156,9 @@ SERVERS = st.sampled_from(("lxd", "incus"))
 
 def found(asked: Machine, server: str) -> dict[str, Any]:
     """Return the instance as the engine shows it."""
-    made: dict[str, Any] = guest.body(asked, OURS, KEY, "mould", guest.Host(confined=CONFINED, server=server))
+    made: dict[str, Any] = guest.body(
+        asked, OURS, KEY, "mould", guest.GuestHost(confined=CONFINED, server=server)
+    )
     return {**made, "status": "Running", "architecture": "x86_64"}
 
 
@@ -182,7 +188,7 @@ def test_any_outside_change_is_detected_and_undone_by_resize(
     else:
         part[key] = value
     assert guest.sighting(shown, "here").altered
-    back = {**shown, **guest.resized(shown, asked, OURS, guest.Host(confined=CONFINED, server=server))}
+    back = {**shown, **guest.resized(shown, asked, OURS, guest.GuestHost(confined=CONFINED, server=server))}
     assert (back["config"], back["devices"]) == (given["config"], given["devices"])
     assert not guest.sighting(back, "here").altered
 

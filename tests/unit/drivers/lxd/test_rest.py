@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import errors
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
-from teraflock.drivers.lxd.rest import Client
+from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.websocket import BINARY, frame
 from teraflock.instance.driver import EngineBusy, EngineDown, EngineRefused, NoRoom
 
@@ -66,13 +66,13 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture
-def client(server: Server, tmp_path: Path) -> Iterator[Client]:
-    client = Client(tmp_path / "socket", project="ours")
+def client(server: Server, tmp_path: Path) -> Iterator[LxdClient]:
+    client = LxdClient(tmp_path / "socket", project="ours")
     yield client
     client.close()
 
 
-def test_response_is_its_metadata_and_names_are_quoted(server: Server, client: Client) -> None:
+def test_response_is_its_metadata_and_names_are_quoted(server: Server, client: LxdClient) -> None:
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": {"a": 1}})
     assert client.get("instances", "../x?y=1", recursion=1) == {"a": 1}
     assert server.asked == ["GET /1.0/instances/..%2Fx%3Fy%3D1?project=ours&recursion=1"]
@@ -81,19 +81,19 @@ def test_response_is_its_metadata_and_names_are_quoted(server: Server, client: C
 @pytest.mark.parametrize(
     "empty", [[], None], ids=["the name that LXD reports", "the name that Incus reports"]
 )
-def test_an_empty_list_is_a_list(server: Server, client: Client, empty: object) -> None:
+def test_an_empty_list_is_a_list(server: Server, client: LxdClient, empty: object) -> None:
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": empty})
     assert client.get("instances", recursion=1) == []
 
 
-def test_which_engine_answers_is_asked_once(server: Server, client: Client) -> None:
+def test_which_engine_answers_is_asked_once(server: Server, client: LxdClient) -> None:
     told = {"type": "sync", "metadata": {"environment": {"server": "incus"}}}
     server.answer = lambda handler: handler.say(told)
     assert [client.server() for _ in range(3)] == ["incus"] * 3
     assert len(server.asked) == 1
 
 
-def test_an_operation_is_waited_for_by_its_id(server: Server, client: Client) -> None:
+def test_an_operation_is_waited_for_by_its_id(server: Server, client: LxdClient) -> None:
     def answer(handler: Handler) -> None:
         if handler.command == "POST":
             operation = {"id": "op-1", "status_code": 103}
@@ -123,7 +123,7 @@ def test_an_operation_is_waited_for_by_its_id(server: Server, client: Client) ->
     ],
 )
 def test_failed_operation_raises(
-    server: Server, client: Client, status_code: int, words: str, error: type[TeraflockError]
+    server: Server, client: LxdClient, status_code: int, words: str, error: type[TeraflockError]
 ) -> None:
     operation = {"id": "op-1", "status_code": status_code, "err": words}
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": operation})
@@ -137,7 +137,7 @@ def test_failed_operation_raises(
     ("code", "error"), [(404, EngineMissing), (409, EngineTaken), (503, EngineDown), (400, EngineRefused)]
 )
 def test_status_codes_become_errors(
-    server: Server, client: Client, code: int, error: type[TeraflockError]
+    server: Server, client: LxdClient, code: int, error: type[TeraflockError]
 ) -> None:
     server.answer = lambda handler: handler.say({"type": "error", "error": "x", "error_code": code}, code)
     for ask in (lambda: client.get("x"), lambda: client.get_bytes("x"), lambda: client.delete("x")):
@@ -147,10 +147,10 @@ def test_status_codes_become_errors(
 
 def test_missing_socket_raises_engine_down(tmp_path: Path) -> None:
     with pytest.raises(EngineDown):
-        Client(tmp_path / "nothing").get()
+        LxdClient(tmp_path / "nothing").get()
 
 
-def test_broken_connection_raises_and_does_not_repeat_the_request(server: Server, client: Client) -> None:
+def test_broken_connection_raises_and_does_not_repeat_the_request(server: Server, client: LxdClient) -> None:
     def answer(handler: Handler) -> None:
         handler.close_connection = True
         handler.connection.close()
@@ -163,7 +163,7 @@ def test_broken_connection_raises_and_does_not_repeat_the_request(server: Server
     assert client.get("x") == 1
 
 
-def test_closed_connection_is_not_reused(server: Server, client: Client) -> None:
+def test_closed_connection_is_not_reused(server: Server, client: LxdClient) -> None:
     def answer(handler: Handler) -> None:
         handler.say({"type": "sync", "metadata": 1})
         handler.close_connection = True
@@ -174,13 +174,13 @@ def test_closed_connection_is_not_reused(server: Server, client: Client) -> None
     assert len(server.asked) == 5
 
 
-def test_invalid_response_raises(server: Server, client: Client) -> None:
+def test_invalid_response_raises(server: Server, client: LxdClient) -> None:
     server.answer = lambda handler: handler.say(b"<html>", 200)
     with pytest.raises(EngineRefused):
         client.get("x")
 
 
-def test_many_threads_share_a_client(server: Server, client: Client) -> None:
+def test_many_threads_share_a_client(server: Server, client: LxdClient) -> None:
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": handler.path})
     wrong: list[str] = []
 
@@ -198,7 +198,7 @@ def test_many_threads_share_a_client(server: Server, client: Client) -> None:
     assert len(server.asked) == 160
 
 
-def test_file_is_sent_unchanged(server: Server, client: Client, tmp_path: Path) -> None:
+def test_file_is_sent_unchanged(server: Server, client: LxdClient, tmp_path: Path) -> None:
     content = bytes(range(256)) * 1000
     (tmp_path / "file").write_bytes(content)
     server.answer = lambda handler: handler.say({"type": "sync", "metadata": handler.body == content})

@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from tests.unit.drivers.simulated.worlds import FIRST_HOST, Bench, bench, machine
 
 from teraflock.base.errors import BadInput
-from teraflock.drivers.simulated.faults import Fault, Killed, Kind, When, parse, taken
+from teraflock.drivers.simulated.faults import Killed, Kind, SimulatedFault, When, parse, taken
 from teraflock.drivers.simulated.model import Guest
 from teraflock.instance.driver import DoesNotBoot, EngineBusy, EngineDown, EngineRefused, NoRoom, Seen
 
 FORMS = pytest.mark.parametrize("form", ["memory", "file"])
 FAULTS = st.builds(
-    Fault,
+    SimulatedFault,
     call=st.sampled_from(["create", "start", "*"]),
     when=st.sampled_from(When),
     kind=st.sampled_from(Kind),
@@ -25,7 +25,7 @@ FAULTS = st.builds(
 
 
 @given(faults=st.lists(FAULTS, max_size=4))
-def test_faults_read_back_from_their_text(faults: list[Fault]) -> None:
+def test_faults_read_back_from_their_text(faults: list[SimulatedFault]) -> None:
     words = (
         f"{fault.call}:{fault.when}:{fault.kind}{f'*{fault.times}' if fault.times > 1 else ''}"
         f"{f'@{fault.instance}' if fault.instance else ''}"
@@ -43,7 +43,7 @@ def test_invalid_fault_is_refused(words: str) -> None:
 
 
 @given(faults=st.lists(FAULTS, max_size=3))
-def test_every_fault_comes_as_often_as_it_should(faults: list[Fault]) -> None:
+def test_every_fault_comes_as_often_as_it_should(faults: list[SimulatedFault]) -> None:
     left = tuple(faults)
     happened = 0
     for _ in range(20):
@@ -53,7 +53,7 @@ def test_every_fault_comes_as_often_as_it_should(faults: list[Fault]) -> None:
 
 
 def test_fault_can_skip_calls() -> None:
-    left: tuple[Fault, ...] = (Fault(call="start", kind=Kind.BUSY, after_calls=2),)
+    left: tuple[SimulatedFault, ...] = (SimulatedFault(call="start", kind=Kind.BUSY, after_calls=2),)
     seen = []
     for _ in range(4):
         fault, left = taken(left, "start", "")
@@ -81,7 +81,7 @@ def test_each_kind_before_half_and_after(
     table.engine.prepare(one)
     found = {}
     for when in When:
-        table.trouble.faults(Fault(call="create", when=when, kind=kind))
+        table.trouble.faults(SimulatedFault(call="create", when=when, kind=kind))
         with pytest.raises(error):
             table.engine.create(one)
         sighting = table.engine.look(one.handle)
@@ -97,7 +97,7 @@ def test_incomplete_guest_is_completed_or_removed(form: str, tmp_path: Path) -> 
     one, two = machine(1), machine(2)
     for each in (one, two):
         table.engine.prepare(each)
-        table.trouble.faults(Fault(call="create", when=When.HALF, kind=Kind.KILLED))
+        table.trouble.faults(SimulatedFault(call="create", when=When.HALF, kind=Kind.KILLED))
         with pytest.raises(Killed):
             table.engine.create(each)
         with pytest.raises(EngineRefused):
@@ -112,7 +112,7 @@ def test_incomplete_guest_is_completed_or_removed(form: str, tmp_path: Path) -> 
 def test_interrupted_delete_continues(form: str, tmp_path: Path) -> None:
     table = bench(form, tmp_path)
     table.launch(machine(1))
-    table.trouble.faults(Fault(call="delete", when=When.HALF, kind=Kind.ENGINE_DOWN))
+    table.trouble.faults(SimulatedFault(call="delete", when=When.HALF, kind=Kind.ENGINE_DOWN))
     with pytest.raises(EngineDown):
         table.engine.delete(machine(1).handle)
     assert _seen(table, 1) == Seen.BROKEN
@@ -123,7 +123,7 @@ def test_interrupted_delete_continues(form: str, tmp_path: Path) -> None:
 @FORMS
 def test_fault_for_one_instance_does_not_affect_others(form: str, tmp_path: Path) -> None:
     table = bench(form, tmp_path)
-    table.trouble.faults(Fault(call="create", kind=Kind.REFUSED, instance="ins_0002"))
+    table.trouble.faults(SimulatedFault(call="create", kind=Kind.REFUSED, instance="ins_0002"))
     for number in (1, 3):
         table.launch(machine(number))
     with pytest.raises(EngineRefused):

@@ -23,7 +23,7 @@ from tests.unit.drivers.simulated.worlds import (
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, UnknownName
-from teraflock.drivers.simulated.faults import Fault, Kind
+from teraflock.drivers.simulated.faults import Kind, SimulatedFault
 from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.store import FileWorld
 from teraflock.drivers.simulated.trouble import Trouble
@@ -183,7 +183,7 @@ def test_cloud_takes_minutes_and_chooses_the_host() -> None:
 def test_a_cloud_may_fail_half_way() -> None:
     table = Bench(MemoryWorld(), style="cloud")
     one = machine(1, host="")
-    table.trouble.faults(Fault(call="create", kind=Kind.LATER))
+    table.trouble.faults(SimulatedFault(call="create", kind=Kind.LATER))
     table.launch(one)
     assert seen(table) == {"ins_0001": Seen.PENDING}
     table.wait(46)

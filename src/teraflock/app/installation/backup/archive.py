@@ -27,12 +27,12 @@ PIECE_BYTES: Final = 1 << 20
 MANIFEST_BYTES_MAX: Final = 16 << 20
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class BackupPart(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     sha256: str
 
 
-class Disk(msgspec.Struct, frozen=True, kw_only=True):
+class BackupDisk(msgspec.Struct, frozen=True, kw_only=True):
     instance_id: str
     part: str
 
@@ -54,8 +54,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     instances: int
     settings: str
     """The text of settings.toml. It may contain the password of a database."""
-    parts: Mapping[str, Part]
-    disks: tuple[Disk, ...] = ()
+    parts: Mapping[str, BackupPart]
+    disks: tuple[BackupDisk, ...] = ()
     not_included: tuple[str, ...] = ()
 
 
@@ -64,7 +64,7 @@ class Writer:
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, BackupPart] = {}
 
     def add(self, name: str, pieces: Iterable[bytes], *, packed: bool = True) -> None:
         """`packed`: compress the member."""
@@ -77,7 +77,7 @@ class Writer:
                 member.write(piece)
                 digest.update(piece)
                 count += len(piece)
-        self.parts[name] = Part(bytes=count, sha256=digest.hexdigest())
+        self.parts[name] = BackupPart(bytes=count, sha256=digest.hexdigest())
 
     def finish(self, manifest: Manifest) -> None:
         self._archive.writestr(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=2))

@@ -11,7 +11,7 @@ from typing import Final
 from teraflock import __version__
 from teraflock.app.engines import engine_mark
 from teraflock.app.installation.backup import disks
-from teraflock.app.installation.backup.archive import DATABASE, Disk, Manifest, Writer, new_archive
+from teraflock.app.installation.backup.archive import DATABASE, BackupDisk, Manifest, Writer, new_archive
 from teraflock.app.installation.places import Places
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.clock import Clock
@@ -79,7 +79,8 @@ def _manifest(tx: Transaction, places: Places, settings: Settings, clock: Clock,
         settings=places.settings.read_text("utf-8") if places.settings.exists() else "",
         parts={},
         disks=tuple(
-            Disk(instance_id=id, part=f"disks/{id}.tar.zst") for id in ids_on_engines_in_all_projects(tx)
+            BackupDisk(instance_id=id, part=f"disks/{id}.tar.zst")
+            for id in ids_on_engines_in_all_projects(tx)
         ),
         not_included=images,
     )
@@ -97,7 +98,7 @@ def _add_files(writer: Writer, places: Places) -> None:
 
 def _add_disks(
     writer: Writer, places: Places, settings: Settings, manifest: Manifest, on_progress: OnProgress
-) -> tuple[Disk, ...]:
+) -> tuple[BackupDisk, ...]:
     exported = []
     with disks.exporting(settings, engine_mark(manifest.installation_id)) as export:
         for number, disk in enumerate(manifest.disks, start=1):
@@ -109,7 +110,7 @@ def _add_disks(
     return tuple(exported)
 
 
-def _finished(manifest: Manifest, writer: Writer, exported: tuple[Disk, ...]) -> Manifest:
+def _finished(manifest: Manifest, writer: Writer, exported: tuple[BackupDisk, ...]) -> Manifest:
     from msgspec.structs import replace
 
     left_out = () if exported else ("the disks of instances",) if manifest.instances else ()
