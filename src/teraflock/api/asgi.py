@@ -113,13 +113,15 @@ class Application:
 
         async def serve(request: Request[Any, Any, Any]) -> ASGIApp:
             route = by_method[request.scope["method"]]  # Litestar rejects all others
+            is_head = request.scope["method"] == "HEAD"
             try:
                 run = self._stream if route.stream else self._in_pieces if route.in_pieces else self._answer
-                if request.scope["method"] == "HEAD":
-                    return _WithoutBody(await (self._head if route.in_pieces else run)(route, request))
-                return await run(route, request)
+                if is_head and route.in_pieces:
+                    run = self._head
+                made = await run(route, request)
             except Exception as error:
-                return _Sent(self._failed(error, request.scope))
+                made = _Sent(self._failed(error, request.scope))
+            return _WithoutBody(made) if is_head else made
 
         return HTTPRouteHandler(
             path.replace("}", ":str}"),
