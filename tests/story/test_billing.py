@@ -127,5 +127,5 @@ def test_the_operator_sees_what_hosts_cost_beside_revenue(cloud: Cloud, prices: 
     ]
     assert "is not a date" in cloud.fails("host", "cost", "set", host, "1", "USD", "--from", "soon").err
     assert "XQX" in cloud.fails("host", "cost", "set", host, "1", "XQX").err
-    assert "is no amount" in cloud.fails("host", "cost", "set", host, "free", "USD").err
+    assert "is not an amount" in cloud.fails("host", "cost", "set", host, "free", "USD").err
     assert told(cloud, "bill", "verify")["sound"]
