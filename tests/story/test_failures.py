@@ -55,7 +55,7 @@ def test_ctrl_c_stops_an_import_without_a_trace(owner: Tera, tmp_path: Path) -> 
         paused.end()
         done = finished(paused.process)
     assert (done.code, done.out) == (130, "")
-    assert "error: Stopped" in done.err
+    assert "error: Interrupted" in done.err
     assert mine(owner) == [1, 2]
     assert sound(owner.home)
 
@@ -295,6 +295,6 @@ def test_unexpected_error_is_one_sentence(owner: Tera) -> None:
 
     done = run()
     assert done.returncode == 70
-    assert done.stderr.startswith("error: Something went wrong inside Teraflock: ZeroDivisionError\n\nhint: ")
+    assert done.stderr.startswith("error: Unexpected error in Teraflock: ZeroDivisionError\n\nhint: ")
     assert "Traceback" not in done.stderr
     assert "Traceback" in run(TERA_DEBUG="1").stderr

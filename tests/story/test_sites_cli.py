@@ -39,7 +39,7 @@ def test_a_tenant_rents_where_the_operator_allows_it(cloud: Cloud) -> None:
     key = cloud.ok("org", "create", "red", "--owner", "ada@red", "--json").json["key"]
     tenant = cloud.as_user(key)
     launch = ("launch", "--name", "far", "--site", "sky", "--type", "sim-1xv100", "--wait")
-    assert "No site is known by the name `sky`" in tenant.fails(*launch).err
+    assert "Unknown site `sky`" in tenant.fails(*launch).err
     cloud.ok("site", "allow", "sky", "--org", "red")
     made = tenant.ok(*launch, "--restart-policy", "never", "--mode", "spot").out
     assert "running SIMULATED" in made

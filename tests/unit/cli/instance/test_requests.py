@@ -209,7 +209,7 @@ def test_only_own_hosts_can_be_launched_from_a_plan(plan_path: Path, tmp_path: P
         asked(plan=str(plan_path), choice=9)
     other = tmp_path / "other.json"
     other.write_bytes(plan(("aws", "A100-SXM4-40", 8)))
-    with pytest.raises(Refused, match="No choice of the plan is on an own host"):
+    with pytest.raises(Refused, match="No choice of the plan is a server of your own"):
         asked(plan=str(other))
 
 
