@@ -52,7 +52,7 @@ def test_a_tenant_rents_where_the_operator_allows_it(cloud: Cloud) -> None:
     rented = cloud.ok("host", "list", "--rented").out
     assert seen["id"] in rented
     assert seen["id"] not in cloud.ok("host", "list").out
-    assert "0.3 USD an hour" in cloud.ok("host", "show", seen["id"]).out
+    assert "0.3 USD per hour" in cloud.ok("host", "show", seen["id"]).out
     tenant.ok("delete", "far", "--yes")
     cloud.ok("site", "remove", "sky", "--yes")
     assert "sky" not in cloud.ok("site", "list").out

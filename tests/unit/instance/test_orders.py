@@ -111,7 +111,7 @@ def test_words_that_contradict_each_other() -> None:
         shape_of(ShapeWish(name="cpu-1", gpu="V100"), HOSTS)
     with pytest.raises(BadInput, match="which GPU"):
         shape_of(ShapeWish(gpus=2), HOSTS)
-    with pytest.raises(BadInput, match="No shape is known"):
+    with pytest.raises(BadInput, match="Unknown shape"):
         shape_of(ShapeWish(name="cpu-3"), HOSTS)
 
 
