@@ -43,12 +43,14 @@ OPTIMIZERS_USUAL = {
 """Weights by how common each optimizer is."""
 
 Draw = Callable[[random.Random, ZooEntry], dict[str, Any]]
+DRAWN = sorted(set(ENTRIES) - {"unet-diffusion-sdxl"})
+"""Without the model whose every step is longer than `STEP_SECONDS_MAX` or nearly so."""
 
 
 def drawn(chance: random.Random, count: int, known: set[str], draw: Draw) -> Iterator[dict[str, Any]]:
     names: list[str] = []
     while len(names) < count:
-        names += chance.sample(sorted(ENTRIES), len(ENTRIES))
+        names += chance.sample(DRAWN, len(DRAWN))
     for name in chance.sample(names[:count], count):
         for _ in range(TRIES_MAX):
             job = draw(chance, ENTRIES[name])
@@ -119,7 +121,7 @@ def known_keys() -> set[str]:
     for path in MEASURED.glob("*.jsonl.gz"):
         keys |= {_key(row["job"]) for row in read_lines(path) if row.get("job", {}).get("kind") == "row"}
     for path in (*MEASURED.glob("*.csv"), *([TRUTH] if TRUTH.is_file() else [])):
-        keys |= {_key(as_job(row)) for row in read_rows(path)}
+        keys |= {_key(as_job(row)) for row in read_rows(path) if "task" in row}
     return keys
 
 
