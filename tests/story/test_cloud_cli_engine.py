@@ -92,7 +92,7 @@ def cloud(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Re
     )  # images are kept between tests: building one takes a minute and needs a mirror
     try:
         done = cloud.ok("up")
-        assert "the one that is there" in done.out
+        assert "the existing one at" in done.out
         assert "SIMULATED" not in done.out + done.err
         yield cloud
     finally:
