@@ -26,7 +26,7 @@ TRIED = (
     "rented", "trouble in the sky", "interruptions", "charges at the cloud",
 )  # fmt: skip
 LATE_MIN = 100
-SEEDS = range(300, 310)
+SEEDS = (*range(300, 310), 11, 14)
 MOVES = 75
 POSTGRES_SEEDS = (1, 3, 4)
 POSTGRES_MOVES = 25

@@ -68,7 +68,8 @@ class RealCloud(Cloud):
         """The host names of all containers of Teraflock, except those that build images."""
         with self.engine() as engine:
             found = engine.get("instances", recursion=1)
-        return {each["config"]["user.hostname"] for each in found if not each["name"].startswith("image-")}
+        ours = [each for each in found if not each["name"].startswith(("image-", "rough-"))]
+        return {each["config"]["user.hostname"] for each in ours}
 
 
 @pytest.fixture(scope="module", params=PROGRAMS, ids=lambda program: program.name)
