@@ -31,7 +31,7 @@ from teraflock.fleet.model import Host, HostId, HostKind
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
-from teraflock.instance.driver import PATIENCE, ComputeDriver, EngineRefused, Network, NoRoom
+from teraflock.instance.driver import PATIENCE, ComputeDriver, EngineBusy, EngineRefused, Network, NoRoom
 from teraflock.instance.machines import machine_of, network_of
 from teraflock.instance.model import Instance, Operation, Progress
 from teraflock.instance.rules import (
@@ -71,6 +71,9 @@ STAY_SECONDS_MAX: Final = 1.0
 """The same thread repeats a waiting step for this long, unless other instances need it. Then the row waits.
 """
 FAULTS_MAX: Final = 3
+BUSY_TIME_MAX: Final = timedelta(minutes=15)
+"""How long a launch waits for an engine that answers and is still at work. Longer than for one that does not answer: 24
+launches at once keep a host with two cores busy for minutes, and each of them gets its turn."""
 """How often a step is tried after an unexpected error before it is undone."""
 
 
@@ -358,7 +361,8 @@ def _gives_up(
     if isinstance(error, EngineRefused):
         return True
     if isinstance(error, Unavailable):
-        return progress.operation == Operation.LAUNCH and now - progress.since > patience
+        time_max = max(patience, BUSY_TIME_MAX) if isinstance(error, EngineBusy) else patience
+        return progress.operation == Operation.LAUNCH and now - progress.since > time_max
     return attempts >= FAULTS_MAX
 
 

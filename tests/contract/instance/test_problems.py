@@ -7,7 +7,7 @@ from tests.faults.house import House
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.simulated.faults import Kind, SimulatedFault
+from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import HostState
@@ -55,6 +55,27 @@ def test_a_problem_is_told_twice_and_cleared_when_it_is_over(house: House) -> No
     assert "The simulated engine does not answer" in waiting.problem_operator
     house.settle()
     assert (seen(house).phase, seen(house).problem, seen(house).problem_operator) == (Phase.RUNNING, "", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "minutes", "phase"),
+    [
+        (Kind.BUSY, 10, Phase.RUNNING),
+        (Kind.BUSY, 30, Phase.FAILED),
+        (Kind.ENGINE_DOWN, 1, Phase.RUNNING),
+        (Kind.ENGINE_DOWN, 10, Phase.FAILED),
+    ],
+)
+def test_launch_waits_longer_for_a_busy_engine_than_for_one_that_is_down(
+    house: House, kind: Kind, minutes: int, phase: Phase
+) -> None:
+    launched(house)
+    house.trouble.faults(SimulatedFault(call="create", kind=kind, times=FOREVER))
+    for _ in range(minutes * 12):
+        house.workers[0].turn()
+        house.wait(5)
+    house.settle()
+    assert seen(house).phase == phase
 
 
 @pytest.mark.parametrize("kind", [EngineDown, EngineBusy, EngineRefused, EngineMissing, NoRoom])
