@@ -71,10 +71,10 @@ STAY_SECONDS_MAX: Final = 1.0
 """The same thread repeats a waiting step for this long, unless other instances need it. Then the row waits.
 """
 FAULTS_MAX: Final = 3
+"""How often a step is tried after an unexpected error before it is undone."""
 BUSY_TIME_MAX: Final = timedelta(minutes=15)
 """How long a launch waits for an engine that answers and is still at work. Longer than for one that does not answer: 24
 launches at once keep a host with two cores busy for minutes, and each of them gets its turn."""
-"""How often a step is tried after an unexpected error before it is undone."""
 
 
 class _Suspended(Exception):
