@@ -182,7 +182,8 @@ class OnLxd:
         until = perf_counter() + ANSWER_SECONDS_MAX
         while (instance := self._nouns.instances.view(self._project.id, id).instance).phase != phase:
             if instance.phase == Phase.FAILED or perf_counter() > until:
-                raise Fault(f"{id} is {instance.phase}, wanted {phase}: {instance.problem}")
+                reason = instance.problem_operator or instance.problem
+                raise Fault(f"{id} is {instance.phase}, wanted {phase}: {reason}")
             sleep(0.005)
         return instance
 

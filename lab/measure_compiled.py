@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-AT_ONCE = 7
+AT_ONCE = 8
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
         def compiled(number: int) -> None:
             one = Path(folder, f"{number}.jobs")
             one.write_text(lines[number] + "\n")
-            _measure(one, Path(folder, f"{number}.jsonl"), 1.0)
+            _measure(one, Path(folder, f"{number}.jsonl"), 60.0)
 
         with ThreadPoolExecutor(AT_ONCE) as threads:
             list(threads.map(compiled, range(len(lines))))

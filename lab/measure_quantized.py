@@ -6,7 +6,7 @@ CUDA, transformers, bitsandbytes, and torchao for FP8. No weights: models come f
 """
 
 import json
-import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from lab.measure_configs import made, measured
+from lab.rows import append_line
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -109,20 +110,18 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    cases, out = Path(sys.argv[1]), Path(sys.argv[2])
-    for line in cases.read_text().splitlines():
-        child = os.fork()
-        if not child:
-            case = json.loads(line)
-            try:
-                found = run(case)
-            except Exception as error:
-                found = {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
-            with out.open("a") as lines:
-                lines.write(json.dumps({"case": case, **found}) + "\n")
-            print(case, found, flush=True)
-            os._exit(0)
-        os.waitpid(child, 0)
+    cases, out = sys.argv[1], Path(sys.argv[2])
+    if not cases.startswith("{"):
+        for line in Path(cases).read_text().splitlines():  # torchao initialises CUDA, so a fork would fail
+            subprocess.run([sys.executable, "-m", "lab.measure_quantized", line, str(out)], check=False)
+        return
+    case = json.loads(cases)
+    try:
+        found = run(case)
+    except Exception as error:
+        found = {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
+    append_line(out, {"case": case, **found})
+    print(case, found, flush=True)
 
 
 if __name__ == "__main__":
