@@ -52,6 +52,9 @@ RANGES_BY_HAND: Final = 3000
 STOCK: Final = 8
 MANY: Final = 216
 MANY_AT_ONCE: Final = 24
+PAUSE_SECONDS: Final = 0.005
+MANY_PAUSE_SECONDS: Final = 0.25
+"""How often to look at each instance: seldom where 24 are looked at, so that looking does not slow them down."""
 
 T = TypeVar("T")
 
@@ -95,6 +98,7 @@ class OnLxd:
             stock=STOCK,
         )
         self._lxd = host.daemon.folder
+        self._pause = PAUSE_SECONDS
         self._login = Login(folder)
         self._driver.set_up()
         self._cloud = Cloud(Place(folder), Settings(rate_per_second=0), engines=Engines([self._driver]))
@@ -142,6 +146,7 @@ class OnLxd:
     def many(self) -> Section:
         """Check that every one of many launches succeeds and leaves nothing behind."""
         seconds, lost = [], []
+        self._pause = MANY_PAUSE_SECONDS
         for _ in range(MANY // MANY_AT_ONCE):
             began = perf_counter()
             try:
@@ -184,7 +189,7 @@ class OnLxd:
             if instance.phase == Phase.FAILED or perf_counter() > until:
                 reason = instance.problem_operator or instance.problem
                 raise Fault(f"{id} is {instance.phase}, wanted {phase}: {reason}")
-            sleep(0.005)
+            sleep(self._pause)
         return instance
 
     def _by_hand(self, machine: Machine) -> float:
