@@ -221,12 +221,14 @@ def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Size, guest_po
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
-        gpus=take_cards(tx, id, host_id, shape.gpu, shape.gpus),
+        gpus=_take_cards(tx, id, host_id, shape.gpu, shape.gpus),
         ports=tuple(HeldPort(*pair) for pair in zip(numbers, guest_ports, strict=True)),
     )
 
 
-def take_cards(tx: Transaction, id: InstanceId, host_id: HostId, gpu: str, count: int) -> tuple[HeldGpu, ...]:
+def _take_cards(
+    tx: Transaction, id: InstanceId, host_id: HostId, gpu: str, count: int
+) -> tuple[HeldGpu, ...]:
     if not count:
         return ()
     taken = fleet.take_gpus(tx, host_id, gpu, count, id)
@@ -243,7 +245,7 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
     fleet.lock_hosts(tx, [instance.host_id])
     shape, held = instance.shape, instance.held
     if instance.spec.rental is not None:  # its host is its own
-        cards = take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus)
+        cards = _take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus)
         return replace(held, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, gpus=cards)
     need = replace(shape, disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
     _check_room_on(tx, policy, instance, need, shape)
@@ -252,7 +254,7 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
-        gpus=take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus),
+        gpus=_take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus),
     )
 
 
@@ -275,7 +277,7 @@ def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Size) 
         vcpus=max(shape.vcpus, held.vcpus),
         ram_bytes=max(shape.ram_bytes, held.ram_bytes),
         disk_bytes=max(shape.disk_bytes, held.disk_bytes),
-        gpus=(*held.gpus, *take_cards(tx, instance.id, instance.host_id, shape.gpu, need.gpus)),
+        gpus=(*held.gpus, *_take_cards(tx, instance.id, instance.host_id, shape.gpu, need.gpus)),
     )
 
 

@@ -15,12 +15,11 @@ from teraflock.fleet.placement import Policy, Room
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
-from teraflock.instance.claims import check_quota, place, take, take_cards
+from teraflock.instance.claims import check_quota, place, take
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
     Access,
-    Held,
     Instance,
     InstanceId,
     RestartPolicy,
@@ -179,12 +178,7 @@ def _rent(
         gpus=tuple(_rented_card(shape.gpu, number, memory) for number in range(shape.gpus)),
     )
     fleet.add_rented(tx, host)
-    held = Held(
-        vcpus=shape.vcpus,
-        ram_bytes=shape.ram_bytes,
-        disk_bytes=shape.disk_bytes,
-        gpus=take_cards(tx, blank.id, host.id, shape.gpu, shape.gpus),
-    )
+    held = take(tx, blank.id, host.id, shape, guest_ports=())
     instance = replace(blank, site=driver.site, host_id=host.id, held=held)
     return store.insert(tx, instance, now=now, random_bytes=random_bytes)
 
