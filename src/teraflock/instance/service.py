@@ -29,7 +29,7 @@ from teraflock.instance.claims import (
     take_back,
     take_more,
 )
-from teraflock.instance.driver import Capability, ComputeDriver, Handle, Ran
+from teraflock.instance.driver import Capability, ComputeDriver, Handle, MachineType, Ran
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
     Access,
@@ -133,15 +133,13 @@ class InstanceService:
 
     def to_rent(self, project: Project, order: Order) -> tuple[Size, RentalSpec]:
         """What an order would rent, and where."""
-        with self._database.read() as tx:
-            launching.check_site(tx, self._engines, project, order)
-        return choose(order, self._engines.at(order.site).types())
+        return choose(order, self._types(project, order))
 
     def launch(self, actor: Actor, project: Project, order: Order) -> tuple[Instance, ...]:
         check(order)
+        types = self._types(project, order) if order.site else ()
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
-            now = self._clock.now()
             fresh = claimed(tx, project)
             check_active(tx, project.organisation_id)
             made = launching.launch(
@@ -150,9 +148,10 @@ class InstanceService:
                 fresh,
                 order,
                 engines=self._engines,
+                types=types,
                 policy=self._policy,
                 memory=self._memory,
-                now=now,
+                now=self._clock.now(),
                 random_bytes=self._random_bytes,
             )
             for instance in made:
@@ -163,6 +162,12 @@ class InstanceService:
         made = self._database.write_with_locks(work)
         self._wake()
         return made
+
+    def _types(self, project: Project, order: Order) -> Sequence[MachineType]:
+        """The machine types of a site that the project may use. Read before a launch takes its locks."""
+        with self._database.read() as tx:
+            launching.check_site(tx, self._engines, project, order)
+        return self._engines.at(order.site).types()
 
     def stop(self, actor: Actor, project: Project, ref: str, *, reason: str = "") -> Instance:
         """With a reason it is the operator's stop, which the tenant cannot undo."""

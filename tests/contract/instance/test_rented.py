@@ -1,5 +1,6 @@
 """An instance on a rented machine, from its launch to its end: service, loops, engine, meter. On both databases."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -10,11 +11,14 @@ from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostKind, HostState
+from teraflock.instance import service
+from teraflock.instance.driver import MachineType
 from teraflock.instance.model import View
 from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase
 from teraflock.meter.service import MeterService
-from teraflock.storage.database import Database
+from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.model import Project
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
 ORDER = Order(name="one", site=SKY, type="gpu")
@@ -74,6 +78,27 @@ def test_a_launch_rents_a_machine_and_a_delete_gives_it_back(house: House) -> No
     assert host.state == HostState.GONE
     assert host.gone_at is not None
     assert costs(house) == [(900_000, host.remote_id), (0, host.remote_id)]
+
+
+def test_a_launch_reads_machine_types_once_and_before_its_locks(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    types, claimed = house.sky.types, service.claimed
+
+    def read() -> Sequence[MachineType]:
+        calls.append("types")
+        return types()
+
+    def lock(tx: Transaction, project: Project) -> Project:
+        calls.append("lock")
+        return claimed(tx, project)
+
+    monkeypatch.setattr(house.sky, "types", read)
+    monkeypatch.setattr(service, "claimed", lock)
+    ask(house, "launch", msgspec.structs.replace(ORDER, instances=3))
+    assert calls == ["types", "lock"]
+    assert len(rented(house)) == 3
 
 
 def test_a_rented_instance_is_metered_while_it_runs(house: House) -> None:
