@@ -8,7 +8,6 @@ from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.fleet.model import (
-    DiskLimits,
     Gpu,
     GpuKind,
     GpuReport,
@@ -22,19 +21,16 @@ from teraflock.fleet.model import (
 )
 from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import Table
 from teraflock.tenant.model import ProjectId
 
-_COLUMNS: Final = (
-    "id, site, name, state, address, vcpus, ram_bytes, disk_bytes, simulated,"
-    " registered_at_us, seen_at_us, region, disk_used_bytes, disk_limits, allow_out"
+_HOST: Final = Table(
+    "host",
+    Host,
+    leave_out=("allow_out", "gpus", "cost", "vcpus_held", "ram_bytes_held", "disk_bytes_held", "alike"),
 )
-_RENTED_COLUMNS: Final = (
-    "kind, type, zone, remote_id, login, token, token_at_us, made_at_us, gone_at_us,"
-    " cost_micros_per_hour, cost_currency"
-)
-_SELECT: Final = f"SELECT {_COLUMNS}, {_RENTED_COLUMNS} FROM host"
-REGION: Final = "home"
-"""Where a host stands until the operator says otherwise."""
+_SELECT: Final = f"SELECT {_HOST.names}, allow_out, cost_micros_per_hour, cost_currency FROM host"
+_GPU: Final = Table("host_gpu", Gpu)
 _HELD: Final = (
     "SELECT host_id, SUM(held_vcpus), SUM(held_ram_bytes), SUM(held_disk_bytes) FROM instance"
     " WHERE host_id IS NOT NULL"
@@ -134,32 +130,44 @@ def put_report(
     tx: Transaction, site: str, report: HostReport, id: HostId, *, simulated: bool, now: datetime
 ) -> bool:
     """Keep what a host says of itself; whether it is new. Its state and who has its cards stay as they are."""
-    now_us = microseconds(now)
-    values = {
-        "site": site, "name": report.name, "address": report.address, "vcpus": report.vcpus,
-        "ram_bytes": report.ram_bytes, "disk_bytes": report.disk_bytes, "now": now_us,
-        "disk_used_bytes": report.disk_used_bytes, "disk_limits": report.disk_limits,
-    }  # fmt: skip
     known = tx.one("SELECT id FROM host WHERE site = :site AND name = :name", site=site, name=report.name)
     if known:
         tx.run(
             "UPDATE host SET address = :address, vcpus = :vcpus, ram_bytes = :ram_bytes, disk_bytes = :disk_bytes,"
             " disk_used_bytes = :disk_used_bytes, disk_limits = :disk_limits,"
             " seen_at_us = :now, state = CASE WHEN state = 'away' THEN 'ready' ELSE state END"
-            " WHERE site = :site AND name = :name",
-            **values,
+            " WHERE id = :id",
+            address=report.address,
+            vcpus=report.vcpus,
+            ram_bytes=report.ram_bytes,
+            disk_bytes=report.disk_bytes,
+            disk_used_bytes=report.disk_used_bytes,
+            disk_limits=report.disk_limits,
+            now=microseconds(now),
+            id=known[0],
         )
     else:
-        tx.run(
-            f"INSERT INTO host ({_COLUMNS}) VALUES (:id, :site, :name, 'ready', :address, :vcpus, :ram_bytes,"
-            " :disk_bytes, :simulated, :now, :now, :region, :disk_used_bytes, :disk_limits, '')",
-            id=id,
-            region=REGION,
-            simulated=int(simulated),
-            **values,
-        )
-    _put_gpus(tx, HostId(known[0]) if known else id, report.gpus, now_us)
+        _HOST.add(tx, _new_host(site, report, id, simulated=simulated, now=now))
+    _put_gpus(tx, HostId(known[0]) if known else id, report.gpus, microseconds(now))
     return known is None
+
+
+def _new_host(site: str, report: HostReport, id: HostId, *, simulated: bool, now: datetime) -> Host:
+    return Host(
+        id=id,
+        site=site,
+        name=report.name,
+        state=HostState.READY,
+        address=report.address,
+        vcpus=report.vcpus,
+        ram_bytes=report.ram_bytes,
+        disk_bytes=report.disk_bytes,
+        disk_used_bytes=report.disk_used_bytes,
+        disk_limits=report.disk_limits,
+        simulated=simulated,
+        registered_at=now,
+        seen_at=now,
+    )
 
 
 def _put_gpus(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport], now_us: int) -> None:
@@ -167,12 +175,17 @@ def _put_gpus(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport], no
     rows = tx.all("SELECT slot, instance_id, idle_since_us FROM host_gpu WHERE host_id = :id", id=host_id)
     known = {row[0]: (row[1], row[2]) for row in rows}
     for report in reports:
-        values = {
-            "host": host_id, "slot": report.slot, "kind": report.kind, "gpu": report.gpu, "name": report.name,
-            "memory": report.memory_bytes, "healthy": int(report.healthy),
-            "idle": (known.get(report.slot, (None, None))[1] or now_us) if report.idle else None,
-        }  # fmt: skip
-        tx.run(_UPDATE_GPU if report.slot in known else _INSERT_GPU, **values)
+        idle_since_us = (known.get(report.slot, (None, None))[1] or now_us) if report.idle else None
+        card = Gpu(
+            slot=report.slot,
+            kind=report.kind,
+            gpu=report.gpu,
+            name=report.name,
+            memory_bytes=report.memory_bytes,
+            healthy=report.healthy,
+            instance_id=None,
+        )
+        _put_gpu(tx, host_id, card, idle_since_us)
     for slot in known.keys() - {report.slot for report in reports}:
         if known[slot][0] is None:
             tx.run("DELETE FROM host_gpu WHERE host_id = :host AND slot = :slot", host=host_id, slot=slot)
@@ -184,13 +197,17 @@ def _put_gpus(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport], no
             )
 
 
-_UPDATE_GPU: Final = (
-    "UPDATE host_gpu SET kind = :kind, gpu = :gpu, name = :name, memory_bytes = :memory, healthy = :healthy,"
-    " idle_since_us = CAST(:idle AS BIGINT) WHERE host_id = :host AND slot = :slot"
-)
-_INSERT_GPU: Final = (
-    "INSERT INTO host_gpu (host_id, slot, kind, gpu, name, memory_bytes, healthy, instance_id, idle_since_us)"
-    " VALUES (:host, :slot, :kind, :gpu, :name, :memory, :healthy, NULL, CAST(:idle AS BIGINT))"
+def _put_gpu(tx: Transaction, host_id: HostId, card: Gpu, idle_since_us: int | None = None) -> None:
+    """Add a card, or update it. The instance that holds it stays the same."""
+    values = dict(zip(_GPU.columns, _GPU.row(card), strict=True))
+    tx.run(_PUT_GPU, host_id=host_id, idle_since_us=idle_since_us, **values)
+
+
+_PUT_GPU: Final = (
+    f"INSERT INTO host_gpu (host_id, {_GPU.names}, idle_since_us)"
+    f" VALUES (:host_id, {_GPU.marks}, CAST(:idle_since_us AS BIGINT)) ON CONFLICT (host_id, slot) DO UPDATE SET"
+    " kind = excluded.kind, gpu = excluded.gpu, name = excluded.name, memory_bytes = excluded.memory_bytes,"
+    " healthy = excluded.healthy, idle_since_us = excluded.idle_since_us"
 )
 
 
@@ -209,28 +226,10 @@ def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
 
 
 def add_rented(tx: Transaction, host: Host) -> None:
-    """A host for one instance, before its machine exists."""
-    tx.run(
-        f"INSERT INTO host ({_COLUMNS}, kind, type) VALUES (:id, :site, :name, :state, '', :vcpus, :ram_bytes,"
-        " :disk_bytes, :simulated, :now, :now, :region, 0, 'hold', '', 'rented', :type)",
-        id=host.id,
-        site=host.site,
-        name=host.name,
-        state=host.state,
-        vcpus=host.vcpus,
-        ram_bytes=host.ram_bytes,
-        disk_bytes=host.disk_bytes,
-        simulated=int(host.simulated),
-        now=microseconds(host.registered_at),
-        region=host.region,
-        type=host.type,
-    )
-    for gpu in host.gpus:
-        values = {
-            "host": host.id, "slot": gpu.slot, "kind": gpu.kind, "gpu": gpu.gpu, "name": gpu.name,
-            "memory": gpu.memory_bytes, "healthy": 1, "idle": None,
-        }  # fmt: skip
-        tx.run(_INSERT_GPU, **values)
+    """Add a host for one instance, before its machine exists."""
+    _HOST.add(tx, host)
+    for card in host.gpus:
+        _put_gpu(tx, host.id, card)
 
 
 def note_token(tx: Transaction, id: HostId, token: str, now: datetime) -> None:
@@ -511,63 +510,22 @@ def _with_parts(tx: Transaction, rows: Sequence[Row]) -> tuple[Host, ...]:
     gpus: dict[str, list[Gpu]] = defaultdict(list)
     if rows:
         for row in tx.all(
-            "SELECT host_id, slot, kind, gpu, name, memory_bytes, healthy, instance_id FROM host_gpu"
-            " WHERE host_id >= :first AND host_id <= :last ORDER BY host_id, slot",
+            f"SELECT host_id, {_GPU.names} FROM host_gpu WHERE host_id >= :first AND host_id <= :last"
+            " ORDER BY host_id, slot",
             first=min(row[0] for row in rows),
             last=max(row[0] for row in rows),
         ):
-            gpus[row[0]].append(_gpu_from(row))
+            gpus[row[0]].append(_GPU.value(row[1:]))
     return tuple(_host_from(row, held.get(row[0], (0, 0, 0)), tuple(gpus[row[0]])) for row in rows)
 
 
-def _gpu_from(row: Row) -> Gpu:
-    _, slot, kind, gpu, name, memory_bytes, healthy, instance_id = row
-    return Gpu(
-        slot=slot,
-        kind=GpuKind(kind),
-        gpu=gpu,
-        name=name,
-        memory_bytes=memory_bytes,
-        healthy=bool(healthy),
-        instance_id=instance_id,
-    )
-
-
 def _host_from(row: Row, held: tuple[int, int, int], gpus: tuple[Gpu, ...]) -> Host:
-    id, site, name, state, address, vcpus, ram, disk, simulated, registered_at_us, seen_at_us, region = row[
-        :12
-    ]
-    disk_used, disk_limits, allow_out = row[12:15]
-    kind, type, zone, remote_id, login, token, token_at_us, made_at_us, gone_at_us, cost_micros, currency = (
-        row[15:]
-    )
-    return Host(
-        id=HostId(id),
-        site=site,
-        name=name,
-        state=HostState(state),
-        address=address,
-        vcpus=vcpus,
-        ram_bytes=ram,
-        disk_bytes=disk,
-        disk_used_bytes=disk_used,
-        disk_limits=DiskLimits(disk_limits),
+    *columns, allow_out, cost_micros, currency = row
+    return _HOST.value(
+        tuple(columns),
         allow_out=tuple(allow_out.split()),
-        simulated=bool(simulated),
-        region=region,
-        registered_at=at_microseconds(registered_at_us),
-        seen_at=at_microseconds(seen_at_us),
-        gpus=gpus,
-        kind=HostKind(kind),
-        type=type,
-        zone=zone,
-        remote_id=remote_id,
-        login=login,
-        token=token,
-        token_at=at_microseconds(token_at_us) if token_at_us is not None else None,
-        made_at=at_microseconds(made_at_us) if made_at_us is not None else None,
-        gone_at=at_microseconds(gone_at_us) if gone_at_us is not None else None,
         cost=HostCost(micros_per_hour=cost_micros, currency=currency) if cost_micros is not None else None,
+        gpus=gpus,
         vcpus_held=held[0],
         ram_bytes_held=held[1],
         disk_bytes_held=held[2],
