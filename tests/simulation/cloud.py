@@ -37,11 +37,11 @@ from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.image.service import ImageService
 from teraflock.instance.engines import Engines
+from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.service import InstanceService
 from teraflock.instance.states import BILLABLE
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop

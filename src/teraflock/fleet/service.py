@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.fleet import store
+from teraflock.fleet.card import store as cards
 from teraflock.fleet.model import Host, HostKind, HostState, Idle
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
@@ -80,7 +81,7 @@ class FleetService:
         """Cards that instances of a project have had for a while without using them, by instance."""
         latest = self._clock.now() - IDLE_MIN
         with self._database.read() as tx:
-            found = store.idle_in_project(tx, project)
+            found = cards.idle_in_project(tx, project)
         return {instance: idle for instance, idle in found.items() if idle.since <= latest}
 
     def shapes(self) -> list[NamedShape]:

@@ -1,36 +1,18 @@
-"""All SQL about hosts, their cards and their ports. What is held is summed from the instances: it cannot drift."""
+"""All SQL about hosts. What is held on a host is summed from its instances, so the two cannot disagree."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.fleet.model import (
-    Gpu,
-    GpuKind,
-    GpuReport,
-    Host,
-    HostCost,
-    HostId,
-    HostKind,
-    HostReport,
-    HostState,
-    Idle,
-)
+from teraflock.fleet.card import store as cards
+from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostKind, HostReport, HostState
 from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
+from teraflock.fleet.rows import COLUMNS, HOST, host_from
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table
-from teraflock.tenant.model import ProjectId
 
-_HOST: Final = Table(
-    "host",
-    Host,
-    leave_out=("allow_out", "gpus", "cost", "vcpus_held", "ram_bytes_held", "disk_bytes_held", "alike"),
-)
-_SELECT: Final = f"SELECT {_HOST.names}, allow_out, cost_micros_per_hour, cost_currency FROM host"
-_GPU: Final = Table("host_gpu", Gpu)
 _HELD: Final = (
     "SELECT host_id, SUM(held_vcpus), SUM(held_ram_bytes), SUM(held_disk_bytes) FROM instance"
     " WHERE host_id IS NOT NULL"
@@ -42,7 +24,7 @@ def hosts(
 ) -> tuple[Host, ...]:
     """A page of hosts of one kind, or of both."""
     rows = tx.all(
-        f"{_SELECT} WHERE id > :after AND (:kind = '' OR kind = :kind) ORDER BY id LIMIT :limit",
+        f"SELECT {COLUMNS} FROM host WHERE id > :after AND (:kind = '' OR kind = :kind) ORDER BY id LIMIT :limit",
         after=after,
         kind=kind or "",
         limit=limit,
@@ -52,27 +34,18 @@ def hosts(
 
 def outlines(tx: Transaction) -> tuple[Host, ...]:
     """All own hosts with the kinds of their cards, without slots and holders: several times as quick."""
-    cards: dict[str, list[Gpu]] = defaultdict(list)
+    found: dict[str, list[Gpu]] = defaultdict(list)
     for host_id, gpu, count in tx.all(
         "SELECT g.host_id, g.gpu, COUNT(*) FROM host_gpu g JOIN host h ON h.id = g.host_id WHERE h.kind = 'own'"
         " GROUP BY g.host_id, g.gpu"
     ):
-        cards[host_id] += [_gpu_outline(gpu)] * count
-    rows = tx.all(f"{_SELECT} WHERE kind = 'own' ORDER BY id")
-    return tuple(_host_from(row, (0, 0, 0), tuple(cards[row[0]])) for row in rows)
-
-
-def rented_outlines(tx: Transaction, site: str = "") -> tuple[Host, ...]:
-    """Rented hosts that were not given back, of one site or of all, without their cards."""
-    rows = tx.all(
-        f"{_SELECT} WHERE kind = 'rented' AND gone_at_us IS NULL AND (:site = '' OR site = :site) ORDER BY id",
-        site=site,
-    )
-    return tuple(_host_from(row, (0, 0, 0), ()) for row in rows)
+        found[host_id] += [_gpu_outline(gpu)] * count
+    rows = tx.all(f"SELECT {COLUMNS} FROM host WHERE kind = 'own' ORDER BY id")
+    return tuple(host_from(row, gpus=tuple(found[row[0]])) for row in rows)
 
 
 def kinds_of_hosts(tx: Transaction) -> tuple[Host, ...]:
-    """As `outlines`, but one for all that have the same size and cards, and only size and cards are true of it."""
+    """One host for all that have the same size and cards. Only its size, its cards and `alike` have a meaning."""
     rows = tx.all(_KINDS)
     counts: dict[str, list[tuple[str, int]]] = defaultdict(list)
     if any(row[1] != row[2] for row in rows):  # hosts with cards of several kinds
@@ -80,27 +53,25 @@ def kinds_of_hosts(tx: Transaction) -> tuple[Host, ...]:
             "SELECT host_id, gpu, COUNT(*) FROM host_gpu GROUP BY host_id, gpu ORDER BY host_id, gpu"
         ):
             counts[host_id].append((gpu, count))
-    return tuple(
-        Host(
-            id=HostId(id),
-            site="",
-            name="",
-            state=HostState.READY,
-            address="",
-            vcpus=vcpus,
-            ram_bytes=ram,
-            disk_bytes=disk,
-            simulated=False,
-            registered_at=at_microseconds(0),
-            seen_at=at_microseconds(0),
-            gpus=tuple(
-                _gpu_outline(gpu)
-                for gpu, count in ([(low, cards)] if low == high else counts[id])
-                for _ in range(count)
-            ),
-            alike=alike,
-        )
-        for id, low, high, cards, alike, vcpus, ram, disk in rows
+    return tuple(_kind_from(row, [(row[1], row[3])] if row[1] == row[2] else counts[row[0]]) for row in rows)
+
+
+def _kind_from(row: Row, gpus: Sequence[tuple[str, int]]) -> Host:
+    id, _, _, _, alike, vcpus, ram_bytes, disk_bytes = row
+    return Host(
+        id=HostId(id),
+        site="",
+        name="",
+        state=HostState.READY,
+        address="",
+        vcpus=vcpus,
+        ram_bytes=ram_bytes,
+        disk_bytes=disk_bytes,
+        simulated=False,
+        registered_at=at_microseconds(0),
+        seen_at=at_microseconds(0),
+        gpus=tuple(_gpu_outline(gpu) for gpu, count in gpus for _ in range(count)),
+        alike=alike,
     )
 
 
@@ -122,7 +93,7 @@ def _gpu_outline(gpu: str) -> Gpu:
 
 def host(tx: Transaction, ref: str) -> Host | None:
     """By its id, or by the name its engine gives it."""
-    row = tx.one(f"{_SELECT} WHERE id = :ref OR name = :ref ORDER BY id", ref=ref)
+    row = tx.one(f"SELECT {COLUMNS} FROM host WHERE id = :ref OR name = :ref ORDER BY id", ref=ref)
     return _with_parts(tx, [row])[0] if row else None
 
 
@@ -147,8 +118,8 @@ def put_report(
             id=known[0],
         )
     else:
-        _HOST.add(tx, _new_host(site, report, id, simulated=simulated, now=now))
-    _put_gpus(tx, HostId(known[0]) if known else id, report.gpus, microseconds(now))
+        HOST.add(tx, _new_host(site, report, id, simulated=simulated, now=now))
+    cards.put_reported(tx, HostId(known[0]) if known else id, report.gpus, microseconds(now))
     return known is None
 
 
@@ -167,131 +138,6 @@ def _new_host(site: str, report: HostReport, id: HostId, *, simulated: bool, now
         simulated=simulated,
         registered_at=now,
         seen_at=now,
-    )
-
-
-def _put_gpus(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport], now_us: int) -> None:
-    """A card that is not reported any more is kept, as not healthy, while an instance has it."""
-    rows = tx.all("SELECT slot, instance_id, idle_since_us FROM host_gpu WHERE host_id = :id", id=host_id)
-    known = {row[0]: (row[1], row[2]) for row in rows}
-    for report in reports:
-        idle_since_us = (known.get(report.slot, (None, None))[1] or now_us) if report.idle else None
-        card = Gpu(
-            slot=report.slot,
-            kind=report.kind,
-            gpu=report.gpu,
-            name=report.name,
-            memory_bytes=report.memory_bytes,
-            healthy=report.healthy,
-            instance_id=None,
-        )
-        _put_gpu(tx, host_id, card, idle_since_us)
-    for slot in known.keys() - {report.slot for report in reports}:
-        if known[slot][0] is None:
-            tx.run("DELETE FROM host_gpu WHERE host_id = :host AND slot = :slot", host=host_id, slot=slot)
-        else:
-            tx.run(
-                "UPDATE host_gpu SET healthy = 0 WHERE host_id = :host AND slot = :slot",
-                host=host_id,
-                slot=slot,
-            )
-
-
-def _put_gpu(tx: Transaction, host_id: HostId, card: Gpu, idle_since_us: int | None = None) -> None:
-    """Add a card, or update it. The instance that holds it stays the same."""
-    values = dict(zip(_GPU.columns, _GPU.row(card), strict=True))
-    tx.run(_PUT_GPU, host_id=host_id, idle_since_us=idle_since_us, **values)
-
-
-_PUT_GPU: Final = (
-    f"INSERT INTO host_gpu (host_id, {_GPU.names}, idle_since_us)"
-    f" VALUES (:host_id, {_GPU.marks}, CAST(:idle_since_us AS BIGINT)) ON CONFLICT (host_id, slot) DO UPDATE SET"
-    " kind = excluded.kind, gpu = excluded.gpu, name = excluded.name, memory_bytes = excluded.memory_bytes,"
-    " healthy = excluded.healthy, idle_since_us = excluded.idle_since_us"
-)
-
-
-def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
-    """The cards that running instances of a project have and do not use, by instance; idle from when it had them on."""
-    rows = tx.all(
-        "SELECT i.id, COUNT(*), MAX(g.idle_since_us), MAX(i.running_since_us) FROM instance i"
-        " JOIN host_gpu g ON g.instance_id = i.id"
-        " WHERE i.project_id = :project AND i.phase = 'running' AND g.idle_since_us IS NOT NULL GROUP BY i.id",
-        project=project,
-    )
-    return {row[0]: Idle(int(row[1]), at_microseconds(max(row[2], row[3] or 0))) for row in rows}
-
-
-# Rented hosts
-
-
-def add_rented(tx: Transaction, host: Host) -> None:
-    """Add a host for one instance, before its machine exists."""
-    _HOST.add(tx, host)
-    for card in host.gpus:
-        _put_gpu(tx, host.id, card)
-
-
-def note_token(tx: Transaction, id: HostId, token: str, now: datetime) -> None:
-    """Remember that the provider is asked with a token; the time is that of the first use."""
-    tx.run(
-        "UPDATE host SET token = :token, token_at_us = :now WHERE id = :id AND token <> :token",
-        token=token,
-        now=microseconds(now),
-        id=id,
-    )
-
-
-def note_made(tx: Transaction, id: HostId, *, remote_id: str, zone: str, now: datetime) -> None:
-    """Remember which machine it is."""
-    tx.run(
-        "UPDATE host SET remote_id = :remote, zone = :zone, made_at_us = :now, seen_at_us = :now WHERE id = :id",
-        remote=remote_id,
-        zone=zone,
-        now=microseconds(now),
-        id=id,
-    )
-
-
-def set_cost(tx: Transaction, id: HostId, cost: HostCost) -> None:
-    tx.run(
-        "UPDATE host SET cost_micros_per_hour = :micros, cost_currency = :currency WHERE id = :id",
-        micros=cost.micros_per_hour,
-        currency=cost.currency,
-        id=id,
-    )
-
-
-def move_rented(tx: Transaction, id: HostId, region: str) -> None:
-    """Rent it anew, in this region: nothing is known about the new machine yet."""
-    tx.run(
-        "UPDATE host SET region = :region, zone = '', remote_id = '', address = '', endpoints = '', made_at_us = NULL,"
-        " cost_micros_per_hour = NULL WHERE id = :id",
-        region=region,
-        id=id,
-    )
-
-
-def set_endpoints(
-    tx: Transaction, id: HostId, *, address: str, login: str, endpoints: str, now: datetime
-) -> None:
-    """Where a rented machine is reached."""
-    tx.run(
-        "UPDATE host SET address = :address, login = :login, endpoints = :endpoints, seen_at_us = :now WHERE id = :id",
-        address=address,
-        login=login,
-        endpoints=endpoints,
-        now=microseconds(now),
-        id=id,
-    )
-
-
-def give_back(tx: Transaction, id: str, now: datetime) -> None:
-    """Mark a rented host as gone; nothing happens to an own one."""
-    tx.run(
-        "UPDATE host SET state = 'gone', gone_at_us = :now WHERE id = :id AND kind = 'rented' AND gone_at_us IS NULL",
-        now=microseconds(now),
-        id=id,
     )
 
 
@@ -341,14 +187,6 @@ def place_of(tx: Transaction, id: str) -> tuple[str, int]:
 def regions(tx: Transaction) -> tuple[str, ...]:
     """All regions in which there are hosts."""
     return tuple(row[0] for row in tx.all("SELECT DISTINCT region FROM host ORDER BY region"))
-
-
-def mark_rented_seen(tx: Transaction, site: str, names: Iterable[str], now: datetime) -> None:
-    """Of rented hosts that a listing of their site has shown."""
-    tx.run_many(
-        "UPDATE host SET seen_at_us = :now WHERE site = :site AND name = :name AND kind = 'rented'",
-        [(microseconds(now), site, name) for name in names],
-    )
 
 
 def mark_seen(
@@ -457,76 +295,8 @@ _FIRST_FREE: Final = (
 )
 
 
-def take_gpus(
-    tx: Transaction, host_id: HostId, gpu: str, count: int, instance_id: str
-) -> list[tuple[str, str]]:
-    """Give `count` free cards of a host to an instance; fewer where there are fewer. Their slots and kinds."""
-    rows = tx.all(
-        "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND instance_id IS NULL AND slot IN"
-        " (SELECT slot FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1"
-        " ORDER BY slot LIMIT :count) RETURNING slot, kind",
-        instance=instance_id,
-        host=host_id,
-        gpu=gpu,
-        count=count,
-    )
-    return sorted((row[0], row[1]) for row in rows)
-
-
-def release_gpus(tx: Transaction, instance_id: str, *, keep: Iterable[str] = ()) -> None:
-    kept = set(keep)
-    for host_id, slot in tx.all(
-        "SELECT host_id, slot FROM host_gpu WHERE instance_id = :id ORDER BY host_id, slot", id=instance_id
-    ):
-        if slot not in kept:
-            tx.run(
-                "UPDATE host_gpu SET instance_id = NULL WHERE host_id = :host AND slot = :slot",
-                host=host_id,
-                slot=slot,
-            )
-
-
-def taken_ports(tx: Transaction, host_id: HostId) -> set[int]:
-    return {row[0] for row in tx.all("SELECT port FROM host_port WHERE host_id = :host", host=host_id)}
-
-
-def take_port(tx: Transaction, host_id: HostId, port: int, guest_port: int, instance_id: str) -> None:
-    tx.run(
-        "INSERT INTO host_port (host_id, port, guest_port, instance_id) VALUES (:host, :port, :guest, :instance)",
-        host=host_id,
-        port=port,
-        guest=guest_port,
-        instance=instance_id,
-    )
-
-
-def release_ports(tx: Transaction, instance_id: str) -> None:
-    tx.run("DELETE FROM host_port WHERE instance_id = :id", id=instance_id)
-
-
 def _with_parts(tx: Transaction, rows: Sequence[Row]) -> tuple[Host, ...]:
     only = HostId(rows[0][0]) if len(rows) == 1 else None
     held = _held(tx, only) if rows else {}
-    gpus: dict[str, list[Gpu]] = defaultdict(list)
-    if rows:
-        for row in tx.all(
-            f"SELECT host_id, {_GPU.names} FROM host_gpu WHERE host_id >= :first AND host_id <= :last"
-            " ORDER BY host_id, slot",
-            first=min(row[0] for row in rows),
-            last=max(row[0] for row in rows),
-        ):
-            gpus[row[0]].append(_GPU.value(row[1:]))
-    return tuple(_host_from(row, held.get(row[0], (0, 0, 0)), tuple(gpus[row[0]])) for row in rows)
-
-
-def _host_from(row: Row, held: tuple[int, int, int], gpus: tuple[Gpu, ...]) -> Host:
-    *columns, allow_out, cost_micros, currency = row
-    return _HOST.value(
-        tuple(columns),
-        allow_out=tuple(allow_out.split()),
-        cost=HostCost(micros_per_hour=cost_micros, currency=currency) if cost_micros is not None else None,
-        gpus=gpus,
-        vcpus_held=held[0],
-        ram_bytes_held=held[1],
-        disk_bytes_held=held[2],
-    )
+    gpus = cards.of_hosts(tx, [row[0] for row in rows]) if rows else {}
+    return tuple(host_from(row, held.get(row[0], (0, 0, 0)), tuple(gpus.get(row[0], ()))) for row in rows)

@@ -12,9 +12,11 @@ from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, bytes_text
 from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
+from teraflock.fleet.card import store as cards
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import GpuKind, Host, HostId, HostKind, HostState
 from teraflock.fleet.placement import Policy, Room, choose_many
+from teraflock.fleet.port import store as ports
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
 from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId
@@ -214,9 +216,9 @@ def _free_now(rooms: Sequence[Room], hosts: Sequence[Host]) -> str:
 
 def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Size, guest_ports: Sequence[int]) -> Held:
     """Set aside on one host all that a new instance needs."""
-    numbers = free_ports(fleet.taken_ports(tx, host_id), len(guest_ports))
+    numbers = free_ports(ports.taken_ports(tx, host_id), len(guest_ports))
     for number, guest_port in zip(numbers, guest_ports, strict=True):
-        fleet.take_port(tx, host_id, number, guest_port, id)
+        ports.take_port(tx, host_id, number, guest_port, id)
     return Held(
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
@@ -231,7 +233,7 @@ def _take_cards(
 ) -> tuple[HeldGpu, ...]:
     if not count:
         return ()
-    taken = fleet.take_gpus(tx, host_id, gpu, count, id)
+    taken = cards.take_gpus(tx, host_id, gpu, count, id)
     if len(taken) < count:
         raise NoCapacity(
             f"{len(taken)} of {count} cards `{gpu}` are free on its host", hint="`tera shapes` shows more"

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Conflict, unknown_name
 from teraflock.base.ids import new_id
 from teraflock.base.size import Size
-from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostKind, HostState
 from teraflock.fleet.placement import Policy, Room
+from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
@@ -66,9 +66,7 @@ def launch(
     """Write the rows of an order, all or none. The caller has claimed the project. Hosts are locked last, because many
     launches want them."""
     image = _image(tx, project, order.image)
-    new = _Launch(
-        actor=actor, project=project, order=order, image=image, now=now, random_bytes=random_bytes
-    )
+    new = _Launch(actor=actor, project=project, order=order, image=image, now=now, random_bytes=random_bytes)
     if order.site:
         check_site(tx, engines, project, order)
     if order.site and not engines.can(order.site, Capability.PLACEMENT):
@@ -170,7 +168,7 @@ def _rent(
 ) -> Instance:
     """Write an instance with its own host. The loops rent the machine."""
     host = _rented_host(new, blank, driver, gpu_memory_bytes)
-    fleet.add_rented(tx, host)
+    rented_hosts.add_rented(tx, host)
     held = take(tx, blank.id, host.id, blank.shape, guest_ports=())
     instance = replace(blank, site=driver.site, host_id=host.id, held=held)
     return store.insert(tx, instance, now=new.now, random_bytes=new.random_bytes)

@@ -11,8 +11,11 @@ from typing import Final
 import msgspec
 
 from teraflock.base.clock import microseconds
+from teraflock.fleet.card.store import release_gpus
 from teraflock.fleet.model import GpuKind, HostId, HostKind
-from teraflock.fleet.store import give_back, place_of, release_gpus, release_ports
+from teraflock.fleet.port.store import release_ports
+from teraflock.fleet.rented.store import give_back
+from teraflock.fleet.store import place_of
 from teraflock.instance.model import (
     HeldGpu,
     HeldPort,

@@ -26,6 +26,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
+from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance import store
 from teraflock.instance.driver import GRACE, Capability, ComputeDriver, Handle, Seen, Sighting
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy
@@ -326,7 +327,7 @@ class DriftLoop:
         if host is not None and is_lost:
             rentals.note_end(tx, before, host.id, now, random_bytes)
             if after.host_id is not None:
-                fleet.move_rented(tx, host.id, region_of(after))
+                rented_hosts.move_rented(tx, host.id, region_of(after))
             store.put(tx, before, lost(after), now=now, random_bytes=random_bytes, last_seen=host.seen_at)
         else:
             store.put(tx, before, after, now=now, random_bytes=random_bytes)

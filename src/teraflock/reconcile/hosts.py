@@ -23,14 +23,16 @@ from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.alarms import alarms
 from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
+from teraflock.fleet.rented import store as rented_hosts
+from teraflock.fleet.watch import store as watch
 from teraflock.instance import store
 from teraflock.instance.driver import Capability, ComputeDriver, Sighting
+from teraflock.instance.lease import store as leases
 from teraflock.instance.model import InstanceId
 from teraflock.instance.rules import lost, returned
 from teraflock.instance.site import store as sites
 from teraflock.instance.states import Phase
 from teraflock.reconcile import outage, rentals
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -106,8 +108,8 @@ class HostLoop:
             return
         site, now = driver.site, self._around.clock.now()
         with self._around.database.read() as tx:
-            kept = fleet.rented_outlines(tx, site)
-            until = leases.watched_until(tx, site)
+            kept = rented_hosts.rented_outlines(tx, site)
+            until = watch.watched_until(tx, site)
             waiting = [id for id, _ in store.away_in_work_in_all_projects(tx, site)]
         seen, _ = rentals.matched(sightings, {host.name: host.remote_id for host in kept})
         first = self._takes_over and site not in self._known
@@ -128,8 +130,8 @@ class HostLoop:
         waiting: Sequence[InstanceId],
     ) -> None:
         now, random_bytes = self._around.clock.now(), self._around.random_bytes
-        fleet.mark_rented_seen(tx, site, [host.name for host in kept if host.name in seen], now)
-        leases.note_watched(tx, site, now)
+        rented_hosts.mark_rented_seen(tx, site, [host.name for host in kept if host.name in seen], now)
+        watch.note_watched(tx, site, now)
         if self._problems.get(site) != "":
             sites.note_state(tx, site, "", now)
         for host in kept:
@@ -201,7 +203,7 @@ class HostLoop:
     def _settle_once(self, driver: ComputeDriver, unwatched: Sequence[Host], is_here: bool) -> None:
         database, site, now = self._around.database, driver.site, self._around.clock.now()
         with database.read() as tx:
-            until = leases.watched_until(tx, site)
+            until = watch.watched_until(tx, site)
         first = self._takes_over and site not in self._known
         begins = is_here and (first or until is None or until < now - outage.UNWATCHED)
         if not (unwatched or begins):
@@ -213,7 +215,7 @@ class HostLoop:
             if found:
                 self._settle_found(tx, site, found, from_at)
             if begins:
-                leases.begin_watch(tx, site, from_at)
+                watch.begin_watch(tx, site, from_at)
 
         database.write(work)
 
@@ -256,7 +258,7 @@ class HostLoop:
         if here:
             known = {host.name for host in fleet.outlines(tx) if host.site == driver.site}
             fleet.mark_seen(tx, driver.site, here.keys(), now, all_of_site=known <= here.keys())
-            leases.note_watched(tx, driver.site, now)
+            watch.note_watched(tx, driver.site, now)
         for instance_id in to_return:
             self._return(tx, instance_id, now)
         for host in gone:

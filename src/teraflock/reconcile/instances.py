@@ -28,10 +28,12 @@ from msgspec.structs import replace
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostId, HostKind
+from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
 from teraflock.instance.driver import PATIENCE, ComputeDriver, EngineBusy, EngineRefused, Network, NoRoom
+from teraflock.instance.lease import store as leases
 from teraflock.instance.machines import machine_of, network_of
 from teraflock.instance.model import Instance, Operation, Progress
 from teraflock.instance.rules import (
@@ -60,7 +62,6 @@ from teraflock.instance.steps import (
 )
 from teraflock.instance.telling import problem_texts
 from teraflock.reconcile import rentals, traffic
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.hands import Hands
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
@@ -222,7 +223,7 @@ class InstanceLoop:
         rental = task.machine.rental
         if rental is not None and step.name == "create" and not progress.undoing:
             self._around.database.write(
-                lambda tx: fleet.note_token(tx, HostId(instance.host_id or ""), rental.token, task.now)
+                lambda tx: rented_hosts.note_token(tx, HostId(instance.host_id or ""), rental.token, task.now)
             )
         outcome = act(driver, task)
         self._fault(f"{point}:after")

@@ -13,7 +13,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.fleet import store as fleet
+from teraflock.fleet.card import store as cards
 from teraflock.fleet.placement import choose
+from teraflock.fleet.port import store as ports
 from teraflock.instance import store
 from teraflock.instance.claims import take
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy, guest_ports
@@ -51,8 +53,8 @@ class MoveLoop:
         room = choose(rooms, before.shape)
         if room is None:
             return False
-        fleet.release_gpus(tx, before.id)
-        fleet.release_ports(tx, before.id)
+        cards.release_gpus(tx, before.id)
+        ports.release_ports(tx, before.id)
         held = take(tx, before.id, room.host_id, before.shape, guest_ports(before.access))
         after = moved(replace(before, site=room.site, host_id=room.host_id, held=held), now)
         store.put(tx, before, after, now=now, random_bytes=self._around.random_bytes)

@@ -20,8 +20,8 @@ from teraflock.instance.driver import ComputeDriver, Seen, Sighting
 from teraflock.instance.model import Instance
 from teraflock.instance.rules import lost, settled
 from teraflock.instance.states import BILLABLE, Wanted
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.rentals import matched
+from teraflock.reconcile.store import note_ran_unwatched
 from teraflock.storage.database import Database, Transaction
 
 UNWATCHED: Final = timedelta(seconds=20)
@@ -74,7 +74,7 @@ def settle(
                 raise Changed
             sighting = found.seen.get(instance.id)
             if sighting is not None and sighting.started_at and ran_on(instance, sighting, host.seen_at):
-                leases.note_ran_unwatched(tx, instance, from_at, sighting.started_at)
+                note_ran_unwatched(tx, instance, from_at, sighting.started_at)
             else:
                 leave_unknown(tx, instance, host, now, random_bytes)
                 count += 1

@@ -9,17 +9,18 @@ from collections.abc import Callable
 from datetime import datetime
 
 from teraflock.fleet import store as fleet
+from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.instance import store
+from teraflock.instance.lease import store as leases
 from teraflock.instance.rules import lost, settled
-from teraflock.reconcile import store as leases
 from teraflock.storage.database import Transaction
 
 
 def make_ready(tx: Transaction, now: datetime, random_bytes: Callable[[int], bytes]) -> None:
     leases.let_go_all(tx)
     images.rebuild_all(tx)
-    for host in (*fleet.outlines(tx), *fleet.rented_outlines(tx)):
+    for host in (*fleet.outlines(tx), *rented_hosts.rented_outlines(tx)):
         for instance in store.on_host_in_all_projects(tx, host.id):
             if (after := lost(instance)) is not instance:
                 store.put(

@@ -11,7 +11,6 @@ from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostKind, HostState
-from teraflock.instance import service
 from teraflock.instance.driver import MachineType
 from teraflock.instance.model import View
 from teraflock.instance.orders import Order
@@ -19,6 +18,7 @@ from teraflock.instance.states import Phase
 from teraflock.meter.service import MeterService
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.model import Project
+from teraflock.tenant.project.claim import claimed
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
 ORDER = Order(name="one", site=SKY, type="gpu")
@@ -84,7 +84,7 @@ def test_a_launch_reads_machine_types_once_and_before_its_locks(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
-    types, claimed = house.sky.types, service.claimed
+    types = house.sky.types
 
     def read() -> Sequence[MachineType]:
         calls.append("types")
@@ -95,7 +95,7 @@ def test_a_launch_reads_machine_types_once_and_before_its_locks(
         return claimed(tx, project)
 
     monkeypatch.setattr(house.sky, "types", read)
-    monkeypatch.setattr(service, "claimed", lock)
+    monkeypatch.setattr("teraflock.instance.service.claimed", lock)
     ask(house, "launch", msgspec.structs.replace(ORDER, instances=3))
     assert calls == ["types", "lock"]
     assert len(rented(house)) == 3
