@@ -16,6 +16,7 @@ from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.claims import check_quota, place, take
 from teraflock.instance.driver import Capability, ComputeDriver, MachineType
 from teraflock.instance.engines import Engines
@@ -125,7 +126,7 @@ def check_site(tx: Transaction, engines: Engines, project: Project, order: Order
 
 def _site_of_image(tx: Transaction, image: Image, site: str) -> str:
     """The only site that has the image, where it was made from an instance; else the one that was asked for."""
-    source = "" if image.recipe else store.site_in_all_projects(tx, image.source_instance_id)
+    source = "" if image.recipe else across.site_in_all_projects(tx, image.source_instance_id)
     if source and site and source != site:
         raise BadInput(
             f"The site `{site}` does not have the image `{image.name}`: it was made on `{source}`",

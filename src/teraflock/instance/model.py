@@ -264,6 +264,17 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """None: it is on one of our hosts, or on none."""
 
 
+class WantedRunning(msgspec.Struct, frozen=True, kw_only=True):
+    """What a budget needs to know about an instance that should run."""
+
+    id: InstanceId
+    size: Size
+    host_id: str
+    """Empty: it has no host."""
+    mode: str
+    phase: Phase
+
+
 class Located(msgspec.Struct, frozen=True, kw_only=True):
     """An instance with whose it is, for operators."""
 

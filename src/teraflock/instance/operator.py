@@ -12,7 +12,7 @@ from typing import Final
 from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound, ambiguous_name, not_found
 from teraflock.fleet import store as fleet
-from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.model import Located, Log
 from teraflock.instance.service import InstanceService
 from teraflock.instance.telling import operated
@@ -56,7 +56,7 @@ class OperatorService:
     ) -> tuple[Located, ...]:
         """Instances of every tenant, oldest first. Organisation, project and host by name or id."""
         with self._database.read() as tx:
-            return store.located_in_all_projects(
+            return across.located_in_all_projects(
                 tx,
                 organisation=resolve(tx, actor, organisation) if organisation else "",
                 project=project_in(tx, actor, project).id if project else "",
@@ -69,7 +69,7 @@ class OperatorService:
     def find(self, actor: Actor, ref: str, *, organisation: str = "", project: str = "") -> Located:
         """One instance, by its id, or by its name where only one has it."""
         with self._database.read() as tx:
-            options = store.located_in_all_projects(
+            options = across.located_in_all_projects(
                 tx,
                 organisation=resolve(tx, actor, organisation) if organisation else "",
                 project=project_in(tx, actor, project).id if project else "",

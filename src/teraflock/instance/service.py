@@ -21,6 +21,7 @@ from teraflock.fleet.model import Host, HostKind
 from teraflock.fleet.placement import Policy
 from teraflock.image import store as images
 from teraflock.instance import launching, store
+from teraflock.instance.across import store as across
 from teraflock.instance.archive import OpenFile
 from teraflock.instance.claims import (
     check_host_could,
@@ -46,6 +47,7 @@ from teraflock.instance.model import (
     View,
 )
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_labels, check_name
+from teraflock.instance.output import store as outputs
 from teraflock.instance.renting import choose
 from teraflock.instance.rules import asked_at, end_of, holding, settled
 from teraflock.instance.snapshot import store as snapshots
@@ -232,7 +234,7 @@ class InstanceService:
             if instance.phase != Phase.STOPPED or instance.progress:
                 raise _cannot("be started", instance)
             self._check_can(instance, Capability.STOP, "be started again")
-            store.remove_output(tx, instance.id)  # a command begins anew, with an empty log
+            outputs.remove_output(tx, instance.id)  # a command begins anew, with an empty log
             return replace(
                 instance,
                 wanted=Wanted.RUNNING,
@@ -387,9 +389,9 @@ class InstanceService:
             if host.region == region:
                 return host
             now = self._clock.now()
-            instances = store.lock_on_host_in_all_projects(tx, host.id)
+            instances = across.lock_on_host_in_all_projects(tx, host.id)
             fleet.lock_hosts(tx, [host.id])
-            if {each.id for each in store.on_host_in_all_projects(tx, host.id)} != {
+            if {each.id for each in across.on_host_in_all_projects(tx, host.id)} != {
                 each.id for each in instances
             }:
                 raise Overtaken("an instance came or went meanwhile")
@@ -462,7 +464,7 @@ class InstanceService:
             return self._user_data_log(project, ref)
         with self._database.read() as tx:
             view = self._found_or_deleted(tx, project, ref)
-            instance, kept = view.instance, store.output(tx, view.instance.id)
+            instance, kept = view.instance, outputs.output(tx, view.instance.id)
             driver = self._driver(instance) if instance.host_id else None
         if source == "command" and instance.access != Access.COMMAND:
             raise Conflict(
@@ -557,7 +559,7 @@ class InstanceService:
 
     def _tell_kept(self, tx: Transaction, id: InstanceId) -> None:
         """What snapshots keep is part of what an instance holds, and its bill follows that."""
-        before = store.by_id_in_all_projects(tx, id)
+        before = across.by_id_in_all_projects(tx, id)
         kept_bytes = snapshots.kept_bytes(tx, id)
         if before is not None and before.held.snapshots_bytes != kept_bytes:
             after = replace(before, held=replace(before.held, snapshots_bytes=kept_bytes))

@@ -1,6 +1,6 @@
-"""All SQL about instances, their snapshots and what they hold. `put` is the one writer: row and event together.
+"""All SQL about the instances of one project. `put` is the only writer of changes: it writes the row and its events.
 
-Reads name their project, but for those of the loops, which say `in_all_projects`.
+Queries across projects are in `across/store.py`.
 """
 
 from collections import defaultdict
@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from teraflock.base.clock import microseconds
-from teraflock.fleet.card.store import release_gpus
-from teraflock.fleet.model import GpuKind, HostId, HostKind
-from teraflock.fleet.port.store import release_ports
+from teraflock.base.size import Size
+from teraflock.fleet.card import store as cards
+from teraflock.fleet.model import HostKind
+from teraflock.fleet.port import store as ports
 from teraflock.fleet.rented.store import give_back
 from teraflock.fleet.store import place_of
 from teraflock.instance.model import (
@@ -22,23 +22,24 @@ from teraflock.instance.model import (
     Instance,
     InstanceFilter,
     InstanceId,
-    Located,
     Rented,
     View,
+    WantedRunning,
 )
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
 from teraflock.instance.states import Phase
 from teraflock.instance.telling import RandomBytes, event_of, host_of, kinds_of
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
+from teraflock.storage.table import in_list
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 from teraflock.tenant.quota.rules import QuotaAmounts
 
 COLUMNS: Final = ", ".join(NAMES)
-_FROM_I: Final = ", ".join(f"i.{name}" for name in NAMES)
+COLUMNS_OF_I: Final = ", ".join(f"i.{name}" for name in NAMES)
 _VIEW: Final = (
-    f"SELECT {_FROM_I}, h.kind, h.type, h.region, h.zone, h.login, h.remote_id, h.endpoints, h.name,"
+    f"SELECT {COLUMNS_OF_I}, h.kind, h.type, h.region, h.zone, h.login, h.remote_id, h.endpoints, h.name,"
     " h.address, h.simulated"
     " FROM instance i LEFT JOIN host h ON h.id = i.host_id"
 )
@@ -143,9 +144,9 @@ def _give_back(tx: Transaction, before: Instance, after: Instance, now: datetime
     if before.host_id and before.host_id != after.host_id:
         give_back(tx, before.host_id, now)
     if before.held.gpus != after.held.gpus:
-        release_gpus(tx, after.id, keep=[card.slot for card in after.held.gpus])
+        cards.release_gpus(tx, after.id, keep=[card.slot for card in after.held.gpus])
     if before.held.ports and not after.held.ports:
-        release_ports(tx, after.id)
+        ports.release_ports(tx, after.id)
 
 
 # Reading, for one project
@@ -182,7 +183,7 @@ def page(
         return tuple([view for view in views if view])
     if len(known) + len(missing) > VIEWS_KEPT:
         known.clear()
-    found = dict(zip(missing, _views_by_id(tx, [mark[0] for mark in missing]), strict=True))
+    found = dict(zip(missing, views_by_id(tx, [mark[0] for mark in missing]), strict=True))
     known.update(found)
     return tuple(view or found[mark] for mark, view in zip(marks, views, strict=True))
 
@@ -208,8 +209,8 @@ def _conditions(only: InstanceFilter, *, gone: bool) -> tuple[str, dict[str, str
     return text, values
 
 
-def _views_by_id(tx: Transaction, ids: Sequence[str]) -> tuple[View, ...]:
-    marks, values = _list_of(ids)
+def views_by_id(tx: Transaction, ids: Sequence[str]) -> tuple[View, ...]:
+    marks, values = in_list(ids)
     return _views(tx, tx.all(f"{_VIEW} WHERE i.id IN ({marks}) ORDER BY i.id", **values))
 
 
@@ -272,6 +273,29 @@ def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
     )
 
 
+class _Mode(msgspec.Struct):
+    mode: str = "on-demand"
+
+
+def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, ...]:
+    """The instances of a project that should run, with their sizes. Reads one statement, for every launch asks."""
+    rows = tx.all(
+        "SELECT id, gpu, gpus, vcpus, ram_bytes, disk_bytes, COALESCE(host_id, ''), spec, phase FROM instance"
+        " WHERE project_id = :project AND wanted = 'running' AND phase NOT IN ('gone', 'failed') ORDER BY id",
+        project=project,
+    )
+    return tuple(
+        WantedRunning(
+            id=InstanceId(id),
+            size=Size(gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk),
+            host_id=host,
+            mode=msgspec.json.decode(spec, type=_Mode).mode,
+            phase=Phase(phase),
+        )
+        for id, gpu, gpus, vcpus, ram, disk, host, spec, phase in rows
+    )
+
+
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
     rows = tx.all(
         "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL", project=project
@@ -289,216 +313,6 @@ def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:
         end=prefix + "\U0010ffff",
     )
     return {row[0] for row in rows}
-
-
-# Reading, for operators
-
-
-def located_in_all_projects(
-    tx: Transaction,
-    *,
-    organisation: str = "",
-    project: str = "",
-    host: str = "",
-    phase: str = "",
-    ref: str = "",
-    after: str = "",
-    limit: int,
-) -> tuple[Located, ...]:
-    """Instances of every tenant in the order of their ids, those that are gone only by id. An empty filter is none."""
-    rows = tx.all(
-        "SELECT i.id, p.name, o.id, o.name FROM instance i JOIN project p ON p.id = i.project_id"
-        " JOIN organisation o ON o.id = p.organisation_id WHERE i.id > :after"
-        " AND (:organisation = '' OR o.id = :organisation) AND (:project = '' OR p.id = :project)"
-        " AND (:host = '' OR i.host_id = :host) AND (:phase = '' OR i.phase = :phase)"
-        " AND (i.id = :ref OR (i.phase <> 'gone' AND (:ref = '' OR i.name = :ref))) ORDER BY i.id LIMIT :limit",
-        after=after,
-        organisation=organisation,
-        project=project,
-        host=host,
-        phase=phase,
-        ref=ref,
-        limit=limit,
-    )
-    views = _views_by_id(tx, [row[0] for row in rows]) if rows else ()
-    return tuple(
-        Located(
-            view=view, project_name=row[1], organisation_id=OrganisationId(row[2]), organisation_name=row[3]
-        )
-        for row, view in zip(rows, views, strict=True)
-    )
-
-
-def to_end_in_organisation(
-    tx: Transaction, organisation: OrganisationId, *, deleted: bool, limit: int
-) -> list[tuple[ProjectId, InstanceId]]:
-    """What an organisation that is suspended still wants running or, where it is to be deleted, still has."""
-    wanted = "i.wanted <> 'gone'" if deleted else "i.wanted = 'running' AND i.phase <> 'failed'"
-    rows = tx.all(
-        "SELECT i.project_id, i.id FROM instance i JOIN project p ON p.id = i.project_id"
-        f" WHERE p.organisation_id = :organisation AND i.phase <> 'gone' AND {wanted} ORDER BY i.id LIMIT :limit",
-        organisation=organisation,
-        limit=limit,
-    )
-    return [(ProjectId(row[0]), InstanceId(row[1])) for row in rows]
-
-
-# Reading, for the loops
-
-
-def by_id_in_all_projects(tx: Transaction, id: InstanceId) -> Instance | None:
-    rows = tx.all(f"SELECT {COLUMNS} FROM instance WHERE id = :id", id=id)
-    return instances_from(tx, rows)[0] if rows else None
-
-
-def name_in_all_projects(tx: Transaction, id: str) -> str | None:
-    """Also of one that is gone."""
-    row = tx.one("SELECT name FROM instance WHERE id = :id", id=id)
-    return str(row[0]) if row else None
-
-
-def site_in_all_projects(tx: Transaction, id: str) -> str:
-    """Where an instance runs, or ran; empty where that is not known."""
-    row = tx.one("SELECT site FROM instance WHERE id = :id", id=id)
-    return str(row[0]) if row else ""
-
-
-def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
-    """Of all instances on a site's hosts: id, phase, wanted, host name (empty for a rented host), whether work is under
-    way or the host is recorded as away, their shape, and of a rented machine when it was made and its provider's id.
-    """
-    return tx.all(
-        "SELECT i.id, i.phase, i.wanted, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END,"
-        " CASE WHEN i.operation = '' AND i.settled = 1 AND h.state <> 'away' THEN 0 ELSE 1 END,"
-        " i.vcpus, i.ram_bytes, i.disk_bytes, h.made_at_us, h.remote_id"
-        " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.site = :site AND h.site = :site",
-        site=site,
-    )
-
-
-def slots_on_site_in_all_projects(tx: Transaction, site: str) -> dict[str, tuple[str, ...]]:
-    """The cards of each instance that has some, sorted."""
-    rows = tx.all(
-        "SELECT g.instance_id, g.slot FROM host_gpu g JOIN host h ON h.id = g.host_id"
-        " WHERE h.site = :site AND g.instance_id IS NOT NULL",
-        site=site,
-    )
-    found: dict[str, tuple[str, ...]] = {}
-    for id, slot in sorted(rows):  # here, for engines sort words each in their own way
-        found[id] = (*found.get(id, ()), slot)
-    return found
-
-
-def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
-    return instances_from(tx, tx.all(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id", id=host_id))
-
-
-def lock_on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
-    """As above; until the transaction ends nobody else changes them."""
-    rows = tx.lock(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id ORDER BY id", id=host_id)
-    return instances_from(tx, rows)
-
-
-def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tuple[Instance, ...]:
-    """Instances that are away, at rest, on own hosts that no reading has found since a time."""
-    rows = tx.all(
-        f"SELECT {_FROM_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase = 'away' AND i.operation = ''"
-        " AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
-        before=microseconds(seen_before),
-    )
-    return instances_from(tx, rows)
-
-
-def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[InstanceId, str]]:
-    """Instances that are away in the middle of an operation, and the names of their hosts; empty for rented ones."""
-    rows = tx.all(
-        "SELECT i.id, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END"
-        " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.settled = 0"
-        " AND i.phase = 'away' AND i.operation <> '' AND h.site = :site ORDER BY i.id",
-        site=site,
-    )
-    return [(InstanceId(row[0]), row[1]) for row in rows]
-
-
-def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The phases and sites of those of the ids that we know."""
-    known = {}
-    for id in ids:
-        row = tx.one("SELECT phase, site FROM instance WHERE id = :id", id=id)
-        if row:
-            known[id] = (row[0], row[1])
-    return known
-
-
-def ids_on_engines_in_all_projects(tx: Transaction) -> list[str]:
-    """Of instances that have a disk somewhere. Of any schema version: it may be asked before an update."""
-    rows = tx.all(
-        "SELECT id FROM instance WHERE phase NOT IN ('queued', 'failed', 'deleting', 'gone') ORDER BY id"
-    )
-    return [row[0] for row in rows]
-
-
-def commands_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
-    rows = tx.all(
-        f"SELECT {COLUMNS} FROM instance WHERE access = 'command' AND phase = 'running' AND wanted = 'running'"
-        " AND exit_code IS NULL AND operation = ''"
-    )
-    return instances_from(tx, rows)
-
-
-def user_data_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
-    rows = tx.all(
-        f"SELECT {COLUMNS} FROM instance WHERE user_data_waits = 1 AND phase = 'running' AND wanted = 'running'"
-        " AND operation = ''"
-    )
-    return instances_from(tx, rows)
-
-
-def stopping_by_in_all_projects(tx: Transaction, until: datetime) -> tuple[Instance, ...]:
-    """Those that should run and whose time limit ends by then, the first to end first."""
-    rows = tx.all(
-        f"SELECT {COLUMNS} FROM instance WHERE stop_at_us <= :until AND wanted = 'running'"
-        " AND phase NOT IN ('gone', 'failed') ORDER BY stop_at_us, id",
-        until=microseconds(until),
-    )
-    return instances_from(tx, rows)
-
-
-def project_network(tx: Transaction, project: ProjectId) -> tuple[int, str]:
-    """The number of its network, and its name."""
-    row = tx.one("SELECT network_number, name FROM project WHERE id = :id", id=project)
-    assert row is not None, "an instance has a project"
-    return int(row[0]), str(row[1])
-
-
-def count_by_phase_in_all_projects(tx: Transaction) -> dict[str, int]:
-    return {row[0]: int(row[1]) for row in tx.all("SELECT phase, COUNT(*) FROM instance GROUP BY phase")}
-
-
-# Output
-
-
-def put_output(tx: Transaction, instance: InstanceId, log: str) -> None:
-    if not tx.run("UPDATE instance_output SET log = :log WHERE instance_id = :id", log=log, id=instance):
-        tx.run("INSERT INTO instance_output (instance_id, log) VALUES (:id, :log)", id=instance, log=log)
-
-
-def remove_output(tx: Transaction, instance: InstanceId) -> None:
-    tx.run("DELETE FROM instance_output WHERE instance_id = :id", id=instance)
-
-
-def remove_outputs_of_gone_in_all_projects(tx: Transaction, before: datetime) -> int:
-    """Of instances that were gone by then."""
-    return tx.run(
-        "DELETE FROM instance_output WHERE instance_id IN"
-        " (SELECT id FROM instance WHERE phase = 'gone' AND gone_at_us < :before)",
-        before=microseconds(before),
-    )
-
-
-def output(tx: Transaction, instance: InstanceId) -> str | None:
-    row = tx.one("SELECT log FROM instance_output WHERE instance_id = :id", id=instance)
-    return row[0] if row else None
 
 
 # Rows to values and back
@@ -538,33 +352,12 @@ def instances_from(tx: Transaction, rows: Sequence[Row]) -> tuple[Instance, ...]
 def _held_by(
     tx: Transaction, rows: Sequence[Row]
 ) -> tuple[Mapping[str, Sequence[HeldGpu]], Mapping[str, Sequence[HeldPort]]]:
-    """The cards and ports of instances by their ids, in two statements for all of them."""
-    marks, values = _list_of([row[0] for row in rows])
-    gpus = tx.all(
-        f"SELECT instance_id, slot, kind, gpu FROM host_gpu WHERE instance_id IN ({marks})", **values
-    )
-    ports = tx.all(
-        f"SELECT instance_id, port, guest_port FROM host_port WHERE instance_id IN ({marks})", **values
-    )
-    return _sorted_gpus(gpus), _sorted_ports(ports)
-
-
-def _sorted_gpus(rows: Sequence[Row]) -> Mapping[str, Sequence[HeldGpu]]:
-    found: dict[str, list[HeldGpu]] = defaultdict(list)
-    for id, slot, kind, gpu in sorted(rows):
-        found[id].append(HeldGpu(slot, GpuKind(kind), gpu))
-    return found
-
-
-def _sorted_ports(rows: Sequence[Row]) -> Mapping[str, Sequence[HeldPort]]:
-    found: dict[str, list[HeldPort]] = defaultdict(list)
-    for id, port, guest_port in sorted(rows):
-        found[id].append(HeldPort(port, guest_port))
-    return found
-
-
-def _list_of(ids: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The marks of an `IN (…)` and their values, padded to a few lengths so that few statements are prepared."""
-    length = next((size for size in (1, 21, 51, 201) if size >= len(ids)), len(ids))
-    padded = [*ids, *([ids[-1]] * (length - len(ids)))]
-    return ", ".join(f":i{n}" for n in range(length)), {f"i{n}": id for n, id in enumerate(padded)}
+    """The cards and ports of instances by id, in two statements for all of them."""
+    ids = [row[0] for row in rows]
+    gpus: dict[str, list[HeldGpu]] = defaultdict(list)
+    for id, slot, kind, gpu in cards.held_by(tx, ids):
+        gpus[id].append(HeldGpu(slot, kind, gpu))
+    held: dict[str, list[HeldPort]] = defaultdict(list)
+    for id, port, guest_port in ports.held_by(tx, ids):
+        held[id].append(HeldPort(port, guest_port))
+    return gpus, held

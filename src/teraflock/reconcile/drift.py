@@ -26,8 +26,10 @@ from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
+from teraflock.fleet.card import store as cards
 from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.driver import GRACE, Capability, ComputeDriver, Handle, Seen, Sighting
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy
 from teraflock.instance.rules import end_of, given_up, lost, region_of, returned, settled
@@ -252,8 +254,8 @@ class DriftLoop:
 
     def _kept(self, site: str) -> list[KnownGuest]:
         with self._around.database.read() as tx:
-            rows = store.on_site_in_all_projects(tx, site)
-            slots = store.slots_on_site_in_all_projects(tx, site)
+            rows = across.on_site_in_all_projects(tx, site)
+            slots = cards.held_on_site(tx, site)
         return [
             KnownGuest(
                 id, phase, wanted, host, bool(busy), vcpus, ram, disk, slots.get(id, ()), not host,
@@ -306,7 +308,7 @@ class DriftLoop:
         self._clear(driver, drift.unknown)
 
     def _change(self, tx: Transaction, id: str, reason: str, change: Callable[[Instance], Instance]) -> None:
-        before = store.by_id_in_all_projects(tx, InstanceId(id))
+        before = across.by_id_in_all_projects(tx, InstanceId(id))
         if before is None or before.progress or not before.settled:
             return  # an operation started in the meantime
         now = self._around.clock.now()
@@ -340,7 +342,7 @@ class DriftLoop:
                 self._around.database.write(partial(self._note_leaving, sighting))
 
     def _note_leaving(self, sighting: Sighting, tx: Transaction) -> None:
-        instance = store.by_id_in_all_projects(tx, sighting.instance_id)
+        instance = across.by_id_in_all_projects(tx, sighting.instance_id)
         if instance is not None and sighting.leaving_at is not None:
             at = sighting.leaving_at.isoformat()
             self._tell(tx, instance, "instance.leaving", {"name": instance.name, "leaving_at": at})
@@ -363,7 +365,7 @@ class DriftLoop:
         if not unknown:
             return
         with self._around.database.read() as tx:
-            known = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in unknown])
+            known = across.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in unknown])
         for sighting in unknown:
             id = sighting.instance_id
             phase, site = known.get(id, ("", ""))

@@ -26,6 +26,7 @@ from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
 from teraflock.fleet.rented import store as rented_hosts
 from teraflock.fleet.watch import store as watch
 from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver, Sighting
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import InstanceId
@@ -110,7 +111,7 @@ class HostLoop:
         with self._around.database.read() as tx:
             kept = rented_hosts.rented_outlines(tx, site)
             until = watch.watched_until(tx, site)
-            waiting = [id for id, _ in store.away_in_work_in_all_projects(tx, site)]
+            waiting = [id for id, _ in across.away_in_work_in_all_projects(tx, site)]
         seen, _ = rentals.matched(sightings, {host.name: host.remote_id for host in kept})
         first = self._takes_over and site not in self._known
         is_unwatched = first or until is None or until < now - outage.UNWATCHED
@@ -138,7 +139,7 @@ class HostLoop:
             made = seen[host.name].made if host.name in seen else None
             if made is None or not host.remote_id or made.remote_id != host.remote_id:
                 continue  # in creation: the result of `create` is recorded then
-            instance = store.by_id_in_all_projects(tx, InstanceId(host.name))
+            instance = across.by_id_in_all_projects(tx, InstanceId(host.name))
             if instance is not None and instance.host_id == host.id:
                 rentals.note_machine(tx, instance, host.id, made, now, random_bytes)
         for instance_id in waiting:
@@ -165,7 +166,7 @@ class HostLoop:
         if gone or here:
             self._settle(driver, [host for host in unwatched if host.name in here], bool(here))
             with self._around.database.read() as tx:
-                waiting = store.away_in_work_in_all_projects(tx, driver.site)
+                waiting = across.away_in_work_in_all_projects(tx, driver.site)
             to_return = [id for id, host in waiting if host in here]
             self._around.database.write(
                 lambda tx: self._write(tx, driver, changed, back, here, gone, to_return)
@@ -283,12 +284,12 @@ class HostLoop:
 
     def _leave_unknown(self, tx: Transaction, host: Host, now: datetime) -> None:
         """Mark what ran there as unknown."""
-        for instance in store.on_host_in_all_projects(tx, host.id):
+        for instance in across.on_host_in_all_projects(tx, host.id):
             if lost(instance) is not instance:
                 outage.leave_unknown(tx, instance, host, now, self._around.random_bytes)
 
     def _return(self, tx: Transaction, id: InstanceId, now: datetime) -> None:
-        instance = store.by_id_in_all_projects(tx, id)
+        instance = across.by_id_in_all_projects(tx, id)
         if instance is None or instance.phase != Phase.AWAY or instance.progress is None:
             return  # finished or overtaken in the meantime
         store.put(tx, instance, returned(instance, now), now=now, random_bytes=self._around.random_bytes)

@@ -65,6 +65,7 @@ from teraflock.reconcile import rentals, traffic
 from teraflock.reconcile.hands import Hands
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
+from teraflock.tenant.project.store import network_of_any_organisation
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASES_PER_TURN: Final = 200
@@ -298,7 +299,7 @@ class InstanceLoop:
         project = instance.project_id
         if project not in self._networks:
             with self._around.database.read() as tx:
-                self._networks[project] = network_of(project, *store.project_network(tx, project))
+                self._networks[project] = network_of(project, *network_of_any_organisation(tx, project))
         return self._networks[project]
 
 

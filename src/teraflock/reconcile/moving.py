@@ -17,6 +17,7 @@ from teraflock.fleet.card import store as cards
 from teraflock.fleet.placement import choose
 from teraflock.fleet.port import store as ports
 from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.claims import take
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy, guest_ports
 from teraflock.instance.rules import settled
@@ -36,7 +37,7 @@ class MoveLoop:
     def turn(self) -> None:
         now = self._around.clock.now()
         with self._around.database.read() as tx:
-            found = store.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)
+            found = across.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)
         for instance in found:
             if may_move(instance) and self._around.database.write(partial(self._move, id=instance.id)):
                 LOG.warning("%s is created again elsewhere: its host is lost", instance.id)
@@ -45,7 +46,7 @@ class MoveLoop:
     def _move(self, tx: Transaction, id: InstanceId) -> bool:
         """Move the current row. Return whether there was room."""
         now = self._around.clock.now()
-        lost = {each.id: each for each in store.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)}
+        lost = {each.id: each for each in across.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)}
         if id not in lost or not may_move(lost[id]):
             return False
         before = lost[id]

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from teraflock.base.clock import at_microseconds
-from teraflock.fleet.model import Gpu, GpuReport, HostId, Idle
+from teraflock.fleet.model import Gpu, GpuKind, GpuReport, HostId, Idle
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, in_list
 from teraflock.tenant.model import ProjectId
 
 _GPU: Final = Table("host_gpu", Gpu)
@@ -108,4 +108,26 @@ def of_hosts(tx: Transaction, ids: Sequence[str]) -> Mapping[str, Sequence[Gpu]]
     )
     for row in rows:
         found[row[0]].append(_GPU.value(row[1:]))
+    return found
+
+
+def held_by(tx: Transaction, instance_ids: Sequence[str]) -> list[tuple[str, str, GpuKind, str]]:
+    """The instance, slot, kind and GPU model of each card that these instances hold, sorted."""
+    marks, values = in_list(instance_ids)
+    rows = tx.all(
+        f"SELECT instance_id, slot, kind, gpu FROM host_gpu WHERE instance_id IN ({marks})", **values
+    )
+    return [(id, slot, GpuKind(kind), gpu) for id, slot, kind, gpu in sorted(rows)]
+
+
+def held_on_site(tx: Transaction, site: str) -> dict[str, tuple[str, ...]]:
+    """The slots of the cards of each instance at a site, sorted."""
+    rows = tx.all(
+        "SELECT g.instance_id, g.slot FROM host_gpu g JOIN host h ON h.id = g.host_id"
+        " WHERE h.site = :site AND g.instance_id IS NOT NULL",
+        site=site,
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for id, slot in sorted(rows):  # not in SQL: databases sort text differently
+        found[id] = (*found.get(id, ()), slot)
     return found
