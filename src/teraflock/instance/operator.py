@@ -123,7 +123,7 @@ class OperatorService:
             record_event(tx, operated(instance, "read_log", reason, now, self._random_bytes))
 
         self._database.write(work)  # before it is read: what cannot be recorded is not shown
-        return self._instances.log(project.id, instance.id)
+        return self._instances.guests.log(project.id, instance.id)
 
     def _project(self, found: Located) -> Project:
         with self._database.read() as tx:

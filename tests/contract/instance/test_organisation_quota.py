@@ -147,9 +147,9 @@ def test_snapshots_are_held_to_the_organisations_quota(firm: Firm) -> None:
     name = firm.house.service.page(firm.default.id, limit=1)[0].instance.id
     firm.set_quota(disk_bytes=GIB)
     with pytest.raises(QuotaReached, match="organisation `firm` allows 1 GB of disk; 2 GB in use"):
-        firm.house.service.snapshot(firm.ann, firm.default, name, "before")
+        firm.house.service.snapshots.create(firm.ann, firm.default, name, "before")
     firm.set_quota(disk_bytes=2 * GIB)
-    firm.house.service.snapshot(firm.ann, firm.default, name, "before")
+    firm.house.service.snapshots.create(firm.ann, firm.default, name, "before")
 
 
 def test_images_are_held_to_both_quotas(firm: Firm) -> None:

@@ -96,17 +96,17 @@ def test_a_failed_snapshot_says_why_and_frees_its_name(house: House) -> None:
     launched(house)
     house.settle()
     house.trouble.faults(SimulatedFault(call="snapshot", kind=Kind.NO_ROOM))
-    house.service.snapshot(house.tenant.actor, house.tenant.project, "web", "before")
+    house.service.snapshots.create(house.tenant.actor, house.tenant.project, "web", "before")
     for _ in range(3):
         house.workers[0].turn()
         house.wait(1)
-    (failed,) = house.service.snapshots(house.tenant.project.id, "web")
+    (failed,) = house.service.snapshots.page(house.tenant.project.id, "web")
     assert failed.state == "failed"
     assert "disks of its host are full" in failed.problem
     assert seen(house).problem == "", "the instance itself is well"
-    house.service.snapshot(house.tenant.actor, house.tenant.project, "web", "before")
+    house.service.snapshots.create(house.tenant.actor, house.tenant.project, "web", "before")
     house.settle()
-    (made,) = house.service.snapshots(house.tenant.project.id, "web")
+    (made,) = house.service.snapshots.page(house.tenant.project.id, "web")
     assert (made.state, made.problem) == ("ready", "")
 
 
