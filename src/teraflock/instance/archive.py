@@ -14,7 +14,8 @@ from typing import Final
 
 from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.base.quantities import bytes_text
-from teraflock.instance.driver import EngineMissing, FileKind, GuestFile
+from teraflock.instance.driver import FileKind, GuestFile
+from teraflock.instance.engine_errors import EngineMissing
 
 BYTES_MAX: Final = 1 << 30
 ENTRIES_MAX: Final = 10_000

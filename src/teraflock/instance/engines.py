@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from teraflock.instance.driver import Capability, ComputeDriver, EngineDown
+from teraflock.instance.driver import Capability, ComputeDriver
+from teraflock.instance.engine_errors import EngineDown
 from teraflock.instance.site.model import SiteRecord
 
 

@@ -16,16 +16,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from teraflock.instance.driver import (
-    Capability,
-    ComputeDriver,
-    DoesNotBoot,
-    EngineMissing,
-    Machine,
-    Made,
-    Readiness,
-    Sent,
-)
+from teraflock.instance.driver import Capability, ComputeDriver, Machine, Made, Readiness, Sent
+from teraflock.instance.engine_errors import DoesNotBoot, EngineMissing
 from teraflock.instance.model import Operation
 
 READY_AGAIN_SECONDS: Final = 0.05

@@ -32,7 +32,8 @@ from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
-from teraflock.instance.driver import PATIENCE, ComputeDriver, EngineBusy, EngineRefused, Network, NoRoom
+from teraflock.instance.driver import PATIENCE, ComputeDriver, Network
+from teraflock.instance.engine_errors import EngineBusy, EngineRefused, NoRoom
 from teraflock.instance.lease import store as leases
 from teraflock.instance.machines import machine_of, network_of
 from teraflock.instance.model import Instance, Operation, Progress

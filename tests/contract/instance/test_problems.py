@@ -12,7 +12,7 @@ from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import HostState
 from teraflock.instance.claims import NoCapacity
-from teraflock.instance.driver import (
+from teraflock.instance.engine_errors import (
     DoesNotBoot,
     EngineBusy,
     EngineDown,

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.instance.archive import ENTRIES_MAX, OpenFile, archive, checked_path
-from teraflock.instance.driver import EngineMissing, FileKind, GuestFile
+from teraflock.instance.driver import FileKind, GuestFile
+from teraflock.instance.engine_errors import EngineMissing
 
 LINK = None
 Tree = Mapping[str, "bytes | Tree | None"]
