@@ -22,7 +22,7 @@ _HELD: Final = (
 def hosts(
     tx: Transaction, *, after: str = "", limit: int, kind: HostKind | None = HostKind.OWN
 ) -> tuple[Host, ...]:
-    """A page of hosts of one kind, or of both."""
+    """A page of hosts of one kind, or of all kinds."""
     rows = tx.all(
         f"SELECT {COLUMNS} FROM host WHERE id > :after AND (:kind = '' OR kind = :kind) ORDER BY id LIMIT :limit",
         after=after,
@@ -33,7 +33,7 @@ def hosts(
 
 
 def outlines(tx: Transaction) -> tuple[Host, ...]:
-    """All own hosts with the kinds of their cards, without slots and holders: several times as quick."""
+    """All own hosts with the GPU models of their cards, without slots and holders: several times as fast."""
     found: dict[str, list[Gpu]] = defaultdict(list)
     for host_id, gpu, count in tx.all(
         "SELECT g.host_id, g.gpu, COUNT(*) FROM host_gpu g JOIN host h ON h.id = g.host_id WHERE h.kind = 'own'"
@@ -92,7 +92,7 @@ def _gpu_outline(gpu: str) -> Gpu:
 
 
 def host(tx: Transaction, ref: str) -> Host | None:
-    """By its id, or by the name its engine gives it."""
+    """Find a host by id, or by the name that its engine uses."""
     row = tx.one(f"SELECT {COLUMNS} FROM host WHERE id = :ref OR name = :ref ORDER BY id", ref=ref)
     return _with_parts(tx, [row])[0] if row else None
 
@@ -100,27 +100,19 @@ def host(tx: Transaction, ref: str) -> Host | None:
 def put_report(
     tx: Transaction, site: str, report: HostReport, id: HostId, *, simulated: bool, now: datetime
 ) -> bool:
-    """Keep what a host says of itself; whether it is new. Its state and who has its cards stay as they are."""
+    """Write the report of a host. Its state and the holders of its cards stay the same. Return whether it is new."""
     known = tx.one("SELECT id FROM host WHERE site = :site AND name = :name", site=site, name=report.name)
-    if known:
-        tx.run(
-            "UPDATE host SET address = :address, vcpus = :vcpus, ram_bytes = :ram_bytes, disk_bytes = :disk_bytes,"
-            " disk_used_bytes = :disk_used_bytes, disk_limits = :disk_limits,"
-            " seen_at_us = :now, state = CASE WHEN state = 'away' THEN 'ready' ELSE state END"
-            " WHERE id = :id",
-            address=report.address,
-            vcpus=report.vcpus,
-            ram_bytes=report.ram_bytes,
-            disk_bytes=report.disk_bytes,
-            disk_used_bytes=report.disk_used_bytes,
-            disk_limits=report.disk_limits,
-            now=microseconds(now),
-            id=known[0],
-        )
-    else:
-        HOST.add(tx, _new_host(site, report, id, simulated=simulated, now=now))
-    cards.put_reported(tx, HostId(known[0]) if known else id, report.gpus, microseconds(now))
+    tx.run_many(_PUT_REPORT, [HOST.row(_new_host(site, report, id, simulated=simulated, now=now))])
+    host_id = HostId(known[0]) if known else id
+    tx.run("UPDATE host SET state = 'ready' WHERE id = :id AND state = 'away'", id=host_id)
+    cards.put_reported(tx, host_id, report.gpus, microseconds(now))
     return known is None
+
+
+_REPORTED: Final = (
+    "address", "vcpus", "ram_bytes", "disk_bytes", "disk_used_bytes", "disk_limits", "seen_at_us",
+)  # fmt: skip
+_PUT_REPORT: Final = HOST.upsert("site", "name", change=_REPORTED)
 
 
 def _new_host(site: str, report: HostReport, id: HostId, *, simulated: bool, now: datetime) -> Host:
@@ -146,7 +138,7 @@ def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
 
 
 def rename_only_host(tx: Transaction, site: str, name: str) -> str:
-    """Give the one host of a site another name; the old one, or empty where nothing was changed."""
+    """Rename the only host of a site. Return its old name, or an empty text if nothing was changed."""
     rows = tx.all(
         "SELECT id, name FROM host WHERE site = :site AND simulated = 0 AND kind = 'own'", site=site
     )
@@ -157,7 +149,7 @@ def rename_only_host(tx: Transaction, site: str, name: str) -> str:
 
 
 def is_away(tx: Transaction, id: str, *, unseen_since: datetime | None = None) -> bool:
-    """Whether a host is recorded as away, or is an own one that no reading has found since a time."""
+    """Whether a host is recorded as away, or is an own host that was not seen since a certain time."""
     found = tx.one(
         "SELECT 1 FROM host WHERE id = :id AND (state = 'away' OR (kind = 'own' AND seen_at_us < :us))",
         id=id,
@@ -175,7 +167,7 @@ def set_region(tx: Transaction, id: HostId, region: str) -> None:
 
 
 def place_of(tx: Transaction, id: str) -> tuple[str, int]:
-    """The region of a host, and when the hosts of its site were last read; empty and 0 if there is no such host."""
+    """The region of a host, and when the hosts of its site were last read. Empty and 0 for an unknown host."""
     row = tx.one(
         "SELECT h.region, (SELECT w.until_us FROM site_watch w WHERE w.site = h.site ORDER BY w.from_us DESC LIMIT 1)"
         " FROM host h WHERE h.id = :id",
@@ -185,16 +177,16 @@ def place_of(tx: Transaction, id: str) -> tuple[str, int]:
 
 
 def regions(tx: Transaction) -> tuple[str, ...]:
-    """All regions in which there are hosts."""
+    """All regions that have hosts."""
     return tuple(row[0] for row in tx.all("SELECT DISTINCT region FROM host ORDER BY region"))
 
 
 def mark_seen(
     tx: Transaction, site: str, names: Collection[str], now: datetime, *, all_of_site: bool
 ) -> None:
-    """Of these hosts alone: when one that is lost was last seen is when its instances cease to be charged."""
+    """Mark only these hosts: instances of a lost host are charged until it was last seen."""
     now_us = microseconds(now)
-    if all_of_site:  # one statement where every host answers, as most of the time
+    if all_of_site:  # usually every host answers: one statement
         tx.run("UPDATE host SET seen_at_us = :now WHERE site = :site AND kind = 'own'", now=now_us, site=site)
     else:
         tx.run_many(
@@ -212,7 +204,7 @@ def rooms(
     ready: bool = True,
     empty: bool = False,
 ) -> list[Room]:
-    """What every own host has left, or would have with nothing on it (`empty`); of one host or site if it is named."""
+    """The free room of own hosts, or all their room if `empty`. `only` and `site` select one host or one site."""
     narrowed = (" AND id = :only" if only else "") + (" AND site = :site" if site else "")
     states = "('ready')" if ready else "('ready', 'draining', 'away')"
     rows = tx.all(
@@ -268,17 +260,17 @@ def _free_gpus(
 
 
 CANDIDATES_MAX: Final = 24
-"""Hosts that a launch tries before it waits for one: more than the threads of a server that may launch at once."""
+"""How many hosts a launch tries before it waits for one. More than the threads of a server that launch at once."""
 
 
 def lock_hosts(tx: Transaction, ids: Collection[HostId]) -> None:
-    """For whoever takes something of these hosts: until the transaction ends, nobody else does."""
+    """Lock hosts until the transaction ends, before something on them is claimed."""
     for id in sorted(set(ids)):
         tx.lock("SELECT id FROM host WHERE id = :id", id=id)
 
 
 def lock_one_host(tx: Transaction, ids: Sequence[HostId], *, waits: bool) -> HostId | None:
-    """Lock the first of these hosts that nobody else has locked. Where others have all: wait for the first, or None."""
+    """Lock the first of these hosts that is not locked. If all are: wait for the first one, or return None."""
     few = [*ids[:CANDIDATES_MAX], *([ids[0]] * (CANDIDATES_MAX - len(ids)))]
     rows = tx.lock_free(_FIRST_FREE, **{f"i{n}": id for n, id in enumerate(few)})
     if rows:

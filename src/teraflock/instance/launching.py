@@ -1,6 +1,6 @@
 """From an order to rows: quota, image, hosts, cards, addresses and ports in one transaction, or nothing at all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from datetime import datetime
 
 import msgspec
@@ -24,6 +24,7 @@ from teraflock.instance.model import (
     Access,
     Instance,
     InstanceId,
+    RentalSpec,
     RestartPolicy,
     Spec,
     guest_ports,
@@ -153,15 +154,19 @@ def _launch_rented(
     made = []
     for name in names:
         blank = _blank(new, shape, name)
-        spec = replace(
-            blank.spec,
-            rental=rental,
-            keeps_disk=Capability.STOP in can,
-            watches_guest=Capability.EXEC in can,
-            restart_policy=order.restart_policy or RestartPolicy.NEVER,
-        )
-        made.append(_rent(tx, new, replace(blank, spec=spec), driver, memory_bytes))
+        rented = replace(blank, spec=_rented_spec(blank.spec, order, rental, can))
+        made.append(_rent(tx, new, rented, driver, memory_bytes))
     return tuple(made)
+
+
+def _rented_spec(spec: Spec, order: Order, rental: RentalSpec, can: Set[Capability]) -> Spec:
+    return replace(
+        spec,
+        rental=rental,
+        keeps_disk=Capability.STOP in can,
+        watches_guest=Capability.EXEC in can,
+        restart_policy=order.restart_policy or RestartPolicy.NEVER,
+    )
 
 
 def _rent(

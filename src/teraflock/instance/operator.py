@@ -13,7 +13,7 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound, ambiguous_name, not_found
 from teraflock.fleet import store as fleet
 from teraflock.instance.across import store as across
-from teraflock.instance.model import Located, Log
+from teraflock.instance.model import Located, LocatedFilter, Log
 from teraflock.instance.service import InstanceService
 from teraflock.instance.telling import operated
 from teraflock.storage.database import Database, Transaction
@@ -56,26 +56,23 @@ class OperatorService:
     ) -> tuple[Located, ...]:
         """Instances of every tenant, oldest first. Organisation, project and host by name or id."""
         with self._database.read() as tx:
-            return across.located_in_all_projects(
-                tx,
+            only = LocatedFilter(
                 organisation=resolve(tx, actor, organisation) if organisation else "",
                 project=project_in(tx, actor, project).id if project else "",
                 host=_host_id(tx, host) if host else "",
                 phase=phase,
-                after=after,
-                limit=limit,
             )
+            return across.located_in_all_projects(tx, only, after=after, limit=limit)
 
     def find(self, actor: Actor, ref: str, *, organisation: str = "", project: str = "") -> Located:
         """One instance, by its id, or by its name where only one has it."""
         with self._database.read() as tx:
-            options = across.located_in_all_projects(
-                tx,
+            only = LocatedFilter(
                 organisation=resolve(tx, actor, organisation) if organisation else "",
                 project=project_in(tx, actor, project).id if project else "",
                 ref=ref,
-                limit=OPTIONS_MAX,
             )
+            options = across.located_in_all_projects(tx, only, limit=OPTIONS_MAX)
         if not options:
             raise NotFound(f"No tenant has an instance `{ref[:80]}`", hint="`tera ps --all` lists them")
         if len(options) > 1:

@@ -29,8 +29,11 @@ TIME_LIMIT_SECONDS_MIN: Final = 1
 TIME_LIMIT_SECONDS_MAX: Final = 366 * 86_400
 USER_DATA_BYTES_MAX: Final = 65_536
 INSTANCES_MAX: Final = 100
+NUMBERED_NAME_LENGTH_MAX: Final = 59
+"""A name of 63 characters less `-100`."""
 RAM_BYTES_MIN: Final = 64 * MIB
 DISK_BYTES_MIN: Final = 512 * MIB
+MODEL_HINT: Final = "`tera shapes` lists the GPU models of the hosts"
 
 
 class ShapeWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,32 +75,38 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check(order: Order) -> None:
-    """Refuse what cannot be, in one sentence, before anything is looked up."""
+    """Refuse an order that cannot be carried out, before anything is looked up."""
     if order.name is not None:
         check_name(order.name)
     if not 1 <= order.instances <= INSTANCES_MAX:
         raise BadInput(
             f"{order.instances} instances cannot be launched at once", hint=f"Ask for 1 to {INSTANCES_MAX}"
         )
-    if order.name is not None and order.instances > 1 and len(order.name) > 59:
+    if order.name is not None and order.instances > 1 and len(order.name) > NUMBERED_NAME_LENGTH_MAX:
         raise BadInput(
-            f"`{order.name}` is too long for the numbers behind it", hint="Take a name of up to 59 letters"
+            f"`{order.name}` is too long: each instance gets a number after the name",
+            hint=f"Use up to {NUMBERED_NAME_LENGTH_MAX} characters",
         )
+    if order.mode not in MODES:
+        raise BadInput(f"Unknown mode `{order.mode[:40]}`", hint=f"One of: {', '.join(MODES)}")
+    _check_command(order)
+    _check_place(order)
+    _check_bid(order)
+    _check_end(order)
+    _check_texts(order)
+
+
+def _check_command(order: Order) -> None:
     if order.access == Access.COMMAND and not order.command:
         raise BadInput(
             "An instance with access `command` needs a command",
-            hint="Give the words of one: `command`, or `--command` on the command line",
+            hint="Set `command` in the API, or use `--command` on the command line",
         )
     if order.command and order.access != Access.COMMAND:
         raise BadInput(
             "Only access `command` runs a command",
-            hint="Set `access` to `command`, or run it once the instance is up",
+            hint="Set `access` to `command`, or run the command once the instance is up",
         )
-    if order.mode not in MODES:
-        raise BadInput(f"Unknown mode `{order.mode[:40]}`", hint=f"One of: {', '.join(MODES)}")
-    _check_place(order)
-    _check_end(order)
-    _check_texts(order)
 
 
 def _check_place(order: Order) -> None:
@@ -122,9 +131,12 @@ def _check_place(order: Order) -> None:
         raise BadInput(
             f"`{given[0]}` is for rented machines", hint="Choose one with `--site NAME --type TYPE`"
         )
+
+
+def _check_bid(order: Order) -> None:
     if (order.mode == "bid") != (order.bid_micros_per_hour is not None):
         raise BadInput(
-            "A bid needs `--mode bid` and the price you offer", hint="`--mode bid --bid 1.20`, per hour"
+            "A bid needs `--mode bid` and a price per hour", hint="For example `--mode bid --bid 1.20`"
         )
 
 
@@ -222,9 +234,7 @@ def changed_shape(shape: Size, wish: ShapeWish, hosts: Sequence[Host]) -> Size:
     gpus = wish.gpus if wish.gpus is not None else (shape.gpus or 1 if wish.gpu else shape.gpus)
     card = card_named(wish.gpu, hosts, gpus) if wish.gpu else shape.gpu
     if gpus and not card:
-        raise BadInput(
-            "It is not said which GPU is meant", hint="Name it: `gpu`, or `--gpu` on the command line"
-        )
+        raise BadInput(f"`--gpus {gpus}` needs `--gpu MODEL`", hint=MODEL_HINT)
     return _checked(
         replace(
             shape,
@@ -239,30 +249,32 @@ def changed_shape(shape: Size, wish: ShapeWish, hosts: Sequence[Host]) -> Size:
 
 def _base_need(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
     if wish.name:
-        named = {shape.name: shape.need for shape in named_shapes(hosts)}
-        if wish.name not in named:
-            raise unknown_name("shape", wish.name, named, see="`tera shapes` lists them")
-        if wish.gpu or wish.gpus:
-            raise BadInput(
-                "A named shape says which GPUs it has",
-                hint="Leave out `gpu` and `gpus`, or the name of the shape",
-            )
-        return named[wish.name]
+        return _named_need(wish, hosts)
     gpus = wish.gpus if wish.gpus is not None else (1 if wish.gpu else 0)
     if not gpus:
         return Size(vcpus=1, ram_bytes=RAM_BYTES_PER_VCPU, disk_bytes=DISK_BYTES)
     if not wish.gpu:
-        raise BadInput(
-            f"It is not said which GPU is meant by {gpus}",
-            hint="Name it: `gpu`, or `--gpu` on the command line",
-        )
+        raise BadInput(f"`--gpus {gpus}` needs `--gpu MODEL`", hint=MODEL_HINT)
     need = card_need(hosts, card_named(wish.gpu, hosts, gpus), gpus)
     if need is None:
-        most = max(
-            sum(1 for each in host.gpus if each.gpu == card_named(wish.gpu, hosts, 1)) for host in hosts
+        model = card_named(wish.gpu, hosts, 1)
+        most = max(sum(1 for each in host.gpus if each.gpu == model) for host in hosts)
+        raise BadInput(
+            f"No host has {gpus} GPUs of the model `{model}`", hint=f"Ask for up to {most} in one instance"
         )
-        raise BadInput(f"No host has {gpus} of this GPU", hint=f"The most on one host is {most}")
     return need
+
+
+def _named_need(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
+    named = {shape.name: shape.need for shape in named_shapes(hosts)}
+    if wish.name not in named:
+        raise unknown_name("shape", wish.name, named, see="`tera shapes` lists them")
+    if wish.gpu or wish.gpus:
+        raise BadInput(
+            f"The shape `{wish.name}` already sets the GPUs",
+            hint="Leave out `--gpu` and `--gpus`, or leave out `--shape`",
+        )
+    return named[wish.name]
 
 
 def card_named(name: str, hosts: Sequence[Host], count: int) -> str:

@@ -162,10 +162,10 @@ def page(
     only: InstanceFilter = EVERYTHING,
     shown: dict[Row, View] | None = None,
 ) -> tuple[View, ...]:
-    """In the order of their ids, which is that of their making.
+    """A page of instances, oldest first.
 
-    Only what is not in `shown`, kept by the caller from page to page, is read whole: an id and its version stand for
-    one state of a row. Not for a transaction that writes, where that state may be undone.
+    `shown` has views that the caller keeps between pages. Only missing ones are read in full: an id and a version
+    stand for one state of a row. Do not use it in a transaction that writes, because that state may be rolled back.
     """
     conditions, values = _conditions(only, gone=gone or Phase.GONE in only.phases)
     marks = tx.all(
@@ -176,7 +176,11 @@ def page(
         limit=limit,
         **values,
     )
-    known = shown if shown is not None else {}
+    return _views_of(tx, marks, shown if shown is not None else {})
+
+
+def _views_of(tx: Transaction, marks: Sequence[Row], known: dict[Row, View]) -> tuple[View, ...]:
+    """The views that `known` has, and the others from the database. They are added to `known`."""
     views = [known.get(mark) for mark in marks]
     missing = [mark for mark, view in zip(marks, views, strict=True) if view is None]
     if not missing:

@@ -14,6 +14,7 @@ from teraflock.instance.model import Instance
 from teraflock.instance.rows import labels_text
 
 RandomBytes = Callable[[int], bytes]
+Details = dict[str, str | int | float | bool | None]
 
 
 def kinds_of(before: Instance, after: Instance) -> list[str]:
@@ -39,14 +40,7 @@ def problem_texts(error: Exception) -> tuple[str, str]:
 
 def operated(instance: Instance, act: str, reason: str, now: datetime, random_bytes: RandomBytes) -> Event:
     """What the tenant is told of an act by the operator."""
-    return Event(
-        id=EventId(new_id("evt", now, random_bytes)),
-        at=now,
-        kind="instance.operated",
-        subject=instance.id,
-        project=instance.project_id,
-        details={"name": instance.name, "act": act, "by": "operator", "reason": reason},
-    )
+    return notice_of("instance.operated", instance, now, random_bytes, act=act, by="operator", reason=reason)
 
 
 def _amounts(instance: Instance) -> tuple[object, ...]:
@@ -76,8 +70,20 @@ def event_of(
     The event includes that reading only if it is later than the event: the clock was set back in between. This keeps
     the order of changes and readings known when their times no longer show it.
     """
-    held, (region, watched_us) = after.held, place
-    details: dict[str, str | int | float | bool | None] = {
+    region, watched_us = place
+    details = _metered(before, after, sequence, region)
+    if after.problem:
+        details["problem"] = after.problem
+    if last_seen is not None:
+        details["last_seen_us"] = microseconds(last_seen)
+    if watched_us > microseconds(now):
+        details["watched_us"] = watched_us
+    return _event(kind, after, now, random_bytes, details)
+
+
+def _metered(before: Instance | None, after: Instance, sequence: int, region: str) -> Details:
+    held = after.held
+    return {
         "sequence": sequence,
         "generation": after.generation,
         "name": after.name,
@@ -92,36 +98,28 @@ def event_of(
         "host": host_of(before, after),
         "region": region,
         "member": after.created_by,
-        "mode": "spot" if after.spec.mode == "bid" else after.spec.mode,  # charged by the same price
+        "mode": "spot" if after.spec.mode == "bid" else after.spec.mode,  # both have the same price
         "labels": labels_text(after.labels),
         "wanted": after.wanted,
         "asked_at_us": microseconds(after.wanted_at),
     }
-    if after.problem:
-        details["problem"] = after.problem
-    if last_seen is not None:
-        details["last_seen_us"] = microseconds(last_seen)
-    if watched_us > microseconds(now):
-        details["watched_us"] = watched_us
-    return Event(
-        id=EventId(new_id("evt", now, random_bytes)),
-        at=now,
-        kind=kind,
-        subject=after.id,
-        project=after.project_id,
-        details=details,
-    )
 
 
 def notice_of(
     kind: str, instance: Instance, now: datetime, random_bytes: RandomBytes, **details: str | int | bool
 ) -> Event:
-    """An event that changes nothing the meter reads, so it has no sequence."""
+    """An event without a sequence, because it changes nothing that the meter reads."""
+    return _event(kind, instance, now, random_bytes, {"name": instance.name, **details})
+
+
+def _event(
+    kind: str, instance: Instance, now: datetime, random_bytes: RandomBytes, details: Details
+) -> Event:
     return Event(
         id=EventId(new_id("evt", now, random_bytes)),
         at=now,
         kind=kind,
         subject=instance.id,
         project=instance.project_id,
-        details={"name": instance.name, **details},
+        details=details,
     )

@@ -74,10 +74,10 @@ STAY_SECONDS_MAX: Final = 1.0
 """The same thread repeats a waiting step for this long, unless other instances need it. Then the row waits.
 """
 FAULTS_MAX: Final = 3
+"""How often a step is tried after an unexpected error before it is undone."""
 BUSY_TIME_MAX: Final = timedelta(minutes=15)
 """How long a launch waits for an engine that answers and is still at work. Longer than for one that does not answer: 24
 launches at once keep a host with two cores busy for minutes, and each of them gets its turn."""
-"""How often a step is tried after an unexpected error before it is undone."""
 
 
 class _Suspended(Exception):
@@ -271,20 +271,25 @@ class InstanceLoop:
                 return None
             if done.sent is not None:
                 traffic.keep(tx, [done.sent], now)
-            after = change(fresh, now)
-            rentals.note(tx, fresh, after, done, now, self._around.random_bytes)
-            if fresh.progress is not None and after.progress is None:
-                _close_books(tx, fresh, fresh.progress, done)
-                after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
-                if fleet.is_away(tx, after.host_id or ""):  # the host was lost during this step
-                    after = lost(after)
-            stored = store.put(tx, fresh, after, now=now, random_bytes=self._around.random_bytes)
-            if after.due_at > now:
-                leases.let_go(tx, instance.id, self._worker)
-                return None
-            return self._begin(tx, stored, now)
+            return self._applied(tx, fresh, change(fresh, now), done, now)
 
         return write(work)
+
+    def _applied(
+        self, tx: Transaction, fresh: Instance, after: Instance, done: StepDone, now: datetime
+    ) -> Instance | None:
+        """Write the result of a step. Return the instance if this thread continues with it."""
+        rentals.note(tx, fresh, after, done, now, self._around.random_bytes)
+        if fresh.progress is not None and after.progress is None:
+            _close_books(tx, fresh, fresh.progress, done)
+            after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
+            if fleet.is_away(tx, after.host_id or ""):  # the host was lost during this step
+                after = lost(after)
+        stored = store.put(tx, fresh, after, now=now, random_bytes=self._around.random_bytes)
+        if after.due_at > now:
+            leases.let_go(tx, fresh.id, self._worker)
+            return None
+        return self._begin(tx, stored, now)
 
     def _host(self, instance: Instance) -> Host:
         known = self._hosts.get(instance.host_id or "")

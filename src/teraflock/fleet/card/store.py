@@ -17,21 +17,12 @@ _GPU: Final = Table("host_gpu", Gpu)
 
 
 def put_reported(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport], now_us: int) -> None:
-    """A card that is not reported any more is kept, as not healthy, while an instance has it."""
+    """Write the cards that a host reports. A missing card is kept as not healthy while an instance holds it."""
     rows = tx.all("SELECT slot, instance_id, idle_since_us FROM host_gpu WHERE host_id = :id", id=host_id)
     known = {row[0]: (row[1], row[2]) for row in rows}
     for report in reports:
-        idle_since_us = (known.get(report.slot, (None, None))[1] or now_us) if report.idle else None
-        card = Gpu(
-            slot=report.slot,
-            kind=report.kind,
-            gpu=report.gpu,
-            name=report.name,
-            memory_bytes=report.memory_bytes,
-            healthy=report.healthy,
-            instance_id=None,
-        )
-        add(tx, host_id, card, idle_since_us)
+        _, idle_since_us = known.get(report.slot, (None, None))
+        add(tx, host_id, _card_of(report), (idle_since_us or now_us) if report.idle else None)
     for slot in known.keys() - {report.slot for report in reports}:
         if known[slot][0] is None:
             tx.run("DELETE FROM host_gpu WHERE host_id = :host AND slot = :slot", host=host_id, slot=slot)
@@ -41,6 +32,18 @@ def put_reported(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport],
                 host=host_id,
                 slot=slot,
             )
+
+
+def _card_of(report: GpuReport) -> Gpu:
+    return Gpu(
+        slot=report.slot,
+        kind=report.kind,
+        gpu=report.gpu,
+        name=report.name,
+        memory_bytes=report.memory_bytes,
+        healthy=report.healthy,
+        instance_id=None,
+    )
 
 
 def add(tx: Transaction, host_id: HostId, card: Gpu, idle_since_us: int | None = None) -> None:
@@ -58,7 +61,7 @@ _PUT_GPU: Final = (
 
 
 def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
-    """The cards that running instances of a project have and do not use, by instance; idle from when it had them on."""
+    """The cards that running instances of a project hold and do not use, by instance. Idle time begins with the run."""
     rows = tx.all(
         "SELECT i.id, COUNT(*), MAX(g.idle_since_us), MAX(i.running_since_us) FROM instance i"
         " JOIN host_gpu g ON g.instance_id = i.id"
@@ -71,7 +74,7 @@ def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
 def take_gpus(
     tx: Transaction, host_id: HostId, gpu: str, count: int, instance_id: str
 ) -> list[tuple[str, str]]:
-    """Give `count` free cards of a host to an instance; fewer where there are fewer. Their slots and kinds."""
+    """Give up to `count` free cards of a host to an instance. Return their slots and kinds."""
     rows = tx.all(
         "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND instance_id IS NULL AND slot IN"
         " (SELECT slot FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1"

@@ -28,7 +28,7 @@ def add_rented(tx: Transaction, host: Host) -> None:
 
 
 def note_token(tx: Transaction, id: HostId, token: str, now: datetime) -> None:
-    """Remember that the provider is asked with a token; the time is that of the first use."""
+    """Store the launch token before the provider is asked with it, and the time of its first use."""
     tx.run(
         "UPDATE host SET token = :token, token_at_us = :now WHERE id = :id AND token <> :token",
         token=token,
@@ -38,7 +38,7 @@ def note_token(tx: Transaction, id: HostId, token: str, now: datetime) -> None:
 
 
 def note_made(tx: Transaction, id: HostId, *, remote_id: str, zone: str, now: datetime) -> None:
-    """Remember which machine it is."""
+    """Store which machine the provider made."""
     tx.run(
         "UPDATE host SET remote_id = :remote, zone = :zone, made_at_us = :now, seen_at_us = :now WHERE id = :id",
         remote=remote_id,
@@ -58,7 +58,7 @@ def set_cost(tx: Transaction, id: HostId, cost: HostCost) -> None:
 
 
 def move_rented(tx: Transaction, id: HostId, region: str) -> None:
-    """Rent it anew, in this region: nothing is known about the new machine yet."""
+    """Prepare to rent another machine in this region. Nothing is known about that machine yet."""
     tx.run(
         "UPDATE host SET region = :region, zone = '', remote_id = '', address = '', endpoints = '', made_at_us = NULL,"
         " cost_micros_per_hour = NULL WHERE id = :id",
@@ -70,7 +70,7 @@ def move_rented(tx: Transaction, id: HostId, region: str) -> None:
 def set_endpoints(
     tx: Transaction, id: HostId, *, address: str, login: str, endpoints: str, now: datetime
 ) -> None:
-    """Where a rented machine is reached."""
+    """Store where a rented machine can be reached."""
     tx.run(
         "UPDATE host SET address = :address, login = :login, endpoints = :endpoints, seen_at_us = :now WHERE id = :id",
         address=address,
@@ -82,7 +82,7 @@ def set_endpoints(
 
 
 def give_back(tx: Transaction, id: str, now: datetime) -> None:
-    """Mark a rented host as gone; nothing happens to an own one."""
+    """Mark a rented host as gone. Do nothing for an own host."""
     tx.run(
         "UPDATE host SET state = 'gone', gone_at_us = :now WHERE id = :id AND kind = 'rented' AND gone_at_us IS NULL",
         now=microseconds(now),
@@ -91,7 +91,7 @@ def give_back(tx: Transaction, id: str, now: datetime) -> None:
 
 
 def mark_rented_seen(tx: Transaction, site: str, names: Iterable[str], now: datetime) -> None:
-    """Of rented hosts that a listing of their site has shown."""
+    """Mark rented hosts that a listing of their site contains."""
     tx.run_many(
         "UPDATE host SET seen_at_us = :now WHERE site = :site AND name = :name AND kind = 'rented'",
         [(microseconds(now), site, name) for name in names],

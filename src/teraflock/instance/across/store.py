@@ -3,26 +3,20 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+import msgspec
+
 from teraflock.base.clock import microseconds
 from teraflock.fleet.model import HostId
-from teraflock.instance.model import Instance, InstanceId, Located
+from teraflock.instance.model import Instance, InstanceId, Located, LocatedFilter
 from teraflock.instance.store import COLUMNS, COLUMNS_OF_I, instances_from, views_by_id
 from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import OrganisationId, ProjectId
 
 
 def located_in_all_projects(
-    tx: Transaction,
-    *,
-    organisation: str = "",
-    project: str = "",
-    host: str = "",
-    phase: str = "",
-    ref: str = "",
-    after: str = "",
-    limit: int,
+    tx: Transaction, only: LocatedFilter, *, after: str = "", limit: int
 ) -> tuple[Located, ...]:
-    """Instances of every tenant in the order of their ids, those that are gone only by id. An empty filter is none."""
+    """Instances of every tenant, oldest first. Those that are gone are found by id only."""
     rows = tx.all(
         "SELECT i.id, p.name, o.id, o.name FROM instance i JOIN project p ON p.id = i.project_id"
         " JOIN organisation o ON o.id = p.organisation_id WHERE i.id > :after"
@@ -30,19 +24,13 @@ def located_in_all_projects(
         " AND (:host = '' OR i.host_id = :host) AND (:phase = '' OR i.phase = :phase)"
         " AND (i.id = :ref OR (i.phase <> 'gone' AND (:ref = '' OR i.name = :ref))) ORDER BY i.id LIMIT :limit",
         after=after,
-        organisation=organisation,
-        project=project,
-        host=host,
-        phase=phase,
-        ref=ref,
         limit=limit,
+        **msgspec.structs.asdict(only),
     )
     views = views_by_id(tx, [row[0] for row in rows]) if rows else ()
     return tuple(
-        Located(
-            view=view, project_name=row[1], organisation_id=OrganisationId(row[2]), organisation_name=row[3]
-        )
-        for row, view in zip(rows, views, strict=True)
+        Located(view=view, project_name=project, organisation_id=OrganisationId(id), organisation_name=name)
+        for (_, project, id, name), view in zip(rows, views, strict=True)
     )
 
 
