@@ -18,7 +18,7 @@ class EngineDown(Unavailable):
 
     code = "engine_down"
     for_tenant: ClassVar[str] = "Its host does not answer now. This continues by itself when the host is back"
-    """What the tenant reads where the sentence and the hint are for the operator."""
+    """What the tenant reads. The sentence and the hint are for the operator."""
 
 
 class EngineBusy(Unavailable):
@@ -29,7 +29,7 @@ class EngineBusy(Unavailable):
 
 
 class EngineRefused(Refused):
-    """The engine refuses to do this, now and later. Loops undo the operation and show the reason to the tenant."""
+    """The engine refuses this permanently. Loops undo the operation and show the reason to the tenant."""
 
     code = "engine_refused"
     remedy = "Ask the operator: the server's log has the engine's reason."
@@ -68,11 +68,11 @@ class NoMoney(EngineRefused):
 
 
 class BadCredentials(Unavailable):
-    """The site does not accept our credentials. Its machines may be running: nothing is concluded about them."""
+    """The site does not accept our credentials. Its machines may still be running, so nothing is assumed about them."""
 
     code = "bad_credentials"
     for_tenant: ClassVar[str] = (
-        "Its site cannot be reached now. This continues by itself when the operator mends it"
+        "Its site cannot be reached now. This continues by itself once the operator has fixed it"
     )
 
 
@@ -82,4 +82,4 @@ class DoesNotBoot(EngineRefused):
     code = "does_not_boot"
     remedy = "Check the image. `tera logs NAME` has the console."
     for_tenant: ClassVar[str] = ""
-    """Its own sentence is for the tenant."""
+    """Empty: the tenant reads the sentence itself."""

@@ -1,4 +1,4 @@
-"""From an order to rows: quota, image, hosts, cards, addresses and ports in one transaction, or nothing at all."""
+"""Turns an order into rows: quota, image, hosts, cards, addresses and ports, in one transaction or not at all."""
 
 from collections.abc import Callable, Sequence, Set
 from datetime import datetime
@@ -98,12 +98,12 @@ def _launch_on_own_hosts(
 def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Size:
     try:
         return shape_of(wish, memory.kinds(tx))
-    except BadInput:  # unless there are new hosts
+    except BadInput:  # a new host may have it
         return shape_of(wish, memory.kinds(tx, fresh=True))
 
 
 def check_site(tx: Transaction, engines: Engines, project: Project, order: Order) -> None:
-    """Refuse a site that is not there and one that the project may not rent at in the same words."""
+    """Refuse an unknown site and a site that the project may not use with the same words."""
     site = order.site
     allowed = sites.names_for(tx, project.organisation_id) | engines.for_all
     over = removed(engines.records, sites.records(tx))
@@ -114,19 +114,24 @@ def check_site(tx: Transaction, engines: Engines, project: Project, order: Order
     ]
     if site not in names:
         raise unknown_name(
-            "site", site, names, see="Leave `--site` out for our own hosts; the operator lets you use others"
+            "site",
+            site,
+            names,
+            see="Leave `--site` out for own hosts. Ask the operator for access to other sites",
         )
     if order.type and engines.can(site, Capability.PLACEMENT):
         raise BadInput(
-            f"The site `{site}` has hosts of our own and rents out no machine types",
+            f"The site `{site}` has own hosts and does not rent machines by type",
             hint="Ask for a shape: `--gpu MODEL --gpus N`, or `--shape NAME`",
         )
     if order.mode == "bid" and not engines.can(site, Capability.BIDS):
-        raise BadInput(f"The site `{site}` takes no bids", hint="Use `--mode spot` or `--mode on-demand`")
+        raise BadInput(
+            f"The site `{site}` does not accept bids", hint="Use `--mode spot` or `--mode on-demand`"
+        )
 
 
 def _site_of_image(tx: Transaction, image: Image, site: str) -> str:
-    """The only site that has the image, where it was made from an instance; else the one that was asked for."""
+    """The only site that has an image made from an instance; for other images, the site of the order."""
     source = "" if image.recipe else across.site_in_all_projects(tx, image.source_instance_id)
     if source and site and source != site:
         raise BadInput(
@@ -217,7 +222,7 @@ def _rented_card(gpu: str, number: int, memory_bytes: int) -> Gpu:
 def _image(tx: Transaction, project: Project, name: str) -> Image:
     image = images.find_to_use(tx, project.id, name)
     if image is None:
-        see = "`tera image list` lists them, `tera image build` makes more"
+        see = "`tera image list` lists them, `tera image build` builds more"
         raise unknown_name("image", name, images.names(tx, project.id), see=see)
     if image.state != ImageState.READY:
         problem = f": {image.problem}" if image.problem else ""
@@ -242,7 +247,8 @@ def _names(
     for name in names:
         if name in taken:
             raise Conflict(
-                f"The project has an instance `{name}` already", hint="Take another name, or delete that one"
+                f"The project already has an instance `{name}`",
+                hint="Choose another name, or delete that one",
             )
     return names
 

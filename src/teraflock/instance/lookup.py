@@ -30,7 +30,7 @@ def found_or_deleted(tx: Transaction, project: ProjectId, ref: str, now: datetim
 
 
 def is_at_rest(instance: Instance) -> bool:
-    """Whether it is running or stopped, and no operation is under way or requested."""
+    """Whether it is running or stopped, and has no operation or request."""
     is_steady = instance.phase in (Phase.RUNNING, Phase.STOPPED)
     return is_steady and instance.progress is None and instance.request is None
 

@@ -1,4 +1,4 @@
-"""What operators do with the instances of any tenant. Each act needs a reason, and the tenant can read it.
+"""The service for operators who act on the instances of any tenant. Each act needs a reason that the tenant can read.
 
 - A stop puts the instance on hold: the tenant cannot start it until the operator lifts the hold.
 - Every act writes an audit row in the tenant's organisation and an event in the tenant's project.
@@ -54,7 +54,7 @@ class OperatorService:
         after: str = "",
         limit: int,
     ) -> tuple[Located, ...]:
-        """Instances of every tenant, oldest first. Organisation, project and host by name or id."""
+        """Instances of all tenants, oldest first. Organisation, project and host are names or ids."""
         with self._database.read() as tx:
             only = LocatedFilter(
                 organisation=resolve(tx, actor, organisation) if organisation else "",
@@ -65,7 +65,7 @@ class OperatorService:
             return across.located_in_all_projects(tx, only, after=after, limit=limit)
 
     def find(self, actor: Actor, ref: str, *, organisation: str = "", project: str = "") -> Located:
-        """One instance, by its id, or by its name where only one has it."""
+        """Find an instance by id, or by name if the name is unique."""
         with self._database.read() as tx:
             only = LocatedFilter(
                 organisation=resolve(tx, actor, organisation) if organisation else "",
@@ -90,7 +90,7 @@ class OperatorService:
         self._instances.stop(actor, self._project(found), found.view.instance.id, reason=check_reason(reason))
 
     def start(self, actor: Actor, found: Located, reason: str, *, release_only: bool) -> None:
-        """Lift the hold and start it; `release_only` leaves the start to the tenant."""
+        """Lift the hold and start the instance. With `release_only`, the tenant starts it."""
         project, id = self._project(found), found.view.instance.id
         if release_only:
             self._instances.release(actor, project, id, check_reason(reason))
@@ -119,7 +119,7 @@ class OperatorService:
             )
             record_event(tx, operated(instance, "read_log", reason, now, self._random_bytes))
 
-        self._database.write(work)  # before it is read: what cannot be recorded is not shown
+        self._database.write(work)  # first, so that no log is shown without a record
         return self._instances.guests.log(project.id, instance.id)
 
     def _project(self, found: Located) -> Project:

@@ -1,4 +1,4 @@
-"""What a tenant asks for at launch, in his words, and what becomes of it. Pure: hosts come in as values."""
+"""Orders of tenants: checks, and the size that an order means on the existing hosts. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ MODEL_HINT: Final = "`tera shapes` lists the GPU models of the hosts"
 
 
 class ShapeWish(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left out is filled in."""
+    """The size that a tenant asks for. Missing parts get defaults."""
 
     name: str = ""
     gpu: str = ""
@@ -63,7 +63,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     instances: int = 1
     host: str | None = None
     site: str = ""
-    """Empty: wherever one of our hosts has room."""
+    """Empty: any site with own hosts."""
     type: str = ""
     """The machine type to rent."""
     region: str = ""
@@ -71,7 +71,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     bid_micros_per_hour: int | None = None
     price_limit_micros_per_hour: int | None = None
     restart_policy: RestartPolicy | None = None
-    """None: `same-host` on one of our hosts, `never` on a rented machine, where making it again costs money."""
+    """None: `same-host` on an own host, `never` on a rented machine, because creating it again costs money."""
 
 
 def check(order: Order) -> None:
@@ -111,15 +111,15 @@ def _check_command(order: Order) -> None:
 
 def _check_place(order: Order) -> None:
     if order.type and not order.site:
-        raise BadInput("A machine type needs a site", hint="Name the site that rents it out: `--site NAME`")
+        raise BadInput("A machine type needs a site", hint="Name the site that rents it: `--site NAME`")
     if order.type and order.host:
         raise BadInput(
-            "`--host` names one of our hosts and `--type` rents a machine", hint="Leave one of them out"
+            "`--host` selects an own host and `--type` rents a machine", hint="Use only one of them"
         )
     if order.type and order.shape != ShapeWish():
         raise BadInput(
-            f"The machine type `{order.type[:40]}` fixes GPUs, vCPUs, memory and disk",
-            hint="Leave out the shape, or `--type`",
+            f"The machine type `{order.type[:40]}` already sets GPUs, vCPUs, memory and disk",
+            hint="Leave out the size, or leave out `--type`",
         )
     only_rented = {
         "--region": order.region,
@@ -129,7 +129,7 @@ def _check_place(order: Order) -> None:
     }
     if not order.type and (given := [name for name, value in only_rented.items() if value]):
         raise BadInput(
-            f"`{given[0]}` is for rented machines", hint="Choose one with `--site NAME --type TYPE`"
+            f"`{given[0]}` works only with rented machines", hint="Choose one with `--site NAME --type TYPE`"
         )
 
 
@@ -145,7 +145,7 @@ def _check_end(order: Order) -> None:
     if limit is not None and not TIME_LIMIT_SECONDS_MIN <= limit <= TIME_LIMIT_SECONDS_MAX:
         raise BadInput(
             f"A time limit of {limit} s is not possible",
-            hint=f"Give {TIME_LIMIT_SECONDS_MIN} s to {TIME_LIMIT_SECONDS_MAX // 86_400} days",
+            hint=f"Use {TIME_LIMIT_SECONDS_MIN} s to {TIME_LIMIT_SECONDS_MAX // 86_400} days",
         )
     if order.delete_when_done and order.access != Access.COMMAND and limit is None:
         raise BadInput(
@@ -158,7 +158,7 @@ def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise BadInput(
             f"`{name[:80]}` cannot be the name of an instance",
-            hint="Up to 63 of `a-z`, `0-9` and `-`, with a letter first and no `-` last: it is the guest's host name",
+            hint="Use up to 63 of `a-z`, `0-9` and `-`. Start with a letter, and do not end with `-`",
         )
 
 
@@ -166,7 +166,7 @@ def _check_texts(order: Order) -> None:
     if len(order.user_data.encode("utf-8", "surrogatepass")) > USER_DATA_BYTES_MAX:
         raise BadInput(
             f"The user-data is larger than {USER_DATA_BYTES_MAX // 1024} KB",
-            hint="Let a short script fetch the rest, or make an image with it",
+            hint="Use a short script that downloads the rest, or make an image",
         )
     if order.user_data and not order.user_data.startswith("#!"):
         raise BadInput(
@@ -176,12 +176,16 @@ def _check_texts(order: Order) -> None:
     for key in order.authorized_keys:
         if not SSH_KEY.fullmatch(key):
             raise BadInput(
-                f"`{key[:40]}` is no public SSH key", hint="It begins with `ssh-ed25519` or `ssh-rsa`"
+                f"`{key[:40]}` is not a public SSH key",
+                hint="Public keys start with `ssh-ed25519` or `ssh-rsa`",
             )
     check_labels(order.labels)
     for name in order.environment:
         if not ENVIRONMENT_NAME.fullmatch(name):
-            raise BadInput(f"`{name[:80]}` cannot be the name of an environment variable")
+            raise BadInput(
+                f"`{name[:80]}` cannot be the name of an environment variable",
+                hint="Use letters, digits and `_`. Do not start with a digit",
+            )
     _check_storable((*order.command, order.user_data, *order.environment.values()))
 
 
@@ -193,7 +197,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
     for name in labels:
         if not LABEL_KEY.fullmatch(name):
             raise BadInput(
-                f"`{name[:80]}` cannot be the name of a label", hint="Letters, digits and `._/-`, up to 63"
+                f"`{name[:80]}` cannot be the name of a label", hint="Use up to 63 letters, digits and `._/-`"
             )
     _check_storable(labels.values())
 
@@ -201,7 +205,8 @@ def check_labels(labels: Mapping[str, str]) -> None:
 def _check_storable(texts: Iterable[str]) -> None:
     if any("\0" in text or _has_lone_surrogate(text) for text in texts):
         raise BadInput(
-            "A text holds a character that no system can store", hint="Leave out NUL and half characters"
+            "A text contains a character that cannot be stored",
+            hint="Remove NUL characters and lone surrogates",
         )
 
 
@@ -210,7 +215,7 @@ def _has_lone_surrogate(text: str) -> bool:
 
 
 def shape_of(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
-    """The shape that is meant, on the hosts there are."""
+    """The size that a tenant gets on these hosts for a `ShapeWish`."""
     need = _base_need(wish, hosts)
     vcpus = wish.vcpus if wish.vcpus is not None else need.vcpus
     ram = wish.ram_bytes
@@ -228,7 +233,7 @@ def shape_of(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
 
 
 def changed_shape(shape: Size, wish: ShapeWish, hosts: Sequence[Host]) -> Size:
-    """A shape with the wish's words in place of its own."""
+    """A size with the changes of a `ShapeWish`."""
     if wish.name:
         return shape_of(wish, hosts)
     gpus = wish.gpus if wish.gpus is not None else (shape.gpus or 1 if wish.gpu else shape.gpus)
@@ -278,7 +283,7 @@ def _named_need(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
 
 
 def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
-    """The card of the fleet that a name means: the one most hosts have enough of, where it means several."""
+    """The GPU model that a name means. If there are several, the one of which most hosts have enough."""
     here: dict[str, int] = {}
     for host in hosts:
         for gpu in {each.gpu for each in host.gpus}:
@@ -292,22 +297,20 @@ def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
         raise unknown_name("GPU", name, [*here, *(card.name for card in cards_by_id().values())]) from error
     found = [gpu for gpu in here if gpu in meant]
     if not found:
-        offered = ", ".join(f"`{gpu}`" for gpu in sorted(here)) or "none at all"
-        raise BadInput(f"No host has a GPU that is called `{name}`", hint=f"The hosts have: {offered}")
+        offered = ", ".join(f"`{gpu}`" for gpu in sorted(here)) or "none"
+        raise BadInput(f"No host has the GPU model `{name}`", hint=f"Available models: {offered}")
     return max(found, key=lambda gpu: (here[gpu], gpu))
 
 
 def _checked(shape: Size) -> Size:
-    if shape.vcpus < 1 or shape.gpus < 0:
-        raise BadInput("An instance needs at least one virtual processor")
+    if shape.gpus < 0:
+        raise BadInput(f"{shape.gpus} GPUs are not possible", hint="Use 0 or more")
+    if shape.vcpus < 1:
+        raise BadInput("An instance needs at least one vCPU", hint="Use `--vcpus 1` or more")
     if shape.ram_bytes < RAM_BYTES_MIN:
-        raise BadInput(
-            f"{bytes_text(shape.ram_bytes)} of memory are too little", hint="Give it 64 MB or more"
-        )
+        raise BadInput(f"{bytes_text(shape.ram_bytes)} RAM is too little", hint="Use 64 MB or more")
     if shape.disk_bytes < DISK_BYTES_MIN:
-        raise BadInput(
-            f"A disk of {bytes_text(shape.disk_bytes)} is too small", hint="Give it 512 MB or more"
-        )
+        raise BadInput(f"A disk of {bytes_text(shape.disk_bytes)} is too small", hint="Use 512 MB or more")
     return shape
 
 

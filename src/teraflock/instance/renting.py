@@ -1,4 +1,4 @@
-"""Which machine an order rents, from what a site offers. Pure."""
+"""Chooses the machine that an order rents from the types of a site. Pure."""
 
 from collections.abc import Sequence
 
@@ -45,14 +45,14 @@ def _available(order: Order, types: Sequence[MachineType]) -> list[MachineType]:
 
 
 def _affordable(order: Order, types: Sequence[MachineType]) -> list[MachineType]:
-    """Those within the price limit, cheapest first. Only regions where the type is the same as in the first."""
+    """The types within the price limit, cheapest first. All have the size and currency of the first one."""
     in_order = sorted(types, key=lambda each: (each.prices[order.mode], each.region))
     limit = order.price_limit_micros_per_hour
     found = [each for each in in_order if limit is None or each.prices[order.mode] <= limit]
     if not found:
         price = in_order[0].prices[order.mode] / 10**6
         raise Refused(
-            f"`{order.type}` costs {price:.6g} {in_order[0].currency} an hour, more than the limit",
+            f"`{order.type}` costs {price:.6g} {in_order[0].currency} per hour, more than your limit",
             hint="Raise `--max-price`, or choose another type",
         )
     return [each for each in found if _size(each) == _size(found[0]) and each.currency == found[0].currency]

@@ -99,7 +99,7 @@ class InstanceService:
             return self._marked(found_or_deleted(tx, project, ref, self._clock.now()))
 
     def usage(self, project: ProjectId) -> QuotaAmounts:
-        """What counts against a project's quota, images included."""
+        """What counts against a project's quota, including images."""
         with self._database.read() as tx:
             return replace(store.usage(tx, project), images_bytes=images.kept_bytes(tx, project))
 
@@ -154,7 +154,7 @@ class InstanceService:
         return self._engines.at(order.site).types()
 
     def stop(self, actor: Actor, project: Project, ref: str, *, reason: str = "") -> Instance:
-        """With a reason it is the operator's stop, which the tenant cannot undo."""
+        """Stop an instance. With a reason, it is the operator's stop, and the tenant cannot start the instance."""
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             self._changes.check_can(instance, Capability.STOP, "be stopped and keep its disk")
@@ -168,7 +168,7 @@ class InstanceService:
         return self._changes.apply(actor, project, ref, "stop", change, reason)
 
     def suspend(self, actor: Actor, project: Project, ref: str, reason: str) -> Instance:
-        """End what a suspended organisation runs. No hold: resuming the organisation lifts it."""
+        """Stop an instance of a suspended organisation, without a hold: the tenant can start it afterwards."""
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             if instance.phase == Phase.FAILED or instance.wanted != Wanted.RUNNING:
@@ -178,14 +178,14 @@ class InstanceService:
         return self._changes.apply(actor, project, ref, "suspend", change, reason)
 
     def end(self, actor: Actor, project: Project, ref: str) -> Instance:
-        """Stop an instance that may not run on, or delete it where its site cannot keep its disk."""
+        """Stop an instance that must not run any more, or delete it if its site cannot keep its disk."""
         with self._database.read() as tx:
             instance = found(tx, project.id, ref).instance
         act = self.stop if end_of(instance) == Wanted.STOPPED else self.delete
         return act(actor, project, ref)
 
     def release(self, actor: Actor, project: Project, ref: str, reason: str) -> Instance:
-        """Lift the operator's hold: the tenant may start it again."""
+        """Lift the operator's hold, so that the tenant can start the instance."""
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             return replace(instance, hold=None) if instance.hold else instance
@@ -193,7 +193,7 @@ class InstanceService:
         return self._changes.apply(actor, project, ref, "release", change, reason)
 
     def acknowledge(self, actor: Actor, project: Project, ref: str) -> Instance:
-        """The tenant has read the notice: it is not shown any more."""
+        """Remove the notice that the tenant has read."""
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             return replace(instance, notice="") if instance.notice else instance
@@ -201,7 +201,7 @@ class InstanceService:
         return self._changes.apply(actor, project, ref, "acknowledge", change)
 
     def start(self, actor: Actor, project: Project, ref: str, *, reason: str = "") -> Instance:
-        """With a reason it is the operator's start, which lifts the operator's hold."""
+        """Start an instance. With a reason, it is the operator's start, which lifts the operator's hold."""
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             if instance.hold and not reason:
@@ -229,14 +229,14 @@ class InstanceService:
             if instance.wanted == Wanted.GONE:
                 return instance
             is_stopping = instance.wanted == Wanted.STOPPED and instance.phase != Phase.STOPPED
-            # it is charged until the stop was asked for
+            # it is charged until the stop was requested
             first = instance.wanted_at if is_stopping else asked_at(instance, now)
             return replace(instance, wanted=Wanted.GONE, wanted_at=first)
 
         return self._changes.apply(actor, project, ref, "delete", change, reason)
 
     def label(self, actor: Actor, project: Project, ref: str, changes: Mapping[str, str | None]) -> Instance:
-        """Set labels, or remove those given as None. The bill counts by the labels of the time."""
+        """Set labels, or remove those with the value None. Bills use the labels of the time of usage."""
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             if _is_ending(instance):
@@ -283,7 +283,7 @@ class InstanceService:
         """Move a host to another region. Its instances get an event, because other prices apply from now on."""
         if not REGION.fullmatch(region):
             raise BadInput(
-                f"`{region[:80]}` cannot be the name of a region", hint="Up to 40 of `a-z`, `0-9` and `-`"
+                f"`{region[:80]}` cannot be the name of a region", hint="Use up to 40 of `a-z`, `0-9` and `-`"
             )
 
         def work(tx: Transaction) -> Host:
@@ -305,8 +305,8 @@ class InstanceService:
     def publish(self, tx: Transaction, actor: Actor, project: Project, ref: str, image_id: str) -> InstanceId:
         """Request an image of an instance's disk. The caller writes the row of the image."""
         instance, now = found(tx, project.id, ref).instance, self._clock.now()
-        self._changes.check_can(instance, Capability.IMAGES_FROM_INSTANCES, "be made an image")
-        check_at_rest(instance, "be made an image")
+        self._changes.check_can(instance, Capability.IMAGES_FROM_INSTANCES, "make an image")
+        check_at_rest(instance, "make an image")
         after = replace(instance, request=Request(operation=Operation.PUBLISH, subject=image_id))
         return self._changes.put(tx, actor, project, instance, after, "publish", now).id
 

@@ -44,7 +44,7 @@ _VIEW: Final = (
     " FROM instance i LEFT JOIN host h ON h.id = i.host_id"
 )
 _OF_HOST: Final = 10
-"""How many columns of a view are its host's."""
+"""The number of columns of a view that belong to its host."""
 _INSERT: Final = (
     f"INSERT INTO instance ({COLUMNS}, lease_owner) VALUES ({', '.join(':' + name for name in NAMES)}, '')"
 )
@@ -60,7 +60,7 @@ VIEWS_KEPT: Final = 4096  # a few kB each
 
 
 def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> Instance:
-    """A new instance. What it holds on its host is taken by the caller, in the same transaction."""
+    """Add an instance. The caller has claimed what it holds, in the same transaction."""
     stored = msgspec.structs.replace(instance, sequence=1)
     tx.run(_INSERT, **values_of(stored))
     _insert_labels(tx, stored.id, stored.project_id, stored.labels)
@@ -78,7 +78,7 @@ def put(
     random_bytes: RandomBytes,
     last_seen: datetime | None = None,
 ) -> Instance:
-    """Write what changed, give back what is no longer held, and leave an event for every change of phase or holding."""
+    """Write an instance, release what it no longer holds, and record an event for every change of phase or size."""
     kinds = kinds_of(before, after)
     stored = msgspec.structs.replace(after, sequence=before.sequence + len(kinds))
     tx.run(
@@ -98,7 +98,7 @@ def put(
 
 
 def tell_held(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> None:
-    """Leave an event of what it holds though nothing of that changed: its host is in another region now."""
+    """Record an event with what it holds, although that did not change: its host has moved to another region."""
     sequence = instance.sequence + 1
     place = place_of(tx, instance.host_id or "")
     tx.run(
@@ -126,7 +126,7 @@ def _insert_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, 
 
 
 def move_labels(tx: Transaction) -> int:
-    """Copy the labels of rows from before migration 12 out of their `spec`; how many rows that were."""
+    """Copy labels out of `spec`, for rows from before migration 12. Return the number of rows."""
     rows = tx.all("SELECT id, project_id, spec FROM instance WHERE labels = ''")
     for id, project, spec in rows:
         labels = msgspec.json.decode(spec, type=_OldSpec).labels
@@ -193,7 +193,7 @@ def _views_of(tx: Transaction, marks: Sequence[Row], known: dict[Row, View]) -> 
 
 
 def _conditions(only: InstanceFilter, *, gone: bool) -> tuple[str, dict[str, str]]:
-    """A filter as SQL. A pattern of a name has only `a-z0-9*?-`, so it needs no escapes."""
+    """A filter as SQL. The pattern of a name has only `a-z0-9*?-`, so nothing needs escaping."""
     text = ""
     values: dict[str, str] = {}
     if only.phases:
@@ -219,7 +219,7 @@ def views_by_id(tx: Transaction, ids: Sequence[str]) -> tuple[View, ...]:
 
 
 def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
-    """By its id, whatever its phase, or by the name of one that is not gone."""
+    """Find an instance by id in any phase, or by name if it is not gone."""
     rows = tx.all(
         f"{_VIEW} WHERE i.project_id = :project AND (i.id = :ref OR (i.name = :ref AND i.phase <> 'gone'))",
         project=project,
@@ -229,7 +229,7 @@ def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
 
 
 def lock(tx: Transaction, project: ProjectId, ref: str) -> None:
-    """Until the transaction ends nobody else changes the instance that `find` will find."""
+    """Lock the instance that `find` returns until the transaction ends."""
     tx.lock(
         "SELECT id FROM instance WHERE project_id = :project AND (id = :ref OR (name = :ref AND phase <> 'gone'))"
         " ORDER BY id",
@@ -239,7 +239,7 @@ def lock(tx: Transaction, project: ProjectId, ref: str) -> None:
 
 
 def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since: datetime) -> View | None:
-    """The last instance of that name that is gone, if it deleted itself and not before `since`."""
+    """The last instance with this name that is gone, if it deleted itself after `since`."""
     rows = tx.all(
         f"{_VIEW} WHERE i.project_id = :project AND i.name = :name AND i.phase = 'gone' ORDER BY i.id DESC LIMIT 1",
         project=project,
@@ -252,12 +252,12 @@ def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since
 
 
 def usage(tx: Transaction, project: ProjectId) -> QuotaAmounts:
-    """What counts against a project's quota. Stopped instances count, for they may be started again."""
+    """What counts against a project's quota. Stopped instances count, because they can be started again."""
     return _usage(tx, "project_id = :id", project)
 
 
 def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> QuotaAmounts:
-    """The same over all its projects. Removed ones are empty, and the rest is found by an index."""
+    """What counts against an organisation's quota, in all its projects. Removed projects are empty."""
     return _usage(tx, f"project_id IN ({IN_ORGANISATION})", organisation)
 
 
@@ -282,7 +282,7 @@ class _Mode(msgspec.Struct):
 
 
 def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, ...]:
-    """The instances of a project that should run, with their sizes. Reads one statement, for every launch asks."""
+    """The instances of a project that should run, with their sizes. One statement, because every launch needs it."""
     rows = tx.all(
         "SELECT id, gpu, gpus, vcpus, ram_bytes, disk_bytes, COALESCE(host_id, ''), spec, phase FROM instance"
         " WHERE project_id = :project AND wanted = 'running' AND phase NOT IN ('gone', 'failed') ORDER BY id",
@@ -308,7 +308,7 @@ def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
 
 
 def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:
-    """Names that begin so, of instances that are not gone."""
+    """Names with this prefix, of instances that are not gone."""
     rows = tx.all(
         "SELECT name FROM instance WHERE project_id = :project AND phase <> 'gone' AND name >= :prefix"
         " AND name < :end",

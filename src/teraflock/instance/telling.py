@@ -1,6 +1,6 @@
-"""What is told of a change of an instance: which events, and what they say. Pure.
+"""The events of an instance. Pure.
 
-The meter reads these: a sequence without gaps, the phases it moved between, and all it holds from then on.
+The meter reads them: a sequence without gaps, each with the change of phase and everything the instance holds since.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Details = dict[str, str | int | float | bool | None]
 
 
 def kinds_of(before: Instance, after: Instance) -> list[str]:
-    """Which events a change leaves, in their order."""
+    """The kinds of events for a change, in order."""
     kinds = []
     if after.phase != before.phase:
         kinds.append("instance.moved")
@@ -30,16 +30,16 @@ def kinds_of(before: Instance, after: Instance) -> list[str]:
 
 
 def problem_texts(error: Exception) -> tuple[str, str]:
-    """What is wrong, for the tenant and for the operator; the second is empty where both read the same."""
+    """The problem in words for the tenant and for the operator. The second is empty if both read the same."""
     if not isinstance(error, TeraflockError):
-        return "Something went wrong inside Teraflock. The operator finds it in the log", ""
+        return "Internal error in Teraflock. The operator can see the details in the log", ""
     whole = f"{error.sentence}. {error.hint}" if error.hint else error.sentence
     for_tenant: str = getattr(error, "for_tenant", "")
     return (for_tenant, whole) if for_tenant else (whole, "")
 
 
 def operated(instance: Instance, act: str, reason: str, now: datetime, random_bytes: RandomBytes) -> Event:
-    """What the tenant is told of an act by the operator."""
+    """The event of an operator's act, for the tenant."""
     return notice_of("instance.operated", instance, now, random_bytes, act=act, by="operator", reason=reason)
 
 
@@ -50,7 +50,7 @@ def _amounts(instance: Instance) -> tuple[object, ...]:
 
 
 def host_of(before: Instance | None, after: Instance) -> str:
-    """The host a change tells of: one that is gone was on its last."""
+    """The host of a change. For an instance that is gone, its last host."""
     return after.host_id or (before.host_id if before else None) or ""
 
 

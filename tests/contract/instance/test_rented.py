@@ -44,17 +44,17 @@ def rented(house: House) -> list[Host]:
 
 
 def costs(house: House) -> list[tuple[int, str]]:
-    """The changes of what the machines cost us, in their order."""
+    """The changes of what the machines cost, in order."""
     with house.database.read() as tx:
         rows = tx.all("SELECT details, project_id FROM event WHERE kind = 'instance.cost' ORDER BY id")
-    assert all(project == "" for _, project in rows), "no tenant sees what a machine costs us"
+    assert all(project == "" for _, project in rows), "no tenant sees what a machine costs the operator"
     told = [msgspec.json.decode(details) for details, _ in rows]
     return [(each["cost_micros_per_hour"], each["remote_id"]) for each in told]
 
 
-def test_a_launch_rents_a_machine_and_a_delete_gives_it_back(house: House) -> None:
+def test_launch_rents_a_machine_and_delete_gives_it_back(house: House) -> None:
     ask(house, "launch", ORDER)
-    assert list(house.sky.sightings()) == [], "nothing is rented by the request itself"
+    assert list(house.sky.sightings()) == [], "the request itself rents nothing"
     house.settle()
     view = one(house)
     assert (view.instance.phase, view.instance.site) == (Phase.RUNNING, SKY)
@@ -80,7 +80,7 @@ def test_a_launch_rents_a_machine_and_a_delete_gives_it_back(house: House) -> No
     assert costs(house) == [(900_000, host.remote_id), (0, host.remote_id)]
 
 
-def test_a_launch_reads_machine_types_once_and_before_its_locks(
+def test_launch_reads_machine_types_once_and_before_its_locks(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[str] = []
@@ -101,7 +101,7 @@ def test_a_launch_reads_machine_types_once_and_before_its_locks(
     assert len(rented(house)) == 3
 
 
-def test_a_rented_instance_is_metered_while_it_runs(house: House) -> None:
+def test_rented_instance_is_metered_while_it_runs(house: House) -> None:
     ask(house, "launch", ORDER)
     house.settle()
     began = one(house).instance.running_since

@@ -37,7 +37,7 @@ def located_in_all_projects(
 def to_end_in_organisation(
     tx: Transaction, organisation: OrganisationId, *, deleted: bool, limit: int
 ) -> list[tuple[ProjectId, InstanceId]]:
-    """What an organisation that is suspended still wants running or, where it is to be deleted, still has."""
+    """Instances that a suspended organisation still wants to run, or that an organisation to be deleted still has."""
     wanted = "i.wanted <> 'gone'" if deleted else "i.wanted = 'running' AND i.phase <> 'failed'"
     rows = tx.all(
         "SELECT i.project_id, i.id FROM instance i JOIN project p ON p.id = i.project_id"
@@ -54,20 +54,20 @@ def by_id_in_all_projects(tx: Transaction, id: InstanceId) -> Instance | None:
 
 
 def name_in_all_projects(tx: Transaction, id: str) -> str | None:
-    """Also of one that is gone."""
+    """The name of an instance, also if it is gone."""
     row = tx.one("SELECT name FROM instance WHERE id = :id", id=id)
     return str(row[0]) if row else None
 
 
 def site_in_all_projects(tx: Transaction, id: str) -> str:
-    """Where an instance runs, or ran; empty where that is not known."""
+    """The site where an instance runs or ran. Empty: unknown."""
     row = tx.one("SELECT site FROM instance WHERE id = :id", id=id)
     return str(row[0]) if row else ""
 
 
 def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
-    """Of all instances on a site's hosts: id, phase, wanted, host name (empty for a rented host), whether work is under
-    way or the host is recorded as away, their shape, and of a rented machine when it was made and its provider's id.
+    """All instances on the hosts of a site, with these columns: id, phase, wanted, host name (empty for a rented host),
+    whether it has an operation or its host is away, vCPUs, RAM, disk, and for a rented machine creation time and id.
     """
     return tx.all(
         "SELECT i.id, i.phase, i.wanted, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END,"
@@ -83,13 +83,13 @@ def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance,
 
 
 def lock_on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
-    """As above; until the transaction ends nobody else changes them."""
+    """Like `on_host_in_all_projects`, but lock the instances until the transaction ends."""
     rows = tx.lock(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id ORDER BY id", id=host_id)
     return instances_from(tx, rows)
 
 
 def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tuple[Instance, ...]:
-    """Instances that are away, at rest, on own hosts that no reading has found since a time."""
+    """Instances that are away, without an operation, on own hosts that were not seen since a certain time."""
     rows = tx.all(
         f"SELECT {COLUMNS_OF_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase = 'away'"
         " AND i.operation = '' AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
@@ -99,7 +99,7 @@ def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tup
 
 
 def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[InstanceId, str]]:
-    """Instances that are away in the middle of an operation, and the names of their hosts; empty for rented ones."""
+    """Instances that are away during an operation, with the names of their hosts. Rented hosts have an empty name."""
     rows = tx.all(
         "SELECT i.id, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END"
         " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.settled = 0"
@@ -110,7 +110,7 @@ def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[Insta
 
 
 def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The phases and sites of those of the ids that we know."""
+    """The phases and sites of the ids that exist."""
     known = {}
     for id in ids:
         row = tx.one("SELECT phase, site FROM instance WHERE id = :id", id=id)
@@ -120,7 +120,7 @@ def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, 
 
 
 def ids_on_engines_in_all_projects(tx: Transaction) -> list[str]:
-    """Of instances that have a disk somewhere. Of any schema version: it may be asked before an update."""
+    """The ids of instances that have a disk. Works with any schema version, because it is used before an update."""
     rows = tx.all(
         "SELECT id FROM instance WHERE phase NOT IN ('queued', 'failed', 'deleting', 'gone') ORDER BY id"
     )
@@ -144,7 +144,7 @@ def user_data_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
 
 
 def stopping_by_in_all_projects(tx: Transaction, until: datetime) -> tuple[Instance, ...]:
-    """Those that should run and whose time limit ends by then, the first to end first."""
+    """Instances that should run and whose time limit ends by then, the earliest first."""
     rows = tx.all(
         f"SELECT {COLUMNS} FROM instance WHERE stop_at_us <= :until AND wanted = 'running'"
         " AND phase NOT IN ('gone', 'failed') ORDER BY stop_at_us, id",

@@ -51,9 +51,9 @@ class GuestService:
         """Return a function that opens files on the disk of an instance, running or stopped."""
         with self._database.read() as tx:
             view = found(tx, project, ref)
-            self._changes.check_can(view.instance, Capability.FILES, "hand out files")
+            self._changes.check_can(view.instance, Capability.FILES, "provide files")
             if view.instance.phase not in (Phase.RUNNING, Phase.STOPPED):
-                raise cannot("hand out files", view.instance)
+                raise cannot("provide files", view.instance)
             driver = self._changes.driver(view.instance)
         return lambda path: driver.file(handle_of_view(view), path)
 

@@ -17,7 +17,7 @@ def remove_output(tx: Transaction, instance: InstanceId) -> None:
 
 
 def remove_outputs_of_gone_in_all_projects(tx: Transaction, before: datetime) -> int:
-    """Of instances that were gone by then."""
+    """Remove the logs of instances that have been gone since then. Return their number."""
     return tx.run(
         "DELETE FROM instance_output WHERE instance_id IN"
         " (SELECT id FROM instance WHERE phase = 'gone' AND gone_at_us < :before)",

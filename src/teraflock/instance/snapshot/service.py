@@ -44,8 +44,8 @@ class SnapshotService:
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             check_active(tx, project.organisation_id)
-            self._changes.check_can(instance, Capability.SNAPSHOTS, "be kept as a snapshot")
-            check_at_rest(instance, "be kept as a snapshot")
+            self._changes.check_can(instance, Capability.SNAPSHOTS, "take a snapshot")
+            check_at_rest(instance, "take a snapshot")
             _free_name(tx, instance, name)
             check_snapshots_quota(tx, project_of_any_organisation(tx, project.id) or project)
             store.insert(tx, _new(id, instance, name, now))
@@ -60,7 +60,10 @@ class SnapshotService:
             check_at_rest(instance, "be restored")
             wanted = _snapshot(tx, instance, snapshot)
             if wanted.state != "ready":
-                raise Conflict(f"The snapshot `{wanted.name}` is not ready: {wanted.state}")
+                raise Conflict(
+                    f"The snapshot `{wanted.name}` is not ready: {wanted.state}",
+                    hint=f"`tera snapshot {instance.name}` shows its state",
+                )
             is_running = instance.phase == Phase.RUNNING
             operation = Operation.RESTORE_RESTART if is_running else Operation.RESTORE
             return replace(instance, request=Request(operation=operation, subject=wanted.id))
@@ -73,7 +76,7 @@ class SnapshotService:
             old = _snapshot(tx, view.instance, snapshot)
             driver = self._changes.driver(view.instance)
         if view.instance.progress or view.instance.request:
-            raise cannot("lose a snapshot", view.instance)
+            raise cannot("delete a snapshot", view.instance)
         driver.delete_snapshot(handle_of_view(view), old.id)
 
         def work(tx: Transaction) -> None:
