@@ -155,12 +155,13 @@ def _launch_rented(
     check_quota(tx, new.project, shape, order.instances)
     names = _names(tx, new.project, order, new.random_bytes)
     with_network(tx, new.actor, new.project)
-    memory_bytes = {each.name: each.gpu_memory_bytes for each in types}.get(rental.type, 0)
+    first = (rental.type, rental.regions[0])
+    machine = next(each for each in types if (each.name, each.region) == first)
     made = []
     for name in names:
         blank = _blank(new, shape, name)
         rented = replace(blank, spec=_rented_spec(blank.spec, order, rental, can))
-        made.append(_rent(tx, new, rented, driver, memory_bytes))
+        made.append(_rent(tx, new, rented, driver, machine))
     return tuple(made)
 
 
@@ -175,19 +176,18 @@ def _rented_spec(spec: Spec, order: Order, rental: RentalSpec, can: Set[Capabili
 
 
 def _rent(
-    tx: Transaction, new: _Launch, blank: Instance, driver: ComputeDriver, gpu_memory_bytes: int
+    tx: Transaction, new: _Launch, blank: Instance, driver: ComputeDriver, machine: MachineType
 ) -> Instance:
     """Write an instance with its own host. The loops rent the machine."""
-    host = _rented_host(new, blank, driver, gpu_memory_bytes)
+    host = _rented_host(new, blank, driver, machine)
     rented_hosts.add_rented(tx, host)
     held = take(tx, blank.id, host.id, blank.shape, guest_ports=())
     instance = replace(blank, site=driver.site, host_id=host.id, held=held)
     return store.insert(tx, instance, now=new.now, random_bytes=new.random_bytes)
 
 
-def _rented_host(new: _Launch, blank: Instance, driver: ComputeDriver, gpu_memory_bytes: int) -> Host:
-    shape, rental = blank.shape, blank.spec.rental
-    assert rental is not None, "this is a rented instance"
+def _rented_host(new: _Launch, blank: Instance, driver: ComputeDriver, machine: MachineType) -> Host:
+    shape = blank.shape
     return Host(
         id=HostId(new_id("hst", new.now, new.random_bytes)),
         site=driver.site,
@@ -199,11 +199,11 @@ def _rented_host(new: _Launch, blank: Instance, driver: ComputeDriver, gpu_memor
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
         simulated=driver.simulated,
-        region=rental.regions[0],
+        region=machine.region,
         registered_at=new.now,
         seen_at=new.now,
-        type=rental.type,
-        gpus=tuple(_rented_card(shape.gpu, number, gpu_memory_bytes) for number in range(shape.gpus)),
+        type=machine.name,
+        gpus=tuple(_rented_card(shape.gpu, number, machine.gpu_memory_bytes) for number in range(shape.gpus)),
     )
 
 
