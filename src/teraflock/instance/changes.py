@@ -13,11 +13,11 @@ from teraflock.base.errors import Refused
 from teraflock.instance import store
 from teraflock.instance.driver import Capability, ComputeDriver, Handle
 from teraflock.instance.engines import Engines
+from teraflock.instance.events import operated
 from teraflock.instance.lookup import cannot, found
 from teraflock.instance.model import Instance, View
 from teraflock.instance.rules import settled
 from teraflock.instance.states import Wanted
-from teraflock.instance.telling import operated
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit

@@ -13,9 +13,9 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound, ambiguous_name, not_found
 from teraflock.fleet import store as fleet
 from teraflock.instance.across import store as across
+from teraflock.instance.events import operated
 from teraflock.instance.model import Located, LocatedFilter, Log
 from teraflock.instance.service import InstanceService
-from teraflock.instance.telling import operated
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit

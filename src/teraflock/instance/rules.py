@@ -41,7 +41,7 @@ TIME_LIMIT_NOTICE_MAX: Final = timedelta(minutes=10)
 """How long before the end of a time limit the event is recorded, or a tenth of the limit if that is shorter."""
 TIME_LIMIT_NOTICE_MIN: Final = timedelta(seconds=5)
 """The event is not later than this, so that the loop does not miss it."""
-_TOLD_ELSEWHERE: Final = frozenset({Operation.SNAPSHOT, Operation.PUBLISH})
+_REPORTED_ELSEWHERE: Final = frozenset({Operation.SNAPSHOT, Operation.PUBLISH})
 """Their problems are recorded with the snapshot or image, because the instance itself is not affected."""
 
 RETRY_SECONDS: Final = 0.2
@@ -122,7 +122,7 @@ def finished(instance: Instance, *, now: datetime) -> Instance:
     phase = course.undone if progress.undoing else course.done
     after = moved(instance, phase) if phase else instance
     after = replace(after, progress=None, due_at=now)
-    if not progress.undoing or progress.operation in _TOLD_ELSEWHERE:
+    if not progress.undoing or progress.operation in _REPORTED_ELSEWHERE:
         after = replace(after, problem="", problem_operator="")
     if _answers(progress.operation, instance.request):
         after = replace(after, request=None)

@@ -296,7 +296,7 @@ class InstanceService:
             fleet.set_region(tx, host.id, region)
             now, random_bytes = self._clock.now(), self._changes.random_bytes
             for instance in instances:
-                store.tell_held(tx, instance, now=now, random_bytes=random_bytes)
+                store.record_held(tx, instance, now=now, random_bytes=random_bytes)
             self._changes.audit.record(tx, actor, "host.region", host.id, name=host.name, region=region)
             return replace(host, region=region)
 

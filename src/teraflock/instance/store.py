@@ -16,6 +16,7 @@ from teraflock.fleet.model import HostKind
 from teraflock.fleet.port import store as ports
 from teraflock.fleet.rented.store import give_back
 from teraflock.fleet.store import place_of
+from teraflock.instance.events import RandomBytes, event_of, host_of, kinds_of
 from teraflock.instance.model import (
     HeldGpu,
     HeldPort,
@@ -28,7 +29,6 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
 from teraflock.instance.states import Phase
-from teraflock.instance.telling import RandomBytes, event_of, host_of, kinds_of
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.storage.table import in_list
@@ -97,7 +97,7 @@ def put(
     return stored
 
 
-def tell_held(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> None:
+def record_held(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> None:
     """Record an event with what it holds, although that did not change: its host has moved to another region."""
     sequence = instance.sequence + 1
     place = place_of(tx, instance.host_id or "")

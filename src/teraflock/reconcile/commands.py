@@ -15,12 +15,12 @@ from teraflock.fleet import store as fleet
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.driver import CommandState, ComputeDriver, Handle
+from teraflock.instance.events import notice_of
 from teraflock.instance.machines import handle_of
 from teraflock.instance.model import Instance
 from teraflock.instance.output import store as outputs
 from teraflock.instance.rules import ended, settled
 from teraflock.instance.states import Phase
-from teraflock.instance.telling import notice_of
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event

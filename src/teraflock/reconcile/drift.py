@@ -30,10 +30,10 @@ from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.driver import GRACE, Capability, ComputeDriver, Handle, Seen, Sighting
+from teraflock.instance.events import notice_of
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy
 from teraflock.instance.rules import end_of, given_up, lost, region_of, returned, settled
 from teraflock.instance.states import Phase, Wanted
-from teraflock.instance.telling import notice_of
 from teraflock.reconcile import rentals
 from teraflock.reconcile.outage import UNWATCHED
 from teraflock.reconcile.surroundings import Surroundings

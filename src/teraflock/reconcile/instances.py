@@ -34,6 +34,7 @@ from teraflock.image.model import ImageState
 from teraflock.instance import store
 from teraflock.instance.driver import PATIENCE, ComputeDriver, Network
 from teraflock.instance.engine_errors import EngineBusy, EngineRefused, NoRoom
+from teraflock.instance.events import problem_texts
 from teraflock.instance.lease import store as leases
 from teraflock.instance.machines import machine_of, network_of
 from teraflock.instance.model import Instance, Operation, Progress
@@ -61,7 +62,6 @@ from teraflock.instance.steps import (
     step_before,
     step_to_undo,
 )
-from teraflock.instance.telling import problem_texts
 from teraflock.reconcile import rentals, traffic
 from teraflock.reconcile.hands import Hands
 from teraflock.reconcile.surroundings import Surroundings

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from teraflock.instance import store
 from teraflock.instance.across import store as across
+from teraflock.instance.events import notice_of
 from teraflock.instance.lookup import OUTPUT_KEPT
 from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.output import store as outputs
 from teraflock.instance.rules import TIME_LIMIT_NOTICE_MAX, ended, notice_before, settled
 from teraflock.instance.states import Phase, Wanted
-from teraflock.instance.telling import notice_of
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event

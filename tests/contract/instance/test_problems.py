@@ -20,10 +20,10 @@ from teraflock.instance.engine_errors import (
     EngineRefused,
     NoRoom,
 )
+from teraflock.instance.events import problem_texts
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
-from teraflock.instance.telling import problem_texts
 from teraflock.storage.database import Database
 
 CHORES = ("make up", "tera doctor", "server's log", "engine", "enlarge the pool")
