@@ -67,7 +67,7 @@ def test_hint_offers_a_smaller_size_that_fits(house: House) -> None:
         launched(house, Order(shape=ShapeWish(vcpus=2, ram_bytes=room.ram_bytes - left), host=room.name))
     with pytest.raises(NoCapacity) as caught:
         launched(house, Order(shape=ShapeWish(gpu="V100", ram_bytes=8 * GIB)))
-    words = re.search(r"with less beside: .*\(`--vcpus (\d+) --ram (\d+)`", caught.value.hint)
+    words = re.search(r"with a smaller size: .*\(`--vcpus (\d+) --ram (\d+)`", caught.value.hint)
     assert words, caught.value.hint
     vcpus, ram_gb = (int(word) for word in words.groups())
     assert ram_gb == 5
