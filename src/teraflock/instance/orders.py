@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, UnknownName, unknown_name
-from teraflock.base.quantities import GIB, MIB, bytes_text
+from teraflock.base.quantities import GIB, MIB, bytes_text, count_text
 from teraflock.base.size import Size
 from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards
@@ -33,7 +33,7 @@ NUMBERED_NAME_LENGTH_MAX: Final = 59
 """A name of 63 characters less `-100`."""
 RAM_BYTES_MIN: Final = 64 * MIB
 DISK_BYTES_MIN: Final = 512 * MIB
-MODEL_HINT: Final = "`tera shapes` lists the GPU models of the hosts"
+MODEL_HINT: Final = "Set `gpu`, or `--gpu MODEL` on the command line. `tera shapes` lists the models"
 
 
 class ShapeWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,7 +239,7 @@ def changed_shape(shape: Size, wish: ShapeWish, hosts: Sequence[Host]) -> Size:
     gpus = wish.gpus if wish.gpus is not None else (shape.gpus or 1 if wish.gpu else shape.gpus)
     card = card_named(wish.gpu, hosts, gpus) if wish.gpu else shape.gpu
     if gpus and not card:
-        raise BadInput(f"`--gpus {gpus}` needs `--gpu MODEL`", hint=MODEL_HINT)
+        raise BadInput(f"No GPU model is set for {count_text(gpus, 'GPU')}", hint=MODEL_HINT)
     return _checked(
         replace(
             shape,
@@ -259,7 +259,7 @@ def _base_need(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
     if not gpus:
         return Size(vcpus=1, ram_bytes=RAM_BYTES_PER_VCPU, disk_bytes=DISK_BYTES)
     if not wish.gpu:
-        raise BadInput(f"`--gpus {gpus}` needs `--gpu MODEL`", hint=MODEL_HINT)
+        raise BadInput(f"No GPU model is set for {count_text(gpus, 'GPU')}", hint=MODEL_HINT)
     need = card_need(hosts, card_named(wish.gpu, hosts, gpus), gpus)
     if need is None:
         model = card_named(wish.gpu, hosts, 1)
@@ -277,7 +277,7 @@ def _named_need(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
     if wish.gpu or wish.gpus:
         raise BadInput(
             f"The shape `{wish.name}` already sets the GPUs",
-            hint="Leave out `--gpu` and `--gpus`, or leave out `--shape`",
+            hint="Leave out `gpu` and `gpus`, or leave out the shape",
         )
     return named[wish.name]
 

@@ -109,7 +109,7 @@ def test_more_gpus_than_any_host_has_are_refused() -> None:
 def test_contradicting_sizes_are_refused() -> None:
     with pytest.raises(BadInput, match="The shape `cpu-1` already sets the GPUs"):
         shape_of(ShapeWish(name="cpu-1", gpu="V100"), HOSTS)
-    with pytest.raises(BadInput, match="`--gpus 2` needs `--gpu MODEL`"):
+    with pytest.raises(BadInput, match="No GPU model is set for 2 GPUs"):
         shape_of(ShapeWish(gpus=2), HOSTS)
     with pytest.raises(BadInput, match="Unknown shape"):
         shape_of(ShapeWish(name="cpu-3"), HOSTS)
