@@ -122,7 +122,7 @@ class ApiServer(Asking):
 
     def settle(self) -> None:
         """Run the loops until nothing is left to do."""
-        from teraflock.reconcile import store
+        from teraflock.instance.lease import store as leases
 
         loops = self.cloud.loops
         loops.beat()
@@ -132,7 +132,7 @@ class ApiServer(Asking):
             for instance in loops.instances.lease():
                 loops.instances.advance(instance)
             with self.cloud.database.read() as tx:
-                if store.next_due_in_all_projects(tx) is None:
+                if leases.next_due_in_all_projects(tx) is None:
                     return
         raise AssertionError("the loops do not settle")
 

@@ -19,15 +19,8 @@ from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import NotOurs, PoolWish
 from teraflock.drivers.lxd.ssh import new_host_key
 from teraflock.fleet.model import HostReport
-from teraflock.instance.driver import (
-    DoesNotBoot,
-    EngineBusy,
-    EngineDown,
-    EngineRefused,
-    Machine,
-    NoRoom,
-    Seen,
-)
+from teraflock.instance.driver import Machine, Seen
+from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineDown, EngineRefused, NoRoom
 
 
 def test_guests_survive_a_killed_daemon(driver: Lxd, house: House, a_machine: MachineMaker) -> None:

@@ -19,9 +19,9 @@ from teraflock.drivers.simulated.world import MemoryWorld, World
 from teraflock.image.service import ImageService
 from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engines import Engines
+from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
 from teraflock.instance.service import InstanceService
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop

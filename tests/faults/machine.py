@@ -129,12 +129,12 @@ class HouseMachine(RuleBasedStateMachine):
         made = f"kept-{self.named}"
         if what == "snapshot":
             words = ("fill", f"{self.named}GB")
-            self._ask(lambda: service.run(tenant.project.id, name, words))
-            self._ask(lambda: service.snapshot(tenant.actor, tenant.project, name, made))
+            self._ask(lambda: service.guests.run(tenant.project.id, name, words))
+            self._ask(lambda: service.snapshots.create(tenant.actor, tenant.project, name, made))
         elif what == "publish":
             self._ask(lambda: self.house.images.from_instance(tenant.actor, tenant.project, made, name))
-        elif there := service.snapshots(tenant.project.id, name):
-            use = service.restore if what == "restore" else service.delete_snapshot
+        elif there := service.snapshots.page(tenant.project.id, name):
+            use = service.snapshots.restore if what == "restore" else service.snapshots.delete
             self._ask(lambda: use(tenant.actor, tenant.project, name, there[0].id))
 
     # What the loops do

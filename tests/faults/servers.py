@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
+from operator import attrgetter
 from pathlib import Path
 
 from tests.api.asking import Asking
@@ -82,7 +83,7 @@ class Site:
         return self.cloud.services.nouns.instances
 
     def ask(self, act: str, *words: object) -> object:
-        call: Callable[..., object] = getattr(self.service, act)
+        call: Callable[..., object] = attrgetter(act)(self.service)
         return call(self.tenant.actor, self.tenant.project, *words)
 
     def launch_once(self, key: str, request: LaunchRequest) -> str:

@@ -25,7 +25,7 @@ def house() -> Iterator[House]:
         order = Order(name=name, shape=ShapeWish(gpu="V100" if gpus else "", gpus=gpus))
         house.service.launch(tenant.actor, tenant.project, order)
     house.settle()
-    house.service.snapshot(tenant.actor, tenant.project, "runs", "kept")
+    house.service.snapshots.create(tenant.actor, tenant.project, "runs", "kept")
     house.service.stop(tenant.actor, tenant.project, "rests")
     house.service.delete(tenant.actor, tenant.project, "gone")
     house.settle()

@@ -60,7 +60,7 @@ def test_restarted_command_runs_once_when_a_worker_dies(lab: Lab, point: str) ->
         100,
     )
     lab.ask("start", "job")
-    assert lab.house.service.log(lab.house.tenant.project.id, "job").text == "", "a fresh log"
+    assert lab.house.service.guests.log(lab.house.tenant.project.id, "job").text == "", "a fresh log"
     lab.house.workers[0].dies_at = point
     assert not lab.house.survive(lab.house.workers[0].turn, 0), f"{point} was never reached"
     lab.house.settle()
@@ -91,7 +91,7 @@ def test_self_deleted_instance_keeps_its_log_for_a_week(lab: Lab) -> None:
     assert list(lab.house.engine.sightings()) == []
     gone = view(lab, "job")
     assert (gone.phase, gone.exit_code) == (Phase.GONE, 0)
-    assert lab.house.service.log(project, "job").text == "it is done\n"
+    assert lab.house.service.guests.log(project, "job").text == "it is done\n"
     with pytest.raises(NotFound):
         lab.ask("delete", "job")
     lab.ask("launch", Order(name="job"))
@@ -102,7 +102,7 @@ def test_self_deleted_instance_keeps_its_log_for_a_week(lab: Lab) -> None:
         view(lab, "job")
     lab.house.wait(timedelta(days=8).total_seconds())
     lab.house.settle()
-    assert lab.house.service.log(project, gone.id).text == "", "the log has expired"
+    assert lab.house.service.guests.log(project, gone.id).text == "", "the log has expired"
     assert view(lab, gone.id).exit_code == 0
 
 
@@ -165,12 +165,12 @@ def test_exit_code_of_user_data_is_kept_and_recorded(lab: Lab) -> None:
     found = view(lab, "web")
     assert (found.phase, found.user_data_waits, found.user_data_exit_code) == (Phase.RUNNING, False, 5)
     assert kinds(lab).count("instance.user_data") == 1
-    log = lab.house.service.log(project, "web", "user-data")
+    log = lab.house.service.guests.log(project, "web", "user-data")
     assert (log.source, log.text, log.exit_code) == ("user-data", "hello\n", 5)
     lab.ask("launch", Order(name="bare"))
     lab.house.settle()
     with pytest.raises(Conflict, match="without user-data"):
-        lab.house.service.log(project, "bare", "user-data")
+        lab.house.service.guests.log(project, "bare", "user-data")
 
 
 @pytest.mark.parametrize("data", ["#cloud-config\npackages: [git]\n", "echo hello\n", " #!/bin/sh\n"])

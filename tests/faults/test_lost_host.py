@@ -8,6 +8,7 @@ returns.
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from operator import attrgetter
 
 import pytest
 from tests.faults.checker import charged_on_lost_hosts, faults
@@ -29,7 +30,7 @@ ENDINGS = ("back", "rebooted", "deleted")
 
 
 def ask(house: House, act: str, *words: object) -> None:
-    getattr(house.service, act)(house.tenant.actor, house.tenant.project, *words)
+    attrgetter(act)(house.service)(house.tenant.actor, house.tenant.project, *words)
 
 
 def launched(house: House) -> None:
@@ -45,7 +46,7 @@ def stopped(house: House) -> None:
 
 def kept(house: House) -> None:
     launched(house)
-    ask(house, "snapshot", "one", "before")
+    ask(house, "snapshots.create", "one", "before")
     house.settle()
 
 
@@ -87,13 +88,17 @@ SCENES: dict[Operation, tuple[Callable[[House], None], Callable[[House], None], 
     ),
     Operation.SNAPSHOT: (
         launched,
-        lambda house: ask(house, "snapshot", "one", "now"),
+        lambda house: ask(house, "snapshots.create", "one", "now"),
         SimulatedFault(call="snapshot", when=When.HALF, kind=Kind.REFUSED),
     ),
-    Operation.RESTORE: (kept_and_stopped, lambda house: ask(house, "restore", "one", "before"), None),
+    Operation.RESTORE: (
+        kept_and_stopped,
+        lambda house: ask(house, "snapshots.restore", "one", "before"),
+        None,
+    ),
     Operation.RESTORE_RESTART: (
         kept,
-        lambda house: ask(house, "restore", "one", "before"),
+        lambda house: ask(house, "snapshots.restore", "one", "before"),
         DOES_NOT_COME_UP,
     ),
     Operation.PUBLISH: (launched, publish, SimulatedFault(call="publish", when=When.HALF, kind=Kind.REFUSED)),

@@ -20,6 +20,7 @@ from teraflock.drivers.simulated.faults import FOREVER, Killed, Kind, SimulatedF
 from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import Handle
+from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Operation
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
@@ -27,7 +28,6 @@ from teraflock.meter import store as meter_store
 from teraflock.meter.model import Interval
 from teraflock.meter.rules import latest
 from teraflock.meter.service import MeterService
-from teraflock.reconcile import store as leases
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
 

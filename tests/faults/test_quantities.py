@@ -5,6 +5,7 @@ Covers the whole path: the service, the loops, the simulated engine, the meter, 
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 
 import pytest
 from hypothesis import given, settings
@@ -56,7 +57,7 @@ class Lab:
 
     def ask(self, verb: object, *words: object) -> None:
         tenant = self.house.tenant
-        getattr(self.house.service, str(verb))(tenant.actor, tenant.project, *words)
+        attrgetter(str(verb))(self.house.service)(tenant.actor, tenant.project, *words)
 
     @property
     def instance(self) -> Instance:
@@ -198,11 +199,11 @@ def test_failed_launch_costs_nothing_despite_traffic(lab: Lab) -> None:
 
 def test_snapshots_are_charged_until_deleted(lab: Lab) -> None:
     lab.run("fill", "10GB")
-    lab.ask("snapshot", "one", "first")
+    lab.ask("snapshots.create", "one", "first")
     lab.house.settle()
     assert lab.instance.held.snapshots_bytes == 10 * GB
     lab.run("fill", "2GB")
-    lab.ask("snapshot", "one", "second")
+    lab.ask("snapshots.create", "one", "second")
     lab.house.settle()
     assert lab.instance.held.snapshots_bytes == 12 * GB, "data of the first snapshot is not counted twice"
     lab.ask("stop", "one")
@@ -211,7 +212,7 @@ def test_snapshots_are_charged_until_deleted(lab: Lab) -> None:
     before = lab.charged("snapshot_micros")
     lab.day_over()
     assert lab.charged("snapshot_micros") - before == pytest.approx(12 * 73_000_000 * 24 / 730, abs=2)
-    lab.ask("delete_snapshot", "one", "first")
+    lab.ask("snapshots.delete", "one", "first")
     assert lab.instance.held.snapshots_bytes == 2 * GB
     lab.ask("delete", "one")
     lab.house.settle()
@@ -228,7 +229,7 @@ def test_a_snapshot_that_fails_keeps_nothing(lab: Lab) -> None:
     lab.house.trouble.pool_is_full(
         lab.house.service.view(lab.house.tenant.project.id, "one").host_name or "", full=True
     )
-    lab.ask("snapshot", "one", "first")
+    lab.ask("snapshots.create", "one", "first")
     lab.house.workers[0].turn()
     lab.house.settle()
     assert lab.instance.held.snapshots_bytes == 0

@@ -391,7 +391,7 @@ def test_a_command_on_a_rented_machine_runs_and_is_read() -> None:
     order = Order(name="one", site=SKY, type="gpu", access=Access.COMMAND, command=("echo", "hello"))
     ask(house, "launch", order)
     settle(house)
-    log = house.service.log(house.tenant.project.id, "one")
+    log = house.service.guests.log(house.tenant.project.id, "one")
     assert (log.text, log.exit_code) == ("hello\n", 0)
     assert one(house).phase == Phase.STOPPED
 
@@ -462,4 +462,4 @@ def test_site_without_exec_runs_no_commands_and_awaits_no_user_data() -> None:
     settle(house)
     assert (one(house).phase, one(house).user_data_waits) == (Phase.RUNNING, False)
     with pytest.raises(Refused, match="does not support"):
-        house.service.run(house.tenant.project.id, "one", ("true",))
+        house.service.guests.run(house.tenant.project.id, "one", ("true",))

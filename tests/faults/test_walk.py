@@ -36,7 +36,7 @@ def stopped(site: Site) -> None:
 
 def kept(site: Site) -> None:
     launched(site)
-    site.ask("snapshot", "one", "before")
+    site.ask("snapshots.create", "one", "before")
     site.work()
 
 
@@ -82,11 +82,15 @@ SCENES: dict[Operation, tuple[Callable[[Site], None], Callable[[Site], object], 
     ),
     Operation.SNAPSHOT: (
         launched,
-        lambda site: site.ask("snapshot", "one", "now"),
+        lambda site: site.ask("snapshots.create", "one", "now"),
         SimulatedFault(call="snapshot", when=When.HALF, kind=Kind.REFUSED),
     ),
-    Operation.RESTORE: (kept_and_stopped, lambda site: site.ask("restore", "one", "before"), None),
-    Operation.RESTORE_RESTART: (kept, lambda site: site.ask("restore", "one", "before"), DOES_NOT_COME_UP),
+    Operation.RESTORE: (kept_and_stopped, lambda site: site.ask("snapshots.restore", "one", "before"), None),
+    Operation.RESTORE_RESTART: (
+        kept,
+        lambda site: site.ask("snapshots.restore", "one", "before"),
+        DOES_NOT_COME_UP,
+    ),
     Operation.PUBLISH: (launched, publish, SimulatedFault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
     Operation.DELETE: (kept, lambda site: site.ask("delete", "one"), None),
 }

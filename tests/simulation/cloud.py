@@ -37,11 +37,11 @@ from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.image.service import ImageService
 from teraflock.instance.engines import Engines
+from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.service import InstanceService
 from teraflock.instance.states import BILLABLE
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop
@@ -362,13 +362,15 @@ class Cloud:
     def snapshot(self, instance: Instance) -> None:
         self._named += 1
         project = self.projects[self.names[instance.project_id]]
-        self.ask(lambda: self.service.snapshot(self.actors[0], project, instance.id, f"kept-{self._named}"))
+        self.ask(
+            lambda: self.service.snapshots.create(self.actors[0], project, instance.id, f"kept-{self._named}")
+        )
 
     def send(self, instance: Instance, size: int) -> None:
         """Send at most this much: the engine may fail or the server may die before or after the guest sent
         it."""
         self.sent_bytes[instance.id] += size
-        self.ask(lambda: self.service.run(instance.project_id, instance.id, ("send", str(size))))
+        self.ask(lambda: self.service.guests.run(instance.project_id, instance.id, ("send", str(size))))
 
     def move_host(self, host: str, region: str) -> None:
         self.ask(lambda: self.service.set_region(self.actors[0], host, region))

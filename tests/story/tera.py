@@ -86,7 +86,7 @@ class Tera:
 
 def checked(code: int, out: bytes, err: bytes) -> Done:
     done = Done(code, out.decode(errors="replace"), err.decode(errors="replace"))
-    for word in ("Traceback", "went wrong inside", "Exception ignored", "Warning"):
+    for word in ("Traceback", "Internal error", "Exception ignored", "Warning"):
         assert word not in done.err, done.err
     return done
 

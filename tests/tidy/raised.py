@@ -15,7 +15,7 @@ LEFT_OUT: Final = ("teraflock.cli", "teraflock.client", "teraflock.console", "te
 ROOT: Final = "teraflock.base.errors.TeraflockError"
 
 CALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {
-    "teraflock.instance.service.InstanceService._admits": ("teraflock.bill.budget.admission.admission",),
+    "teraflock.instance.changes.InstanceChanges.admits": ("teraflock.bill.budget.admission.admission",),
     "teraflock.instance.site.service.SiteService._check_record": ("teraflock.app.engines.check_record",),
     "teraflock.image.service.ImageService._publish": ("teraflock.instance.service.InstanceService.publish",),
 }

@@ -3,10 +3,8 @@
 import re
 from pathlib import Path
 
-from teraflock.instance import store
-from teraflock.reconcile import store as leases
-
-SOURCE = "".join(Path(str(each.__file__)).read_text("utf-8") for each in (store, leases))
+FOLDER = Path(__file__).parents[2] / "src" / "teraflock" / "instance"
+SOURCE = "".join(path.read_text("utf-8") for path in sorted(FOLDER.rglob("store.py")))
 UPDATES = re.compile(r"UPDATE instance SET ([^\"]*(?:\"\s*\"[^\"]*)*)")
 
 

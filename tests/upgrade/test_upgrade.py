@@ -13,7 +13,8 @@ from teraflock.app.installation.places import Places
 from teraflock.app.settings import load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Refused
-from teraflock.instance import store
+from teraflock.instance.across import store as across
+from teraflock.instance.model import LocatedFilter
 from teraflock.storage.migrate import load_migrations, schema_of
 from teraflock.storage.open import open_as_it_is, open_database
 from teraflock.tenant.service import TenantService
@@ -78,7 +79,7 @@ def test_hosts_and_instances_from_before_sites_are_own_ones(tmp_path: Path) -> N
     with database.read() as tx:
         sites = tx.all("SELECT i.site, h.site, h.kind FROM instance i JOIN host h ON h.id = i.host_id")
         kinds = tx.all("SELECT DISTINCT kind, cost_micros_per_hour, gone_at_us FROM host")
-        (view,) = store.located_in_all_projects(tx, limit=9)
+        (view,) = across.located_in_all_projects(tx, LocatedFilter(), limit=9)
     database.close()
     assert [tuple(row) for row in sites] == [("simulated", "simulated", "own")]
     assert [tuple(row) for row in kinds] == [("own", None, None)]

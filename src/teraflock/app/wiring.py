@@ -34,6 +34,7 @@ from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
+from teraflock.instance.across import store as across
 from teraflock.instance.engines import Engines
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
@@ -249,7 +250,7 @@ class Cloud:
 
     def _by_phase(self) -> dict[str, float]:
         with self.database.read() as tx:
-            return dict(instances.count_by_phase_in_all_projects(tx))
+            return dict(across.count_by_phase_in_all_projects(tx))
 
     def _pools(self) -> dict[str, float]:
         return {host.name: host.disk_bytes for host in self._hosts()}

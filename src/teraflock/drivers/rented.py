@@ -22,11 +22,7 @@ from teraflock.instance.driver import (
     GRACE,
     Capability,
     CommandState,
-    DoesNotBoot,
     Endpoint,
-    EngineBusy,
-    EngineMissing,
-    EngineRefused,
     GuestFile,
     Handle,
     Machine,
@@ -39,6 +35,7 @@ from teraflock.instance.driver import (
     Sent,
     Sighting,
 )
+from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineMissing, EngineRefused
 from teraflock.instance.model import InstanceId
 
 

@@ -1,1 +1,1 @@
-"""What own hardware there is: hosts and their cards, what is free on them, and who is placed where."""
+"""Hosts and their cards, what is free on them, and which host an instance gets."""

@@ -1,4 +1,4 @@
-"""What an operator should hear of a host before it is too late. Pure."""
+"""Warnings about hosts for the operator. Pure."""
 
 from typing import Final
 
@@ -16,13 +16,13 @@ class Alarm(msgspec.Struct, frozen=True):
 
 
 def fill_level(used_bytes: int, total_bytes: int) -> int:
-    """The highest of `FILL_PERCENTS` that is reached; 0: none."""
+    """The highest of `FILL_PERCENTS` that is reached, or 0."""
     reached = [level for level in FILL_PERCENTS if total_bytes and used_bytes * 100 >= level * total_bytes]
     return max(reached, default=0)
 
 
 def alarms(before: Host, now: HostReport) -> list[Alarm]:
-    """What changed for the worse, or for the better again."""
+    """What became worse since the last report, or better again."""
     found = []
     level = fill_level(now.disk_used_bytes, now.disk_bytes)
     if level > fill_level(before.disk_used_bytes, before.disk_bytes):
@@ -38,7 +38,7 @@ def alarms(before: Host, now: HostReport) -> list[Alarm]:
 
 
 _LIMITS: Final = {
-    DiskLimits.HOLD: "disk limits on {} hold again",
-    DiskLimits.LOST: "disk limits on {} do not hold: the kernel lost count, and is counting anew",
-    DiskLimits.OFF: "disk limits on {} do not hold: quotas are switched off in the pool",
+    DiskLimits.HOLD: "disk limits on {} are enforced again",
+    DiskLimits.LOST: "disk limits on {} are not enforced: the kernel is counting the contents of all disks again",
+    DiskLimits.OFF: "disk limits on {} are not enforced: quotas are switched off in the pool",
 }

@@ -1,8 +1,8 @@
-"""What a server remembers of the fleet from one launch to the next, so that not each of them reads every host.
+"""A cache of free room on hosts, so that not every launch reads every host.
 
-It only suggests. Whether a host has room is looked up again under its lock, and a refusal for want of room or of a card
-always comes from the database. So a memory that is out of date, or wrong because a launch was undone, costs a launch a
-second look, or a host that fits a little less tightly.
+It only suggests hosts. A launch checks the room again under the lock of the host, and only the database decides that
+there is no room. An outdated cache, or one that counts a launch that was undone, costs a launch a second look or a
+host that fits less tightly.
 """
 
 import threading
@@ -18,11 +18,11 @@ from teraflock.fleet.placement import Policy, Room
 from teraflock.storage.database import Transaction
 
 AGE_MAX: Final = timedelta(seconds=1)
-"""Reading 500 hosts takes some ten milliseconds: so at most a hundredth of a server's time."""
+"""Reading 500 hosts takes about ten milliseconds, so this is at most a hundredth of a server's time."""
 
 
 class FleetMemory:
-    """Of one database, with one policy; used by many threads."""
+    """For one database and one policy. Safe to use from many threads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -42,7 +42,7 @@ class FleetMemory:
     def candidates(
         self, tx: Transaction, policy: Policy, need: Size, *, limit: int, fresh: bool = False
     ) -> list[HostId]:
-        """Hosts that seem to have room, those that fit tightest first. None of them: the database has none."""
+        """Hosts that seem to have room, tightest fit first. An empty list means that the database has none."""
         now = self._clock.now()
         if not fresh and not _is_old(self._rooms_read_at, now) and (found := self._tightest(need, limit)):
             return found
@@ -52,7 +52,7 @@ class FleetMemory:
         return self._tightest(need, limit)
 
     def take(self, id: HostId, need: Size) -> None:
-        """A launch takes this: the next one should count with it."""
+        """Subtract what a launch takes, so that the next launch sees it."""
         with self._lock:
             if room := self._rooms.get(id):
                 room.take(need)

@@ -1,4 +1,4 @@
-"""Hosts and their cards, as reported and as kept."""
+"""Hosts and their cards, as an engine reports them and as the database stores them."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -13,70 +13,70 @@ class GpuKind(StrEnum):
     PHYSICAL = "physical"
     """The whole card, passed through by its PCI address."""
     MIG = "mig"
-    """A slice with memory and multiprocessors of its own: a kind of card in its own right."""
+    """A slice of a card, with its own memory and multiprocessors. It counts as a card of its own GPU model."""
 
 
 class GpuReport(msgspec.Struct, frozen=True, kw_only=True):
     """One card, or one slice of a card, as a host reports it."""
 
     slot: str
-    """PCI address; of a MIG slice with its UUID behind: `0000:41:00.0/MIG-…`."""
+    """PCI address. A MIG slice has its UUID after it: `0000:41:00.0/MIG-…`."""
     kind: GpuKind = GpuKind.PHYSICAL
     gpu: str
-    """The catalog's id; for a slice with its profile behind a colon, such as `a100-80:1g.10gb`."""
+    """The id of the GPU model in the catalog. A slice has its profile after a colon, such as `a100-80:1g.10gb`."""
     name: str
-    """As the driver calls it."""
+    """The name that the GPU's own driver reports."""
     memory_bytes: int
     healthy: bool = True
     idle: bool = False
-    """It does nothing right now. Not said of one that cannot be asked."""
+    """It does nothing right now. False if that cannot be measured."""
 
 
 class DiskLimits(StrEnum):
-    """Whether a host keeps guests to the size of their disks."""
+    """Whether a host enforces the sizes of guests' disks."""
 
     HOLD = "hold"
     LOST = "lost"
-    """Not at the moment: the host counts anew what each disk holds."""
+    """Not at the moment: the host is counting again what each disk contains."""
     OFF = "off"
 
 
 class HostReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A host as it is right now."""
+    """A host as its engine reports it now."""
 
     name: str
     address: str
-    """Where its forwarded ports are reached from outside."""
+    """The address at which its forwarded ports can be reached from outside."""
     vcpus: int
     ram_bytes: int
     disk_bytes: int
-    """Of the pool that guests' disks lie in."""
+    """Size of the pool for guests' disks."""
     disk_used_bytes: int = 0
     disk_limits: DiskLimits = DiskLimits.HOLD
     allow_out: tuple[str, ...] = ()
-    """Networks besides the internet that its guests reach."""
+    """Private networks that its guests can reach, in addition to the internet."""
     gpus: tuple[GpuReport, ...] = ()
 
 
 class HostKind(StrEnum):
     OWN = "own"
-    """It has capacity, and we place instances on it."""
+    """Has capacity of its own. Teraflock places instances on it."""
     RENTED = "rented"
-    """Made for one instance, and given back with it."""
+    """Rented for one instance, and given back with it."""
 
 
 class HostState(StrEnum):
     READY = "ready"
     DRAINING = "draining"
-    """Keeps what it has, gets nothing new."""
+    """Keeps its instances, but gets no new ones."""
     AWAY = "away"
-    """Did not answer, twice in a row."""
+    """Two readings in a row did not find it."""
     GONE = "gone"
-    """A rented host that was given back. Its row stays for bills and audits."""
+    """A rented host that was given back. Its row is kept for bills and audits."""
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    """A card as kept: its report, and who has it."""
+    """A card in the database: its report, and the instance that holds it."""
 
     slot: str
     kind: GpuKind
@@ -88,7 +88,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host costs us."""
+    """What a host costs the operator."""
 
     micros_per_hour: int
     currency: str
@@ -106,37 +106,37 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     disk_used_bytes: int = 0
     disk_limits: DiskLimits = DiskLimits.HOLD
     allow_out: tuple[str, ...] = ()
-    """As the operator wants it; the host is brought to it."""
+    """What the operator wants. A loop sets it on the host."""
     simulated: bool
     region: str = "home"
-    """Where it stands, for prices: the operator's word, or this one."""
+    """Prices can depend on it. The operator can change it."""
     registered_at: datetime
     seen_at: datetime
     gpus: tuple[Gpu, ...] = ()
     kind: HostKind = HostKind.OWN
     type: str = ""
-    """Of a rented host: the provider's machine type."""
+    """The provider's machine type, if it is rented."""
     zone: str = ""
     remote_id: str = ""
-    """Of a rented host: the provider's id, once it is known."""
+    """The provider's id of the machine, once it is known."""
     login: str = "root"
     token: str = ""
     """The launch token that was last used to rent it."""
     token_at: datetime | None = None
     made_at: datetime | None = None
-    """When the provider said that it exists."""
+    """When the provider confirmed that it exists."""
     gone_at: datetime | None = None
     cost: HostCost | None = None
     vcpus_held: int = 0
     ram_bytes_held: int = 0
     disk_bytes_held: int = 0
     alike: int = 1
-    """How many hosts this one stands for, where alike ones are read as one."""
+    """The number of identical hosts that this one represents."""
 
 
 class Idle(msgspec.Struct, frozen=True):
-    """Cards that an instance has and does not use."""
+    """Cards that an instance holds and does not use."""
 
     gpus: int
     since: datetime
-    """When the last of them was still seen at work, or was first seen at all."""
+    """When the last of them was used, or when the instance got it."""

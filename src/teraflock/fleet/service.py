@@ -1,4 +1,4 @@
-"""What the edges ask of the fleet: its hosts, and which shapes are to be had."""
+"""The fleet service for the edges: hosts, and the shapes that they provide."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.fleet import store
+from teraflock.fleet.card import store as cards
 from teraflock.fleet.model import Host, HostKind, HostState, Idle
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
@@ -21,7 +22,7 @@ HOSTS_MAX = 100_000
 ALLOW_OUT_MAX = 100
 NEVER_OUT = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")))
 IDLE_MIN = timedelta(minutes=10)
-"""Before, a card only waits: for data, for the next step, for its user to log in."""
+"""A shorter pause is normal: a card waits for data, for the next step, or for its user to log in."""
 
 
 class FleetService:
@@ -52,7 +53,7 @@ class FleetService:
             return _own(tx, ref)
 
     def set_state(self, actor: Actor, ref: str, state: HostState) -> Host:
-        """`draining` keeps what runs there and lets nothing new in; `ready` opens it again."""
+        """`draining` keeps its instances and accepts no new ones. `ready` accepts them again."""
 
         def work(tx: Transaction) -> Host:
             host = _own(tx, ref)
@@ -63,7 +64,7 @@ class FleetService:
         return self._database.write(work)
 
     def set_allow_out(self, actor: Actor, ref: str, networks: Sequence[str]) -> Host:
-        """Which private networks the guests of a host may reach. The loops bring the host to it."""
+        """Set the private networks that the guests of a host may reach. A loop applies it to the host."""
         wanted = checked_networks(networks)
 
         def work(tx: Transaction) -> Host:
@@ -77,10 +78,10 @@ class FleetService:
         return self._database.write(work)
 
     def idle(self, project: ProjectId) -> Mapping[str, Idle]:
-        """Cards that instances of a project have had for a while without using them, by instance."""
+        """Cards that instances of a project have held for a while without using them, by instance."""
         latest = self._clock.now() - IDLE_MIN
         with self._database.read() as tx:
-            found = store.idle_in_project(tx, project)
+            found = cards.idle_in_project(tx, project)
         return {instance: idle for instance, idle in found.items() if idle.since <= latest}
 
     def shapes(self) -> list[NamedShape]:
@@ -91,25 +92,29 @@ class FleetService:
 
 
 def checked_networks(networks: Sequence[str]) -> tuple[str, ...]:
-    """Each in its one form, sorted."""
+    """The networks in canonical form, sorted."""
     if len(networks) > ALLOW_OUT_MAX:
-        raise BadInput(f"A host takes up to {ALLOW_OUT_MAX} networks", hint="Name larger networks instead")
-    found = set()
-    for text in networks:
-        try:
-            network = IPv4Network(text)
-        except ValueError:
-            raise BadInput(
-                f"`{text[:40]}` is not an IPv4 network",
-                hint="Write it as `192.168.10.0/24` or `192.168.10.7/32`",
-            ) from None
-        if any(network.overlaps(never) for never in NEVER_OUT):
-            raise BadInput(
-                f"`{network}` holds addresses that must stay closed, such as a cloud's credentials service",
-                hint="Name the networks your instances need, such as `192.168.10.0/24`",
-            )
-        found.add(network)
-    return tuple(map(str, sorted(found)))
+        raise BadInput(
+            f"You can allow up to {ALLOW_OUT_MAX} networks for a host",
+            hint="Combine them into larger networks",
+        )
+    return tuple(map(str, sorted({_checked_network(text) for text in networks})))
+
+
+def _checked_network(text: str) -> IPv4Network:
+    try:
+        network = IPv4Network(text)
+    except ValueError:
+        raise BadInput(
+            f"`{text[:40]}` is not an IPv4 network",
+            hint="Write it as `192.168.10.0/24` or `192.168.10.7/32`",
+        ) from None
+    if any(network.overlaps(never) for never in NEVER_OUT):
+        raise BadInput(
+            f"`{network}` contains addresses that must stay blocked, such as a cloud's credentials service",
+            hint="Allow only the networks that your instances need, such as `192.168.10.0/24`",
+        )
+    return network
 
 
 def _found(tx: Transaction, ref: str) -> Host:

@@ -1,6 +1,6 @@
-"""Named shapes: what one asks for by a word. They come from the hosts there are.
+"""Named shapes, derived from the hosts of the installation. Pure.
 
-Processors, memory and disk grow linearly with the cards: a shape with half of a host's cards has half of the host.
+Processors, memory and disk are proportional to the cards: a shape with half of a host's cards has half of the host.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,11 +24,11 @@ class NamedShape(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     need: Size
     free: int = 0
-    """How many could be launched now."""
+    """How many of it could be launched now."""
 
 
 def named_shapes(hosts: Sequence[Host]) -> list[NamedShape]:
-    """All shapes the hosts give rise to, those without a card first."""
+    """All shapes that the hosts provide, those without a card first."""
     vcpus_max = max((host.vcpus for host in hosts), default=0)
     shapes = [
         NamedShape(
@@ -47,7 +47,7 @@ def named_shapes(hosts: Sequence[Host]) -> list[NamedShape]:
 
 
 def card_need(hosts: Iterable[Host], gpu: str, count: int) -> Size | None:
-    """What goes with `count` cards; None where no host has so many. The leanest host with them sets the measure."""
+    """The size of an instance with `count` cards, or None if no host has that many. The smallest such host decides."""
     shares = []
     for host in hosts:
         cards = sum(1 for each in host.gpus if each.gpu == gpu)
@@ -67,7 +67,7 @@ def card_need(hosts: Iterable[Host], gpu: str, count: int) -> Size | None:
 
 
 def count_free(rooms: Iterable[Room], need: Size) -> int:
-    """How many of it fit into the rooms as they are, each host for itself."""
+    """How many instances of this size fit into the free room of all hosts."""
     total = 0
     for room in rooms:
         limits = [

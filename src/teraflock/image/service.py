@@ -19,8 +19,8 @@ from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import name_and_quota
 
-Publish = Callable[[Transaction, Actor, Project, str, str], object]
-"""Asks an instance, by name, to make the image with this id from its disk: `InstanceService.publish`."""
+Publish = Callable[[Transaction, Actor, Project, str, str], str]
+"""Asks an instance, by name, to make the image with this id from its disk. Returns the id of the instance."""
 
 
 def recipe_names() -> list[str]:
@@ -122,9 +122,7 @@ class ImageService:
             check_active(tx, project.organisation_id)  # a build uses processors and the network
             _check_quota(tx, project)
         id = ImageId(new_id("img", now, self._random_bytes))
-        source = ""
-        if instance:
-            source = str(getattr(self._publish(tx, actor, project, instance, id), "id", ""))
+        source = self._publish(tx, actor, project, instance, id) if instance else ""
         image = Image(
             id=id,
             project_id=scope,

@@ -105,7 +105,7 @@ def delete_all_of_organisation(tx: Transaction, id: OrganisationId) -> None:
     """Ask the loop to remove every image of the organisation's projects."""
     tx.run(
         "UPDATE image SET state = 'deleting' WHERE state <> 'deleting'"
-        " AND project_id IN (SELECT id FROM project WHERE organisation_id = :id)",
+        f" AND project_id IN ({IN_ORGANISATION})",
         id=id,
     )
 

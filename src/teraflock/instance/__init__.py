@@ -1,1 +1,1 @@
-"""The running thing: its states, the steps of each operation, and the protocol its engines speak."""
+"""Instances: their states, the steps of every operation, and the protocol for drivers."""

@@ -1,9 +1,9 @@
-"""Entries of a guest's disk as a tar stream. Everything here comes from a guest, so nothing of it is trusted.
+"""Files of a guest as a tar stream. All input comes from a guest, so nothing is trusted.
 
-What holds:
-- only plain files and folders are in the archive: no links, no devices, no owners, no names that leave its folder;
-- it is bounded in bytes, entries and depth, whatever the guest says of its files;
-- what cannot be archived at all is refused before the first byte; a bound that is reached later breaks the stream off.
+Invariants:
+- the archive has only regular files and folders: no links, devices or owners, and no names outside its folder;
+- bytes, entries and depth are limited, whatever the guest reports about its files;
+- what cannot be archived at all is refused before the first byte. A limit that is reached later ends the stream.
 """
 
 import tarfile
@@ -14,7 +14,8 @@ from typing import Final
 
 from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.base.quantities import bytes_text
-from teraflock.instance.driver import EngineMissing, FileKind, GuestFile
+from teraflock.instance.driver import FileKind, GuestFile
+from teraflock.instance.engine_errors import EngineMissing
 
 BYTES_MAX: Final = 1 << 30
 ENTRIES_MAX: Final = 10_000
@@ -25,7 +26,7 @@ OpenFile = Callable[[str], AbstractContextManager[GuestFile]]
 
 
 class _Room:
-    """What the archive may still grow by."""
+    """What may still be added to the archive."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -37,12 +38,12 @@ class _Room:
         self.entries_left -= 1
         if self.bytes_left < 0:
             raise Refused(
-                f"This is more than {bytes_text(self.bytes_max)}, the most that can be fetched from a stopped instance",
-                hint="Fetch parts of it, or start the instance and use `tera cp` then",
+                f"You can fetch up to {bytes_text(self.bytes_max)} from a stopped instance, and this is more",
+                hint="Fetch parts of it, or start the instance and run `tera cp` again",
             )
         if self.entries_left < 0:
             raise Refused(
-                f"These are more than {ENTRIES_MAX:,} files, the most that can be fetched at once",
+                f"You can fetch up to {ENTRIES_MAX:,} files at once, and these are more",
                 hint="Fetch parts of the folder, or pack it into one file",
             )
 
@@ -52,23 +53,23 @@ def checked_path(path: str) -> str:
     pure = PurePosixPath(path)
     if not pure.is_absolute() or ".." in pure.parts or "\0" in path:
         raise BadInput(
-            f"`{path[:80]}` is no absolute path in the instance",
+            f"`{path[:80]}` is not an absolute path in the instance",
             hint="Write it as `/root/model.pt`, without `..`",
         )
-    return "/" + str(pure).lstrip("/")  # POSIX keeps two slashes at the beginning apart
+    return "/" + str(pure).lstrip("/")  # POSIX gives two leading slashes a meaning of their own
 
 
 def archive(open_file: OpenFile, path: str, *, bytes_max: int = BYTES_MAX) -> Generator[bytes, None, None]:
-    """A file, or a folder with all that is in it, as tar."""
+    """A file, or a folder with its contents, as a tar stream."""
     path = checked_path(path)
     try:
         with open_file(path) as found:
             if found.kind == FileKind.LINK:
-                raise BadInput(f"`{path}` is a link", hint="Give the path it leads to")
+                raise BadInput(f"`{path}` is a link", hint="Use the path that it points to")
             yield from _entry(open_file, path, PurePosixPath(path).name or "root", found, _Room(bytes_max), 0)
     except EngineMissing:
         raise NotFound(
-            f"There is no `{path[:80]}` in the instance", hint="Paths are those of its disk"
+            f"There is no `{path[:80]}` in the instance", hint="Use a path on the instance's disk"
         ) from None
     yield END
 
@@ -94,7 +95,7 @@ def _entry(
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether it names an entry of its folder and nothing else."""
+    """Whether it is the name of an entry in its folder, not a path."""
     return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name
 
 
@@ -107,7 +108,7 @@ def header(name: str, found: GuestFile) -> bytes:
 
 
 def _padded(found: GuestFile) -> Iterator[bytes]:
-    """Exactly as many bytes as the header said, to a whole block."""
+    """The content with exactly the size from the header, filled to a whole block."""
     left = found.size_bytes
     for piece in filter(None, found.content or ()):
         if not left:

@@ -1,7 +1,7 @@
-"""Setting parts of hosts aside for instances, inside the transaction that asks for them.
+"""Claims parts of hosts for instances, in the transaction of the request.
 
-A claim succeeds whole or raises; two instances never hold one card, for a card's row has room for one name. Whoever
-takes something of a host locks the host first and looks after that whether there is room.
+A claim succeeds completely or raises. Two instances never hold the same card, because a card's row names one instance.
+A claim locks the host first, and then checks that there is room.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,11 @@ from teraflock.base.errors import BadInput, Conflict
 from teraflock.base.quantities import GIB, bytes_text
 from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
+from teraflock.fleet.card import store as cards
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import GpuKind, Host, HostId, HostKind, HostState
 from teraflock.fleet.placement import Policy, Room, choose_many
+from teraflock.fleet.port import store as ports
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
 from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId
@@ -30,7 +32,7 @@ HOSTS_MAX = 100_000
 
 
 class NoCapacity(Conflict):
-    """A host could hold the instance, but what it needs is in use now."""
+    """A host is large enough for the instance, but what it needs is in use now."""
 
     code = "no_capacity"
     remedy = "Choose a size that is free (`GET /v1/shapes`), or try again later."
@@ -39,7 +41,7 @@ class NoCapacity(Conflict):
 def check_quota(
     tx: Transaction, project: Project, shape: Size, count: int, *, instead_of: Size | None = None
 ) -> None:
-    """Refuse what would take the project or its organisation over its quota, saying which and by how much."""
+    """Refuse what would exceed the quota of the project or its organisation, with the quota and the amount."""
     before = instead_of or Size()
     kept = before.gpus if before.gpu == shape.gpu else 0
     more = QuotaAmounts(
@@ -55,13 +57,13 @@ def check_quota(
 
 
 def check_snapshots_quota(tx: Transaction, project: Project) -> None:
-    """Snapshots count as disk, once it is known how large they are."""
+    """Refuse a snapshot if the disk quota is used up. The size of a snapshot is known only when it is ready."""
     for quota, used, of, hint in _both(tx, project, "Delete a snapshot"):
         quotas.check_not_passed(quota, used, "disk_bytes", of=of, hint=hint)
 
 
 def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quota, QuotaAmounts, str, str]]:
-    """The project's quota and its organisation's: each with what is used, whose it is, and what helps."""
+    """The quota of the project and of its organisation, each with what is used, its name, and a hint."""
     hint = f"{instead}, or ask an owner of the organisation for more: `tera quota show`"
     yield project.quota, store.usage(tx, project.id), f"project `{project.name}`", hint
     name, wall = name_and_quota(tx, project.organisation_id)
@@ -81,10 +83,10 @@ def place(
     only: str | None = None,
     site: str = "",
 ) -> list[Room]:
-    """A host for each of `count` alike, locked. Nothing is written: `take` does that.
+    """Choose and lock a host for each of `count` equal instances. Write nothing: `take` does that.
 
-    Which hosts have room is looked up without a lock, and again on the locked ones. Where others were quicker and a
-    second look would have to wait for one more lock, the whole work starts anew.
+    Hosts with room are looked up without a lock, and checked again once they are locked. If others were faster and a
+    second look would have to wait for another lock, the whole transaction starts again.
     """
     if only:
         _check_takes_new(tx, only)
@@ -108,7 +110,7 @@ def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Size) 
         if rooms and rooms[0].fits(need):
             memory.take(rooms[0].host_id, need)
             return rooms
-    raise Overtaken("the room was taken by others")
+    raise Overtaken("other launches took the room")
 
 
 def _lock_many(
@@ -121,7 +123,7 @@ def _lock_many(
     locked = {room.host_id: fleet.rooms(tx, policy, only=room.host_id) for room in chosen}
     for id in (room.host_id for room in chosen):
         if not locked[id] or not locked[id][0].fits(need):
-            raise Overtaken("the room was taken by others")
+            raise Overtaken("other launches took the room")
         locked[id][0].take(need)
     return chosen
 
@@ -129,7 +131,7 @@ def _lock_many(
 def _host_id(tx: Transaction, ref: str) -> HostId:
     host = fleet.host(tx, ref)
     if host is None or host.kind != HostKind.OWN:
-        raise BadInput(f"There is no host `{ref}`", hint="Leave `--host` out to have one chosen")
+        raise BadInput(f"There is no host `{ref}`", hint="Without `--host`, Teraflock chooses one")
     return host.id
 
 
@@ -138,18 +140,19 @@ def _check_takes_new(tx: Transaction, ref: str) -> None:
     if host is not None and host.state != HostState.READY:
         why = "it is drained" if host.state == HostState.DRAINING else "it does not answer"
         raise NoCapacity(
-            f"The host `{host.name}` takes no new instances now: {why}", hint="Let another host be chosen"
+            f"The host `{host.name}` accepts no new instances now: {why}",
+            hint="Without `--host`, Teraflock chooses another one",
         )
 
 
 def _no_room(tx: Transaction, policy: Policy, need: Size, count: int) -> Exception:
-    """Larger than any host, or only taken: the one never fits, the other may later."""
+    """`BadInput` if no host is large enough, `NoCapacity` if there may be room later."""
     wanted = shape_text(need)
     hosts = fleet.hosts(tx, limit=HOSTS_MAX)
     if not hosts:
         return NoCapacity(
             "There is no host yet",
-            hint="`tera doctor` says why; `make up` registers this machine. To rent one: `--site NAME --type TYPE`",
+            hint="`make up` registers this machine. To rent one: `--site NAME --type TYPE`",
         )
     empty = fleet.rooms(tx, policy, ready=False, empty=True)
     if not any(room.fits(need) for room in empty):
@@ -157,8 +160,8 @@ def _no_room(tx: Transaction, policy: Policy, need: Size, count: int) -> Excepti
     rooms = fleet.rooms(tx, policy)
     if not any(host.state == HostState.READY for host in hosts):
         return NoCapacity(
-            f"No host takes new instances now: {_states(hosts)}",
-            hint="Nothing that you delete would help: try again later, or ask the operator",
+            f"No host accepts new instances now: {_states(hosts)}",
+            hint="Try again later, or ask the operator. Deleting instances does not help",
         )
     return NoCapacity(
         f"There is no room now for {count} × ({wanted})"
@@ -169,7 +172,7 @@ def _no_room(tx: Transaction, policy: Policy, need: Size, count: int) -> Excepti
 
 
 def _beside_cards(rooms: Sequence[Room], need: Size) -> str:
-    """Where the cards are free and only the rest is not: how much of the rest goes with them."""
+    """If the cards are free but not the rest: how much of the rest is free with them."""
     with_cards = [room for room in rooms if need.gpus and room.free_gpus.get(need.gpu, 0) >= need.gpus]
     best = max(with_cards, key=lambda room: (room.ram_bytes, room.vcpus), default=None)
     if best is None or best.ram_bytes < GIB or best.vcpus < 1:
@@ -178,17 +181,17 @@ def _beside_cards(rooms: Sequence[Room], need: Size) -> str:
     cards = "The card is" if need.gpus == 1 else "The cards are"
     smaller = f" --disk {best.disk_bytes // GIB}" if best.disk_bytes < need.disk_bytes else ""
     words = f"{vcpus} vCPU, {ram_gb} GB RAM" + (f", {best.disk_bytes // GIB} GB disk" if smaller else "")
-    return f"{cards} free with less beside: {words} (`--vcpus {vcpus} --ram {ram_gb}{smaller}`)"
+    return f"{cards} free with a smaller size: {words} (`--vcpus {vcpus} --ram {ram_gb}{smaller}`)"
 
 
 def _largest(empty: Sequence[Room], need: Size) -> str:
     with_card = [room for room in empty if not need.gpus or room.free_gpus.get(need.gpu, 0)]
     if not with_card:
-        return "No host has this card at all: `tera shapes` lists what there is"
+        return "No host has this GPU model. `tera shapes` lists what hosts have"
     best = max(with_card, key=lambda room: (room.free_gpus.get(need.gpu, 0), room.ram_bytes, room.vcpus))
     cards = f"{best.free_gpus.get(need.gpu, 0)}× {need.gpu}, " if need.gpus else ""
     return (
-        f"The largest that fits: {cards}{min(best.vcpus, best.threads)} vCPU, {bytes_text(best.ram_bytes)} RAM,"
+        f"The largest possible size: {cards}{min(best.vcpus, best.threads)} vCPU, {bytes_text(best.ram_bytes)} RAM,"
         f" {bytes_text(best.disk_bytes)} disk"
     )
 
@@ -206,44 +209,49 @@ def _free_now(rooms: Sequence[Room], hosts: Sequence[Host]) -> str:
     free = [(shape.name, count_free(rooms, shape.need)) for shape in named_shapes(hosts)]
     names = [f"`{name}` ({count})" for name, count in free if count]
     if not names and any(host.state != HostState.READY for host in hosts):
-        return f"Every other host is full, and some take nothing new: {_states(hosts)}. Try again later"
+        return (
+            f"All other hosts are full, and some accept no new instances: {_states(hosts)}. Try again later"
+        )
     if not names:
-        return "Every host is full: stop or delete something"
-    return f"Free now: {', '.join(names[-6:])}; `tera shapes` lists all"
+        return "All hosts are full. Stop or delete an instance"
+    return f"Free now: {', '.join(names[-6:])}. `tera shapes` lists all"
 
 
 def take(tx: Transaction, id: InstanceId, host_id: HostId, shape: Size, guest_ports: Sequence[int]) -> Held:
-    """Set aside on one host all that a new instance needs."""
-    numbers = free_ports(fleet.taken_ports(tx, host_id), len(guest_ports))
+    """Claim everything that a new instance needs on a host."""
+    numbers = free_ports(ports.taken_ports(tx, host_id), len(guest_ports))
     for number, guest_port in zip(numbers, guest_ports, strict=True):
-        fleet.take_port(tx, host_id, number, guest_port, id)
+        ports.take_port(tx, host_id, number, guest_port, id)
     return Held(
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
-        gpus=take_cards(tx, id, host_id, shape.gpu, shape.gpus),
+        gpus=_take_cards(tx, id, host_id, shape.gpu, shape.gpus),
         ports=tuple(HeldPort(*pair) for pair in zip(numbers, guest_ports, strict=True)),
     )
 
 
-def take_cards(tx: Transaction, id: InstanceId, host_id: HostId, gpu: str, count: int) -> tuple[HeldGpu, ...]:
+def _take_cards(
+    tx: Transaction, id: InstanceId, host_id: HostId, gpu: str, count: int
+) -> tuple[HeldGpu, ...]:
     if not count:
         return ()
-    taken = fleet.take_gpus(tx, host_id, gpu, count, id)
+    taken = cards.take_gpus(tx, host_id, gpu, count, id)
     if len(taken) < count:
         raise NoCapacity(
-            f"{len(taken)} of {count} cards `{gpu}` are free on its host", hint="`tera shapes` shows more"
+            f"{len(taken)} of {count} cards `{gpu}` are free on its host",
+            hint="`tera shapes` lists what is free",
         )
     return tuple(HeldGpu(slot, GpuKind(kind), gpu) for slot, kind in taken)
 
 
 def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
-    """For one that stood still: its processors, memory and cards again, on the host that has its disk."""
-    assert instance.host_id is not None, "what stands still has a host"
+    """Claim processors, memory and cards for a stopped instance again, on the host that has its disk."""
+    assert instance.host_id is not None, "a stopped instance has a host"
     fleet.lock_hosts(tx, [instance.host_id])
     shape, held = instance.shape, instance.held
-    if instance.spec.rental is not None:  # its host is its own
-        cards = take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus)
+    if instance.spec.rental is not None:  # its host has no other instances
+        cards = _take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus)
         return replace(held, vcpus=shape.vcpus, ram_bytes=shape.ram_bytes, gpus=cards)
     need = replace(shape, disk_bytes=max(0, shape.disk_bytes - held.disk_bytes))
     _check_room_on(tx, policy, instance, need, shape)
@@ -252,13 +260,13 @@ def take_back(tx: Transaction, policy: Policy, instance: Instance) -> Held:
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
-        gpus=take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus),
+        gpus=_take_cards(tx, instance.id, instance.host_id, shape.gpu, shape.gpus),
     )
 
 
 def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Size) -> Held:
-    """For a change of shape: what is needed besides what it holds. Cards of the old kind stay until the end."""
-    assert instance.host_id is not None, "what runs has a host"
+    """Claim what a new shape needs in addition to what the instance holds. It keeps its old cards until the end."""
+    assert instance.host_id is not None, "a running instance has a host"
     fleet.lock_hosts(tx, [instance.host_id])
     held = instance.held
     same = sum(1 for card in held.gpus if card.gpu == shape.gpu)
@@ -275,12 +283,12 @@ def take_more(tx: Transaction, policy: Policy, instance: Instance, shape: Size) 
         vcpus=max(shape.vcpus, held.vcpus),
         ram_bytes=max(shape.ram_bytes, held.ram_bytes),
         disk_bytes=max(shape.disk_bytes, held.disk_bytes),
-        gpus=(*held.gpus, *take_cards(tx, instance.id, instance.host_id, shape.gpu, need.gpus)),
+        gpus=(*held.gpus, *_take_cards(tx, instance.id, instance.host_id, shape.gpu, need.gpus)),
     )
 
 
 def check_host_could(tx: Transaction, policy: Policy, instance: Instance, shape: Size) -> None:
-    """For a disk that stands still and cannot move: refuse a shape that its host would not have with nothing on it."""
+    """Refuse a shape for a stopped instance that does not fit on its host even if the host is empty."""
     empty = fleet.rooms(tx, policy, only=instance.host_id, ready=False, empty=True)
     if not empty or not empty[0].fits(shape):
         raise BadInput(
@@ -294,11 +302,11 @@ def _check_room_on(tx: Transaction, policy: Policy, instance: Instance, need: Si
     if rooms and shape.vcpus > rooms[0].threads:
         raise BadInput(
             f"Its host has {rooms[0].threads} processor threads, fewer than {shape.vcpus} vCPUs",
-            hint=f"Ask for up to {rooms[0].threads}: more would make nothing faster",
+            hint=f"Ask for up to {rooms[0].threads}. More vCPUs would not be faster",
         )
     if not rooms or not rooms[0].fits(need):
         hosts = [host] if (host := fleet.host(tx, instance.host_id or "")) else []
         raise NoCapacity(
             f"Its host has no room now for {shape_text(shape)}",
-            hint=f"{_free_now(rooms, hosts)}. A snapshot can be launched elsewhere: `tera image create`",
+            hint=f"{_free_now(rooms, hosts)}. To run it on another host, make an image: `tera image create`",
         )

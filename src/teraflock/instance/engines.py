@@ -1,14 +1,15 @@
-"""The engines and cloud accounts of a server, by the name of their site. Sites may be added while it runs."""
+"""The engines and cloud accounts of a server, by site. Sites can be added while the server runs."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from teraflock.instance.driver import Capability, ComputeDriver, EngineDown
+from teraflock.instance.driver import Capability, ComputeDriver
+from teraflock.instance.engine_errors import EngineDown
 from teraflock.instance.site.model import SiteRecord
 
 
 class Engines:
     def __init__(self, drivers: Iterable[ComputeDriver], *, for_all: Iterable[str] = ()) -> None:
-        """`for_all` names the sites where every tenant may rent machines."""
+        """`for_all` has the sites at which every tenant may rent machines."""
         self._by_site = {driver.site: driver for driver in drivers}
         self.for_all = frozenset(for_all)
         self.records: Mapping[str, SiteRecord] = {}
@@ -34,7 +35,7 @@ class Engines:
         self.broken = {**self.broken, record.name: problem}
 
     def drop(self, site: str) -> None:
-        """Forget a site. It is then like one that does not answer."""
+        """Remove a site. Its instances are then like those of a site that does not answer."""
         self._by_site = {name: driver for name, driver in self._by_site.items() if name != site}
         self.records = {name: record for name, record in self.records.items() if name != site}
         self.broken = {name: why for name, why in self.broken.items() if name != site}
@@ -42,12 +43,12 @@ class Engines:
 
     @property
     def reality(self) -> str:
-        """`simulated` where nothing is real, `mixed` where some sites are, `real` where all are."""
+        """`real` if all sites are real, `simulated` if none is, otherwise `mixed`."""
         simulated = {driver.simulated for driver in self}
         return "mixed" if len(simulated) == 2 else "simulated" if True in simulated else "real"
 
     def at(self, site: str) -> ComputeDriver:
-        """The engine of a site. A site that was removed from the settings is like one that does not answer."""
+        """The driver of a site. Raise `EngineDown` if the site was removed from the settings."""
         if site not in self._by_site:
             raise EngineDown(
                 f"The site `{site}` is not set up", hint="See `tera site list` and `tera doctor`"

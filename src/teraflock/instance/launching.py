@@ -1,28 +1,30 @@
-"""From an order to rows: quota, image, hosts, cards, addresses and ports in one transaction, or nothing at all."""
+"""Turns an order into rows: quota, image, hosts, cards, addresses and ports, in one transaction or not at all."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict, unknown_name
 from teraflock.base.ids import new_id
 from teraflock.base.size import Size
-from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostState
+from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostKind, HostState
 from teraflock.fleet.placement import Policy, Room
+from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
-from teraflock.instance.claims import check_quota, place, take, take_cards
-from teraflock.instance.driver import Capability, ComputeDriver
+from teraflock.instance.across import store as across
+from teraflock.instance.claims import check_quota, place, take
+from teraflock.instance.driver import Capability, ComputeDriver, MachineType
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
     Access,
-    Held,
     Instance,
     InstanceId,
+    RentalSpec,
     RestartPolicy,
     Spec,
     guest_ports,
@@ -39,6 +41,17 @@ from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.project.service import with_network
 
 
+class _Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """What all instances of one order have in common."""
+
+    actor: Actor
+    project: Project
+    order: Order
+    image: Image
+    now: datetime
+    random_bytes: Callable[[int], bytes]
+
+
 def launch(
     tx: Transaction,
     actor: Actor,
@@ -46,42 +59,51 @@ def launch(
     order: Order,
     *,
     engines: Engines,
+    types: Sequence[MachineType],
     policy: Policy,
     memory: FleetMemory,
     now: datetime,
     random_bytes: Callable[[int], bytes],
 ) -> tuple[Instance, ...]:
-    """Make the rows of an order, all or none. The project is claimed; hosts are locked last, as many want them."""
+    """Write the rows of an order, all or none. The caller has claimed the project. Hosts are locked last, because many
+    launches want them."""
     image = _image(tx, project, order.image)
+    new = _Launch(actor=actor, project=project, order=order, image=image, now=now, random_bytes=random_bytes)
     if order.site:
         check_site(tx, engines, project, order)
     if order.site and not engines.can(order.site, Capability.PLACEMENT):
-        return _launch_rented(tx, actor, project, order, image, engines, now, random_bytes)
+        return _launch_rented(tx, new, engines.at(order.site), types)
+    return _launch_on_own_hosts(tx, new, policy, memory)
+
+
+def _launch_on_own_hosts(
+    tx: Transaction, new: _Launch, policy: Policy, memory: FleetMemory
+) -> tuple[Instance, ...]:
+    order = new.order
     if order.mode == "bid":
-        raise BadInput("Our own hosts take no bids", hint="`--mode spot` is cheaper than on-demand there")
-    site = _site_of_image(tx, image, order.site)
+        raise BadInput("Own hosts do not accept bids", hint="`--mode spot` is cheaper than on-demand there")
+    site = _site_of_image(tx, new.image, order.site)
     shape = _shape(tx, memory, order.shape)
-    check_quota(tx, project, shape, order.instances)
-    names = _names(tx, project, order, random_bytes)
-    project = with_network(tx, actor, project)
+    check_quota(tx, new.project, shape, order.instances)
+    names = _names(tx, new.project, order, new.random_bytes)
+    project = with_network(tx, new.actor, new.project)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
     rooms = place(tx, policy, memory, shape, order.instances, only=order.host, site=site)
-    made = []
-    for name, address, room in zip(names, addresses, rooms, strict=True):
-        blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
-        made.append(_set_aside(tx, blank, room, address, now, random_bytes))
-    return tuple(made)
+    return tuple(
+        _set_aside(tx, _blank(new, shape, name), room, address, new.now, new.random_bytes)
+        for name, address, room in zip(names, addresses, rooms, strict=True)
+    )
 
 
 def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Size:
     try:
         return shape_of(wish, memory.kinds(tx))
-    except BadInput:  # unless there are new hosts
+    except BadInput:  # a new host may have it
         return shape_of(wish, memory.kinds(tx, fresh=True))
 
 
 def check_site(tx: Transaction, engines: Engines, project: Project, order: Order) -> None:
-    """Refuse a site that is not there and one that the project may not rent at in the same words."""
+    """Refuse an unknown site and a site that the project may not use with the same words."""
     site = order.site
     allowed = sites.names_for(tx, project.organisation_id) | engines.for_all
     over = removed(engines.records, sites.records(tx))
@@ -92,20 +114,25 @@ def check_site(tx: Transaction, engines: Engines, project: Project, order: Order
     ]
     if site not in names:
         raise unknown_name(
-            "site", site, names, see="Leave `--site` out for our own hosts; the operator lets you use others"
+            "site",
+            site,
+            names,
+            see="Leave `--site` out for own hosts. Ask the operator for access to other sites",
         )
     if order.type and engines.can(site, Capability.PLACEMENT):
         raise BadInput(
-            f"The site `{site}` has hosts of our own and rents out no machine types",
+            f"The site `{site}` has own hosts and does not rent machines by type",
             hint="Ask for a shape: `--gpu MODEL --gpus N`, or `--shape NAME`",
         )
     if order.mode == "bid" and not engines.can(site, Capability.BIDS):
-        raise BadInput(f"The site `{site}` takes no bids", hint="Use `--mode spot` or `--mode on-demand`")
+        raise BadInput(
+            f"The site `{site}` does not accept bids", hint="Use `--mode spot` or `--mode on-demand`"
+        )
 
 
 def _site_of_image(tx: Transaction, image: Image, site: str) -> str:
-    """The only site that has the image, where it was made from an instance; else the one that was asked for."""
-    source = "" if image.recipe else store.site_in_all_projects(tx, image.source_instance_id)
+    """The only site that has an image made from an instance; for other images, the site of the order."""
+    source = "" if image.recipe else across.site_in_all_projects(tx, image.source_instance_id)
     if source and site and source != site:
         raise BadInput(
             f"The site `{site}` does not have the image `{image.name}`: it was made on `{source}`",
@@ -115,78 +142,69 @@ def _site_of_image(tx: Transaction, image: Image, site: str) -> str:
 
 
 def _launch_rented(
-    tx: Transaction,
-    actor: Actor,
-    project: Project,
-    order: Order,
-    image: Image,
-    engines: Engines,
-    now: datetime,
-    random_bytes: Callable[[int], bytes],
+    tx: Transaction, new: _Launch, driver: ComputeDriver, types: Sequence[MachineType]
 ) -> tuple[Instance, ...]:
-    driver = engines.at(order.site)
-    _site_of_image(tx, image, order.site)
-    shape, rental = choose(order, driver.types())
-    can = driver.capabilities
+    order, can = new.order, driver.capabilities
+    _site_of_image(tx, new.image, order.site)
+    shape, rental = choose(order, types)
     if order.access == Access.COMMAND and Capability.EXEC not in can:
         raise BadInput(
             f"The site `{order.site}` cannot run a command and keep its exit code",
             hint="Leave `--command` out and use SSH, or give a script with `--user-data`",
         )
-    check_quota(tx, project, shape, order.instances)
-    names = _names(tx, project, order, random_bytes)
-    project = with_network(tx, actor, project)
+    check_quota(tx, new.project, shape, order.instances)
+    names = _names(tx, new.project, order, new.random_bytes)
+    with_network(tx, new.actor, new.project)
+    first = (rental.type, rental.regions[0])
+    machine = next(each for each in types if (each.name, each.region) == first)
     made = []
     for name in names:
-        blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
-        policy = order.restart_policy or RestartPolicy.NEVER
-        spec = replace(
-            blank.spec,
-            rental=rental,
-            keeps_disk=Capability.STOP in can,
-            watches_guest=Capability.EXEC in can,
-            restart_policy=policy,
-        )
-        made.append(_rent(tx, replace(blank, spec=spec), driver, now, random_bytes))
+        blank = _blank(new, shape, name)
+        rented = replace(blank, spec=_rented_spec(blank.spec, order, rental, can))
+        made.append(_rent(tx, new, rented, driver, machine))
     return tuple(made)
 
 
+def _rented_spec(spec: Spec, order: Order, rental: RentalSpec, can: Set[Capability]) -> Spec:
+    return replace(
+        spec,
+        rental=rental,
+        keeps_disk=Capability.STOP in can,
+        watches_guest=Capability.EXEC in can,
+        restart_policy=order.restart_policy or RestartPolicy.NEVER,
+    )
+
+
 def _rent(
-    tx: Transaction,
-    blank: Instance,
-    driver: ComputeDriver,
-    now: datetime,
-    random_bytes: Callable[[int], bytes],
+    tx: Transaction, new: _Launch, blank: Instance, driver: ComputeDriver, machine: MachineType
 ) -> Instance:
-    """Record an instance with a host of its own. The loops rent the machine."""
-    shape, rental = blank.shape, blank.spec.rental
-    assert rental is not None, "this is a rented instance"
-    memory = {each.name: each.gpu_memory_bytes for each in driver.types()}.get(rental.type, 0)
-    host = Host(
-        id=HostId(new_id("hst", now, random_bytes)),
+    """Write an instance with its own host. The loops rent the machine."""
+    host = _rented_host(new, blank, driver, machine)
+    rented_hosts.add_rented(tx, host)
+    held = take(tx, blank.id, host.id, blank.shape, guest_ports=())
+    instance = replace(blank, site=driver.site, host_id=host.id, held=held)
+    return store.insert(tx, instance, now=new.now, random_bytes=new.random_bytes)
+
+
+def _rented_host(new: _Launch, blank: Instance, driver: ComputeDriver, machine: MachineType) -> Host:
+    shape = blank.shape
+    return Host(
+        id=HostId(new_id("hst", new.now, new.random_bytes)),
         site=driver.site,
         name=blank.id,
+        kind=HostKind.RENTED,
         state=HostState.READY,
         address="",
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
         simulated=driver.simulated,
-        region=rental.regions[0],
-        registered_at=now,
-        seen_at=now,
-        type=rental.type,
-        gpus=tuple(_rented_card(shape.gpu, number, memory) for number in range(shape.gpus)),
+        region=machine.region,
+        registered_at=new.now,
+        seen_at=new.now,
+        type=machine.name,
+        gpus=tuple(_rented_card(shape.gpu, number, machine.gpu_memory_bytes) for number in range(shape.gpus)),
     )
-    fleet.add_rented(tx, host)
-    held = Held(
-        vcpus=shape.vcpus,
-        ram_bytes=shape.ram_bytes,
-        disk_bytes=shape.disk_bytes,
-        gpus=take_cards(tx, blank.id, host.id, shape.gpu, shape.gpus),
-    )
-    instance = replace(blank, site=driver.site, host_id=host.id, held=held)
-    return store.insert(tx, instance, now=now, random_bytes=random_bytes)
 
 
 def _rented_card(gpu: str, number: int, memory_bytes: int) -> Gpu:
@@ -204,7 +222,7 @@ def _rented_card(gpu: str, number: int, memory_bytes: int) -> Gpu:
 def _image(tx: Transaction, project: Project, name: str) -> Image:
     image = images.find_to_use(tx, project.id, name)
     if image is None:
-        see = "`tera image list` lists them, `tera image build` makes more"
+        see = "`tera image list` lists them, `tera image build` builds more"
         raise unknown_name("image", name, images.names(tx, project.id), see=see)
     if image.state != ImageState.READY:
         problem = f": {image.problem}" if image.problem else ""
@@ -229,22 +247,35 @@ def _names(
     for name in names:
         if name in taken:
             raise Conflict(
-                f"The project has an instance `{name}` already", hint="Take another name, or delete that one"
+                f"The project already has an instance `{name}`",
+                hint="Choose another name, or delete that one",
             )
     return names
 
 
-def _blank(
-    actor: Actor,
-    project: Project,
-    order: Order,
-    image: Image,
-    shape: Size,
-    name: str,
-    now: datetime,
-    random_bytes: Callable[[int], bytes],
-) -> Instance:
-    spec = Spec(
+def _blank(new: _Launch, shape: Size, name: str) -> Instance:
+    """The instance before it has a host."""
+    order = new.order
+    return Instance(
+        id=InstanceId(new_id("ins", new.now, new.random_bytes)),
+        project_id=new.project.id,
+        name=name,
+        wanted=Wanted.RUNNING,
+        wanted_at=new.now,
+        phase=Phase.QUEUED,
+        shape=shape,
+        image=new.image.name,
+        access=order.access,
+        spec=_spec(order, new.image, new.random_bytes),
+        labels=order.labels,
+        created_at=new.now,
+        created_by=new.actor.member_id,
+        due_at=new.now,
+    )
+
+
+def _spec(order: Order, image: Image, random_bytes: Callable[[int], bytes]) -> Spec:
+    return Spec(
         authorized_keys=order.authorized_keys,
         command=order.command,
         user_data=order.user_data,
@@ -256,22 +287,6 @@ def _blank(
         recipe=image.recipe,
         time_limit_seconds=order.time_limit_seconds,
         delete_when_done=order.delete_when_done,
-    )
-    return Instance(
-        id=InstanceId(new_id("ins", now, random_bytes)),
-        project_id=project.id,
-        name=name,
-        wanted=Wanted.RUNNING,
-        wanted_at=now,
-        phase=Phase.QUEUED,
-        shape=shape,
-        image=image.name,
-        access=order.access,
-        spec=spec,
-        labels=order.labels,
-        created_at=now,
-        created_by=actor.member_id,
-        due_at=now,
     )
 
 

@@ -1,4 +1,4 @@
-"""From an instance's row to what an engine is told about it. Pure."""
+"""Builds the values that drivers get from the row of an instance. Pure."""
 
 from teraflock.fleet.model import Host, HostKind
 from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Port, Rental
@@ -8,7 +8,7 @@ from teraflock.tenant.model import ProjectId
 
 
 def network_of(project: ProjectId, number: int, name: str = "") -> Network:
-    """`name`: the project's, for the names of its guests."""
+    """`name` is the name of the project. It becomes part of its guests' host names."""
     return Network(
         project_id=project,
         number=number,
@@ -19,14 +19,14 @@ def network_of(project: ProjectId, number: int, name: str = "") -> Network:
 
 
 def handle_of(instance: Instance, host: Host | None) -> Handle:
-    """How its engine is asked about an instance. An engine that places by itself is given no host."""
+    """The handle with which drivers find an instance. A site that chooses hosts itself gets no host."""
     if host is None or host.kind == HostKind.RENTED:
         return Handle(instance.id, "", host.remote_id if host else "")
     return Handle(instance.id, host.name)
 
 
 def token_of(instance: Instance) -> str:
-    """Another one for every launch and every place, the same one for every attempt."""
+    """The launch token: the same for every attempt of a launch at one place, and different for all others."""
     return f"{instance.id}.{instance.generation}.{instance.candidate}"
 
 
@@ -55,7 +55,7 @@ def _ports(instance: Instance) -> tuple[Port, ...]:
 
 
 def machine_of(instance: Instance, host: Host, network: Network) -> Machine:
-    """The machine as the operation under way wants it: while a resize is undone, as it was before."""
+    """The machine as the current operation wants it. While a resize is undone, that is the machine before it."""
     shape, slots = instance.shape, {card.slot for card in instance.held.gpus}
     request, progress = instance.request, instance.progress
     resizing = progress is not None and progress.operation in (Operation.RESIZE, Operation.RESIZE_RESTART)

@@ -1,4 +1,4 @@
-"""Instances: what was asked for, what is held for them, and how far the work on them is."""
+"""Instances: what was ordered, what they hold, and the progress of their operations."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,7 +20,7 @@ class Access(StrEnum):
     SSH = "ssh"
     JUPYTER = "jupyter"
     COMMAND = "command"
-    """Runs one program, keeps its log and exit code, and stops."""
+    """Runs one command, keeps its log and exit code, and stops."""
 
 
 SSH_PORT: Final = 22
@@ -28,27 +28,27 @@ JUPYTER_PORT: Final = 8888
 
 
 def guest_ports(access: Access) -> tuple[int, ...]:
-    """The ports of a guest that are reached from outside."""
+    """The ports of a guest that can be reached from outside."""
     return (SSH_PORT, JUPYTER_PORT) if access == Access.JUPYTER else (SSH_PORT,)
 
 
 class RestartPolicy(StrEnum):
-    """What happens to an instance that stopped by itself, or is no longer on its engine."""
+    """What happens to an instance that stopped by itself, or that its engine no longer has."""
 
     NEVER = "never"
-    """It is stopped; where its disk is lost too, it has failed."""
+    """It stays stopped. If its disk is lost, it fails."""
     SAME_HOST = "same-host"
-    """It is started again, or made again on its host; a rented one in the same region."""
+    """It is started again. If its disk is lost, it is created again on its host; a rented one in the same region."""
     ELSEWHERE = "elsewhere"
-    """The same, but where its disk is lost it may be made on another host, or in another region."""
+    """Like `same-host`, but if its disk is lost, it may be created on another host or in another region."""
 
 
 class RentalSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tenant rents, as it was ordered."""
+    """The rented machine as it was ordered."""
 
     type: str
     regions: tuple[str, ...]
-    """Where it may be, in the order in which they are tried."""
+    """The regions to try, in this order."""
     zone: str = ""
     bid_micros_per_hour: int | None = None
     price_limit_micros_per_hour: int | None = None
@@ -56,7 +56,7 @@ class RentalSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
-    """What is fixed at launch. Kept as JSON in the row: nothing selects by it."""
+    """What is fixed at launch. Stored as JSON, because no query filters by it."""
 
     authorized_keys: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
@@ -65,16 +65,16 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     jupyter_token: str = ""
     image_id: str = ""
     recipe: str = ""
-    """Of the image; empty: it was made from an instance."""
+    """The recipe of the image. Empty: the image was made from an instance."""
     mode: str = "on-demand"
-    """How it is paid: `on-demand`, `spot` or `bid`. Purchases for months or years are recorded in the bill."""
+    """The purchase mode: `on-demand`, `spot` or `bid`. Purchases for months or years are part of billing."""
     rental: RentalSpec | None = None
-    """None: it runs on one of our hosts."""
+    """None: it runs on an own host."""
     restart_policy: RestartPolicy = RestartPolicy.SAME_HOST
     watches_guest: bool = True
-    """Whether its site can look into it: else nobody knows when its user-data ends."""
+    """Whether its site can run commands in it. Otherwise it is unknown when its user-data ends."""
     keeps_disk: bool = True
-    """Whether its site can stop it and keep its disk. One that cannot be stopped is deleted instead."""
+    """Whether its site can stop it and keep its disk. If not, it is deleted instead of stopped."""
     time_limit_seconds: int | None = None
     """How long it may run after each start."""
     delete_when_done: bool = False
@@ -87,48 +87,48 @@ class Operation(StrEnum):
     STOP = "stop"
     RESTART = "restart"
     RESIZE = "resize"
-    """Limits alone, while it runs."""
+    """Changes limits while it runs."""
     REFIT = "refit"
-    """Limits and devices that other hands changed on the engine, put back while it runs."""
+    """Restores limits and devices that were changed outside Teraflock, while it runs."""
     RESIZE_RESTART = "resize-restart"
-    """With other cards, or on an engine that changes nothing live."""
+    """Changes cards, or limits on an engine that cannot change them while it runs."""
     SNAPSHOT = "snapshot"
     RESTORE = "restore"
-    """Of a disk that stands still."""
+    """Restores the disk of a stopped instance."""
     RESTORE_RESTART = "restore-restart"
     PUBLISH = "publish"
     DELETE = "delete"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Something asked for once, besides the wanted state. Kept until it is done or undone."""
+    """A one-time request, in addition to the wanted state. Stored until it is done or undone."""
 
     operation: Operation
     subject: str = ""
-    """The id of the snapshot or image it is about."""
+    """The id of the snapshot or image that it is about."""
     shape_before: Size | None = None
-    """Of a resize, so that it can be undone."""
+    """The shape before a resize, so that the resize can be undone."""
     slots_before: tuple[str, ...] = ()
     slots_after: tuple[str, ...] = ()
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """The journal of the work under way: after a crash it goes on behind the last step done."""
+    """The journal of the current operation. After a crash, it continues after the last completed step."""
 
     operation: Operation
     since: datetime
-    """When the step under way began: a worker may have died long before another took over."""
+    """When the current step began. A worker may have died long before another took over."""
     step: str = ""
-    """The last step that is done, or that is still to be undone; empty: none."""
+    """The last completed step, or the next one to undo. Empty: none."""
     undoing: bool = False
     attempts: int = 0
-    """How often the next step was tried without success."""
+    """How often the next step has failed."""
     tries: int = 0
     """How many places were tried before this one."""
     try_next: bool = False
-    """There was no room: once this launch is undone, the next place is tried."""
+    """There was no room. Once this launch is undone, the next place is tried."""
     doing: str = ""
-    """What the step under way waits for, as the engine says it."""
+    """What the current step waits for, in the words of the engine."""
 
 
 class HeldGpu(msgspec.Struct, frozen=True):
@@ -143,19 +143,19 @@ class HeldPort(msgspec.Struct, frozen=True):
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """What is set aside for an instance on its host."""
+    """What an instance holds on its host."""
 
     vcpus: int = 0
     ram_bytes: int = 0
     disk_bytes: int = 0
     snapshots_bytes: int = 0
-    """What its snapshots keep beside it."""
+    """Size of its snapshots."""
     gpus: tuple[HeldGpu, ...] = ()
     ports: tuple[HeldPort, ...] = ()
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """The operator stopped an instance. Only the operator lifts this; the tenant may still delete the instance."""
+    """The operator stopped the instance. Only the operator can lift the hold; the tenant can delete the instance."""
 
     reason: str
     since: datetime
@@ -168,37 +168,37 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     wanted: Wanted
     phase: Phase
     shape: Size
-    """As wanted; `held` says what it has."""
+    """The wanted size. `held` is what it has."""
     held: Held = Held()
     image: str
     access: Access
     spec: Spec
     wanted_at: datetime
-    """When the tenant, or a rule, last said what is wanted."""
+    """When the tenant, or a rule, last changed what is wanted."""
     site: str = ""
     """The engine or account that runs it."""
     host_id: HostId | None = None
     candidate: int = 0
-    """Counts the places that were tried for it, each one of `spec.rental.regions`, in turn."""
+    """Counts the places that were tried. It selects one of `spec.rental.regions`, in turn."""
     address: str | None = None
     host_key: str = ""
     problem: str = ""
-    """Why it failed or waits, for its tenant."""
+    """Why it failed or waits, in words for the tenant."""
     problem_operator: str = ""
-    """The same with what only the operator can act on; empty where there is nothing more to say."""
+    """The same with details for the operator. Empty: there are none."""
     notice: str = ""
-    """Something that happened to it, such as the loss of its disk: shown until the tenant acknowledges it."""
+    """An incident, such as the loss of its disk. Shown until the tenant acknowledges it."""
     hold: Hold | None = None
     exit_code: int | None = None
     labels: Mapping[str, str] = {}
     command_run: int = 0
-    """Counts the starts of its command. The engine keeps the log and the exit code of the last one only."""
+    """Counts the starts of its command. The engine keeps the log and the exit code of the last start only."""
     stop_at: datetime | None = None
     """When its time limit ends. Set when it begins to run, cleared by the next start."""
     stop_told: bool = False
     """The event before `stop_at` was recorded."""
     user_data_waits: bool = False
-    """Its user-data was given to a guest, and its end is not known yet."""
+    """Its user-data was started in the guest, and has not ended yet."""
     user_data_exit_code: int | None = None
     created_at: datetime
     created_by: MemberId
@@ -212,7 +212,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """Counts events."""
     due_at: datetime
     settled: bool = False
-    """Nothing to do until the tenant or a sighting says otherwise."""
+    """Nothing to do until the tenant asks for something or a sighting differs."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,52 +225,74 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
     """Why it failed."""
     size_bytes: int = 0
-    """What it keeps that no snapshot before it, nor the image, had: fixed when it is made."""
+    """What it adds to the image and to earlier snapshots. Fixed when it is created."""
     created_at: datetime
 
 
 class InstanceFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which instances of a project are listed."""
+    """Selects instances of a project."""
 
     phases: tuple[Phase, ...] = ()
     """Empty: all of them."""
     labels: tuple[tuple[str, str], ...] = ()
-    """Pairs that all have to be there."""
+    """Labels that an instance must have, all of them."""
     name: str = ""
-    """A pattern: `*` stands for any text, `?` for one character."""
+    """A pattern: `*` matches any text, `?` one character."""
 
 
 class Rented(msgspec.Struct, frozen=True, kw_only=True):
-    """The machine that was rented for an instance."""
+    """The rented machine of an instance."""
 
     type: str
     region: str
     zone: str
     user: str
-    """Who logs in."""
+    """The user to log in as."""
     remote_id: str = ""
     endpoints: Mapping[int, tuple[str, int]] = {}
-    """By port of the guest: the address and port where it is reached, once they are known."""
+    """The address and port for each port of the guest, once they are known."""
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance, and what of its host a tenant may see."""
+    """An instance, with what a tenant may see of its host."""
 
     instance: Instance
     host_name: str | None
     host_address: str | None
     simulated: bool
     rented: Rented | None = None
-    """None: it is on one of our hosts, or on none."""
+    """None: it is on an own host, or has no host."""
+
+
+class WantedRunning(msgspec.Struct, frozen=True, kw_only=True):
+    """What a budget needs to know about an instance that should run."""
+
+    id: InstanceId
+    size: Size
+    host_id: str
+    """Empty: it has no host."""
+    mode: str
+    phase: Phase
 
 
 class Located(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance with whose it is, for operators."""
+    """An instance with its project and organisation, for operators."""
 
     view: View
     project_name: str
     organisation_id: OrganisationId
     organisation_name: str
+
+
+class LocatedFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects instances of all projects. An empty field matches everything."""
+
+    organisation: str = ""
+    project: str = ""
+    host: str = ""
+    phase: str = ""
+    ref: str = ""
+    """The id or the name of an instance."""
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):

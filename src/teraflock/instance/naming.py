@@ -1,4 +1,4 @@
-"""Names for instances that were launched without one: birds of a flock."""
+"""Generated names for instances that were launched without one."""
 
 from collections.abc import Callable, Container
 from typing import Final

@@ -1,4 +1,4 @@
-"""What operators do with the instances of any tenant. Each act needs a reason, and the tenant can read it.
+"""The service for operators who act on the instances of any tenant. Each act needs a reason that the tenant can read.
 
 - A stop puts the instance on hold: the tenant cannot start it until the operator lifts the hold.
 - Every act writes an audit row in the tenant's organisation and an event in the tenant's project.
@@ -12,10 +12,10 @@ from typing import Final
 from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound, ambiguous_name, not_found
 from teraflock.fleet import store as fleet
-from teraflock.instance import store
-from teraflock.instance.model import Located, Log
+from teraflock.instance.across import store as across
+from teraflock.instance.events import operated
+from teraflock.instance.model import Located, LocatedFilter, Log
 from teraflock.instance.service import InstanceService
-from teraflock.instance.telling import operated
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
@@ -54,28 +54,25 @@ class OperatorService:
         after: str = "",
         limit: int,
     ) -> tuple[Located, ...]:
-        """Instances of every tenant, oldest first. Organisation, project and host by name or id."""
+        """Instances of all tenants, oldest first. Organisation, project and host are names or ids."""
         with self._database.read() as tx:
-            return store.located_in_all_projects(
-                tx,
+            only = LocatedFilter(
                 organisation=resolve(tx, actor, organisation) if organisation else "",
                 project=project_in(tx, actor, project).id if project else "",
                 host=_host_id(tx, host) if host else "",
                 phase=phase,
-                after=after,
-                limit=limit,
             )
+            return across.located_in_all_projects(tx, only, after=after, limit=limit)
 
     def find(self, actor: Actor, ref: str, *, organisation: str = "", project: str = "") -> Located:
-        """One instance, by its id, or by its name where only one has it."""
+        """Find an instance by id, or by name if the name is unique."""
         with self._database.read() as tx:
-            options = store.located_in_all_projects(
-                tx,
+            only = LocatedFilter(
                 organisation=resolve(tx, actor, organisation) if organisation else "",
                 project=project_in(tx, actor, project).id if project else "",
                 ref=ref,
-                limit=OPTIONS_MAX,
             )
+            options = across.located_in_all_projects(tx, only, limit=OPTIONS_MAX)
         if not options:
             raise NotFound(f"No tenant has an instance `{ref[:80]}`", hint="`tera ps --all` lists them")
         if len(options) > 1:
@@ -93,7 +90,7 @@ class OperatorService:
         self._instances.stop(actor, self._project(found), found.view.instance.id, reason=check_reason(reason))
 
     def start(self, actor: Actor, found: Located, reason: str, *, release_only: bool) -> None:
-        """Lift the hold and start it; `release_only` leaves the start to the tenant."""
+        """Lift the hold and start the instance. With `release_only`, the tenant starts it."""
         project, id = self._project(found), found.view.instance.id
         if release_only:
             self._instances.release(actor, project, id, check_reason(reason))
@@ -122,8 +119,8 @@ class OperatorService:
             )
             record_event(tx, operated(instance, "read_log", reason, now, self._random_bytes))
 
-        self._database.write(work)  # before it is read: what cannot be recorded is not shown
-        return self._instances.log(project.id, instance.id)
+        self._database.write(work)  # first, so that no log is shown without a record
+        return self._instances.guests.log(project.id, instance.id)
 
     def _project(self, found: Located) -> Project:
         with self._database.read() as tx:

@@ -1,4 +1,4 @@
-"""What a tenant asks for at launch, in his words, and what becomes of it. Pure: hosts come in as values."""
+"""Orders of tenants: checks, and the size that an order means on the existing hosts. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, UnknownName, unknown_name
-from teraflock.base.quantities import GIB, MIB, bytes_text
+from teraflock.base.quantities import GIB, MIB, bytes_text, count_text
 from teraflock.base.size import Size
 from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards
@@ -29,12 +29,15 @@ TIME_LIMIT_SECONDS_MIN: Final = 1
 TIME_LIMIT_SECONDS_MAX: Final = 366 * 86_400
 USER_DATA_BYTES_MAX: Final = 65_536
 INSTANCES_MAX: Final = 100
+NUMBERED_NAME_LENGTH_MAX: Final = 59
+"""A name of 63 characters less `-100`."""
 RAM_BYTES_MIN: Final = 64 * MIB
 DISK_BYTES_MIN: Final = 512 * MIB
+MODEL_HINT: Final = "Set `gpu`, or `--gpu MODEL` on the command line. `tera shapes` lists the models"
 
 
 class ShapeWish(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left out is filled in."""
+    """The size that a tenant asks for. Missing parts get defaults."""
 
     name: str = ""
     gpu: str = ""
@@ -60,7 +63,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     instances: int = 1
     host: str | None = None
     site: str = ""
-    """Empty: wherever one of our hosts has room."""
+    """Empty: any site with own hosts."""
     type: str = ""
     """The machine type to rent."""
     region: str = ""
@@ -68,49 +71,55 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     bid_micros_per_hour: int | None = None
     price_limit_micros_per_hour: int | None = None
     restart_policy: RestartPolicy | None = None
-    """None: `same-host` on one of our hosts, `never` on a rented machine, where making it again costs money."""
+    """None: `same-host` on an own host, `never` on a rented machine, because creating it again costs money."""
 
 
 def check(order: Order) -> None:
-    """Refuse what cannot be, in one sentence, before anything is looked up."""
+    """Refuse an order that cannot be carried out, before anything is looked up."""
     if order.name is not None:
         check_name(order.name)
     if not 1 <= order.instances <= INSTANCES_MAX:
         raise BadInput(
             f"{order.instances} instances cannot be launched at once", hint=f"Ask for 1 to {INSTANCES_MAX}"
         )
-    if order.name is not None and order.instances > 1 and len(order.name) > 59:
+    if order.name is not None and order.instances > 1 and len(order.name) > NUMBERED_NAME_LENGTH_MAX:
         raise BadInput(
-            f"`{order.name}` is too long for the numbers behind it", hint="Take a name of up to 59 letters"
-        )
-    if order.access == Access.COMMAND and not order.command:
-        raise BadInput(
-            "An instance with access `command` needs a command",
-            hint="Give the words of one: `command`, or `--command` on the command line",
-        )
-    if order.command and order.access != Access.COMMAND:
-        raise BadInput(
-            "Only access `command` runs a command",
-            hint="Set `access` to `command`, or run it once the instance is up",
+            f"`{order.name}` is too long: each instance gets a number after the name",
+            hint=f"Use up to {NUMBERED_NAME_LENGTH_MAX} characters",
         )
     if order.mode not in MODES:
         raise BadInput(f"Unknown mode `{order.mode[:40]}`", hint=f"One of: {', '.join(MODES)}")
+    _check_command(order)
     _check_place(order)
+    _check_bid(order)
     _check_end(order)
     _check_texts(order)
 
 
+def _check_command(order: Order) -> None:
+    if order.access == Access.COMMAND and not order.command:
+        raise BadInput(
+            "An instance with access `command` needs a command",
+            hint="Set `command` in the API, or use `--command` on the command line",
+        )
+    if order.command and order.access != Access.COMMAND:
+        raise BadInput(
+            "Only access `command` runs a command",
+            hint="Set `access` to `command`, or run the command once the instance is up",
+        )
+
+
 def _check_place(order: Order) -> None:
     if order.type and not order.site:
-        raise BadInput("A machine type needs a site", hint="Name the site that rents it out: `--site NAME`")
+        raise BadInput("A machine type needs a site", hint="Name the site that rents it: `--site NAME`")
     if order.type and order.host:
         raise BadInput(
-            "`--host` names one of our hosts and `--type` rents a machine", hint="Leave one of them out"
+            "`--host` selects an own host and `--type` rents a machine", hint="Use only one of them"
         )
     if order.type and order.shape != ShapeWish():
         raise BadInput(
-            f"The machine type `{order.type[:40]}` fixes GPUs, vCPUs, memory and disk",
-            hint="Leave out the shape, or `--type`",
+            f"The machine type `{order.type[:40]}` already sets GPUs, vCPUs, memory and disk",
+            hint="Leave out the size, or leave out `--type`",
         )
     only_rented = {
         "--region": order.region,
@@ -120,11 +129,14 @@ def _check_place(order: Order) -> None:
     }
     if not order.type and (given := [name for name, value in only_rented.items() if value]):
         raise BadInput(
-            f"`{given[0]}` is for rented machines", hint="Choose one with `--site NAME --type TYPE`"
+            f"`{given[0]}` works only with rented machines", hint="Choose one with `--site NAME --type TYPE`"
         )
+
+
+def _check_bid(order: Order) -> None:
     if (order.mode == "bid") != (order.bid_micros_per_hour is not None):
         raise BadInput(
-            "A bid needs `--mode bid` and the price you offer", hint="`--mode bid --bid 1.20`, per hour"
+            "A bid needs `--mode bid` and a price per hour", hint="For example `--mode bid --bid 1.20`"
         )
 
 
@@ -133,7 +145,7 @@ def _check_end(order: Order) -> None:
     if limit is not None and not TIME_LIMIT_SECONDS_MIN <= limit <= TIME_LIMIT_SECONDS_MAX:
         raise BadInput(
             f"A time limit of {limit} s is not possible",
-            hint=f"Give {TIME_LIMIT_SECONDS_MIN} s to {TIME_LIMIT_SECONDS_MAX // 86_400} days",
+            hint=f"Use {TIME_LIMIT_SECONDS_MIN} s to {TIME_LIMIT_SECONDS_MAX // 86_400} days",
         )
     if order.delete_when_done and order.access != Access.COMMAND and limit is None:
         raise BadInput(
@@ -146,7 +158,7 @@ def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise BadInput(
             f"`{name[:80]}` cannot be the name of an instance",
-            hint="Up to 63 of `a-z`, `0-9` and `-`, with a letter first and no `-` last: it is the guest's host name",
+            hint="Use up to 63 of `a-z`, `0-9` and `-`. Start with a letter, and do not end with `-`",
         )
 
 
@@ -154,7 +166,7 @@ def _check_texts(order: Order) -> None:
     if len(order.user_data.encode("utf-8", "surrogatepass")) > USER_DATA_BYTES_MAX:
         raise BadInput(
             f"The user-data is larger than {USER_DATA_BYTES_MAX // 1024} KB",
-            hint="Let a short script fetch the rest, or make an image with it",
+            hint="Use a short script that downloads the rest, or make an image",
         )
     if order.user_data and not order.user_data.startswith("#!"):
         raise BadInput(
@@ -164,12 +176,16 @@ def _check_texts(order: Order) -> None:
     for key in order.authorized_keys:
         if not SSH_KEY.fullmatch(key):
             raise BadInput(
-                f"`{key[:40]}` is no public SSH key", hint="It begins with `ssh-ed25519` or `ssh-rsa`"
+                f"`{key[:40]}` is not a public SSH key",
+                hint="Public keys start with `ssh-ed25519` or `ssh-rsa`",
             )
     check_labels(order.labels)
     for name in order.environment:
         if not ENVIRONMENT_NAME.fullmatch(name):
-            raise BadInput(f"`{name[:80]}` cannot be the name of an environment variable")
+            raise BadInput(
+                f"`{name[:80]}` cannot be the name of an environment variable",
+                hint="Use letters, digits and `_`. Do not start with a digit",
+            )
     _check_storable((*order.command, order.user_data, *order.environment.values()))
 
 
@@ -181,7 +197,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
     for name in labels:
         if not LABEL_KEY.fullmatch(name):
             raise BadInput(
-                f"`{name[:80]}` cannot be the name of a label", hint="Letters, digits and `._/-`, up to 63"
+                f"`{name[:80]}` cannot be the name of a label", hint="Use up to 63 letters, digits and `._/-`"
             )
     _check_storable(labels.values())
 
@@ -189,7 +205,8 @@ def check_labels(labels: Mapping[str, str]) -> None:
 def _check_storable(texts: Iterable[str]) -> None:
     if any("\0" in text or _has_lone_surrogate(text) for text in texts):
         raise BadInput(
-            "A text holds a character that no system can store", hint="Leave out NUL and half characters"
+            "A text contains a character that cannot be stored",
+            hint="Remove NUL characters and lone surrogates",
         )
 
 
@@ -198,7 +215,7 @@ def _has_lone_surrogate(text: str) -> bool:
 
 
 def shape_of(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
-    """The shape that is meant, on the hosts there are."""
+    """The size that a tenant gets on these hosts for a `ShapeWish`."""
     need = _base_need(wish, hosts)
     vcpus = wish.vcpus if wish.vcpus is not None else need.vcpus
     ram = wish.ram_bytes
@@ -216,15 +233,13 @@ def shape_of(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
 
 
 def changed_shape(shape: Size, wish: ShapeWish, hosts: Sequence[Host]) -> Size:
-    """A shape with the wish's words in place of its own."""
+    """A size with the changes of a `ShapeWish`."""
     if wish.name:
         return shape_of(wish, hosts)
     gpus = wish.gpus if wish.gpus is not None else (shape.gpus or 1 if wish.gpu else shape.gpus)
     card = card_named(wish.gpu, hosts, gpus) if wish.gpu else shape.gpu
     if gpus and not card:
-        raise BadInput(
-            "It is not said which GPU is meant", hint="Name it: `gpu`, or `--gpu` on the command line"
-        )
+        raise BadInput(f"No GPU model is set for {count_text(gpus, 'GPU')}", hint=MODEL_HINT)
     return _checked(
         replace(
             shape,
@@ -239,34 +254,36 @@ def changed_shape(shape: Size, wish: ShapeWish, hosts: Sequence[Host]) -> Size:
 
 def _base_need(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
     if wish.name:
-        named = {shape.name: shape.need for shape in named_shapes(hosts)}
-        if wish.name not in named:
-            raise unknown_name("shape", wish.name, named, see="`tera shapes` lists them")
-        if wish.gpu or wish.gpus:
-            raise BadInput(
-                "A named shape says which GPUs it has",
-                hint="Leave out `gpu` and `gpus`, or the name of the shape",
-            )
-        return named[wish.name]
+        return _named_need(wish, hosts)
     gpus = wish.gpus if wish.gpus is not None else (1 if wish.gpu else 0)
     if not gpus:
         return Size(vcpus=1, ram_bytes=RAM_BYTES_PER_VCPU, disk_bytes=DISK_BYTES)
     if not wish.gpu:
-        raise BadInput(
-            f"It is not said which GPU is meant by {gpus}",
-            hint="Name it: `gpu`, or `--gpu` on the command line",
-        )
+        raise BadInput(f"No GPU model is set for {count_text(gpus, 'GPU')}", hint=MODEL_HINT)
     need = card_need(hosts, card_named(wish.gpu, hosts, gpus), gpus)
     if need is None:
-        most = max(
-            sum(1 for each in host.gpus if each.gpu == card_named(wish.gpu, hosts, 1)) for host in hosts
+        model = card_named(wish.gpu, hosts, 1)
+        most = max(sum(1 for each in host.gpus if each.gpu == model) for host in hosts)
+        raise BadInput(
+            f"No host has {gpus} GPUs of the model `{model}`", hint=f"Ask for up to {most} in one instance"
         )
-        raise BadInput(f"No host has {gpus} of this GPU", hint=f"The most on one host is {most}")
     return need
 
 
+def _named_need(wish: ShapeWish, hosts: Sequence[Host]) -> Size:
+    named = {shape.name: shape.need for shape in named_shapes(hosts)}
+    if wish.name not in named:
+        raise unknown_name("shape", wish.name, named, see="`tera shapes` lists them")
+    if wish.gpu or wish.gpus:
+        raise BadInput(
+            f"The shape `{wish.name}` already sets the GPUs",
+            hint="Leave out `gpu` and `gpus`, or leave out the shape",
+        )
+    return named[wish.name]
+
+
 def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
-    """The card of the fleet that a name means: the one most hosts have enough of, where it means several."""
+    """The GPU model that a name means. If there are several, the one of which most hosts have enough."""
     here: dict[str, int] = {}
     for host in hosts:
         for gpu in {each.gpu for each in host.gpus}:
@@ -280,22 +297,20 @@ def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
         raise unknown_name("GPU", name, [*here, *(card.name for card in cards_by_id().values())]) from error
     found = [gpu for gpu in here if gpu in meant]
     if not found:
-        offered = ", ".join(f"`{gpu}`" for gpu in sorted(here)) or "none at all"
-        raise BadInput(f"No host has a GPU that is called `{name}`", hint=f"The hosts have: {offered}")
+        offered = ", ".join(f"`{gpu}`" for gpu in sorted(here)) or "none"
+        raise BadInput(f"No host has the GPU model `{name}`", hint=f"Available models: {offered}")
     return max(found, key=lambda gpu: (here[gpu], gpu))
 
 
 def _checked(shape: Size) -> Size:
-    if shape.vcpus < 1 or shape.gpus < 0:
-        raise BadInput("An instance needs at least one virtual processor")
+    if shape.gpus < 0:
+        raise BadInput(f"{shape.gpus} GPUs are not possible", hint="Use 0 or more")
+    if shape.vcpus < 1:
+        raise BadInput("An instance needs at least one vCPU", hint="Use `--vcpus 1` or more")
     if shape.ram_bytes < RAM_BYTES_MIN:
-        raise BadInput(
-            f"{bytes_text(shape.ram_bytes)} of memory are too little", hint="Give it 64 MB or more"
-        )
+        raise BadInput(f"{bytes_text(shape.ram_bytes)} RAM is too little", hint="Use 64 MB or more")
     if shape.disk_bytes < DISK_BYTES_MIN:
-        raise BadInput(
-            f"A disk of {bytes_text(shape.disk_bytes)} is too small", hint="Give it 512 MB or more"
-        )
+        raise BadInput(f"A disk of {bytes_text(shape.disk_bytes)} is too small", hint="Use 512 MB or more")
     return shape
 
 

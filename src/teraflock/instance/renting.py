@@ -1,4 +1,4 @@
-"""Which machine an order rents, from what a site offers. Pure."""
+"""Chooses the machine that an order rents from the types of a site. Pure."""
 
 from collections.abc import Sequence
 
@@ -10,31 +10,9 @@ from teraflock.instance.orders import Order
 
 
 def choose(order: Order, types: Sequence[MachineType]) -> tuple[Size, RentalSpec]:
-    """The shape of the machine type, and the regions that have it at an acceptable price, cheapest first."""
-    named = [each for each in types if each.name == order.type]
-    if not order.type:
-        names = ", ".join(f"`{name}`" for name in sorted({each.name for each in types})[:8])
-        raise BadInput(f"The site `{order.site}` rents machines by type", hint=f"`--type` is one of: {names}")
-    if not named:
-        raise unknown_name("machine type", order.type, {each.name for each in types})
-    there = [each for each in named if order.region in ("", each.region)]
-    if not there:
-        raise unknown_name("region with this type", order.region, {each.region for each in named})
-    in_mode = [each for each in there if order.mode in each.prices]
-    if not in_mode:
-        modes = sorted({mode for each in there for mode in each.prices})
-        raise BadInput(
-            f"`{order.type}` cannot be had in mode `{order.mode}`", hint=f"It can in: {', '.join(modes)}"
-        )
-    fitting = _affordable(order, in_mode)
+    """Return the size of the machine type, and the regions that have it at an acceptable price, cheapest first."""
+    fitting = _affordable(order, _available(order, types))
     first = fitting[0]
-    shape = Size(
-        gpu=first.gpu,
-        gpus=first.gpus,
-        vcpus=first.vcpus,
-        ram_bytes=first.ram_bytes,
-        disk_bytes=first.disk_bytes,
-    )
     rental = RentalSpec(
         type=order.type,
         regions=tuple(each.region for each in fitting),
@@ -43,22 +21,48 @@ def choose(order: Order, types: Sequence[MachineType]) -> tuple[Size, RentalSpec
         price_limit_micros_per_hour=order.price_limit_micros_per_hour,
         currency=first.currency,
     )
-    return shape, rental
+    return _size(first), rental
+
+
+def _available(order: Order, types: Sequence[MachineType]) -> list[MachineType]:
+    """The ordered type in the regions and the purchase mode that the order allows."""
+    if not order.type:
+        names = ", ".join(f"`{name}`" for name in sorted({each.name for each in types})[:8])
+        raise BadInput(f"The site `{order.site}` rents machines by type", hint=f"`--type` is one of: {names}")
+    named = [each for each in types if each.name == order.type]
+    if not named:
+        raise unknown_name("machine type", order.type, {each.name for each in types})
+    there = [each for each in named if order.region in ("", each.region)]
+    if not there:
+        raise unknown_name("region with this type", order.region, {each.region for each in named})
+    in_mode = [each for each in there if order.mode in each.prices]
+    if not in_mode:
+        modes = ", ".join(sorted({mode for each in there for mode in each.prices}))
+        raise BadInput(
+            f"`{order.type}` is not available in mode `{order.mode}`", hint=f"Available modes: {modes}"
+        )
+    return in_mode
 
 
 def _affordable(order: Order, types: Sequence[MachineType]) -> list[MachineType]:
-    """Those within the price limit, cheapest first. Only regions where the type is the same as in the first."""
+    """The types within the price limit, cheapest first. All have the size and currency of the first one."""
     in_order = sorted(types, key=lambda each: (each.prices[order.mode], each.region))
     limit = order.price_limit_micros_per_hour
     found = [each for each in in_order if limit is None or each.prices[order.mode] <= limit]
     if not found:
         price = in_order[0].prices[order.mode] / 10**6
         raise Refused(
-            f"`{order.type}` costs {price:.6g} {in_order[0].currency} an hour, more than the limit",
+            f"`{order.type}` costs {price:.6g} {in_order[0].currency} per hour, more than your limit",
             hint="Raise `--max-price`, or choose another type",
         )
     return [each for each in found if _size(each) == _size(found[0]) and each.currency == found[0].currency]
 
 
-def _size(each: MachineType) -> tuple[object, ...]:
-    return each.gpu, each.gpus, each.vcpus, each.ram_bytes, each.disk_bytes
+def _size(each: MachineType) -> Size:
+    return Size(
+        gpu=each.gpu,
+        gpus=each.gpus,
+        vcpus=each.vcpus,
+        ram_bytes=each.ram_bytes,
+        disk_bytes=each.disk_bytes,
+    )

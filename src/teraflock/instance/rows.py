@@ -1,7 +1,4 @@
-"""An instance as a row, and a row as an instance. Pure; `NAMES` has the columns in their order.
-
-The cards and ports that an instance holds have tables of their own.
-"""
+"""Instances as rows. Pure. `NAMES` has the columns in order. Cards and ports are in other tables."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -44,7 +41,7 @@ def instance_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ..
 
 
 def labels_text(labels: Mapping[str, str]) -> str:
-    """Labels as rows and events have them: the same labels always make the same text."""
+    """Labels as text for rows and events. The same labels always give the same text."""
     return msgspec.json.encode(labels, order="sorted").decode()
 
 

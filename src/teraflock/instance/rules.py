@@ -1,4 +1,4 @@
-"""What should happen to an instance next. No clock, no SQL, no engine: values in, values out."""
+"""The decisions about an instance: which operation comes next, and how an operation changes it. Pure."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from teraflock.instance.states import BILLABLE, MOVES, Phase, Wanted
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
-    """Through which phases an operation leads. None leaves the phase as it is."""
+    """The phases of an operation. None does not change the phase."""
 
     during: Phase | None = None
     done: Phase | None = None
@@ -35,25 +35,25 @@ COURSES: Final[Mapping[Operation, Course]] = {
 }
 
 STARTED_AGAIN: Final = frozenset({Operation.RESIZE_RESTART, Operation.RESTORE_RESTART})
-"""Undone, these leave an instance that ran before and is started again as it was; what it holds is kept for that."""
+"""When one of these is undone, the instance is started again as it was before, with everything that it held."""
 
 TIME_LIMIT_NOTICE_MAX: Final = timedelta(minutes=10)
-"""The event before the end of a time limit: so long before, or a tenth of the limit if that is shorter."""
+"""How long before the end of a time limit the event is recorded, or a tenth of the limit if that is shorter."""
 TIME_LIMIT_NOTICE_MIN: Final = timedelta(seconds=5)
-"""But not so short before that the loop could miss it."""
-_TOLD_ELSEWHERE: Final = frozenset({Operation.SNAPSHOT, Operation.PUBLISH})
-"""Why these failed stands with the snapshot and the image: the instance itself is as it was."""
+"""The event is not later than this, so that the loop does not miss it."""
+_REPORTED_ELSEWHERE: Final = frozenset({Operation.SNAPSHOT, Operation.PUBLISH})
+"""Their problems are recorded with the snapshot or image, because the instance itself is not affected."""
 
 RETRY_SECONDS: Final = 0.2
 RETRY_SECONDS_MAX: Final = 5.0
 
 
 class IllegalMove(RuntimeError):
-    """The program is wrong: no phase may follow that is not in the table."""
+    """A change of phase that is not in the table. This is a bug."""
 
 
 def moved(instance: Instance, phase: Phase) -> Instance:
-    """The one way to change a phase."""
+    """Change the phase. Nothing else may do that."""
     if phase == instance.phase:
         return instance
     if phase not in MOVES[instance.phase]:
@@ -62,7 +62,7 @@ def moved(instance: Instance, phase: Phase) -> Instance:
 
 
 def next_operation(instance: Instance) -> Operation | None:
-    """What closes the gap between wanted and reached, of an instance on which nothing is being done."""
+    """The operation that an instance without an operation needs to become what is wanted."""
     phase, wanted, request = instance.phase, instance.wanted, instance.request
     if phase == Phase.GONE:
         return None
@@ -85,21 +85,17 @@ def _of_stopped(wanted: Wanted, request: Request | None) -> Operation | None:
         return asked
     if wanted == Wanted.STOPPED:
         return None
-    return (
-        Operation.LAUNCH if asked == Operation.LAUNCH else Operation.START
-    )  # a disk that was lost is made anew
+    # a lost disk is created again
+    return Operation.LAUNCH if asked == Operation.LAUNCH else Operation.START
 
 
 def begun(instance: Instance, operation: Operation, now: datetime) -> Instance:
-    """The instance with an operation under way."""
+    """The instance with an operation begun."""
     during = COURSES[operation].during
-    waits = (
-        instance.phase == Phase.AWAY and during == Phase.CHANGING
-    )  # until its host is back, see `returned`
+    # wait until its host is back: see `returned`
+    waits = instance.phase == Phase.AWAY and during == Phase.CHANGING
     started = moved(instance, during) if during and not waits else instance
-    if (
-        operation == Operation.LAUNCH
-    ):  # on a new disk, where its user-data is run, also after the old one was lost
+    if operation == Operation.LAUNCH:  # its user-data runs on every new disk, also after a loss
         has_script = bool(instance.spec.user_data) and instance.spec.watches_guest
         started = replace(started, user_data_waits=has_script, user_data_exit_code=None)
     return replace(
@@ -113,22 +109,20 @@ def begun(instance: Instance, operation: Operation, now: datetime) -> Instance:
 
 
 def overtaken(instance: Instance) -> bool:
-    """Whether the work under way makes no sense any more: it is to be deleted."""
+    """Whether the current operation is obsolete, because the instance should be deleted."""
     progress = instance.progress
     return instance.wanted == Wanted.GONE and progress is not None and progress.operation != Operation.DELETE
 
 
 def finished(instance: Instance, *, now: datetime) -> Instance:
-    """The instance after the last step of its operation, or after the last undo."""
+    """The instance after the last step of its operation was done or undone."""
     progress = instance.progress
-    assert progress is not None, "only what was begun is finished"
+    assert progress is not None, "only an instance with an operation can finish it"
     course = COURSES[progress.operation]
     phase = course.undone if progress.undoing else course.done
     after = moved(instance, phase) if phase else instance
     after = replace(after, progress=None, due_at=now)
-    if (
-        not progress.undoing or progress.operation in _TOLD_ELSEWHERE
-    ):  # it is over, or stands where it belongs
+    if not progress.undoing or progress.operation in _REPORTED_ELSEWHERE:
         after = replace(after, problem="", problem_operator="")
     if _answers(progress.operation, instance.request):
         after = replace(after, request=None)
@@ -155,48 +149,48 @@ def _stop_at(instance: Instance, now: datetime) -> datetime | None:
 
 
 def ended(instance: Instance, at: datetime) -> Instance:
-    """The instance when its command or its time is over: it is to stop, or to be deleted if that was asked for."""
+    """The instance when its command ended or its time limit was reached: it stops, or is deleted if that was asked."""
     if instance.wanted == Wanted.GONE:
         return instance
     wanted = Wanted.GONE if instance.spec.delete_when_done else end_of(instance)
     first = instance.wanted_at if instance.wanted == Wanted.STOPPED else asked_at(instance, at)
-    return replace(instance, wanted=wanted, wanted_at=first)  # what was asked first counts
+    return replace(instance, wanted=wanted, wanted_at=first)  # the first request counts
 
 
 def end_of(instance: Instance) -> Wanted:
-    """How an instance is ended that may not run on: stopped, or deleted where its site cannot keep its disk."""
+    """What an instance that must not run any more should become: stopped, or gone if its site cannot keep its disk."""
     return Wanted.STOPPED if instance.spec.keeps_disk else Wanted.GONE
 
 
 def with_next_place(instance: Instance, now: datetime) -> Instance:
-    """The launch begun anew at the next place, after it was undone at one without room."""
-    assert instance.progress is not None, "only a launch under way moves on"
+    """The instance with its launch begun again at the next place, after it was undone at a place without room."""
+    assert instance.progress is not None, "only an instance with a launch has a next place"
     before = instance.progress
     progress = Progress(operation=before.operation, since=now, tries=before.tries + 1)
     return replace(instance, candidate=instance.candidate + 1, progress=progress, due_at=now)
 
 
 def is_last_place(instance: Instance) -> bool:
-    """Whether a launch has tried all places that it may. One that is made again may have to stay where it was."""
+    """Whether a launch has tried all allowed places. One that is created again may have to stay in its place."""
     rental, progress = instance.spec.rental, instance.progress
     stays = instance.request is not None and instance.spec.restart_policy != RestartPolicy.ELSEWHERE
     return rental is None or progress is None or stays or progress.tries + 1 >= len(rental.regions)
 
 
 def region_of(instance: Instance) -> str:
-    """Where an instance is rented, or is tried to be."""
+    """The region in which an instance is rented, or will be."""
     rental = instance.spec.rental
     return rental.regions[instance.candidate % len(rental.regions)] if rental else ""
 
 
 def given_up(instance: Instance, problem: str) -> Instance:
-    """The instance whose machine and disk are lost, and which may not be made again."""
+    """The instance when its machine and disk are lost, and it must not be created again."""
     failed = replace(moved(instance, Phase.FAILED), problem=problem, problem_operator="", request=None)
     return _settled(holding(replace(failed, running_since=None)))
 
 
 def asked_at(instance: Instance, now: datetime) -> datetime:
-    """When a wish for an end counts: not after the time limit of what runs, also where nobody looked in time."""
+    """From when a request to end counts: not after the time limit, even if no server noticed it in time."""
     is_limited = instance.wanted == Wanted.RUNNING and instance.stop_at is not None
     return min(now, instance.stop_at) if is_limited and instance.stop_at else now
 
@@ -208,15 +202,15 @@ def notice_before(time_limit_seconds: int) -> timedelta:
 
 
 def lost(instance: Instance) -> Instance:
-    """The instance when its host is lost: what ran is away, whatever was being done on it. Journal and cards stay."""
+    """The instance when its host is lost: if it ran, it is away. It keeps its journal and its cards."""
     return moved(instance, Phase.AWAY) if instance.phase in BILLABLE else instance
 
 
 def returned(instance: Instance, now: datetime) -> Instance:
     """The instance that was away, when its host is back.
 
-    The work under way begins anew, for the host may have rebooted since a step was done; steps may be run twice. On
-    the way back that would be the wrong direction: it goes on where it was.
+    Its operation starts again from the first step, because the host may have rebooted, and steps may run twice. An
+    operation that is being undone continues where it was.
     """
     progress = instance.progress
     during = COURSES[progress.operation].during if progress else None
@@ -229,14 +223,14 @@ def returned(instance: Instance, now: datetime) -> Instance:
 
 
 def _answers(operation: Operation, request: Request | None) -> bool:
-    """Whether an operation makes a request idle: it was that very one, or it started or removed the instance."""
+    """Whether an operation fulfils a request: it was the requested one, or it started or removed the instance."""
     if request is None or operation == request.operation:
         return True
     return operation in (Operation.LAUNCH, Operation.START, Operation.DELETE)
 
 
 def _after_stop(request: Request) -> Request | None:
-    """What is left of a request that a stop overtook. A new shape needs no more: it is fitted at the next start."""
+    """What remains of a request after a stop. A new shape is applied at the next start."""
     if request.operation == Operation.RESTORE_RESTART:
         return replace(request, operation=Operation.RESTORE)
     lasting = (Operation.SNAPSHOT, Operation.RESTORE, Operation.PUBLISH, Operation.LAUNCH)
@@ -244,7 +238,7 @@ def _after_stop(request: Request) -> Request | None:
 
 
 def _with_cards(instance: Instance, request: Request, *, undone: bool) -> Instance:
-    """A resize holds the old and the new cards until it is clear which stay."""
+    """Keep the right cards after a resize, which holds the old and the new ones until it ends."""
     if request.shape_before is None:
         return instance
     stay = request.slots_before if undone else request.slots_after
@@ -261,7 +255,7 @@ def _taken_back(instance: Instance, request: Request | None, operation: Operatio
 
 
 def holding(instance: Instance) -> Instance:
-    """What an instance holds follows from its phase; while it runs, from its shape."""
+    """The instance with what it holds in its phase. While it runs, that is its shape."""
     held = instance.held
     if instance.phase in (Phase.FAILED, Phase.GONE):
         return replace(instance, held=Held(), address=None, host_id=None)
@@ -280,7 +274,7 @@ def _settled(instance: Instance) -> Instance:
 
 
 def settled(instance: Instance) -> Instance:
-    """The instance, marked by whether there is anything to do."""
+    """The instance, marked as settled if there is nothing to do."""
     return _settled(instance) if instance.progress is None else replace(instance, settled=False)
 
 

@@ -1,7 +1,7 @@
-"""The life of an instance as a table: which phase may follow which, and named sets of phases.
+"""The phases of an instance: a table of allowed changes, and named sets of phases.
 
-`wanted` is the tenant's word and `phase` what was reached; the loop closes the gap. `rules.move` is the one way to
-change a phase, and every change leaves an event in its transaction.
+`wanted` is what the tenant asked for, `phase` is what was reached, and a loop closes the gap. Only `rules.moved`
+changes a phase, and every change writes an event in the same transaction.
 """
 
 from collections.abc import Mapping, Set
@@ -17,18 +17,18 @@ class Wanted(StrEnum):
 
 class Phase(StrEnum):
     QUEUED = "queued"
-    """Asked for and set aside; nothing of it exists on an engine yet."""
+    """Ordered, with everything claimed for it. Nothing of it exists on an engine yet."""
     STARTING = "starting"
     RUNNING = "running"
     CHANGING = "changing"
-    """Between two runs on the same disk: restart, restore, a change of cards."""
+    """Between two runs on the same disk: a restart, a restore or a change of cards."""
     AWAY = "away"
-    """Its host does not answer: nobody knows whether it runs. What was being done on it waits, and goes on after."""
+    """Its host does not answer, so it is unknown whether it runs. Its operation waits and continues afterwards."""
     STOPPING = "stopping"
     STOPPED = "stopped"
-    """Its disk is kept; cards, processors and memory are free for others."""
+    """Its disk is kept. Cards, processors and memory are free for others."""
     FAILED = "failed"
-    """Could not be launched, or was lost and may not be made again. Only its row and the reason are left."""
+    """Its launch failed, or it was lost and must not be created again. Only its row and the reason remain."""
     DELETING = "deleting"
     GONE = "gone"
 
@@ -62,7 +62,7 @@ MOVES: Final[Mapping[Phase, Set[Phase]]] = {
 }
 
 LIVE: Final = frozenset(Phase) - {Phase.GONE, Phase.FAILED}
-"""Counted against quotas."""
+"""Count against quotas."""
 ON_ENGINE: Final = frozenset(
     {
         Phase.STARTING,
@@ -74,6 +74,6 @@ ON_ENGINE: Final = frozenset(
         Phase.DELETING,
     }
 )
-"""Something of it may exist on an engine."""
+"""Something of the instance may exist on an engine."""
 BILLABLE: Final = frozenset({Phase.RUNNING, Phase.CHANGING})
-"""Starting and stopping are the house's cost, not the tenant's. None of these on a host that is away in the books."""
+"""The tenant pays for these phases, the operator for starts and stops. On a host that is away, no instance has one."""

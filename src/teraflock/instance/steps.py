@@ -1,12 +1,12 @@
-"""The steps of every operation, each with what undoes it.
+"""The steps of every operation, each with its undo.
 
-What holds of every step:
-- it may be run twice, for after a crash nobody knows whether it was done: engines promise that (see `driver.py`);
-- it may fail at any point; then it is undone itself, and after it the steps before it, last first;
-- it changes nothing in our books: those change with the journal, in `rules.finished`;
-- it does not wait for long: it answers `Wait`, and is run again.
+Every step:
+- may run twice, because after a crash it is unknown whether it was done. Drivers guarantee that (see `driver.py`);
+- may fail at any point. Then it is undone, and the steps before it, last first;
+- writes nothing to the database. `rules.finished` changes the instance when the operation ends;
+- does not wait long. It returns `Wait` and is run again.
 
-A stop and a delete have no way back: they are tried until they succeed.
+A stop and a delete are never undone: they are tried until they succeed.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,22 +16,14 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from teraflock.instance.driver import (
-    Capability,
-    ComputeDriver,
-    DoesNotBoot,
-    EngineMissing,
-    Machine,
-    Made,
-    Readiness,
-    Sent,
-)
+from teraflock.instance.driver import Capability, ComputeDriver, Machine, Made, Readiness, Sent
+from teraflock.instance.engine_errors import DoesNotBoot, EngineMissing
 from teraflock.instance.model import Operation
 
 READY_AGAIN_SECONDS: Final = 0.05
 READY_AGAIN_SECONDS_MAX: Final = 15.0
 READY_AGAIN_PARTS: Final = 8
-"""Whatever takes long is asked less often: after an eighth of the time it took so far."""
+"""The longer a guest takes, the less often it is checked: after an eighth of the time so far."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,24 +31,24 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     machine: Machine
     subject: str
-    """The id of the snapshot or image it is about."""
+    """The id of the snapshot or image that it is about."""
     since: datetime
     now: datetime
 
 
 class StepDone(msgspec.Struct, frozen=True, kw_only=True):
     made: Made | None = None
-    """What the engine decided about a machine that was made."""
+    """What the engine decided about a new machine."""
     readiness: Readiness | None = None
-    """Of a guest that answers."""
+    """How to reach a guest that is ready."""
     kept_bytes: int = 0
-    """What a snapshot adds to what is kept."""
+    """The size of a new snapshot."""
     sent: Sent | None = None
-    """What was sent out of the house until now."""
+    """What the guest has sent to other networks."""
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Not yet: run me again."""
+    """The step is not done yet and must run again."""
 
     seconds: float
     doing: str = ""
@@ -76,7 +68,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def _call(call: Callable[[ComputeDriver, Task], object]) -> Act:
-    """Ask an engine for one thing, of which there is nothing to tell."""
+    """A step that calls the driver and has no result."""
 
     def act(driver: ComputeDriver, task: Task) -> Outcome:
         call(driver, task)
@@ -103,7 +95,7 @@ def _create(driver: ComputeDriver, task: Task) -> Outcome:
 
 
 def _unplug(driver: ComputeDriver, task: Task) -> Outcome:
-    """On an engine that cannot stop a machine, the delete that follows ends it."""
+    """Power off. If the engine cannot stop a machine, the delete that follows ends it."""
     if Capability.STOP in driver.capabilities:
         driver.stop(task.machine.handle, force=True)
     return StepDone()
@@ -117,7 +109,7 @@ def _ready(driver: ComputeDriver, task: Task) -> Outcome:
     if task.now - task.since > time_max:
         raise DoesNotBoot(
             f"The guest did not answer within {round(time_max.total_seconds())} seconds",
-            hint="`tera logs` shows its console; try another image",
+            hint="`tera logs` shows its console. You can also try another image",
         )
     waited = (task.now - task.since).total_seconds()
     seconds = min(max(READY_AGAIN_SECONDS, waited / READY_AGAIN_PARTS), READY_AGAIN_SECONDS_MAX)
@@ -125,7 +117,7 @@ def _ready(driver: ComputeDriver, task: Task) -> Outcome:
 
 
 def _unfit(driver: ComputeDriver, task: Task) -> Outcome:
-    with suppress(EngineMissing):  # removed by other hands: the drift loop makes it anew
+    with suppress(EngineMissing):  # removed outside Teraflock: the drift loop creates it again
         driver.resize(task.machine)
     return StepDone()
 
@@ -140,22 +132,22 @@ def _snapshot(driver: ComputeDriver, task: Task) -> Outcome:
 
 
 _PREPARE: Final = Step(
-    "prepare", _prepare, because="the network is the project's; it goes with its last instance"
+    "prepare", _prepare, because="the network belongs to the project and is removed with it"
 )
 _PREPARE_AGAIN: Final = Step("prepare", _prepare, undo=_hide)
-"""Of a guest that went down by itself the ports are still open: if it does not come up again, they are closed."""
+"""The ports of a guest that stopped by itself are still open. If it does not start again, they are closed."""
 _CREATE: Final = Step("create", _create, undo=_delete)
 _START: Final = Step("start", _start, undo=_unplug)
 _EXPOSE: Final = Step("expose", _expose, undo=_hide)
-_READY: Final = Step("ready", _ready, because="it only looks")
-_HIDE: Final = Step("hide", _hide, because="what stands still needs no open ports; a start opens them")
-_STOP: Final = Step("stop", _stop, because="a start follows, or standing still is what is wanted")
+_READY: Final = Step("ready", _ready, because="it only reads")
+_HIDE: Final = Step("hide", _hide, because="a stopped instance needs no open ports, and a start opens them")
+_STOP: Final = Step("stop", _stop, because="a start follows, or the instance should be stopped")
 _UNPLUG: Final = Step("unplug", _unplug, because="it is deleted next")
-_DELETE: Final = Step("delete", _delete, because="nothing brings a disk back")
+_DELETE: Final = Step("delete", _delete, because="a deleted disk cannot be restored")
 _READ: Final = Step(
-    "read", _read, because="it only looks: a start or a delete may end the counter of its traffic"
+    "read", _read, because="it only reads: a start or a delete may end the counter of its traffic"
 )
-_FIT: Final = Step("fit", _fit, because="the next start fits it again to what is held then")
+_FIT: Final = Step("fit", _fit, because="the next start applies what is held then")
 _FIT_LIVE: Final = Step("fit", _fit, undo=_unfit)
 
 STEPS: Final[Mapping[Operation, tuple[Step, ...]]] = {
@@ -164,19 +156,17 @@ STEPS: Final[Mapping[Operation, tuple[Step, ...]]] = {
     Operation.STOP: (_HIDE, _STOP, _READ),
     Operation.RESTART: (_HIDE, _STOP, _READ, _START, _EXPOSE, _READY),
     Operation.RESIZE: (_FIT_LIVE,),
-    Operation.REFIT: (
-        Step("fit", _fit, because="what cannot be put back stays as others made it, and is told"),
-    ),
+    Operation.REFIT: (Step("fit", _fit, because="what cannot be restored stays as it is and is reported"),),
     Operation.RESIZE_RESTART: (_HIDE, _STOP, _FIT, _READ, _START, _EXPOSE, _READY),
     Operation.SNAPSHOT: (Step("snapshot", _snapshot, undo=_drop_snapshot),),
     Operation.RESTORE: (
-        Step("restore", _restore, because="the snapshot is still there: it can be asked for again"),
+        Step("restore", _restore, because="the snapshot still exists, so you can restore it again"),
     ),
     Operation.RESTORE_RESTART: (
         _HIDE,
         _STOP,
         Step("restore", _restore, because="as above"),
-        _FIT,  # a snapshot may remember limits and cards that are somebody else's by now
+        _FIT,  # a snapshot may contain limits and cards that other instances have now
         _READ,
         _START,
         _EXPOSE,
@@ -190,14 +180,14 @@ UNDOABLE: Final = frozenset(STEPS) - {Operation.STOP, Operation.DELETE}
 
 
 def next_step(operation: Operation, done: str) -> Step | None:
-    """The step behind the last one done."""
+    """The step after the last completed one."""
     steps = STEPS[operation]
     index = _index(operation, done) + 1 if done else 0
     return steps[index] if index < len(steps) else None
 
 
 def step_to_undo(operation: Operation, step: str) -> Step | None:
-    """While undoing, the journal names the step that is undone next; empty when all are."""
+    """While an operation is undone, the journal has the next step to undo. Empty: all are undone."""
     return STEPS[operation][_index(operation, step)] if step else None
 
 

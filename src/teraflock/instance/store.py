@@ -1,6 +1,6 @@
-"""All SQL about instances, their snapshots and what they hold. `put` is the one writer: row and event together.
+"""All SQL about the instances of one project. `put` is the only writer of changes: it writes the row and its events.
 
-Reads name their project, but for those of the loops, which say `in_all_projects`.
+Queries across projects are in `across/store.py`.
 """
 
 from collections import defaultdict
@@ -10,37 +10,41 @@ from typing import Final
 
 import msgspec
 
-from teraflock.base.clock import microseconds
-from teraflock.fleet.model import GpuKind, HostId, HostKind
-from teraflock.fleet.store import give_back, place_of, release_gpus, release_ports
+from teraflock.base.size import Size
+from teraflock.fleet.card import store as cards
+from teraflock.fleet.model import HostKind
+from teraflock.fleet.port import store as ports
+from teraflock.fleet.rented.store import give_back
+from teraflock.fleet.store import place_of
+from teraflock.instance.events import RandomBytes, event_of, host_of, kinds_of
 from teraflock.instance.model import (
     HeldGpu,
     HeldPort,
     Instance,
     InstanceFilter,
     InstanceId,
-    Located,
     Rented,
     View,
+    WantedRunning,
 )
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
 from teraflock.instance.states import Phase
-from teraflock.instance.telling import RandomBytes, event_of, host_of, kinds_of
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
+from teraflock.storage.table import in_list
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 from teraflock.tenant.quota.rules import QuotaAmounts
 
 COLUMNS: Final = ", ".join(NAMES)
-_FROM_I: Final = ", ".join(f"i.{name}" for name in NAMES)
+COLUMNS_OF_I: Final = ", ".join(f"i.{name}" for name in NAMES)
 _VIEW: Final = (
-    f"SELECT {_FROM_I}, h.kind, h.type, h.region, h.zone, h.login, h.remote_id, h.endpoints, h.name,"
+    f"SELECT {COLUMNS_OF_I}, h.kind, h.type, h.region, h.zone, h.login, h.remote_id, h.endpoints, h.name,"
     " h.address, h.simulated"
     " FROM instance i LEFT JOIN host h ON h.id = i.host_id"
 )
 _OF_HOST: Final = 10
-"""How many columns of a view are its host's."""
+"""The number of columns of a view that belong to its host."""
 _INSERT: Final = (
     f"INSERT INTO instance ({COLUMNS}, lease_owner) VALUES ({', '.join(':' + name for name in NAMES)}, '')"
 )
@@ -56,7 +60,7 @@ VIEWS_KEPT: Final = 4096  # a few kB each
 
 
 def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> Instance:
-    """A new instance. What it holds on its host is taken by the caller, in the same transaction."""
+    """Add an instance. The caller has claimed what it holds, in the same transaction."""
     stored = msgspec.structs.replace(instance, sequence=1)
     tx.run(_INSERT, **values_of(stored))
     _insert_labels(tx, stored.id, stored.project_id, stored.labels)
@@ -74,7 +78,7 @@ def put(
     random_bytes: RandomBytes,
     last_seen: datetime | None = None,
 ) -> Instance:
-    """Write what changed, give back what is no longer held, and leave an event for every change of phase or holding."""
+    """Write an instance, release what it no longer holds, and record an event for every change of phase or size."""
     kinds = kinds_of(before, after)
     stored = msgspec.structs.replace(after, sequence=before.sequence + len(kinds))
     tx.run(
@@ -93,8 +97,8 @@ def put(
     return stored
 
 
-def tell_held(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> None:
-    """Leave an event of what it holds though nothing of that changed: its host is in another region now."""
+def record_held(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> None:
+    """Record an event with what it holds, although that did not change: its host has moved to another region."""
     sequence = instance.sequence + 1
     place = place_of(tx, instance.host_id or "")
     tx.run(
@@ -122,7 +126,7 @@ def _insert_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, 
 
 
 def move_labels(tx: Transaction) -> int:
-    """Copy the labels of rows from before migration 12 out of their `spec`; how many rows that were."""
+    """Copy labels out of `spec`, for rows from before migration 12. Return the number of rows."""
     rows = tx.all("SELECT id, project_id, spec FROM instance WHERE labels = ''")
     for id, project, spec in rows:
         labels = msgspec.json.decode(spec, type=_OldSpec).labels
@@ -140,9 +144,9 @@ def _give_back(tx: Transaction, before: Instance, after: Instance, now: datetime
     if before.host_id and before.host_id != after.host_id:
         give_back(tx, before.host_id, now)
     if before.held.gpus != after.held.gpus:
-        release_gpus(tx, after.id, keep=[card.slot for card in after.held.gpus])
+        cards.release_gpus(tx, after.id, keep=[card.slot for card in after.held.gpus])
     if before.held.ports and not after.held.ports:
-        release_ports(tx, after.id)
+        ports.release_ports(tx, after.id)
 
 
 # Reading, for one project
@@ -158,10 +162,10 @@ def page(
     only: InstanceFilter = EVERYTHING,
     shown: dict[Row, View] | None = None,
 ) -> tuple[View, ...]:
-    """In the order of their ids, which is that of their making.
+    """A page of instances, oldest first.
 
-    Only what is not in `shown`, kept by the caller from page to page, is read whole: an id and its version stand for
-    one state of a row. Not for a transaction that writes, where that state may be undone.
+    `shown` has views that the caller keeps between pages. Only missing ones are read in full: an id and a version
+    stand for one state of a row. Do not use it in a transaction that writes, because that state may be rolled back.
     """
     conditions, values = _conditions(only, gone=gone or Phase.GONE in only.phases)
     marks = tx.all(
@@ -172,20 +176,24 @@ def page(
         limit=limit,
         **values,
     )
-    known = shown if shown is not None else {}
+    return _views_of(tx, marks, shown if shown is not None else {})
+
+
+def _views_of(tx: Transaction, marks: Sequence[Row], known: dict[Row, View]) -> tuple[View, ...]:
+    """The views that `known` has, and the others from the database. They are added to `known`."""
     views = [known.get(mark) for mark in marks]
     missing = [mark for mark, view in zip(marks, views, strict=True) if view is None]
     if not missing:
         return tuple([view for view in views if view])
     if len(known) + len(missing) > VIEWS_KEPT:
         known.clear()
-    found = dict(zip(missing, _views_by_id(tx, [mark[0] for mark in missing]), strict=True))
+    found = dict(zip(missing, views_by_id(tx, [mark[0] for mark in missing]), strict=True))
     known.update(found)
     return tuple(view or found[mark] for mark, view in zip(marks, views, strict=True))
 
 
 def _conditions(only: InstanceFilter, *, gone: bool) -> tuple[str, dict[str, str]]:
-    """A filter as SQL. A pattern of a name has only `a-z0-9*?-`, so it needs no escapes."""
+    """A filter as SQL. The pattern of a name has only `a-z0-9*?-`, so nothing needs escaping."""
     text = ""
     values: dict[str, str] = {}
     if only.phases:
@@ -205,13 +213,13 @@ def _conditions(only: InstanceFilter, *, gone: bool) -> tuple[str, dict[str, str
     return text, values
 
 
-def _views_by_id(tx: Transaction, ids: Sequence[str]) -> tuple[View, ...]:
-    marks, values = _list_of(ids)
+def views_by_id(tx: Transaction, ids: Sequence[str]) -> tuple[View, ...]:
+    marks, values = in_list(ids)
     return _views(tx, tx.all(f"{_VIEW} WHERE i.id IN ({marks}) ORDER BY i.id", **values))
 
 
 def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
-    """By its id, whatever its phase, or by the name of one that is not gone."""
+    """Find an instance by id in any phase, or by name if it is not gone."""
     rows = tx.all(
         f"{_VIEW} WHERE i.project_id = :project AND (i.id = :ref OR (i.name = :ref AND i.phase <> 'gone'))",
         project=project,
@@ -221,7 +229,7 @@ def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
 
 
 def lock(tx: Transaction, project: ProjectId, ref: str) -> None:
-    """Until the transaction ends nobody else changes the instance that `find` will find."""
+    """Lock the instance that `find` returns until the transaction ends."""
     tx.lock(
         "SELECT id FROM instance WHERE project_id = :project AND (id = :ref OR (name = :ref AND phase <> 'gone'))"
         " ORDER BY id",
@@ -231,7 +239,7 @@ def lock(tx: Transaction, project: ProjectId, ref: str) -> None:
 
 
 def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since: datetime) -> View | None:
-    """The last instance of that name that is gone, if it deleted itself and not before `since`."""
+    """The last instance with this name that is gone, if it deleted itself after `since`."""
     rows = tx.all(
         f"{_VIEW} WHERE i.project_id = :project AND i.name = :name AND i.phase = 'gone' ORDER BY i.id DESC LIMIT 1",
         project=project,
@@ -244,12 +252,12 @@ def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since
 
 
 def usage(tx: Transaction, project: ProjectId) -> QuotaAmounts:
-    """What counts against a project's quota. Stopped instances count, for they may be started again."""
+    """What counts against a project's quota. Stopped instances count, because they can be started again."""
     return _usage(tx, "project_id = :id", project)
 
 
 def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> QuotaAmounts:
-    """The same over all its projects. Removed ones are empty, and the rest is found by an index."""
+    """What counts against an organisation's quota, in all its projects. Removed projects are empty."""
     return _usage(tx, f"project_id IN ({IN_ORGANISATION})", organisation)
 
 
@@ -269,6 +277,29 @@ def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
     )
 
 
+class _Mode(msgspec.Struct):
+    mode: str = "on-demand"
+
+
+def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, ...]:
+    """The instances of a project that should run, with their sizes. One statement, because every launch needs it."""
+    rows = tx.all(
+        "SELECT id, gpu, gpus, vcpus, ram_bytes, disk_bytes, COALESCE(host_id, ''), spec, phase FROM instance"
+        " WHERE project_id = :project AND wanted = 'running' AND phase NOT IN ('gone', 'failed') ORDER BY id",
+        project=project,
+    )
+    return tuple(
+        WantedRunning(
+            id=InstanceId(id),
+            size=Size(gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk),
+            host_id=host,
+            mode=msgspec.json.decode(spec, type=_Mode).mode,
+            phase=Phase(phase),
+        )
+        for id, gpu, gpus, vcpus, ram, disk, host, spec, phase in rows
+    )
+
+
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
     rows = tx.all(
         "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL", project=project
@@ -277,7 +308,7 @@ def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
 
 
 def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:
-    """Names that begin so, of instances that are not gone."""
+    """Names with this prefix, of instances that are not gone."""
     rows = tx.all(
         "SELECT name FROM instance WHERE project_id = :project AND phase <> 'gone' AND name >= :prefix"
         " AND name < :end",
@@ -286,216 +317,6 @@ def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:
         end=prefix + "\U0010ffff",
     )
     return {row[0] for row in rows}
-
-
-# Reading, for operators
-
-
-def located_in_all_projects(
-    tx: Transaction,
-    *,
-    organisation: str = "",
-    project: str = "",
-    host: str = "",
-    phase: str = "",
-    ref: str = "",
-    after: str = "",
-    limit: int,
-) -> tuple[Located, ...]:
-    """Instances of every tenant in the order of their ids, those that are gone only by id. An empty filter is none."""
-    rows = tx.all(
-        "SELECT i.id, p.name, o.id, o.name FROM instance i JOIN project p ON p.id = i.project_id"
-        " JOIN organisation o ON o.id = p.organisation_id WHERE i.id > :after"
-        " AND (:organisation = '' OR o.id = :organisation) AND (:project = '' OR p.id = :project)"
-        " AND (:host = '' OR i.host_id = :host) AND (:phase = '' OR i.phase = :phase)"
-        " AND (i.id = :ref OR (i.phase <> 'gone' AND (:ref = '' OR i.name = :ref))) ORDER BY i.id LIMIT :limit",
-        after=after,
-        organisation=organisation,
-        project=project,
-        host=host,
-        phase=phase,
-        ref=ref,
-        limit=limit,
-    )
-    views = _views_by_id(tx, [row[0] for row in rows]) if rows else ()
-    return tuple(
-        Located(
-            view=view, project_name=row[1], organisation_id=OrganisationId(row[2]), organisation_name=row[3]
-        )
-        for row, view in zip(rows, views, strict=True)
-    )
-
-
-def to_end_in_organisation(
-    tx: Transaction, organisation: OrganisationId, *, deleted: bool, limit: int
-) -> list[tuple[ProjectId, InstanceId]]:
-    """What an organisation that is suspended still wants running or, where it is to be deleted, still has."""
-    wanted = "i.wanted <> 'gone'" if deleted else "i.wanted = 'running' AND i.phase <> 'failed'"
-    rows = tx.all(
-        "SELECT i.project_id, i.id FROM instance i JOIN project p ON p.id = i.project_id"
-        f" WHERE p.organisation_id = :organisation AND i.phase <> 'gone' AND {wanted} ORDER BY i.id LIMIT :limit",
-        organisation=organisation,
-        limit=limit,
-    )
-    return [(ProjectId(row[0]), InstanceId(row[1])) for row in rows]
-
-
-# Reading, for the loops
-
-
-def by_id_in_all_projects(tx: Transaction, id: InstanceId) -> Instance | None:
-    rows = tx.all(f"SELECT {COLUMNS} FROM instance WHERE id = :id", id=id)
-    return instances_from(tx, rows)[0] if rows else None
-
-
-def name_in_all_projects(tx: Transaction, id: str) -> str | None:
-    """Also of one that is gone."""
-    row = tx.one("SELECT name FROM instance WHERE id = :id", id=id)
-    return str(row[0]) if row else None
-
-
-def site_in_all_projects(tx: Transaction, id: str) -> str:
-    """Where an instance runs, or ran; empty where that is not known."""
-    row = tx.one("SELECT site FROM instance WHERE id = :id", id=id)
-    return str(row[0]) if row else ""
-
-
-def on_site_in_all_projects(tx: Transaction, site: str) -> list[Row]:
-    """Of all instances on a site's hosts: id, phase, wanted, host name (empty for a rented host), whether work is under
-    way or the host is recorded as away, their shape, and of a rented machine when it was made and its provider's id.
-    """
-    return tx.all(
-        "SELECT i.id, i.phase, i.wanted, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END,"
-        " CASE WHEN i.operation = '' AND i.settled = 1 AND h.state <> 'away' THEN 0 ELSE 1 END,"
-        " i.vcpus, i.ram_bytes, i.disk_bytes, h.made_at_us, h.remote_id"
-        " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.site = :site AND h.site = :site",
-        site=site,
-    )
-
-
-def slots_on_site_in_all_projects(tx: Transaction, site: str) -> dict[str, tuple[str, ...]]:
-    """The cards of each instance that has some, sorted."""
-    rows = tx.all(
-        "SELECT g.instance_id, g.slot FROM host_gpu g JOIN host h ON h.id = g.host_id"
-        " WHERE h.site = :site AND g.instance_id IS NOT NULL",
-        site=site,
-    )
-    found: dict[str, tuple[str, ...]] = {}
-    for id, slot in sorted(rows):  # here, for engines sort words each in their own way
-        found[id] = (*found.get(id, ()), slot)
-    return found
-
-
-def on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
-    return instances_from(tx, tx.all(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id", id=host_id))
-
-
-def lock_on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Instance, ...]:
-    """As above; until the transaction ends nobody else changes them."""
-    rows = tx.lock(f"SELECT {COLUMNS} FROM instance WHERE host_id = :id ORDER BY id", id=host_id)
-    return instances_from(tx, rows)
-
-
-def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tuple[Instance, ...]:
-    """Instances that are away, at rest, on own hosts that no reading has found since a time."""
-    rows = tx.all(
-        f"SELECT {_FROM_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase = 'away' AND i.operation = ''"
-        " AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
-        before=microseconds(seen_before),
-    )
-    return instances_from(tx, rows)
-
-
-def away_in_work_in_all_projects(tx: Transaction, site: str) -> list[tuple[InstanceId, str]]:
-    """Instances that are away in the middle of an operation, and the names of their hosts; empty for rented ones."""
-    rows = tx.all(
-        "SELECT i.id, CASE WHEN h.kind = 'own' THEN h.name ELSE '' END"
-        " FROM instance i JOIN host h ON h.id = i.host_id WHERE i.settled = 0"
-        " AND i.phase = 'away' AND i.operation <> '' AND h.site = :site ORDER BY i.id",
-        site=site,
-    )
-    return [(InstanceId(row[0]), row[1]) for row in rows]
-
-
-def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """The phases and sites of those of the ids that we know."""
-    known = {}
-    for id in ids:
-        row = tx.one("SELECT phase, site FROM instance WHERE id = :id", id=id)
-        if row:
-            known[id] = (row[0], row[1])
-    return known
-
-
-def ids_on_engines_in_all_projects(tx: Transaction) -> list[str]:
-    """Of instances that have a disk somewhere. Of any schema version: it may be asked before an update."""
-    rows = tx.all(
-        "SELECT id FROM instance WHERE phase NOT IN ('queued', 'failed', 'deleting', 'gone') ORDER BY id"
-    )
-    return [row[0] for row in rows]
-
-
-def commands_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
-    rows = tx.all(
-        f"SELECT {COLUMNS} FROM instance WHERE access = 'command' AND phase = 'running' AND wanted = 'running'"
-        " AND exit_code IS NULL AND operation = ''"
-    )
-    return instances_from(tx, rows)
-
-
-def user_data_running_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
-    rows = tx.all(
-        f"SELECT {COLUMNS} FROM instance WHERE user_data_waits = 1 AND phase = 'running' AND wanted = 'running'"
-        " AND operation = ''"
-    )
-    return instances_from(tx, rows)
-
-
-def stopping_by_in_all_projects(tx: Transaction, until: datetime) -> tuple[Instance, ...]:
-    """Those that should run and whose time limit ends by then, the first to end first."""
-    rows = tx.all(
-        f"SELECT {COLUMNS} FROM instance WHERE stop_at_us <= :until AND wanted = 'running'"
-        " AND phase NOT IN ('gone', 'failed') ORDER BY stop_at_us, id",
-        until=microseconds(until),
-    )
-    return instances_from(tx, rows)
-
-
-def project_network(tx: Transaction, project: ProjectId) -> tuple[int, str]:
-    """The number of its network, and its name."""
-    row = tx.one("SELECT network_number, name FROM project WHERE id = :id", id=project)
-    assert row is not None, "an instance has a project"
-    return int(row[0]), str(row[1])
-
-
-def count_by_phase_in_all_projects(tx: Transaction) -> dict[str, int]:
-    return {row[0]: int(row[1]) for row in tx.all("SELECT phase, COUNT(*) FROM instance GROUP BY phase")}
-
-
-# Output
-
-
-def put_output(tx: Transaction, instance: InstanceId, log: str) -> None:
-    if not tx.run("UPDATE instance_output SET log = :log WHERE instance_id = :id", log=log, id=instance):
-        tx.run("INSERT INTO instance_output (instance_id, log) VALUES (:id, :log)", id=instance, log=log)
-
-
-def remove_output(tx: Transaction, instance: InstanceId) -> None:
-    tx.run("DELETE FROM instance_output WHERE instance_id = :id", id=instance)
-
-
-def remove_outputs_of_gone_in_all_projects(tx: Transaction, before: datetime) -> int:
-    """Of instances that were gone by then."""
-    return tx.run(
-        "DELETE FROM instance_output WHERE instance_id IN"
-        " (SELECT id FROM instance WHERE phase = 'gone' AND gone_at_us < :before)",
-        before=microseconds(before),
-    )
-
-
-def output(tx: Transaction, instance: InstanceId) -> str | None:
-    row = tx.one("SELECT log FROM instance_output WHERE instance_id = :id", id=instance)
-    return row[0] if row else None
 
 
 # Rows to values and back
@@ -535,33 +356,12 @@ def instances_from(tx: Transaction, rows: Sequence[Row]) -> tuple[Instance, ...]
 def _held_by(
     tx: Transaction, rows: Sequence[Row]
 ) -> tuple[Mapping[str, Sequence[HeldGpu]], Mapping[str, Sequence[HeldPort]]]:
-    """The cards and ports of instances by their ids, in two statements for all of them."""
-    marks, values = _list_of([row[0] for row in rows])
-    gpus = tx.all(
-        f"SELECT instance_id, slot, kind, gpu FROM host_gpu WHERE instance_id IN ({marks})", **values
-    )
-    ports = tx.all(
-        f"SELECT instance_id, port, guest_port FROM host_port WHERE instance_id IN ({marks})", **values
-    )
-    return _sorted_gpus(gpus), _sorted_ports(ports)
-
-
-def _sorted_gpus(rows: Sequence[Row]) -> Mapping[str, Sequence[HeldGpu]]:
-    found: dict[str, list[HeldGpu]] = defaultdict(list)
-    for id, slot, kind, gpu in sorted(rows):
-        found[id].append(HeldGpu(slot, GpuKind(kind), gpu))
-    return found
-
-
-def _sorted_ports(rows: Sequence[Row]) -> Mapping[str, Sequence[HeldPort]]:
-    found: dict[str, list[HeldPort]] = defaultdict(list)
-    for id, port, guest_port in sorted(rows):
-        found[id].append(HeldPort(port, guest_port))
-    return found
-
-
-def _list_of(ids: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """The marks of an `IN (…)` and their values, padded to a few lengths so that few statements are prepared."""
-    length = next((size for size in (1, 21, 51, 201) if size >= len(ids)), len(ids))
-    padded = [*ids, *([ids[-1]] * (length - len(ids)))]
-    return ", ".join(f":i{n}" for n in range(length)), {f"i{n}": id for n, id in enumerate(padded)}
+    """The cards and ports of instances by id, in two statements for all of them."""
+    ids = [row[0] for row in rows]
+    gpus: dict[str, list[HeldGpu]] = defaultdict(list)
+    for id, slot, kind, gpu in cards.held_by(tx, ids):
+        gpus[id].append(HeldGpu(slot, kind, gpu))
+    held: dict[str, list[HeldPort]] = defaultdict(list)
+    for id, port, guest_port in ports.held_by(tx, ids):
+        held[id].append(HeldPort(port, guest_port))
+    return gpus, held

@@ -9,14 +9,6 @@ from teraflock.tenant.project.store import set_network
 TAKEN_DOWN: Final = -1
 
 
-def of_removed_projects(tx: Transaction) -> tuple[tuple[ProjectId, int], ...]:
-    """Networks of removed projects that engines may still have."""
-    rows = tx.all(
-        "SELECT id, network_number FROM project WHERE removed_at_us IS NOT NULL AND network_number >= 0 ORDER BY id"
-    )
-    return tuple((ProjectId(row[0]), int(row[1])) for row in rows)
-
-
 def take_down(tx: Transaction, project: ProjectId) -> None:
     """Free the project's part of the address range, because no engine uses it any more."""
     set_network(tx, project, TAKEN_DOWN)

@@ -13,12 +13,14 @@ from msgspec.structs import replace
 from teraflock.base.errors import TeraflockError
 from teraflock.fleet import store as fleet
 from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.driver import CommandState, ComputeDriver, Handle
+from teraflock.instance.events import notice_of
 from teraflock.instance.machines import handle_of
 from teraflock.instance.model import Instance
+from teraflock.instance.output import store as outputs
 from teraflock.instance.rules import ended, settled
 from teraflock.instance.states import Phase
-from teraflock.instance.telling import notice_of
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -36,8 +38,8 @@ class CommandLoop:
 
     def turn(self) -> None:
         with self._around.database.read() as tx:
-            commands = store.commands_running_in_all_projects(tx)
-            scripts = store.user_data_running_in_all_projects(tx)
+            commands = across.commands_running_in_all_projects(tx)
+            scripts = across.user_data_running_in_all_projects(tx)
         for instance in commands:
             self._watch(instance, lambda driver, handle: driver.command_state(handle), self._keep)
         for instance in scripts:
@@ -64,7 +66,7 @@ class CommandLoop:
     def _fresh(self, tx: Transaction, seen: Instance) -> Instance | None:
         """Return the instance as it is now, or None if it was restarted in the meantime and this was the end
         of another run."""
-        before = store.by_id_in_all_projects(tx, seen.id)
+        before = across.by_id_in_all_projects(tx, seen.id)
         if before is None or before.phase != Phase.RUNNING or before.generation != seen.generation:
             return None
         return before
@@ -74,7 +76,7 @@ class CommandLoop:
         if before is None:
             return
         now = self._around.clock.now()
-        store.put_output(
+        outputs.put_output(
             tx, before.id, state.log[-LOG_BYTES_MAX:].decode("utf-8", "replace").replace("\0", "\ufffd")
         )
         after = replace(ended(before, now), exit_code=state.exit_code, due_at=now)

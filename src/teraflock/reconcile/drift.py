@@ -13,6 +13,7 @@ is reported and tried again later.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,11 +24,13 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import at_microseconds
 from teraflock.base.errors import TeraflockError
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
+from teraflock.fleet.card import store as cards
+from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.driver import GRACE, Capability, ComputeDriver, Handle, Seen, Sighting
+from teraflock.instance.events import notice_of
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy
 from teraflock.instance.rules import end_of, given_up, lost, region_of, returned, settled
 from teraflock.instance.states import Phase, Wanted
@@ -38,7 +41,6 @@ from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
-Detail = str | int | float | bool | None
 RENTED: Final = frozenset({""})
 """The only host of a site that chooses hosts itself. It answers when the site does."""
 REFIT_AGAIN: Final = timedelta(minutes=10)
@@ -89,7 +91,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide(
-    kept: Iterable[KnownGuest],
+    kept: Sequence[KnownGuest],
     seen: Mapping[str, Sighting],
     hosts_answering: frozenset[str],
     absent: frozenset[str] = frozenset(),
@@ -97,42 +99,38 @@ def decide(
     """Return all differences. Skip instances with an operation, and hosts that do not answer or are away,
     which `hosts.py` handles. `absent` are the rented instances that count as lost if they are missing from
     `seen`."""
-    start, stop, remake, back, refit, exchange, known = [], [], [], [], [], [], set()
+    found: dict[str, list[str]] = defaultdict(list)
     for each in kept:
-        known.add(each.id)
+        sighting = seen.get(each.id)
         if each.busy or each.host not in hosts_answering:
             continue
-        sighting = seen.get(each.id)
         if each.is_rented and sighting is None and each.id not in absent:
             continue  # listings lag: check again
         if each.is_rented and sighting is not None and sighting.seen == Seen.BROKEN:
             sighting = None  # a start cannot repair it: give the machine back
-        runs = sighting is not None and sighting.seen in (Seen.RUNNING, Seen.PENDING)
-        if each.phase == Phase.AWAY and runs:
-            back.append(each.id)
-        elif each.phase in (Phase.RUNNING, Phase.AWAY) and sighting is None:
-            remake.append(each.id)
-        elif each.phase in (Phase.RUNNING, Phase.AWAY) and not runs:
-            start.append(each.id)
-        elif each.phase == Phase.STOPPED and sighting is None:
-            remake.append(each.id)
-        elif each.phase == Phase.STOPPED and runs and each.wanted == Wanted.STOPPED:
-            stop.append(each.id)
-        elif each.phase == Phase.RUNNING and sighting is not None and sighting.seen == Seen.RUNNING:
-            if has_other_cards(each, sighting):
-                exchange.append(each.id)
-            elif not fits(each, sighting):
-                refit.append(each.id)
+        if repair := _repair(each, sighting):
+            found[repair].append(each.id)
+    known = {each.id for each in kept}
     unknown = tuple(sighting for id, sighting in seen.items() if id not in known)
-    return Drift(
-        start=tuple(start),
-        stop=tuple(stop),
-        remake=tuple(remake),
-        back=tuple(back),
-        refit=tuple(refit),
-        exchange=tuple(exchange),
-        unknown=unknown,
-    )
+    return Drift(**{repair: tuple(ids) for repair, ids in found.items()}, unknown=unknown)
+
+
+def _repair(kept: KnownGuest, sighting: Sighting | None) -> str:
+    """Return the field of `Drift` that one instance belongs to. Empty: it is as it should be."""
+    runs = sighting is not None and sighting.seen in (Seen.RUNNING, Seen.PENDING)
+    if kept.phase == Phase.AWAY and runs:
+        return "back"
+    if kept.phase in (Phase.RUNNING, Phase.AWAY, Phase.STOPPED) and sighting is None:
+        return "remake"
+    if kept.phase in (Phase.RUNNING, Phase.AWAY) and not runs:
+        return "start"
+    if kept.phase == Phase.STOPPED and runs and kept.wanted == Wanted.STOPPED:
+        return "stop"
+    if kept.phase == Phase.RUNNING and sighting is not None and sighting.seen == Seen.RUNNING:
+        if has_other_cards(kept, sighting):
+            return "exchange"
+        return "" if fits(kept, sighting) else "refit"
+    return ""
 
 
 def fits(kept: KnownGuest, sighting: Sighting) -> bool:
@@ -251,8 +249,8 @@ class DriftLoop:
 
     def _kept(self, site: str) -> list[KnownGuest]:
         with self._around.database.read() as tx:
-            rows = store.on_site_in_all_projects(tx, site)
-            slots = store.slots_on_site_in_all_projects(tx, site)
+            rows = across.on_site_in_all_projects(tx, site)
+            slots = cards.held_on_site(tx, site)
         return [
             KnownGuest(
                 id, phase, wanted, host, bool(busy), vcpus, ram, disk, slots.get(id, ()), not host,
@@ -266,38 +264,9 @@ class DriftLoop:
         now = self._around.clock.now()
 
         def work(tx: Transaction) -> None:
-            for id in drift.back:
-                self._change(tx, id, "", partial(returned, now=now))
-            for id in drift.start:
-                self._change(tx, id, "The instance stopped unexpectedly", partial(_to_start, now=now))
-            for id in drift.remake:
-                self._change(
-                    tx,
-                    id,
-                    "The instance is no longer on its host, and its disk is lost",
-                    partial(_to_remake, now=now),
-                )
-            for id in drift.stop:
-                self._change(
-                    tx,
-                    id,
-                    "The instance was running although it should be stopped. Teraflock stopped it again",
-                    _to_stop,
-                )
-            for id in drift.refit:
-                self._change(
-                    tx,
-                    id,
-                    "Its limits or devices were changed outside Teraflock. Teraflock restored them",
-                    _to_refit,
-                )
-            for id in drift.exchange:
-                self._change(
-                    tx,
-                    id,
-                    "Its cards were changed outside Teraflock. Teraflock restored them with a restart",
-                    _to_exchange,
-                )
+            for ids, reason, change in _changes(drift, now):
+                for id in ids:
+                    self._change(tx, id, reason, change)
 
         if drift.repairs:
             self._around.database.write(work)
@@ -305,7 +274,7 @@ class DriftLoop:
         self._clear(driver, drift.unknown)
 
     def _change(self, tx: Transaction, id: str, reason: str, change: Callable[[Instance], Instance]) -> None:
-        before = store.by_id_in_all_projects(tx, InstanceId(id))
+        before = across.by_id_in_all_projects(tx, InstanceId(id))
         if before is None or before.progress or not before.settled:
             return  # an operation started in the meantime
         now = self._around.clock.now()
@@ -316,7 +285,8 @@ class DriftLoop:
             return  # already recorded, and nothing to do until it should run
         self._put(tx, before, after, now)
         if reason:
-            self._tell(tx, before, "instance.drifted", {"name": before.name, "reason": reason})
+            random_bytes = self._around.random_bytes
+            record_event(tx, notice_of("instance.drifted", before, now, random_bytes, reason=reason))
 
     def _put(self, tx: Transaction, before: Instance, after: Instance, now: datetime) -> None:
         """Write a repair. A lost rented machine costs nothing since it was last listed."""
@@ -326,7 +296,7 @@ class DriftLoop:
         if host is not None and is_lost:
             rentals.note_end(tx, before, host.id, now, random_bytes)
             if after.host_id is not None:
-                fleet.move_rented(tx, host.id, region_of(after))
+                rented_hosts.move_rented(tx, host.id, region_of(after))
             store.put(tx, before, lost(after), now=now, random_bytes=random_bytes, last_seen=host.seen_at)
         else:
             store.put(tx, before, after, now=now, random_bytes=random_bytes)
@@ -339,30 +309,17 @@ class DriftLoop:
                 self._around.database.write(partial(self._note_leaving, sighting))
 
     def _note_leaving(self, sighting: Sighting, tx: Transaction) -> None:
-        instance = store.by_id_in_all_projects(tx, sighting.instance_id)
+        instance = across.by_id_in_all_projects(tx, sighting.instance_id)
         if instance is not None and sighting.leaving_at is not None:
-            at = sighting.leaving_at.isoformat()
-            self._tell(tx, instance, "instance.leaving", {"name": instance.name, "leaving_at": at})
-
-    def _tell(self, tx: Transaction, instance: Instance, kind: str, details: dict[str, Detail]) -> None:
-        now = self._around.clock.now()
-        record_event(
-            tx,
-            Event(
-                id=EventId(new_id("evt", now, self._around.random_bytes)),
-                at=now,
-                kind=kind,
-                subject=instance.id,
-                project=instance.project_id,
-                details=details,
-            ),
-        )
+            now, at = self._around.clock.now(), sighting.leaving_at.isoformat()
+            random_bytes = self._around.random_bytes
+            record_event(tx, notice_of("instance.leaving", instance, now, random_bytes, leaving_at=at))
 
     def _clear(self, driver: ComputeDriver, unknown: Sequence[Sighting]) -> None:
         if not unknown:
             return
         with self._around.database.read() as tx:
-            known = store.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in unknown])
+            known = across.ids_known_in_all_projects(tx, [sighting.instance_id for sighting in unknown])
         for sighting in unknown:
             id = sighting.instance_id
             phase, site = known.get(id, ("", ""))
@@ -372,6 +329,36 @@ class DriftLoop:
             elif id not in known and id not in self._reported:
                 self._reported.add(id)
                 LOG.warning("%s has %s, which is not in this database: ignored", driver.site, id)
+
+
+def _changes(
+    drift: Drift, now: datetime
+) -> tuple[tuple[tuple[str, ...], str, Callable[[Instance], Instance]], ...]:
+    """Return the instances to repair, with the reason that their tenants read and the change."""
+    return (
+        (drift.back, "", partial(returned, now=now)),
+        (drift.start, "The instance stopped unexpectedly", partial(_to_start, now=now)),
+        (
+            drift.remake,
+            "The instance is no longer on its host, and its disk is lost",
+            partial(_to_remake, now=now),
+        ),
+        (
+            drift.stop,
+            "The instance was running although it should be stopped. Teraflock stopped it again",
+            _to_stop,
+        ),
+        (
+            drift.refit,
+            "Its limits or devices were changed outside Teraflock. Teraflock restored them",
+            _to_refit,
+        ),
+        (
+            drift.exchange,
+            "Its cards were changed outside Teraflock. Teraflock restored them with a restart",
+            _to_exchange,
+        ),
+    )
 
 
 def remove(driver: ComputeDriver, sighting: Sighting) -> None:

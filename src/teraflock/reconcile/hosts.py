@@ -23,14 +23,17 @@ from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.alarms import alarms
 from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
+from teraflock.fleet.rented import store as rented_hosts
+from teraflock.fleet.watch import store as watch
 from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver, Sighting
+from teraflock.instance.lease import store as leases
 from teraflock.instance.model import InstanceId
 from teraflock.instance.rules import lost, returned
 from teraflock.instance.site import store as sites
 from teraflock.instance.states import Phase
 from teraflock.reconcile import outage, rentals
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -106,9 +109,9 @@ class HostLoop:
             return
         site, now = driver.site, self._around.clock.now()
         with self._around.database.read() as tx:
-            kept = fleet.rented_outlines(tx, site)
-            until = leases.watched_until(tx, site)
-            waiting = [id for id, _ in store.away_in_work_in_all_projects(tx, site)]
+            kept = rented_hosts.rented_outlines(tx, site)
+            until = watch.watched_until(tx, site)
+            waiting = [id for id, _ in across.away_in_work_in_all_projects(tx, site)]
         seen, _ = rentals.matched(sightings, {host.name: host.remote_id for host in kept})
         first = self._takes_over and site not in self._known
         is_unwatched = first or until is None or until < now - outage.UNWATCHED
@@ -128,15 +131,15 @@ class HostLoop:
         waiting: Sequence[InstanceId],
     ) -> None:
         now, random_bytes = self._around.clock.now(), self._around.random_bytes
-        fleet.mark_rented_seen(tx, site, [host.name for host in kept if host.name in seen], now)
-        leases.note_watched(tx, site, now)
+        rented_hosts.mark_rented_seen(tx, site, [host.name for host in kept if host.name in seen], now)
+        watch.note_watched(tx, site, now)
         if self._problems.get(site) != "":
             sites.note_state(tx, site, "", now)
         for host in kept:
             made = seen[host.name].made if host.name in seen else None
             if made is None or not host.remote_id or made.remote_id != host.remote_id:
                 continue  # in creation: the result of `create` is recorded then
-            instance = store.by_id_in_all_projects(tx, InstanceId(host.name))
+            instance = across.by_id_in_all_projects(tx, InstanceId(host.name))
             if instance is not None and instance.host_id == host.id:
                 rentals.note_machine(tx, instance, host.id, made, now, random_bytes)
         for instance_id in waiting:
@@ -163,7 +166,7 @@ class HostLoop:
         if gone or here:
             self._settle(driver, [host for host in unwatched if host.name in here], bool(here))
             with self._around.database.read() as tx:
-                waiting = store.away_in_work_in_all_projects(tx, driver.site)
+                waiting = across.away_in_work_in_all_projects(tx, driver.site)
             to_return = [id for id, host in waiting if host in here]
             self._around.database.write(
                 lambda tx: self._write(tx, driver, changed, back, here, gone, to_return)
@@ -201,7 +204,7 @@ class HostLoop:
     def _settle_once(self, driver: ComputeDriver, unwatched: Sequence[Host], is_here: bool) -> None:
         database, site, now = self._around.database, driver.site, self._around.clock.now()
         with database.read() as tx:
-            until = leases.watched_until(tx, site)
+            until = watch.watched_until(tx, site)
         first = self._takes_over and site not in self._known
         begins = is_here and (first or until is None or until < now - outage.UNWATCHED)
         if not (unwatched or begins):
@@ -213,7 +216,7 @@ class HostLoop:
             if found:
                 self._settle_found(tx, site, found, from_at)
             if begins:
-                leases.begin_watch(tx, site, from_at)
+                watch.begin_watch(tx, site, from_at)
 
         database.write(work)
 
@@ -256,7 +259,7 @@ class HostLoop:
         if here:
             known = {host.name for host in fleet.outlines(tx) if host.site == driver.site}
             fleet.mark_seen(tx, driver.site, here.keys(), now, all_of_site=known <= here.keys())
-            leases.note_watched(tx, driver.site, now)
+            watch.note_watched(tx, driver.site, now)
         for instance_id in to_return:
             self._return(tx, instance_id, now)
         for host in gone:
@@ -281,12 +284,12 @@ class HostLoop:
 
     def _leave_unknown(self, tx: Transaction, host: Host, now: datetime) -> None:
         """Mark what ran there as unknown."""
-        for instance in store.on_host_in_all_projects(tx, host.id):
+        for instance in across.on_host_in_all_projects(tx, host.id):
             if lost(instance) is not instance:
                 outage.leave_unknown(tx, instance, host, now, self._around.random_bytes)
 
     def _return(self, tx: Transaction, id: InstanceId, now: datetime) -> None:
-        instance = store.by_id_in_all_projects(tx, id)
+        instance = across.by_id_in_all_projects(tx, id)
         if instance is None or instance.phase != Phase.AWAY or instance.progress is None:
             return  # finished or overtaken in the meantime
         store.put(tx, instance, returned(instance, now), now=now, random_bytes=self._around.random_bytes)

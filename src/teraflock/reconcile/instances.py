@@ -28,10 +28,14 @@ from msgspec.structs import replace
 from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostId, HostKind
+from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
-from teraflock.instance.driver import PATIENCE, ComputeDriver, EngineBusy, EngineRefused, Network, NoRoom
+from teraflock.instance.driver import PATIENCE, ComputeDriver, Network
+from teraflock.instance.engine_errors import EngineBusy, EngineRefused, NoRoom
+from teraflock.instance.events import problem_texts
+from teraflock.instance.lease import store as leases
 from teraflock.instance.machines import machine_of, network_of
 from teraflock.instance.model import Instance, Operation, Progress
 from teraflock.instance.rules import (
@@ -58,12 +62,11 @@ from teraflock.instance.steps import (
     step_before,
     step_to_undo,
 )
-from teraflock.instance.telling import problem_texts
 from teraflock.reconcile import rentals, traffic
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.hands import Hands
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
+from teraflock.tenant.project.store import network_of_any_organisation
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASES_PER_TURN: Final = 200
@@ -222,7 +225,7 @@ class InstanceLoop:
         rental = task.machine.rental
         if rental is not None and step.name == "create" and not progress.undoing:
             self._around.database.write(
-                lambda tx: fleet.note_token(tx, HostId(instance.host_id or ""), rental.token, task.now)
+                lambda tx: rented_hosts.note_token(tx, HostId(instance.host_id or ""), rental.token, task.now)
             )
         outcome = act(driver, task)
         self._fault(f"{point}:after")
@@ -268,20 +271,25 @@ class InstanceLoop:
                 return None
             if done.sent is not None:
                 traffic.keep(tx, [done.sent], now)
-            after = change(fresh, now)
-            rentals.note(tx, fresh, after, done, now, self._around.random_bytes)
-            if fresh.progress is not None and after.progress is None:
-                _close_books(tx, fresh, fresh.progress, done)
-                after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
-                if fleet.is_away(tx, after.host_id or ""):  # the host was lost during this step
-                    after = lost(after)
-            stored = store.put(tx, fresh, after, now=now, random_bytes=self._around.random_bytes)
-            if after.due_at > now:
-                leases.let_go(tx, instance.id, self._worker)
-                return None
-            return self._begin(tx, stored, now)
+            return self._applied(tx, fresh, change(fresh, now), done, now)
 
         return write(work)
+
+    def _applied(
+        self, tx: Transaction, fresh: Instance, after: Instance, done: StepDone, now: datetime
+    ) -> Instance | None:
+        """Write the result of a step. Return the instance if this thread continues with it."""
+        rentals.note(tx, fresh, after, done, now, self._around.random_bytes)
+        if fresh.progress is not None and after.progress is None:
+            _close_books(tx, fresh, fresh.progress, done)
+            after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
+            if fleet.is_away(tx, after.host_id or ""):  # the host was lost during this step
+                after = lost(after)
+        stored = store.put(tx, fresh, after, now=now, random_bytes=self._around.random_bytes)
+        if after.due_at > now:
+            leases.let_go(tx, fresh.id, self._worker)
+            return None
+        return self._begin(tx, stored, now)
 
     def _host(self, instance: Instance) -> Host:
         known = self._hosts.get(instance.host_id or "")
@@ -297,7 +305,7 @@ class InstanceLoop:
         project = instance.project_id
         if project not in self._networks:
             with self._around.database.read() as tx:
-                self._networks[project] = network_of(project, *store.project_network(tx, project))
+                self._networks[project] = network_of(project, *network_of_any_organisation(tx, project))
         return self._networks[project]
 
 

@@ -17,8 +17,8 @@ from typing import Final, Protocol
 from teraflock.base.clock import Clock
 from teraflock.fleet.placement import Policy
 from teraflock.instance.engines import Engines
+from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.apart import Apart
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop

@@ -13,8 +13,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.fleet import store as fleet
+from teraflock.fleet.card import store as cards
 from teraflock.fleet.placement import choose
+from teraflock.fleet.port import store as ports
 from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.claims import take
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy, guest_ports
 from teraflock.instance.rules import settled
@@ -34,7 +37,7 @@ class MoveLoop:
     def turn(self) -> None:
         now = self._around.clock.now()
         with self._around.database.read() as tx:
-            found = store.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)
+            found = across.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)
         for instance in found:
             if may_move(instance) and self._around.database.write(partial(self._move, id=instance.id)):
                 LOG.warning("%s is created again elsewhere: its host is lost", instance.id)
@@ -43,7 +46,7 @@ class MoveLoop:
     def _move(self, tx: Transaction, id: InstanceId) -> bool:
         """Move the current row. Return whether there was room."""
         now = self._around.clock.now()
-        lost = {each.id: each for each in store.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)}
+        lost = {each.id: each for each in across.on_lost_hosts_in_all_projects(tx, now - MOVE_AFTER)}
         if id not in lost or not may_move(lost[id]):
             return False
         before = lost[id]
@@ -51,8 +54,8 @@ class MoveLoop:
         room = choose(rooms, before.shape)
         if room is None:
             return False
-        fleet.release_gpus(tx, before.id)
-        fleet.release_ports(tx, before.id)
+        cards.release_gpus(tx, before.id)
+        ports.release_ports(tx, before.id)
         held = take(tx, before.id, room.host_id, before.shape, guest_ports(before.access))
         after = moved(replace(before, site=room.site, host_id=room.host_id, held=held), now)
         store.put(tx, before, after, now=now, random_bytes=self._around.random_bytes)

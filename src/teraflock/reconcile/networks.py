@@ -8,6 +8,7 @@ from teraflock.instance.machines import network_of
 from teraflock.network import store
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.tenant.model import ProjectId
+from teraflock.tenant.project.store import removed_with_network
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 
@@ -18,7 +19,7 @@ class NetworkLoop:
 
     def turn(self) -> None:
         with self._around.database.read() as tx:
-            idle = store.of_removed_projects(tx)
+            idle = removed_with_network(tx)
         for project, number in idle:
             try:
                 self._retire(project, number)

@@ -14,7 +14,7 @@ from typing import Final
 
 from teraflock.base.errors import TeraflockError
 from teraflock.image import store as images
-from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.service import InstanceService
 from teraflock.storage.database import Database
 from teraflock.tenant.model import Actor, KeyId, MemberId, Organisation, OrganisationState
@@ -41,7 +41,9 @@ class OrganisationLoop:
     def _end(self, organisation: Organisation) -> None:
         deleted = organisation.state == OrganisationState.DELETING
         with self._database.read() as tx:
-            due = store.to_end_in_organisation(tx, organisation.id, deleted=deleted, limit=INSTANCES_PER_TURN)
+            due = across.to_end_in_organisation(
+                tx, organisation.id, deleted=deleted, limit=INSTANCES_PER_TURN
+            )
         for project_id, instance_id in due:
             try:
                 self._end_one(organisation, project_id, instance_id, deleted=deleted)

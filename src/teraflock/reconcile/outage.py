@@ -16,12 +16,13 @@ import msgspec
 
 from teraflock.fleet.model import Host
 from teraflock.instance import store
+from teraflock.instance.across import store as across
 from teraflock.instance.driver import ComputeDriver, Seen, Sighting
 from teraflock.instance.model import Instance
 from teraflock.instance.rules import lost, settled
 from teraflock.instance.states import BILLABLE, Wanted
-from teraflock.reconcile import store as leases
 from teraflock.reconcile.rentals import matched
+from teraflock.reconcile.store import note_ran_unwatched
 from teraflock.storage.database import Database, Transaction
 
 UNWATCHED: Final = timedelta(seconds=20)
@@ -48,7 +49,7 @@ class Changed(Exception):
 
 def look(database: Database, driver: ComputeDriver, hosts: Sequence[Host], now: datetime) -> OutageLook:
     with database.read() as tx:
-        rows = [each for host in hosts for each in store.on_host_in_all_projects(tx, host.id)]
+        rows = [each for host in hosts for each in across.on_host_in_all_projects(tx, host.id)]
     seen, _ = matched(driver.sightings(), {host.name: host.remote_id for host in hosts})
     return OutageLook(at=now, hosts=tuple(hosts), before={each.id: each for each in rows}, seen=seen)
 
@@ -67,14 +68,14 @@ def settle(
     many those were."""
     count = 0
     for host in found.hosts:
-        for instance in store.on_host_in_all_projects(tx, host.id):
+        for instance in across.on_host_in_all_projects(tx, host.id):
             if instance.phase not in BILLABLE or _began_after(instance, found):
                 continue
             if found.before[instance.id].sequence != instance.sequence:
                 raise Changed
             sighting = found.seen.get(instance.id)
             if sighting is not None and sighting.started_at and ran_on(instance, sighting, host.seen_at):
-                leases.note_ran_unwatched(tx, instance, from_at, sighting.started_at)
+                note_ran_unwatched(tx, instance, from_at, sighting.started_at)
             else:
                 leave_unknown(tx, instance, host, now, random_bytes)
                 count += 1

@@ -15,6 +15,7 @@ from teraflock.base.ids import EventId, new_id
 from teraflock.bill.margin.service import note_rental
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostCost, HostId
+from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance.driver import Made, Readiness, Sighting
 from teraflock.instance.model import SSH_PORT, Instance
 from teraflock.instance.rules import region_of
@@ -59,7 +60,7 @@ def note(
     if after.candidate != before.candidate or after.host_id is None:
         note_end(tx, before, before.host_id, now, random_bytes)
     if after.candidate != before.candidate:
-        fleet.move_rented(tx, before.host_id, region_of(after))
+        rented_hosts.move_rented(tx, before.host_id, region_of(after))
     if done.readiness is not None and after.host_id is not None:
         _reached(tx, after.host_id, done.readiness, now)
 
@@ -72,12 +73,12 @@ def note_machine(
     assert host is not None, "a host's row outlives its instance"
     is_new = host.remote_id != made.remote_id
     if is_new or host.zone != made.zone:
-        fleet.note_made(tx, host_id, remote_id=made.remote_id, zone=made.zone, now=now)
+        rented_hosts.note_made(tx, host_id, remote_id=made.remote_id, zone=made.zone, now=now)
     if made.price_micros_per_hour is None:
         return
     cost = HostCost(micros_per_hour=made.price_micros_per_hour, currency=made.currency)
     if is_new or host.cost != cost:
-        fleet.set_cost(tx, host_id, cost)
+        rented_hosts.set_cost(tx, host_id, cost)
         _tell(tx, instance, replace(host, remote_id=made.remote_id, zone=made.zone), cost, now, random_bytes)
 
 
@@ -121,7 +122,7 @@ def _tell(
 
 def _reached(tx: Transaction, host_id: HostId, readiness: Readiness, now: datetime) -> None:
     found = {port: (each.address, each.port) for port, each in sorted(readiness.endpoints.items())}
-    fleet.set_endpoints(
+    rented_hosts.set_endpoints(
         tx,
         host_id,
         address=found[SSH_PORT][0] if SSH_PORT in found else "",

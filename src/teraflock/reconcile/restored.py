@@ -9,18 +9,20 @@ from collections.abc import Callable
 from datetime import datetime
 
 from teraflock.fleet import store as fleet
+from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.instance import store
+from teraflock.instance.across import store as across
+from teraflock.instance.lease import store as leases
 from teraflock.instance.rules import lost, settled
-from teraflock.reconcile import store as leases
 from teraflock.storage.database import Transaction
 
 
 def make_ready(tx: Transaction, now: datetime, random_bytes: Callable[[int], bytes]) -> None:
     leases.let_go_all(tx)
     images.rebuild_all(tx)
-    for host in (*fleet.outlines(tx), *fleet.rented_outlines(tx)):
-        for instance in store.on_host_in_all_projects(tx, host.id):
+    for host in (*fleet.outlines(tx), *rented_hosts.rented_outlines(tx)):
+        for instance in across.on_host_in_all_projects(tx, host.id):
             if (after := lost(instance)) is not instance:
                 store.put(
                     tx, instance, settled(after), now=now, random_bytes=random_bytes, last_seen=host.seen_at

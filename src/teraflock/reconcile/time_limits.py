@@ -10,11 +10,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.instance import store
+from teraflock.instance.across import store as across
+from teraflock.instance.events import notice_of
+from teraflock.instance.lookup import OUTPUT_KEPT
 from teraflock.instance.model import Instance, InstanceId
+from teraflock.instance.output import store as outputs
 from teraflock.instance.rules import TIME_LIMIT_NOTICE_MAX, ended, notice_before, settled
-from teraflock.instance.service import OUTPUT_KEPT
 from teraflock.instance.states import Phase, Wanted
-from teraflock.instance.telling import notice_of
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -30,7 +32,7 @@ class TimeLimitLoop:
     def turn(self) -> None:
         now = self._around.clock.now()
         with self._around.database.read() as tx:
-            near = store.stopping_by_in_all_projects(tx, now + TIME_LIMIT_NOTICE_MAX)
+            near = across.stopping_by_in_all_projects(tx, now + TIME_LIMIT_NOTICE_MAX)
         due = [each.id for each in near if is_over(each, now) or is_warning_due(each, now)]
         for id in due:
             self._around.database.write(lambda tx, id=id: self._apply(tx, id))  # type: ignore[misc]
@@ -39,13 +41,13 @@ class TimeLimitLoop:
         if now >= self._clean_at:
             self._clean_at = now + CLEAN_AFTER
             self._around.database.write(
-                lambda tx: store.remove_outputs_of_gone_in_all_projects(tx, now - OUTPUT_KEPT)
+                lambda tx: outputs.remove_outputs_of_gone_in_all_projects(tx, now - OUTPUT_KEPT)
             )
 
     def _apply(self, tx: Transaction, id: InstanceId) -> None:
         """Apply the limit to the current row: the instance may have been stopped or restarted in the
         meantime."""
-        before = store.by_id_in_all_projects(tx, id)
+        before = across.by_id_in_all_projects(tx, id)
         if before is None or before.wanted != Wanted.RUNNING or before.stop_at is None:
             return
         now, random_bytes = self._around.clock.now(), self._around.random_bytes

@@ -10,7 +10,7 @@ Rows are tuples in the order of `columns`. A store writes its WHERE, ORDER and U
 """
 
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from operator import attrgetter
@@ -177,3 +177,10 @@ def _json(bare: Any, is_optional: bool) -> _Kind:
 
 def _unless_none(convert: _Convert) -> _Convert:
     return lambda value: None if value is None else convert(value)
+
+
+def in_list(ids: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """The placeholders of an `IN (…)` and their values, padded to a few lengths so that few statements are prepared."""
+    length = next((size for size in (1, 21, 51, 201) if size >= len(ids)), len(ids))
+    padded = [*ids, *([ids[-1]] * (length - len(ids)))]
+    return ", ".join(f":i{n}" for n in range(length)), {f"i{n}": id for n, id in enumerate(padded)}

@@ -12,7 +12,6 @@ from teraflock.base.quantities import GIB, MIB
 from teraflock.instance.driver import (
     Capability,
     ComputeDriver,
-    EngineRefused,
     Handle,
     Machine,
     Network,
@@ -20,6 +19,7 @@ from teraflock.instance.driver import (
     Readiness,
     Rental,
 )
+from teraflock.instance.engine_errors import EngineRefused
 from teraflock.instance.model import InstanceId
 from teraflock.network.rules import gateway, subnet
 from teraflock.tenant.model import ProjectId

@@ -8,15 +8,8 @@ import pytest
 from msgspec.structs import replace
 from tests.contract.driver.grounds import LOOKS_MAX, Ground, refused
 
-from teraflock.instance.driver import (
-    Capability,
-    CommandState,
-    EngineMissing,
-    EngineRefused,
-    FileKind,
-    Handle,
-    Machine,
-)
+from teraflock.instance.driver import Capability, CommandState, FileKind, Handle, Machine
+from teraflock.instance.engine_errors import EngineMissing, EngineRefused
 
 FIRST, SECOND = "snp_0000000000000001", "snp_0000000000000002"
 PUBLISHED = "img_0000000000000077"

@@ -5,14 +5,8 @@ from msgspec.structs import replace
 from tests.contract.driver.grounds import BROKEN_OFF, STAGES, Ground, refused
 
 from teraflock.base.quantities import GIB, MIB
-from teraflock.instance.driver import (
-    Capability,
-    ComputeDriver,
-    DoesNotBoot,
-    EngineRefused,
-    Handle,
-    Seen,
-)
+from teraflock.instance.driver import Capability, ComputeDriver, Handle, Seen
+from teraflock.instance.engine_errors import DoesNotBoot, EngineRefused
 from teraflock.instance.model import InstanceId
 
 UNKNOWN = InstanceId("ins_zzzzzzzzzzzzzzzz")

@@ -21,12 +21,7 @@ from teraflock.drivers.rented import Remote
 from teraflock.instance.driver import (
     GRACE,
     ComputeDriver,
-    DoesNotBoot,
     Endpoint,
-    EngineBusy,
-    EngineDown,
-    EngineMissing,
-    EngineRefused,
     Handle,
     Machine,
     MachineType,
@@ -34,6 +29,7 @@ from teraflock.instance.driver import (
     Rental,
     Seen,
 )
+from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineDown, EngineMissing, EngineRefused
 from teraflock.instance.model import InstanceId
 
 START = datetime(2026, 11, 15, tzinfo=UTC)

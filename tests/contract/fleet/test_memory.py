@@ -13,6 +13,7 @@ from teraflock.base.errors import BadInput
 from teraflock.base.size import Size
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
+from teraflock.fleet.card.store import take_gpus
 from teraflock.fleet.model import GpuKind, GpuReport, HostId, HostReport, HostState
 from teraflock.instance.claims import NoCapacity
 from teraflock.instance.model import Instance
@@ -39,7 +40,7 @@ def test_capacity_taken_by_another_server_is_not_assigned_twice(house: House) ->
     launched(house)
     with house.database.read() as tx:
         (free,) = tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id IS NULL")
-    house.database.write(lambda tx: fleet.take_gpus(tx, free[0], "V100-SXM2", 1, "another server's"))
+    house.database.write(lambda tx: take_gpus(tx, free[0], "V100-SXM2", 1, "another server's"))
     with pytest.raises(NoCapacity):
         launched(house)
 

@@ -1,6 +1,6 @@
 """Quotas, budgets, cards, room, addresses, ports and names hold when 32 clients act at once, on both databases.
 
-The clients are real threads. What they may not break is read from the whole database afterwards, by SQL of its own.
+The clients are real threads. Separate SQL checks the whole database afterwards.
 """
 
 import tempfile
@@ -42,15 +42,15 @@ HOSTS = "3x4xV100,2x0"
 CLIENTS = 32
 ACTS_PER_CLIENT = 3
 RUNNING_MAX = 5
-"""As a budget: what of one project may run."""
+"""A budget: how many instances of one project may run."""
 DEFAULTS = Defaults(
     organisation=OrganisationQuota(projects=4, instances=9, vcpus=20, gpus_default=5),
     project=Quota(instances=6, vcpus=14, gpus_default=3),
 )
 UNLIMITED = "cow"
 POLICY = Policy()
-WAIT_SECONDS_MAX = 60  # a test that fails should end
-TOGETHER_SECONDS_MAX = 0.5  # where a lock lets only one in, the other does not come
+WAIT_SECONDS_MAX = 60  # so that a failing test ends
+TOGETHER_SECONDS_MAX = 0.5  # if a lock admits only one thread, the other never arrives
 
 
 class Act(NamedTuple):
@@ -62,8 +62,8 @@ class Act(NamedTuple):
 
 
 class Place:
-    """Two organisations with two projects each, all with small quotas, on a small fleet; and one that has no quota
-    itself, so that only its project has.
+    """A small fleet with two organisations of two projects each, all with small quotas, and a third organisation
+    without a quota, whose project has one.
     """
 
     def __init__(self, database: Database) -> None:
@@ -124,7 +124,7 @@ def _running(tx: Transaction) -> dict[str, int]:
 
 
 def broken(database: Database) -> list[str]:
-    """Everything in the database that must not be so."""
+    """All violations in the database."""
     with database.read() as tx:
         return [*_quotas(tx), *_rooms(tx), *_cards(tx), *_ports(tx), *_addresses(tx), *_names(tx)]
 
@@ -164,7 +164,7 @@ def _rooms(tx: Transaction) -> Iterator[str]:
 
 
 def _cards(tx: Transaction) -> Iterator[str]:
-    """A card is one instance's, on its own host, and those that should run have as many as they asked for."""
+    """A card belongs to one instance on its host, and instances that should run have the cards they asked for."""
     held: Counter[str] = Counter()
     for slot, holder, there in tx.all(
         "SELECT g.slot, g.instance_id, i.id FROM host_gpu g LEFT JOIN instance i ON i.id = g.instance_id"
@@ -240,7 +240,7 @@ scripts = st.lists(
 
 
 def run_at_once(works: Sequence[Callable[[], None]]) -> list[Exception]:
-    """What they raised, but for what a tenant is told when something is taken or used up."""
+    """Errors other than those for capacity or quota that is used up."""
     barrier = threading.Barrier(len(works))
     unforeseen: list[Exception] = []
 
@@ -272,7 +272,7 @@ def acts_of(place: Place, script: Sequence[Act]) -> Callable[[], None]:
 
 @contextmanager
 def turning(place: Place) -> Iterator[None]:
-    """The loops work meanwhile: what is stopped or deleted gives back what it held."""
+    """Run the loops meanwhile: stopped and deleted instances release what they held."""
     ending = threading.Event()
     worker = place.house.workers[0]
 
@@ -291,7 +291,7 @@ def turning(place: Place) -> Iterator[None]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def fresh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
-    """Makes a place on a database of its own, as often as it is called."""
+    """Creates a place on a new database with each call."""
     monkeypatch.setattr(houses, "HOSTS", HOSTS)
     server: PostgresServer | None = None
     if request.param == "postgres":
@@ -324,7 +324,7 @@ def _address(server: PostgresServer | None, folder: Path) -> Iterator[str]:
     suppress_health_check=list(HealthCheck),
 )
 @given(script=scripts)
-def test_what_clients_hold_stays_within_what_there_is(fresh: Any, script: list[list[Act]]) -> None:
+def test_concurrent_claims_stay_within_capacity(fresh: Any, script: list[list[Act]]) -> None:
     with fresh() as place:
         with turning(place):
             unforeseen = run_at_once([acts_of(place, each) for each in script])
@@ -332,8 +332,8 @@ def test_what_clients_hold_stays_within_what_there_is(fresh: Any, script: list[l
         assert broken(place.database) == []
 
 
-def test_all_clients_want_the_last_card(fresh: Any) -> None:
-    """Twelve cards for 32 clients. Each organisation may have five: all ten are given out, to nobody twice."""
+def test_last_card_is_given_to_one_of_many_clients(fresh: Any) -> None:
+    """Twelve cards for 32 clients. Each organisation may have five: all ten are assigned, none of them twice."""
     with fresh() as place:
         works = [acts_of(place, [Act("launch", tenant=n % 4, gpus=1)]) for n in range(CLIENTS)]
         assert run_at_once(works) == []
@@ -381,7 +381,7 @@ def test_each_lock_is_needed(
     second: Act,
     has_lock: bool,
 ) -> None:
-    """Two launches that check before either has written, if they can. Without its lock something is broken."""
+    """Two launches check before either has written, if they can. Without its lock, an invariant breaks."""
     needs_none = "sqlite" in request.node.name  # it has one writer
     both = threading.Barrier(2)
     set_aside = launching._set_aside

@@ -1,4 +1,4 @@
-"""Lists that are filtered: the SQL of both engines against the meaning in plain Python, page by page."""
+"""Filtered lists: the SQL on both databases gives the same pages as a filter in plain Python."""
 
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -66,7 +66,7 @@ FILTERS = st.builds(
 )
 
 
-def test_a_filter_means_what_it_says(house: House) -> None:
+def test_filter_in_sql_equals_filter_in_python(house: House) -> None:
     furnish(house)
     project = house.tenant.project.id
     every = [view.instance for view in house.service.page(project, limit=100, gone=True)]
@@ -85,8 +85,8 @@ def test_a_filter_means_what_it_says(house: House) -> None:
     hold()
 
 
-def test_labels_of_older_rows_are_found_after_the_upgrade(house: House) -> None:
-    """Rows written before migration 12 have their labels in `spec` alone."""
+def test_labels_of_older_rows_are_found_after_an_upgrade(house: House) -> None:
+    """Rows from before migration 12 have their labels only in `spec`."""
     furnish(house)
     project = house.tenant.project.id
     views = house.service.page(project, limit=100, gone=True)

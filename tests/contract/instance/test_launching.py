@@ -1,4 +1,4 @@
-"""What a launch refuses, and in which words; what it takes, whole or not at all. On both engines of storage."""
+"""What a launch refuses, and with which sentence. A launch claims everything or nothing. On both databases."""
 
 import re
 from datetime import UTC, datetime
@@ -39,14 +39,14 @@ def launched(house: House, order: Order) -> tuple[Instance, ...]:
 
 
 def held(house: House) -> tuple[object, ...]:
-    """All that is set aside anywhere."""
+    """Everything that is claimed."""
     with house.database.read() as tx:
         return tuple(
             sorted(tx.all("SELECT host_id, slot, instance_id FROM host_gpu WHERE instance_id IS NOT NULL"))
         ) + (tuple(sorted(tx.all("SELECT host_id, port FROM host_port"))))
 
 
-def test_cards_go_to_one_each_and_then_there_are_none(house: House) -> None:
+def test_every_card_is_claimed_once(house: House) -> None:
     made = launched(house, Order(name="bird", shape=CARD, instances=4))
     assert [instance.name for instance in made] == ["bird-1", "bird-2", "bird-3", "bird-4"]
     slots = [(instance.host_id, card.slot) for instance in made for card in instance.held.gpus]
@@ -58,8 +58,8 @@ def test_cards_go_to_one_each_and_then_there_are_none(house: House) -> None:
     assert held(house) == before
 
 
-def test_a_free_card_with_less_beside_is_offered_and_what_is_offered_fits(house: House) -> None:
-    """Somebody without a card took most of the memory of the hosts that have them."""
+def test_hint_offers_a_smaller_size_that_fits(house: House) -> None:
+    """An instance without a card holds most of the memory of a host with cards."""
     with house.database.read() as tx:
         rooms = sorted(fleet.rooms(tx, Policy()), key=lambda room: room.gpus_total)
     for room in rooms:
@@ -67,27 +67,27 @@ def test_a_free_card_with_less_beside_is_offered_and_what_is_offered_fits(house:
         launched(house, Order(shape=ShapeWish(vcpus=2, ram_bytes=room.ram_bytes - left), host=room.name))
     with pytest.raises(NoCapacity) as caught:
         launched(house, Order(shape=ShapeWish(gpu="V100", ram_bytes=8 * GIB)))
-    words = re.search(r"with less beside: .*\(`--vcpus (\d+) --ram (\d+)`", caught.value.hint)
+    words = re.search(r"with a smaller size: .*\(`--vcpus (\d+) --ram (\d+)`", caught.value.hint)
     assert words, caught.value.hint
     vcpus, ram_gb = (int(word) for word in words.groups())
     assert ram_gb == 5
     launched(house, Order(shape=ShapeWish(gpu="V100", vcpus=vcpus, ram_bytes=ram_gb * GIB)))
 
 
-def test_more_than_there_is_takes_nothing(house: House) -> None:
+def test_launch_without_room_claims_nothing(house: House) -> None:
     with pytest.raises(NoCapacity, match="no room now for 5 ×"):
         launched(house, Order(shape=CARD, instances=5))
     assert held(house) == ()
     assert house.service.page(house.tenant.project.id, limit=10) == ()
 
 
-def test_larger_than_any_host_says_the_largest(house: House) -> None:
+def test_size_above_every_host_names_the_largest_possible(house: House) -> None:
     with pytest.raises(BadInput, match="larger than any host") as caught:
         launched(house, Order(shape=ShapeWish(ram_bytes=10_000 * GIB)))
-    assert "The largest that fits: " in caught.value.hint
+    assert "The largest possible size: " in caught.value.hint
 
 
-def test_a_draining_host_gets_nothing_new(house: House) -> None:
+def test_draining_host_gets_no_new_instance(house: House) -> None:
     with house.database.read() as tx:
         hosts = [host.id for host in fleet.hosts(tx, limit=10) if host.gpus]
     for id in hosts:
@@ -106,34 +106,36 @@ def test_a_draining_host_gets_nothing_new(house: House) -> None:
         (Quota(disk_bytes=GIB), "allows 1 GB of disk; this would need 64 GB"),
     ],
 )
-def test_a_quota_says_which_and_how_much(house: House, quota: Quota, words: str) -> None:
-    house.database.write(lambda tx: set_quota(tx, house.tenant.project.id, quota))  # behind the asker's back
+def test_quota_error_names_the_quota_and_the_amount(house: House, quota: Quota, words: str) -> None:
+    house.database.write(
+        lambda tx: set_quota(tx, house.tenant.project.id, quota)
+    )  # without the caller's knowledge
     with pytest.raises(QuotaReached) as caught:
         launched(house, Order(shape=CARD, instances=2))
     assert words in caught.value.sentence
     assert held(house) == ()
 
 
-def test_a_project_that_was_removed_meanwhile_gets_nothing(house: House) -> None:
+def test_launch_in_a_removed_project_is_refused(house: House) -> None:
     house.database.write(lambda tx: remove_project(tx, house.tenant.project.id, house.clock.now()))
     with pytest.raises(NotFound, match="Project `default` no longer exists"):
         launched(house, Order())
     assert held(house) == ()
 
 
-def test_a_name_is_taken_once(house: House) -> None:
+def test_name_is_unique_in_a_project(house: House) -> None:
     launched(house, Order(name="heron"))
-    with pytest.raises(Conflict, match="an instance `heron` already"):
+    with pytest.raises(Conflict, match="The project already has an instance `heron`"):
         launched(house, Order(name="heron"))
 
 
-def test_an_image_that_is_not_there(house: House) -> None:
+def test_unknown_image_is_refused(house: House) -> None:
     with pytest.raises(BadInput, match="Unknown image `bose`") as caught:
         launched(house, Order(image="bose"))
     assert "`base`" in caught.value.hint
 
 
-def test_another_project_sees_nothing(house: House) -> None:
+def test_instances_are_invisible_to_other_projects(house: House) -> None:
     made = launched(house, Order())[0]
     elsewhere = ProjectId("prj_of_somebody_else")
     assert house.service.page(elsewhere, limit=10) == ()
@@ -157,14 +159,14 @@ wishes = st.builds(
 
 @settings(max_examples=25)
 @given(orders=st.lists(wishes, min_size=1, max_size=12))
-def test_nothing_is_promised_twice(orders: list[Order]) -> None:
-    """Whatever is launched and deleted in whatever order: no card twice, no address twice, no host over its room."""
+def test_nothing_is_claimed_twice(orders: list[Order]) -> None:
+    """After any launches and deletions: no card or address is used twice, and no host is overloaded."""
     clock = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
     house = House(open_database(":memory:", clock), MemoryWorld(), clock)
     for number, order in enumerate(orders):
         try:
             made = launched(house, order)
-        except (NoCapacity, BadInput):  # taken, or more processors than any host has
+        except (NoCapacity, BadInput):  # in use, or more processors than any host has
             continue
         if number % 3 == 2:
             house.service.delete(house.tenant.actor, house.tenant.project, made[0].id)
@@ -183,21 +185,21 @@ def test_nothing_is_promised_twice(orders: list[Order]) -> None:
     house.database.close()
 
 
-def test_a_disk_that_stands_still_is_not_promised_what_its_host_never_has(house: House) -> None:
+def test_stopped_instance_cannot_grow_beyond_its_host(house: House) -> None:
     made = launched(house, Order(shape=CARD))[0]
     house.settle()
     house.service.stop(house.tenant.actor, house.tenant.project, made.id)
     house.settle()
     with pytest.raises(BadInput, match="too small for 3× V100-SXM2") as caught:
         house.service.resize(house.tenant.actor, house.tenant.project, made.id, ShapeWish(gpus=3))
-    assert "The largest that fits: 2× V100-SXM2" in caught.value.hint
+    assert "The largest possible size: 2× V100-SXM2" in caught.value.hint
     house.service.resize(house.tenant.actor, house.tenant.project, made.id, ShapeWish(gpus=2))
     house.service.start(house.tenant.actor, house.tenant.project, made.id)
     house.settle()
     assert len(house.service.view(house.tenant.project.id, made.id).instance.held.gpus) == 2
 
 
-def test_a_resize_without_room_names_what_was_wanted(house: House) -> None:
+def test_resize_without_room_names_the_wanted_size(house: House) -> None:
     made = launched(house, Order(shape=CARD, instances=4))[0]
     house.settle()
     with pytest.raises(NoCapacity, match="no room now for 2× V100-SXM2"):

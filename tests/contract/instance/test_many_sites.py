@@ -1,4 +1,4 @@
-"""Several sites with hosts of our own beside each other: each works whatever the others do."""
+"""Several sites with own hosts: each works independently of the others."""
 
 from datetime import UTC, datetime
 
@@ -22,7 +22,7 @@ A100 = ShapeWish(gpu="A100-80")
 
 
 class Two:
-    """A house, and a second site of another kind of host, which is added while it runs."""
+    """An installation, and a second site with another kind of host, which is added while it runs."""
 
     def __init__(self, database: Database) -> None:
         self.house = House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
@@ -58,17 +58,17 @@ def guests(world: MemoryWorld) -> list[str]:
         return [each.key for each in turn.every(Guest)]
 
 
-def test_a_site_that_is_added_gets_images_and_instances(two: Two) -> None:
+def test_added_site_gets_images_and_instances(two: Two) -> None:
     two.add()
     two.house.settle()
-    assert len(two.second.images()) == 1, "the image was built before the site was there"
+    assert len(two.second.images()) == 1, "the image was built before the site was added"
     made = two.launch(Order(name="one", shape=A100))
     assert made.site == "second"
     two.house.settle()
     assert (two.phase(made), guests(two.world)) == (Phase.RUNNING, [made.id])
 
 
-def test_a_site_is_chosen_by_its_name(two: Two) -> None:
+def test_site_is_chosen_by_name(two: Two) -> None:
     two.add()
     two.house.settle()
     assert two.launch(Order(site="second")).site == "second"
@@ -79,7 +79,7 @@ def test_a_site_is_chosen_by_its_name(two: Two) -> None:
     assert len(guests(two.world)) == 1
 
 
-def test_a_site_that_is_down_stops_no_other(two: Two) -> None:
+def test_site_that_is_down_does_not_affect_others(two: Two) -> None:
     two.add()
     two.house.settle()
     away = two.launch(Order(name="away", shape=A100))
@@ -101,7 +101,7 @@ def test_a_site_that_is_down_stops_no_other(two: Two) -> None:
     assert len(two.second.images()) == 2, "it got the image that was built while it was down"
 
 
-def test_an_image_made_on_one_site_is_launched_only_there(two: Two) -> None:
+def test_image_made_on_a_site_is_launched_only_there(two: Two) -> None:
     two.add()
     two.house.settle()
     two.launch(Order(name="one", shape=A100))
@@ -115,7 +115,7 @@ def test_an_image_made_on_one_site_is_launched_only_there(two: Two) -> None:
 
 
 @pytest.mark.parametrize("policy", RestartPolicy)
-def test_an_instance_on_a_lost_site_is_made_anew_elsewhere_if_it_may(two: Two, policy: RestartPolicy) -> None:
+def test_instance_of_a_lost_site_is_created_elsewhere_if_allowed(two: Two, policy: RestartPolicy) -> None:
     two.add()
     two.house.settle()
     made = two.launch(Order(name="one", site="second", restart_policy=policy))
@@ -148,7 +148,7 @@ def _look(two: Two, *, minutes: int) -> None:
         two.house.wait(10)
 
 
-def test_an_instance_of_a_site_that_is_not_set_up_any_more_waits(two: Two) -> None:
+def test_instance_of_a_removed_site_waits(two: Two) -> None:
     two.add()
     two.house.settle()
     made = two.launch(Order(name="one", shape=A100))

@@ -29,7 +29,7 @@ DEFAULTS = Defaults(
 
 
 class Firm:
-    """An organisation made with the default quotas, with an owner, beside the operator's own."""
+    """An organisation with the default quotas and an owner, in addition to the operator's own."""
 
     def __init__(self, database: Database) -> None:
         self.house = House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
@@ -56,7 +56,7 @@ def firm(database: Database) -> Firm:
 
 
 def at_once(works: list[Callable[[], object]]) -> list[TeraflockError]:
-    """The errors of works that all begin at the same moment."""
+    """The errors of calls that all begin at the same moment."""
     barrier = Barrier(len(works))
     errors: list[TeraflockError] = []
 
@@ -120,7 +120,7 @@ def test_gpus_are_counted_over_all_projects_by_model(firm: Firm) -> None:
         firm.launch(firm.project("hall"), shape=card)
 
 
-def test_resize_is_held_to_the_organisations_quota(firm: Firm) -> None:
+def test_resize_respects_the_organisations_quota(firm: Firm) -> None:
     firm.launch(firm.default, 2)
     firm.house.settle()
     first, second = (view.instance for view in firm.house.service.page(firm.default.id, limit=9))
@@ -131,7 +131,7 @@ def test_resize_is_held_to_the_organisations_quota(firm: Firm) -> None:
     firm.house.settle()
     firm.set_quota(vcpus=1, instances=1)
     shrunk = firm.house.service.resize(firm.ann, firm.default, first.id, ShapeWish(vcpus=1))
-    assert shrunk.shape.vcpus == 1, "who is over a quota may shrink"
+    assert shrunk.shape.vcpus == 1, "an instance may shrink when the quota is exceeded"
     firm.house.settle()
     firm.house.service.stop(firm.ann, firm.default, second.id)
     firm.house.settle()
@@ -141,18 +141,18 @@ def test_resize_is_held_to_the_organisations_quota(firm: Firm) -> None:
     )
 
 
-def test_snapshots_are_held_to_the_organisations_quota(firm: Firm) -> None:
+def test_snapshots_respect_the_organisations_quota(firm: Firm) -> None:
     firm.launch(firm.default)
     firm.house.settle()
     name = firm.house.service.page(firm.default.id, limit=1)[0].instance.id
     firm.set_quota(disk_bytes=GIB)
     with pytest.raises(QuotaReached, match="organisation `firm` allows 1 GB of disk; 2 GB in use"):
-        firm.house.service.snapshot(firm.ann, firm.default, name, "before")
+        firm.house.service.snapshots.create(firm.ann, firm.default, name, "before")
     firm.set_quota(disk_bytes=2 * GIB)
-    firm.house.service.snapshot(firm.ann, firm.default, name, "before")
+    firm.house.service.snapshots.create(firm.ann, firm.default, name, "before")
 
 
-def test_images_are_held_to_both_quotas(firm: Firm) -> None:
+def test_images_respect_both_quotas(firm: Firm) -> None:
     firm.launch(firm.default, 2)
     firm.house.settle()
     first, second = (view.instance.id for view in firm.house.service.page(firm.default.id, limit=9))
@@ -160,7 +160,7 @@ def test_images_are_held_to_both_quotas(firm: Firm) -> None:
     firm.set_quota(images_bytes=2 * GIB)
     image = images.from_instance(firm.ann, firm.default, "one", first)
     with database.read() as tx:
-        assert kept_bytes(tx, firm.default.id) == 2 * GIB, "while it is made it counts as the whole disk"
+        assert kept_bytes(tx, firm.default.id) == 2 * GIB, "an unfinished image counts as the whole disk"
     with pytest.raises(QuotaReached, match="organisation `firm` allows 2 GB of images"):
         images.from_instance(firm.ann, firm.default, "two", second)
     database.write(lambda tx: set_state(tx, image.id, ImageState.READY, size_bytes=GIB))
@@ -191,7 +191,7 @@ def test_an_owner_of_one_project_does_not_set_its_quota(firm: Firm) -> None:
         firm.tenants.projects.set_quota(bob, "lab", Quota())
 
 
-def test_another_organisation_is_not_there(firm: Firm) -> None:
+def test_other_organisation_is_invisible(firm: Firm) -> None:
     eve = firm.tenants.authenticate(firm.tenants.organisations.make(firm.operator, "other", "eve").key.secret)
     organisations = firm.tenants.organisations
     for ref in ("firm", firm.id, "nowhere"):

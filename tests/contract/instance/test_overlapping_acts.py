@@ -1,4 +1,4 @@
-"""Acts that must not miss a launch under way: each begins while one is between its checks and its commit.
+"""Acts that must not miss a concurrent launch: each begins while a launch is between its checks and its commit.
 
 On PostgreSQL the two really overlap; on SQLite the second waits for its turn. What holds is the same.
 """
@@ -25,7 +25,7 @@ from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.service import TenantService
 
 WAIT_SECONDS_MAX = 60
-BLOCKED_SECONDS = 0.5  # so long the other act may take its course before the launch goes on to its commit
+BLOCKED_SECONDS = 0.5  # how long the launch waits for the other act before it commits
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def house(database: Database) -> House:
 def overlapped(
     house: House, monkeypatch: pytest.MonkeyPatch, actor: Actor, project: Project, act: Callable[[], object]
 ) -> tuple[TeraflockError | None, TeraflockError | None]:
-    """What the launch and the other act were told. The act begins when the launch has made all its checks."""
+    """The errors of the launch and of the other act, which begins when the launch has made all its checks."""
     checked, is_done = threading.Event(), threading.Event()
     set_aside = launching._set_aside
 
@@ -68,7 +68,7 @@ def firm(house: House) -> tuple[TenantService, Actor, Project]:
     return tenants, tenants.authenticate(made.key.secret), made.project
 
 
-def test_a_project_is_not_removed_under_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_is_not_removed_during_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     tenants, ann, project = firm(house)
     launch, removal = overlapped(
         house, monkeypatch, ann, project, lambda: tenants.projects.remove(ann, project.id)
@@ -77,7 +77,7 @@ def test_a_project_is_not_removed_under_a_launch(house: House, monkeypatch: pyte
     assert removal is None or launch is None
 
 
-def test_an_organisation_is_not_deleted_under_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_organisation_is_not_deleted_during_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     tenants, ann, project = firm(house)
     operator = house.tenant.actor
     launch, removal = overlapped(
@@ -88,7 +88,7 @@ def test_an_organisation_is_not_deleted_under_a_launch(house: House, monkeypatch
     assert removal is None or launch is None
 
 
-def test_an_image_is_not_removed_under_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_image_is_not_removed_during_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     _, ann, project = firm(house)
     tenant = house.tenant
     launch, removal = overlapped(
@@ -98,8 +98,10 @@ def test_an_image_is_not_removed_under_a_launch(house: House, monkeypatch: pytes
     assert isinstance(removal, Conflict)
 
 
-def test_a_launch_learns_of_the_new_region_of_its_host(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last event of what an instance holds says the region that its host has: by that it is charged."""
+def test_launch_is_charged_in_the_new_region_of_its_host(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last event of an instance has the region of its host, which decides its price."""
     _, ann, project = firm(house)
     with house.database.read() as tx:
         hosts = [row[0] for row in tx.all("SELECT id FROM host ORDER BY id")]
@@ -115,8 +117,8 @@ def test_a_launch_learns_of_the_new_region_of_its_host(house: House, monkeypatch
     assert last["region"] == "north"
 
 
-def test_one_of_many_requests_with_one_key_does_the_work(database: Database) -> None:
-    """All others wait until it is committed, and find its answer."""
+def test_only_one_of_many_requests_with_the_same_key_is_carried_out(database: Database) -> None:
+    """All others wait until it is committed, and return its response."""
     clients = 16
     barrier = threading.Barrier(clients)
     worked: list[int] = []

@@ -1,4 +1,4 @@
-"""What a tenant and the operator read when something goes wrong, and that it goes when it is over. On both storages."""
+"""What a tenant and the operator read when something fails, and that it disappears afterwards. On both databases."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import HostState
 from teraflock.instance.claims import NoCapacity
-from teraflock.instance.driver import (
+from teraflock.instance.engine_errors import (
     DoesNotBoot,
     EngineBusy,
     EngineDown,
@@ -20,10 +20,10 @@ from teraflock.instance.driver import (
     EngineRefused,
     NoRoom,
 )
+from teraflock.instance.events import problem_texts
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
-from teraflock.instance.telling import problem_texts
 from teraflock.storage.database import Database
 
 CHORES = ("make up", "tera doctor", "server's log", "engine", "enlarge the pool")
@@ -44,7 +44,7 @@ def seen(house: House) -> Instance:
     return house.service.view(house.tenant.project.id, "web").instance
 
 
-def test_a_problem_is_told_twice_and_cleared_when_it_is_over(house: House) -> None:
+def test_problem_is_shown_to_both_and_cleared_when_it_is_over(house: House) -> None:
     launched(house)
     house.trouble.faults(SimulatedFault(call="create", kind=Kind.ENGINE_DOWN, times=50))
     for _ in range(4):
@@ -79,38 +79,38 @@ def test_launch_waits_longer_for_a_busy_engine_than_for_one_that_is_down(
 
 
 @pytest.mark.parametrize("kind", [EngineDown, EngineBusy, EngineRefused, EngineMissing, NoRoom])
-def test_tenants_do_not_read_of_the_operators_chores(kind: type[TeraflockError]) -> None:
+def test_tenants_do_not_read_operator_details(kind: type[TeraflockError]) -> None:
     tenant, operator = problem_texts(kind("The container engine failed", hint="`make up` starts it"))
     assert operator == "The container engine failed. `make up` starts it"
     assert tenant
     assert not any(chore in tenant for chore in CHORES)
 
 
-def test_what_is_the_tenants_own_to_mend_is_told_to_the_tenant() -> None:
+def test_tenant_reads_a_problem_that_the_tenant_can_fix() -> None:
     sentence, hint = "The guest did not answer within 90 seconds", "`tera logs` shows its console"
     assert problem_texts(DoesNotBoot(sentence, hint=hint)) == (f"{sentence}. {hint}", "")
     assert "ValueError" not in problem_texts(ValueError("secret"))[0]
 
 
-def test_a_failed_snapshot_says_why_and_frees_its_name(house: House) -> None:
+def test_failed_snapshot_has_a_reason_and_frees_its_name(house: House) -> None:
     launched(house)
     house.settle()
     house.trouble.faults(SimulatedFault(call="snapshot", kind=Kind.NO_ROOM))
-    house.service.snapshot(house.tenant.actor, house.tenant.project, "web", "before")
+    house.service.snapshots.create(house.tenant.actor, house.tenant.project, "web", "before")
     for _ in range(3):
         house.workers[0].turn()
         house.wait(1)
-    (failed,) = house.service.snapshots(house.tenant.project.id, "web")
+    (failed,) = house.service.snapshots.page(house.tenant.project.id, "web")
     assert failed.state == "failed"
     assert "disks of its host are full" in failed.problem
-    assert seen(house).problem == "", "the instance itself is well"
-    house.service.snapshot(house.tenant.actor, house.tenant.project, "web", "before")
+    assert seen(house).problem == "", "the instance itself has no problem"
+    house.service.snapshots.create(house.tenant.actor, house.tenant.project, "web", "before")
     house.settle()
-    (made,) = house.service.snapshots(house.tenant.project.id, "web")
+    (made,) = house.service.snapshots.page(house.tenant.project.id, "web")
     assert (made.state, made.problem) == ("ready", "")
 
 
-def test_a_lost_disk_is_shown_until_it_is_acknowledged(house: House) -> None:
+def test_lost_disk_is_shown_until_it_is_acknowledged(house: House) -> None:
     instance = launched(house)
     house.settle()
     house.trouble.deleted_by_hand(instance.id)
@@ -132,14 +132,14 @@ def drain(house: House, *, but: int = 0) -> None:
     house.database.write(work)
 
 
-def test_drained_hosts_are_told_as_such(house: House) -> None:
+def test_error_counts_drained_hosts(house: House) -> None:
     drain(house)
-    with pytest.raises(NoCapacity, match="No host takes new instances now: 3 are drained") as refused:
+    with pytest.raises(NoCapacity, match="No host accepts new instances now: 3 are drained") as refused:
         launched(house)
-    assert "stop or delete" not in refused.value.hint
+    assert "Stop or delete" not in refused.value.hint
     with house.database.read() as tx:
         name = fleet.outlines(tx)[0].name
-    with pytest.raises(NoCapacity, match=f"The host `{name}` takes no new instances now: it is drained"):
+    with pytest.raises(NoCapacity, match=f"The host `{name}` accepts no new instances now: it is drained"):
         house.service.launch(
             house.tenant.actor, house.tenant.project, Order(shape=ShapeWish(vcpus=1), host=name)
         )

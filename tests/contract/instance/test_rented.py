@@ -1,5 +1,6 @@
 """An instance on a rented machine, from its launch to its end: service, loops, engine, meter. On both databases."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -10,11 +11,14 @@ from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostKind, HostState
+from teraflock.instance.driver import MachineType
 from teraflock.instance.model import View
 from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase
 from teraflock.meter.service import MeterService
-from teraflock.storage.database import Database
+from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.model import Project
+from teraflock.tenant.project.claim import claimed
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
 ORDER = Order(name="one", site=SKY, type="gpu")
@@ -40,17 +44,17 @@ def rented(house: House) -> list[Host]:
 
 
 def costs(house: House) -> list[tuple[int, str]]:
-    """The changes of what the machines cost us, in their order."""
+    """The changes of what the machines cost, in order."""
     with house.database.read() as tx:
         rows = tx.all("SELECT details, project_id FROM event WHERE kind = 'instance.cost' ORDER BY id")
-    assert all(project == "" for _, project in rows), "no tenant sees what a machine costs us"
+    assert all(project == "" for _, project in rows), "no tenant sees what a machine costs the operator"
     told = [msgspec.json.decode(details) for details, _ in rows]
     return [(each["cost_micros_per_hour"], each["remote_id"]) for each in told]
 
 
-def test_a_launch_rents_a_machine_and_a_delete_gives_it_back(house: House) -> None:
+def test_launch_rents_a_machine_and_delete_gives_it_back(house: House) -> None:
     ask(house, "launch", ORDER)
-    assert list(house.sky.sightings()) == [], "nothing is rented by the request itself"
+    assert list(house.sky.sightings()) == [], "the request itself rents nothing"
     house.settle()
     view = one(house)
     assert (view.instance.phase, view.instance.site) == (Phase.RUNNING, SKY)
@@ -76,7 +80,28 @@ def test_a_launch_rents_a_machine_and_a_delete_gives_it_back(house: House) -> No
     assert costs(house) == [(900_000, host.remote_id), (0, host.remote_id)]
 
 
-def test_a_rented_instance_is_metered_while_it_runs(house: House) -> None:
+def test_launch_reads_machine_types_once_and_before_its_locks(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    types = house.sky.types
+
+    def read() -> Sequence[MachineType]:
+        calls.append("types")
+        return types()
+
+    def lock(tx: Transaction, project: Project) -> Project:
+        calls.append("lock")
+        return claimed(tx, project)
+
+    monkeypatch.setattr(house.sky, "types", read)
+    monkeypatch.setattr("teraflock.instance.service.claimed", lock)
+    ask(house, "launch", msgspec.structs.replace(ORDER, instances=3))
+    assert calls == ["types", "lock"]
+    assert len(rented(house)) == 3
+
+
+def test_rented_instance_is_metered_while_it_runs(house: House) -> None:
     ask(house, "launch", ORDER)
     house.settle()
     began = one(house).instance.running_since

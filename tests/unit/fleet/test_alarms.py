@@ -1,4 +1,4 @@
-"""What an operator hears of a pool: once at each level, on the way up."""
+"""An operator is warned about a pool once at each level, when it fills up."""
 
 import itertools
 from datetime import UTC, datetime
@@ -26,18 +26,18 @@ def report(used: int, limits: DiskLimits = DiskLimits.HOLD) -> HostReport:
 
 
 @given(st.lists(st.integers(0, 100), min_size=2))
-def test_each_level_is_told_when_it_is_passed(fills: list[int]) -> None:
+def test_each_level_is_reported_when_it_is_reached(fills: list[int]) -> None:
     for before, after in itertools.pairwise(fills):
         passed = [level for level in FILL_PERCENTS if before < level <= after]
         told = alarms(host(before), report(after))
         assert [alarm.details["level"] for alarm in told] == passed[-1:]
 
 
-def test_a_pool_of_no_size_is_not_full() -> None:
+def test_pool_without_a_size_is_not_full() -> None:
     assert fill_level(0, 0) == 0
 
 
-def test_lost_limits_are_told_and_so_is_their_return() -> None:
+def test_lost_and_restored_disk_limits_are_reported() -> None:
     lost = alarms(host(0), report(0, DiskLimits.LOST))
     back = alarms(host(0, DiskLimits.LOST), report(0))
     assert [alarm.details["limits"] for alarm in (*lost, *back)] == ["lost", "hold"]

@@ -1,4 +1,4 @@
-"""Instances for tests, and ways to draw them."""
+"""Instances for tests, and strategies that generate them."""
 
 from datetime import UTC, datetime
 
@@ -30,7 +30,7 @@ def slots(count: int, first: int = 1) -> tuple[HeldGpu, ...]:
 
 
 def queued(shape: Size) -> Instance:
-    """As a launch leaves it: everything set aside, nothing on an engine."""
+    """An instance after a launch: everything is claimed, nothing exists on an engine."""
     return Instance(
         id=InstanceId("ins_0000000000000001"),
         project_id=ProjectId("prj_0000000000000001"),
@@ -59,6 +59,6 @@ def queued(shape: Size) -> Instance:
 
 
 def standing(phase: Phase, wanted: Wanted = Wanted.RUNNING) -> Instance:
-    """One in a phase that lasts."""
+    """An instance without an operation."""
     shape = Size(gpu="V100-SXM2", gpus=1, vcpus=4, ram_bytes=8 * GIB, disk_bytes=8 * GIB)
     return replace(queued(shape), phase=phase, wanted=wanted, settled=True)

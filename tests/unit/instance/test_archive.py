@@ -1,4 +1,4 @@
-"""What leaves a guest's disk is a bounded tar of plain files, whatever the guest says of them."""
+"""An archive of a guest's files is a limited tar of regular files, whatever the guest reports."""
 
 import io
 import tarfile
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.instance.archive import ENTRIES_MAX, OpenFile, archive, checked_path
-from teraflock.instance.driver import EngineMissing, FileKind, GuestFile
+from teraflock.instance.driver import FileKind, GuestFile
+from teraflock.instance.engine_errors import EngineMissing
 
 LINK = None
 Tree = Mapping[str, "bytes | Tree | None"]
@@ -66,25 +67,25 @@ TREES = st.recursive(
 
 
 @given(st.dictionaries(NAMES, TREES, max_size=4))
-def test_all_files_and_folders_are_in_it_and_no_links(tree: Tree) -> None:
+def test_archive_has_all_files_and_folders_but_no_links(tree: Tree) -> None:
     pieces = list(archive(opening({"out": tree}), "/out"))
-    assert all(pieces), "an empty piece would be the end of the answer"
+    assert all(pieces), "an empty piece would end the response"
     stream = b"".join(pieces)
     assert contents(stream) == flat(tree, "out")
     assert len(stream) % tarfile.BLOCKSIZE == 0
 
 
-def test_a_single_file() -> None:
+def test_archive_of_a_single_file() -> None:
     assert contents(b"".join(archive(opening({"a": {"b": b"content"}}), "/a/b"))) == {"b": b"content"}
 
 
-def test_names_that_lead_elsewhere_are_left_out() -> None:
+def test_names_outside_the_folder_are_skipped() -> None:
     @contextmanager
     def hostile(path: str) -> Iterator[GuestFile]:
         if path == "/d":
             yield GuestFile(kind=FileKind.FOLDER, names=("..", ".", "", "a/b", "../../etc/passwd", "good"))
         else:
-            assert path == "/d/good", "nothing else is asked for"
+            assert path == "/d/good", "no other path is opened"
             yield GuestFile(kind=FileKind.FILE, size_bytes=1, content=iter((b"x",)))
 
     assert contents(b"".join(archive(hostile, "/d"))) == {"d": None, "d/good": b"x"}
@@ -92,16 +93,16 @@ def test_names_that_lead_elsewhere_are_left_out() -> None:
 
 @pytest.mark.parametrize("path", ["etc", "../etc", "/a/../b", "/..", ""])
 def test_paths_that_are_not_absolute_are_refused(path: str) -> None:
-    with pytest.raises(BadInput, match="no absolute path"):
+    with pytest.raises(BadInput, match="is not an absolute path"):
         next(archive(opening({}), path))
 
 
-def test_a_second_slash_at_the_beginning_counts_for_nothing() -> None:
+def test_second_leading_slash_is_ignored() -> None:
     assert checked_path("//etc//hostname") == "/etc/hostname"
     assert checked_path("//") == "/"
 
 
-def test_what_is_not_there_or_a_link_is_refused_before_the_first_byte() -> None:
+def test_missing_path_or_link_is_refused_before_the_first_byte() -> None:
     with pytest.raises(NotFound):
         next(archive(opening({}), "/x"))
     with pytest.raises(BadInput, match="is a link"):
@@ -109,20 +110,20 @@ def test_what_is_not_there_or_a_link_is_refused_before_the_first_byte() -> None:
 
 
 def test_a_file_that_is_too_large_is_refused_before_the_first_byte() -> None:
-    with pytest.raises(Refused, match="more than 1 KB"):
+    with pytest.raises(Refused, match="up to 1 KB from a stopped instance"):
         next(archive(opening({"x": bytes(1025)}), "/x", bytes_max=1024))
     assert contents(b"".join(archive(opening({"x": bytes(1024)}), "/x", bytes_max=1024)))
 
 
-def test_a_folder_that_is_too_large_breaks_off() -> None:
-    with pytest.raises(Refused, match="more than 1 KB"):
+def test_stream_ends_when_a_folder_is_too_large() -> None:
+    with pytest.raises(Refused, match="up to 1 KB from a stopped instance"):
         list(archive(opening({"d": {"a": bytes(600), "b": bytes(600)}}), "/d", bytes_max=1024))
-    with pytest.raises(Refused, match="10,000 files"):
+    with pytest.raises(Refused, match="up to 10,000 files at once"):
         list(archive(opening({"d": {str(n): b"" for n in range(ENTRIES_MAX)}}), "/d"))
 
 
 @pytest.mark.parametrize(("said", "content"), [(10, b"short"), (3, b"longer than it said")])
-def test_a_file_is_as_long_as_its_header_says_or_the_stream_breaks_off(said: int, content: bytes) -> None:
+def test_file_has_the_length_of_its_header_or_the_stream_ends(said: int, content: bytes) -> None:
     @contextmanager
     def lying(path: str) -> Iterator[GuestFile]:
         yield GuestFile(kind=FileKind.FILE, size_bytes=said, content=iter((content,)))
@@ -134,7 +135,7 @@ def test_a_file_is_as_long_as_its_header_says_or_the_stream_breaks_off(said: int
         assert contents(b"".join(archive(lying, "/x"))) == {"x": content[:said]}
 
 
-def test_a_folder_within_itself_has_an_end() -> None:
+def test_folder_that_contains_itself_ends() -> None:
     @contextmanager
     def endless(path: str) -> Iterator[GuestFile]:
         yield GuestFile(kind=FileKind.FOLDER, names=("again",))

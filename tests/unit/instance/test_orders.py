@@ -1,4 +1,4 @@
-"""Orders: whatever words come in, they are taken or refused in a sentence."""
+"""Every order is accepted or refused with one sentence."""
 
 from datetime import UTC, datetime
 
@@ -61,7 +61,7 @@ HOSTS = (host(1, "V100-SXM2", 8), host(2, "V100-SXM2", 4), host(3, "T4", 4), hos
         instances=st.integers(-2, 120),
     )
 )
-def test_an_order_is_taken_or_refused_in_a_sentence(order: Order) -> None:
+def test_order_is_accepted_or_refused_with_one_sentence(order: Order) -> None:
     try:
         check(order)
     except BadInput:
@@ -71,45 +71,45 @@ def test_an_order_is_taken_or_refused_in_a_sentence(order: Order) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "-a", "a-", "A", "ä", "a_b", "", "a" * 64, "a b", "1a", "a\n"])
-def test_names_that_no_guest_can_bear(name: str) -> None:
+def test_invalid_names_are_refused(name: str) -> None:
     with pytest.raises(BadInput, match="cannot be the name"):
         check(Order(name=name))
 
 
-def test_user_data_has_an_end() -> None:
+def test_user_data_is_limited() -> None:
     with pytest.raises(BadInput, match="64 KB"):
         check(Order(user_data="#!" + "x" * 65_535))
     check(Order(user_data="#!" + "x" * 65_534))
 
 
-def test_processors_and_memory_grow_with_the_cards() -> None:
+def test_processors_and_memory_are_proportional_to_cards() -> None:
     one, four = (shape_of(ShapeWish(gpu="V100", gpus=count), HOSTS) for count in (1, 4))
     assert (one.gpu, one.gpus, one.vcpus, one.ram_bytes) == ("V100-SXM2", 1, 8, 32 * GIB)
     assert (four.vcpus, four.ram_bytes) == (32, 128 * GIB)
 
 
-def test_a_shape_without_a_card_is_small() -> None:
+def test_default_shape_without_gpu_is_small() -> None:
     assert shape_of(ShapeWish(), HOSTS) == Size(vcpus=1, ram_bytes=GIB, disk_bytes=8 * GIB)
     assert shape_of(ShapeWish(vcpus=4), HOSTS).ram_bytes == 4 * GIB
 
 
-def test_a_card_nobody_has_is_told_with_what_there_is() -> None:
-    with pytest.raises(BadInput, match="No host has a GPU that is called `A100`") as caught:
+def test_missing_gpu_model_lists_the_available_ones() -> None:
+    with pytest.raises(BadInput, match="No host has the GPU model `A100`") as caught:
         shape_of(ShapeWish(gpu="A100"), HOSTS)
     assert "`T4`" in caught.value.hint
     assert "`V100-SXM2`" in caught.value.hint
 
 
-def test_more_cards_than_a_host_has() -> None:
-    with pytest.raises(BadInput, match="No host has 16 of this GPU") as caught:
+def test_more_gpus_than_any_host_has_are_refused() -> None:
+    with pytest.raises(BadInput, match="No host has 16 GPUs of the model `V100-SXM2`") as caught:
         shape_of(ShapeWish(gpu="V100", gpus=16), HOSTS)
     assert "8" in caught.value.hint
 
 
-def test_words_that_contradict_each_other() -> None:
-    with pytest.raises(BadInput, match="named shape"):
+def test_contradicting_sizes_are_refused() -> None:
+    with pytest.raises(BadInput, match="The shape `cpu-1` already sets the GPUs"):
         shape_of(ShapeWish(name="cpu-1", gpu="V100"), HOSTS)
-    with pytest.raises(BadInput, match="which GPU"):
+    with pytest.raises(BadInput, match="No GPU model is set for 2 GPUs"):
         shape_of(ShapeWish(gpus=2), HOSTS)
     with pytest.raises(BadInput, match="Unknown shape"):
         shape_of(ShapeWish(name="cpu-3"), HOSTS)
@@ -125,7 +125,7 @@ wishes = st.builds(
 
 
 @given(wishes)
-def test_a_changed_shape_keeps_what_is_not_named(wish: ShapeWish) -> None:
+def test_changed_shape_keeps_what_is_not_named(wish: ShapeWish) -> None:
     before = Size(gpu="V100-SXM2", gpus=2, vcpus=4, ram_bytes=8 * GIB, disk_bytes=8 * GIB)
     after = changed_shape(before, wish, HOSTS)
     assert after.vcpus == (wish.vcpus or 4)

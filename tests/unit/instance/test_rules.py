@@ -1,4 +1,4 @@
-"""Whatever tenants ask for, and whichever steps fail: an instance settles, and holds what its phase allows."""
+"""An instance settles and holds what its phase allows, whatever tenants ask for and whichever steps fail."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +12,7 @@ from teraflock.instance.states import Phase, Wanted
 from teraflock.instance.steps import STEPS, UNDOABLE, next_step, step_before, step_to_undo
 
 OPERATIONS_MAX = 6
-"""More in a row without a new wish would be a loop without an end."""
+"""More operations in a row without a new request would be an endless loop."""
 
 
 def ended(instance: Instance, *, works: bool) -> Instance:
@@ -22,7 +22,7 @@ def ended(instance: Instance, *, works: bool) -> Instance:
 
 
 def carried_out(instance: Instance, *, works: bool) -> Instance:
-    """All operations that follow, one after the other; all fail that can, or none."""
+    """Run all operations that follow. Either every operation fails that can, or none."""
     for _ in range(OPERATIONS_MAX):
         operation = next_operation(instance)
         if operation is None:
@@ -51,7 +51,7 @@ def check_holding(instance: Instance) -> None:
 
 
 def wish(instance: Instance, word: str, shape: Size) -> Instance:
-    """What the service writes for a tenant's word, in the phases in which it takes it."""
+    """The change that the service makes for a request, in the phases that allow it."""
     idle = instance.request is None
     if word == "stop" and instance.phase in (Phase.RUNNING, Phase.STOPPED):
         return replace(instance, wanted=Wanted.STOPPED)
@@ -101,7 +101,7 @@ words = st.sampled_from(["stop", "start", "delete", "resize", "restart", "snapsh
 
 
 @given(shapes, st.lists(st.tuples(words, shapes, st.booleans()), min_size=1, max_size=8))
-def test_an_instance_always_settles(first: Size, wishes: list[tuple[str, Size, bool]]) -> None:
+def test_instance_always_settles(first: Size, wishes: list[tuple[str, Size, bool]]) -> None:
     instance = carried_out(queued(first), works=True)
     for word, shape, works in wishes:
         instance = carried_out(wish(instance, word, shape), works=works)
@@ -111,7 +111,7 @@ def test_an_instance_always_settles(first: Size, wishes: list[tuple[str, Size, b
             assert instance.phase == Phase.GONE
 
 
-def test_a_launch_that_fails_holds_nothing() -> None:
+def test_failed_launch_holds_nothing() -> None:
     failed = carried_out(
         queued(Size(gpu="V100-SXM2", gpus=2, vcpus=1, ram_bytes=1, disk_bytes=1)), works=False
     )
@@ -119,7 +119,7 @@ def test_a_launch_that_fails_holds_nothing() -> None:
 
 
 @given(shapes, shapes)
-def test_a_resize_that_fails_leaves_everything_as_it_was(first: Size, second: Size) -> None:
+def test_failed_resize_changes_nothing(first: Size, second: Size) -> None:
     running = ended(begun(queued(first), Operation.LAUNCH, NOW), works=True)
     asked = resized(running, replace(second, disk_bytes=first.disk_bytes))
     operation = next_operation(asked)
@@ -130,7 +130,7 @@ def test_a_resize_that_fails_leaves_everything_as_it_was(first: Size, second: Si
     assert (back.shape, back.held, back.phase) == (running.shape, running.held, Phase.RUNNING)
 
 
-def test_a_delete_overtakes_everything_but_itself() -> None:
+def test_delete_replaces_every_other_operation() -> None:
     for operation in Operation:
         phase = Phase.STOPPED if operation == Operation.RESTORE else Phase.RUNNING
         if operation in (Operation.LAUNCH, Operation.START):
@@ -139,7 +139,7 @@ def test_a_delete_overtakes_everything_but_itself() -> None:
         assert overtaken(working) == (operation != Operation.DELETE)
 
 
-def test_steps_follow_each_other_and_are_undone_backwards() -> None:
+def test_steps_run_in_order_and_are_undone_in_reverse() -> None:
     for operation, steps in STEPS.items():
         names = [step.name for step in steps]
         assert len(set(names)) == len(names)
@@ -155,7 +155,7 @@ def test_steps_follow_each_other_and_are_undone_backwards() -> None:
         assert back == names[::-1]
 
 
-def test_a_step_without_a_way_back_says_why() -> None:
+def test_step_without_undo_has_a_reason() -> None:
     for steps in STEPS.values():
         for step in steps:
             assert (step.undo is None) == bool(step.because), step.name

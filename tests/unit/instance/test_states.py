@@ -1,4 +1,4 @@
-"""The table of phases, written a second time: a move that is allowed by mistake fails here."""
+"""The table of phases, written a second time: a change that is allowed by mistake fails here."""
 
 from itertools import product
 from typing import get_args
@@ -26,7 +26,7 @@ gone      >
 
 
 @pytest.mark.parametrize(("before", "after"), list(product(Phase, Phase)))
-def test_every_pair_of_phases(before: Phase, after: Phase) -> None:
+def test_only_listed_changes_of_phase_are_allowed(before: Phase, after: Phase) -> None:
     table = {words[0]: words[2:] for line in ALLOWED.strip().splitlines() if (words := line.split())}
     instance = standing(before)
     if after == before or after in table[before]:
@@ -36,7 +36,7 @@ def test_every_pair_of_phases(before: Phase, after: Phase) -> None:
             moved(instance, after)
 
 
-def test_every_phase_leads_to_the_end() -> None:
+def test_every_phase_can_reach_gone() -> None:
     for phase in Phase:
         reached, todo = {phase}, [phase]
         while todo:
@@ -52,17 +52,17 @@ def test_sets_of_phases_agree() -> None:
     assert set(Phase) - ON_ENGINE == {Phase.QUEUED, Phase.FAILED, Phase.GONE}
 
 
-def test_every_operation_has_a_course_its_phases_allow() -> None:
+def test_phases_of_every_operation_are_allowed() -> None:
     for course in COURSES.values():
         if course.during:
             ends = {course.done, course.undone} - {None}
             assert ends <= {*MOVES[course.during], course.during}
 
 
-def test_the_api_has_a_word_for_every_phase() -> None:
+def test_api_has_every_phase() -> None:
     assert sorted(get_args(PhaseWord)) == sorted(Phase)
 
 
-def test_the_books_are_verified_for_the_phases_that_are_charged() -> None:
-    """`bill/verify` has its own list on purpose; a new phase must be in both or in none."""
+def test_bill_verification_knows_the_charged_phases() -> None:
+    """`bill/verify` has its own list on purpose. A new phase must be in both or in neither."""
     assert sorted(RUNS) == sorted(BILLABLE)

@@ -169,7 +169,7 @@ def resize_instance(call: Call, query: InProject, instance: str, body: ResizeReq
 )
 def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequest) -> ExecAnswer:
     """Run a command in an instance, without a shell, and wait until it ends."""
-    ran = call.nouns.instances.run(
+    ran = call.nouns.instances.guests.run(
         call.project.id,
         instance,
         body.command,
@@ -189,7 +189,7 @@ def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequ
 )
 def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
     """Get the latest output of an instance's command. Without a command: its console."""
-    return log_answer(call.nouns.instances.log(call.project.id, instance, query.source))
+    return log_answer(call.nouns.instances.guests.log(call.project.id, instance, query.source))
 
 
 @routes.get(
@@ -206,7 +206,7 @@ def fetch_archive(call: Call, query: FileQuery, instance: str) -> Generator[byte
     The archive has only plain files and folders, no links, and at most 1 GB and 10,000 files. A response that breaks
     off early is incomplete.
     """
-    yield from archive(call.nouns.instances.files(call.project.id, instance), query.path)
+    yield from archive(call.nouns.instances.guests.files(call.project.id, instance), query.path)
 
 
 def _enters(call: Call) -> bool:

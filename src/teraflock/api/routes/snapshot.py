@@ -15,7 +15,7 @@ routes = Routes("snapshots")
 @routes.get("/v1/instances/{instance}/snapshots", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
 def list_snapshots(call: Call, query: InProject, instance: str) -> SnapshotList:
     """List the snapshots of an instance."""
-    found = call.nouns.instances.snapshots(call.project.id, instance)
+    found = call.nouns.instances.snapshots.page(call.project.id, instance)
     return SnapshotList(items=tuple(map(snapshot_answer, found)))
 
 
@@ -30,7 +30,9 @@ def list_snapshots(call: Call, query: InProject, instance: str) -> SnapshotList:
 )
 def make_snapshot(call: Call, query: InProject, instance: str, body: SnapshotRequest) -> SnapshotAnswer:
     """Create a snapshot of an instance's disk."""
-    return snapshot_answer(call.nouns.instances.snapshot(call.actor, call.project, instance, body.name))
+    return snapshot_answer(
+        call.nouns.instances.snapshots.create(call.actor, call.project, instance, body.name)
+    )
 
 
 @routes.delete(
@@ -43,7 +45,7 @@ def make_snapshot(call: Call, query: InProject, instance: str, body: SnapshotReq
 )
 def delete_snapshot(call: Call, query: InProject, instance: str, snapshot: str) -> None:
     """Delete a snapshot."""
-    call.nouns.instances.delete_snapshot(call.actor, call.project, instance, snapshot)
+    call.nouns.instances.snapshots.delete(call.actor, call.project, instance, snapshot)
 
 
 @routes.post(
@@ -56,6 +58,6 @@ def delete_snapshot(call: Call, query: InProject, instance: str, snapshot: str) 
 def restore_instance(call: Call, query: InProject, instance: str, body: RestoreRequest) -> InstanceAnswer:
     """Restore an instance's disk from a snapshot. A running instance is restarted."""
     instances = call.nouns.instances
-    restored = instances.restore(call.actor, call.project, instance, body.snapshot)
+    restored = instances.snapshots.restore(call.actor, call.project, instance, body.snapshot)
     enters = Permission.INSTANCE_ENTER in in_project(call.actor, call.project)
     return instance_answer(instances.view(call.project.id, restored.id), enters=enters)

@@ -15,7 +15,7 @@ from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import LOCKS, LxdNetworks
 from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import LxdClient
-from teraflock.instance.driver import EngineRefused
+from teraflock.instance.engine_errors import EngineRefused
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
 STOP_SECONDS_MAX: Final = 30

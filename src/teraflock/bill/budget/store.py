@@ -4,12 +4,13 @@ from typing import Final
 
 import msgspec
 
-from teraflock.base.size import Size
 from teraflock.bill.budget.model import Budget, Cap, Told
-from teraflock.instance.states import BILLABLE, Phase
+from teraflock.instance import store as instances
+from teraflock.instance.states import BILLABLE
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
+from teraflock.tenant.model import ProjectId
 
 _BUDGET: Final = Table("budget", Budget)
 _CAP: Final = Table("budget_cap", Cap)
@@ -107,22 +108,13 @@ class Wished(msgspec.Struct, frozen=True, kw_only=True):
     """It is charged already."""
 
 
-class _Spec(msgspec.Struct):
-    mode: str = "on-demand"
-
-
 def wanted_running(tx: Transaction, project_id: str) -> list[Wished]:
     """All of a project that is to run, with what it will hold then."""
-    rows = tx.all(
-        "SELECT id, gpu, gpus, vcpus, ram_bytes, disk_bytes, COALESCE(host_id, ''), spec, phase FROM instance"
-        " WHERE project_id = :project AND wanted = 'running' AND phase NOT IN ('gone', 'failed') ORDER BY id",
-        project=project_id,
-    )
     return [
         Wished(
-            id=id, runs=Phase(phase) in BILLABLE,
-            held=Holding(size=Size(gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk), host=host,
-                         mode=msgspec.json.decode(spec, type=_Spec).mode),
+            id=each.id,
+            runs=each.phase in BILLABLE,
+            held=Holding(size=each.size, host=each.host_id, mode=each.mode),
         )
-        for id, gpu, gpus, vcpus, ram, disk, host, spec, phase in rows
-    ]  # fmt: skip
+        for each in instances.wanted_running(tx, ProjectId(project_id))
+    ]

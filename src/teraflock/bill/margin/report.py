@@ -22,7 +22,7 @@ from teraflock.bill.margin.store import CostSum, RevenueSum
 from teraflock.bill.price.model import PriceBook
 from teraflock.bill.purchase import store as purchase_store
 from teraflock.fleet import store as fleet
-from teraflock.instance import store as instance_store
+from teraflock.instance.across import store as across
 from teraflock.meter import store as meter_store
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import OrganisationId
@@ -175,7 +175,7 @@ def _name(tx: Transaction, by: MarginBy, id: str, names: dict[str, str]) -> str:
     if not id:
         return "idle hosts" if by != "host" else "no host"
     if by == "instance":
-        return names.get(id) or instance_store.name_in_all_projects(tx, id) or id
+        return names.get(id) or across.name_in_all_projects(tx, id) or id
     if by == "host":
         host = fleet.host(tx, id)
         return host.name if host else id

@@ -22,7 +22,7 @@ from teraflock.bill.purchase import store as purchase_store
 from teraflock.bill.purchase.model import Mode, Preview, Purchase, PurchaseLimit, Term
 from teraflock.bill.purchase.rules import bought, ended, next_term, upgraded
 from teraflock.bill.times import microseconds, moment
-from teraflock.instance import store as instance_store
+from teraflock.instance.across import store as across
 from teraflock.meter import store as meter_store
 from teraflock.meter.ahead import ahead
 from teraflock.meter.model import Holding, Meter
@@ -261,7 +261,7 @@ def _first_term(tx: Transaction, purchase: Purchase, now_us: int) -> tuple[Term,
 
 
 def _name_of(tx: Transaction, purchase: Purchase) -> str:
-    return instance_store.name_in_all_projects(tx, purchase.instance_id) or purchase.instance_id
+    return across.name_in_all_projects(tx, purchase.instance_id) or purchase.instance_id
 
 
 def _mode_text(purchase: Purchase) -> str:

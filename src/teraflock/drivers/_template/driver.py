@@ -5,7 +5,8 @@ from typing import NoReturn
 
 from teraflock.base.clock import Clock
 from teraflock.drivers.rented import Remote, RentedDriver
-from teraflock.instance.driver import EngineRefused, Machine, MachineType
+from teraflock.instance.driver import Machine, MachineType
+from teraflock.instance.engine_errors import EngineRefused
 
 
 class TemplateDriver(RentedDriver):

@@ -49,8 +49,6 @@ from teraflock.instance.driver import (
     PATIENCE,
     Capability,
     CommandState,
-    DoesNotBoot,
-    EngineRefused,
     GuestFile,
     Handle,
     Machine,
@@ -62,6 +60,7 @@ from teraflock.instance.driver import (
     Sent,
     Sighting,
 )
+from teraflock.instance.engine_errors import DoesNotBoot, EngineRefused
 
 STOP_SECONDS: Final = (4, 20)
 """Timeouts for a clean shutdown. It is tried twice, because a guest that has just started misses the first

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
-from teraflock.instance.driver import EngineBusy, EngineDown, EngineRefused, NoRoom
-from teraflock.instance.driver import EngineMissing as EngineMissing
+from teraflock.instance.engine_errors import EngineBusy, EngineDown, EngineRefused, NoRoom
+from teraflock.instance.engine_errors import EngineMissing as EngineMissing
 
 
 class EngineTaken(EngineRefused):

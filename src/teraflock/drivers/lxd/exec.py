@@ -12,7 +12,8 @@ import msgspec
 
 from teraflock.drivers.lxd.rest import LxdClient, LxdOperation
 from teraflock.drivers.lxd.websocket import BINARY, CLOSE, TEXT, WebSocket
-from teraflock.instance.driver import EngineRefused, Ran
+from teraflock.instance.driver import Ran
+from teraflock.instance.engine_errors import EngineRefused
 
 OUTPUT_BYTES_MAX: Final = 4 << 20
 TOO_LONG: Final = 124

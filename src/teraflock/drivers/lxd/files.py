@@ -13,7 +13,8 @@ import msgspec
 
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.rest import LxdClient
-from teraflock.instance.driver import EngineRefused, FileKind, GuestFile
+from teraflock.instance.driver import FileKind, GuestFile
+from teraflock.instance.engine_errors import EngineRefused
 
 PIECE_BYTES: Final = 1 << 16
 FOLDER_BYTES_MAX: Final = 16 << 20

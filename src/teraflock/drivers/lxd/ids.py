@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from teraflock.instance.driver import NoRoom
+from teraflock.instance.engine_errors import NoRoom
 
 FOLDER: Final = Path("/var/lib/teraflock/ids")
 FIRST: Final = 0x7000_0000

@@ -22,7 +22,7 @@ from teraflock.drivers.lxd import build, confinement, guest, ids, names
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import LxdClient
-from teraflock.instance.driver import EngineBusy, EngineRefused, NoRoom
+from teraflock.instance.engine_errors import EngineBusy, EngineRefused, NoRoom
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 UNPACK_SECONDS_MAX: Final = 1800

@@ -26,7 +26,8 @@ from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Resolving
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import check_ours
-from teraflock.instance.driver import EngineRefused, Machine, Network, Port, Sent
+from teraflock.instance.driver import Machine, Network, Port, Sent
+from teraflock.instance.engine_errors import EngineRefused
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")

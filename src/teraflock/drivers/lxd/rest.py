@@ -21,7 +21,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from teraflock.drivers.lxd import errors
-from teraflock.instance.driver import EngineBusy, EngineDown
+from teraflock.instance.engine_errors import EngineBusy, EngineDown
 
 CALL_SECONDS_MAX: Final = 30.0
 """The engine answers a plain call within milliseconds unless it hangs."""

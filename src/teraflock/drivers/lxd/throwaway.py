@@ -17,7 +17,8 @@ from teraflock.drivers.lxd.moulds import remove
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import LxdNetworks
 from teraflock.drivers.lxd.rest import LxdClient
-from teraflock.instance.driver import EngineRefused, Handle, Machine, Network, Ran
+from teraflock.instance.driver import Handle, Machine, Network, Ran
+from teraflock.instance.engine_errors import EngineRefused
 from teraflock.instance.model import InstanceId
 from teraflock.tenant.model import ProjectId
 

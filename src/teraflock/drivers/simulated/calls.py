@@ -18,7 +18,8 @@ from teraflock.drivers.simulated.life import as_of, not_busy
 from teraflock.drivers.simulated.model import Guest, SimulatedImage, Weather
 from teraflock.drivers.simulated.world import Turn, World, weather
 from teraflock.fleet.model import HostReport
-from teraflock.instance.driver import EngineMissing, EngineRefused, Handle
+from teraflock.instance.driver import Handle
+from teraflock.instance.engine_errors import EngineMissing, EngineRefused
 
 
 class SimulatedCall(msgspec.Struct, frozen=True):

@@ -28,18 +28,15 @@ from teraflock.instance.driver import (
     GRACE,
     Capability,
     Endpoint,
-    EngineBusy,
-    EngineMissing,
-    EngineRefused,
     Handle,
     Machine,
     MachineType,
     Made,
-    NoRoom,
     Readiness,
     Rental,
     Sighting,
 )
+from teraflock.instance.engine_errors import EngineBusy, EngineMissing, EngineRefused, NoRoom
 
 CLOUD: Final = frozenset(Capability) - {
     Capability.PLACEMENT,

@@ -12,7 +12,8 @@ from teraflock.drivers.simulated.calls import Calls, SimulatedCall
 from teraflock.drivers.simulated.faults import Kind, error
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Guest, SimulatedDisk, SimulatedImage
-from teraflock.instance.driver import CommandState, EngineMissing, EngineRefused, GuestFile, Handle, Ran
+from teraflock.instance.driver import CommandState, GuestFile, Handle, Ran
+from teraflock.instance.engine_errors import EngineMissing, EngineRefused
 
 RECIPE_BYTES: Final = 64 * MIB
 PUBLISHED_BYTES: Final = GIB

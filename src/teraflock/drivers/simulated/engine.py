@@ -40,18 +40,15 @@ from teraflock.instance.driver import (
     BOOT_TIME_MAX,
     PATIENCE,
     Capability,
-    DoesNotBoot,
-    EngineMissing,
-    EngineRefused,
     Handle,
     Machine,
     MachineType,
     Made,
-    NoRoom,
     Readiness,
     Sent,
     Sighting,
 )
+from teraflock.instance.engine_errors import DoesNotBoot, EngineMissing, EngineRefused, NoRoom
 from teraflock.instance.model import InstanceId
 
 OWN: Final = frozenset(Capability) - {Capability.NOTICE, Capability.BIDS}

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 import msgspec
 
 from teraflock.base.errors import BadInput, TeraflockError
-from teraflock.instance.driver import (
+from teraflock.instance.engine_errors import (
     BadCredentials,
     DoesNotBoot,
     EngineBusy,

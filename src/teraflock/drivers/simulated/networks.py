@@ -3,7 +3,8 @@
 from teraflock.drivers.simulated.calls import Calls, SimulatedCall
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Guest, NetworkThere, network_key
-from teraflock.instance.driver import EngineMissing, EngineRefused, Machine, Network
+from teraflock.instance.driver import Machine, Network
+from teraflock.instance.engine_errors import EngineMissing, EngineRefused
 
 
 class SimulatedNetworks(Calls):

@@ -14,7 +14,7 @@ from teraflock.drivers.simulated.faults import SimulatedFault
 from teraflock.drivers.simulated.life import at_rest
 from teraflock.drivers.simulated.model import AddressTaken, Guest, Weather, price_key
 from teraflock.drivers.simulated.world import Turn, World, weather
-from teraflock.instance.driver import EngineMissing
+from teraflock.instance.engine_errors import EngineMissing
 
 
 class Trouble:

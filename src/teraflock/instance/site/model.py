@@ -21,16 +21,16 @@ class SiteRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 class SiteState(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
-    """Empty: it answers."""
+    """Empty: the site answers."""
     since: datetime
 
 
 class SiteView(msgspec.Struct, frozen=True, kw_only=True):
-    """All that an operator sees of a site."""
+    """A site as an operator sees it."""
 
     record: SiteRecord
     driver: ComputeDriver | None
-    """None: it could not be opened, or not yet."""
+    """None: it could not be opened, or is not open yet."""
     problem: str
     since: datetime | None
     for_all: bool
@@ -40,7 +40,7 @@ class SiteView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SiteCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What a site answered."""
+    """The result of checking a site."""
 
     name: str
     problem: str = ""

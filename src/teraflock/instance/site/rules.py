@@ -1,4 +1,4 @@
-"""Which of the sites that a process has open still count. Pure."""
+"""Decides which open sites were removed. Pure."""
 
 from collections.abc import Iterable, Mapping
 

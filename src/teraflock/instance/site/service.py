@@ -1,4 +1,4 @@
-"""What operators ask of sites: which there are, whether they answer, who may rent machines there."""
+"""The site service for operators: list and check sites, and decide who may rent machines there."""
 
 import os
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class SiteService:
         check_record: Callable[[SiteRecord], None] = lambda record: None,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        """`check_record` raises where a driver does not take the options of a site."""
+        """`check_record` raises if a driver does not accept the options of a site."""
         self._database = database
         self._clock = clock
         self._engines = engines
@@ -41,7 +41,7 @@ class SiteService:
             return self._found(tx, name)
 
     def check(self, name: str) -> SiteCheck:
-        """Ask a site for what it has. Nothing is changed there."""
+        """Ask a site for what it has. Change nothing there."""
         view = self.site(name)
         if view.driver is None:
             return SiteCheck(name=name, problem=view.problem)
@@ -51,12 +51,12 @@ class SiteService:
             return SiteCheck(name=name, problem=error.sentence, hint=error.hint)
 
     def add(self, actor: Actor, record: SiteRecord) -> SiteView:
-        """Define a site. Every server process opens it within seconds."""
+        """Add a site. Every server process opens it within seconds."""
         self._check_record(record)
 
         def work(tx: Transaction) -> SiteView:
             if record.name in [each.record.name for each in self._views(tx)]:
-                raise Conflict(f"There is a site `{record.name}` already", hint="Choose another name")
+                raise Conflict(f"A site `{record.name}` already exists", hint="Choose another name")
             store.insert(tx, record, self._clock.now())
             self._audit.record(tx, actor, "site.add", record.name, kind=record.kind)
             return self._found(tx, record.name)
@@ -64,7 +64,7 @@ class SiteService:
         return self._database.write(work)
 
     def remove(self, actor: Actor, name: str) -> None:
-        """Forget a site that has no instances."""
+        """Remove a site that has no instances."""
 
         def work(tx: Transaction) -> None:
             view = self._found(tx, name)
@@ -80,14 +80,14 @@ class SiteService:
         self._database.write(work)
 
     def allow(self, actor: Actor, name: str, organisation: OrganisationId, *, may: bool) -> SiteView:
-        """Let an organisation rent machines at a site, or stop that. What runs already runs on."""
+        """Allow an organisation to rent machines at a site, or stop allowing it. Existing instances keep running."""
 
         def work(tx: Transaction) -> SiteView:
             view = self._found(tx, name)
             if view.driver is not None and Capability.PLACEMENT in view.driver.capabilities:
                 raise Refused(
-                    f"The site `{name}` rents out no machines: all tenants may use its hosts",
-                    hint="Quotas limit what they use: `tera quota set`",
+                    f"The site `{name}` has own hosts, which all tenants may use",
+                    hint="Limit their usage with quotas: `tera quota set`",
                 )
             store.set_use(tx, name, organisation, may=may)
             self._audit.record(

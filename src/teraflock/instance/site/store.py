@@ -43,7 +43,7 @@ def set_use(tx: Transaction, name: str, organisation: OrganisationId, *, may: bo
 
 
 def uses(tx: Transaction) -> dict[str, tuple[str, ...]]:
-    """Which organisations may rent at each site."""
+    """The organisations that may rent machines at each site."""
     found: dict[str, tuple[str, ...]] = {}
     for site, organisation in tx.all("SELECT site, organisation_id FROM site_use ORDER BY organisation_id"):
         found[site] = (*found.get(site, ()), organisation)
@@ -51,7 +51,7 @@ def uses(tx: Transaction) -> dict[str, tuple[str, ...]]:
 
 
 def counts(tx: Transaction) -> dict[str, tuple[int, int]]:
-    """The hosts that each site has now, and its instances."""
+    """The number of current hosts and instances of each site."""
     hosts = _counted(tx, "SELECT site, COUNT(*) FROM host WHERE gone_at_us IS NULL GROUP BY site")
     instances = _counted(
         tx, "SELECT site, COUNT(*) FROM instance WHERE phase NOT IN ('gone', 'failed') GROUP BY site"
@@ -64,7 +64,7 @@ def _counted(tx: Transaction, sql: str) -> dict[str, int]:
 
 
 def names_for(tx: Transaction, organisation: OrganisationId) -> frozenset[str]:
-    """Where an organisation may rent machines."""
+    """The sites at which an organisation may rent machines."""
     rows = tx.all("SELECT site FROM site_use WHERE organisation_id = :id", id=organisation)
     return frozenset(row[0] for row in rows)
 
@@ -77,7 +77,7 @@ def states(tx: Transaction) -> dict[str, SiteState]:
 
 
 def note_state(tx: Transaction, site: str, problem: str, now: datetime) -> bool:
-    """Record whether a site answers; whether that changed."""
+    """Record whether a site answers. Return whether that changed."""
     known = tx.one("SELECT problem FROM site_state WHERE site = :site", site=site)
     if known and known[0] == problem:
         return False

@@ -1,47 +1,25 @@
 """All SQL about snapshots."""
 
-from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.instance.model import InstanceId, Snapshot, SnapshotId
+from typing import Final
+
+from teraflock.instance.model import InstanceId, Snapshot
 from teraflock.storage.database import Transaction
-from teraflock.tenant.model import ProjectId
+from teraflock.storage.table import Table
+
+_SNAPSHOT: Final = Table("snapshot", Snapshot)
 
 
 def insert(tx: Transaction, snapshot: Snapshot) -> None:
-    tx.run(
-        "INSERT INTO snapshot (id, project_id, instance_id, name, state, created_at_us)"
-        " VALUES (:id, :project, :instance, :name, :state, :at)",
-        id=snapshot.id,
-        project=snapshot.project_id,
-        instance=snapshot.instance_id,
-        name=snapshot.name,
-        state=snapshot.state,
-        at=microseconds(snapshot.created_at),
-    )
+    _SNAPSHOT.add(tx, snapshot)
 
 
 def of_instance(tx: Transaction, instance: InstanceId) -> tuple[Snapshot, ...]:
-    rows = tx.all(
-        "SELECT id, project_id, instance_id, name, state, size_bytes, created_at_us, problem FROM snapshot"
-        " WHERE instance_id = :id ORDER BY id",
-        id=instance,
-    )
-    return tuple(
-        Snapshot(
-            id=SnapshotId(row[0]),
-            project_id=ProjectId(row[1]),
-            instance_id=InstanceId(row[2]),
-            name=row[3],
-            state=row[4],
-            size_bytes=row[5],
-            created_at=at_microseconds(row[6]),
-            problem=row[7],
-        )
-        for row in rows
-    )
+    rows = tx.all(f"{_SNAPSHOT.select} WHERE instance_id = :id ORDER BY id", id=instance)
+    return tuple(_SNAPSHOT.value(row) for row in rows)
 
 
 def kept_bytes(tx: Transaction, instance: InstanceId) -> int:
-    """What the snapshots of an instance keep beside it, all together."""
+    """The total size of an instance's snapshots."""
     row = tx.one(
         "SELECT COALESCE(SUM(size_bytes), 0) FROM snapshot WHERE instance_id = :id AND state = 'ready'",
         id=instance,

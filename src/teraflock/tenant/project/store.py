@@ -167,3 +167,18 @@ def remove_project(tx: Transaction, id: ProjectId, now: datetime) -> None:
         now=microseconds(now),
         id=id,
     )
+
+
+def network_of_any_organisation(tx: Transaction, id: ProjectId) -> tuple[int, str]:
+    """The number of a project's network, and the name of the project."""
+    row = tx.one("SELECT network_number, name FROM project WHERE id = :id", id=id)
+    assert row is not None, "projects are never deleted, only marked as removed"
+    return int(row[0]), str(row[1])
+
+
+def removed_with_network(tx: Transaction) -> tuple[tuple[ProjectId, int], ...]:
+    """Removed projects whose networks engines may still have, with the numbers of these networks."""
+    rows = tx.all(
+        "SELECT id, network_number FROM project WHERE removed_at_us IS NOT NULL AND network_number >= 0 ORDER BY id"
+    )
+    return tuple((ProjectId(row[0]), int(row[1])) for row in rows)

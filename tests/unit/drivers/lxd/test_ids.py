@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from teraflock.drivers.lxd import ids
 from teraflock.drivers.lxd.ids import Traces
-from teraflock.instance.driver import NoRoom
+from teraflock.instance.engine_errors import NoRoom
 
 
 def none() -> set[int]:

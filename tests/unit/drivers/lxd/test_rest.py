@@ -17,7 +17,7 @@ from teraflock.drivers.lxd import errors
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.websocket import BINARY, frame
-from teraflock.instance.driver import EngineBusy, EngineDown, EngineRefused, NoRoom
+from teraflock.instance.engine_errors import EngineBusy, EngineDown, EngineRefused, NoRoom
 
 Answer = Callable[["Handler"], None]
 

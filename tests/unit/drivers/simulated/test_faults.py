@@ -11,7 +11,8 @@ from tests.unit.drivers.simulated.worlds import FIRST_HOST, Bench, bench, machin
 from teraflock.base.errors import BadInput
 from teraflock.drivers.simulated.faults import Killed, Kind, SimulatedFault, When, parse, taken
 from teraflock.drivers.simulated.model import Guest
-from teraflock.instance.driver import DoesNotBoot, EngineBusy, EngineDown, EngineRefused, NoRoom, Seen
+from teraflock.instance.driver import Seen
+from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineDown, EngineRefused, NoRoom
 
 FORMS = pytest.mark.parametrize("form", ["memory", "file"])
 FAULTS = st.builds(

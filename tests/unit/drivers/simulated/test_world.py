@@ -29,7 +29,8 @@ from teraflock.drivers.simulated.store import FileWorld
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet.model import GpuKind
-from teraflock.instance.driver import EngineBusy, EngineDown, EngineRefused, NoRoom, Seen
+from teraflock.instance.driver import Seen
+from teraflock.instance.engine_errors import EngineBusy, EngineDown, EngineRefused, NoRoom
 
 CARD = "0000:01:00.0"
 

@@ -17,7 +17,7 @@ from teraflock.app.settings import Settings, load_settings
 from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound, Refused
 from teraflock.image.store import made_of_instances
-from teraflock.instance.store import ids_on_engines_in_all_projects
+from teraflock.instance.across.store import ids_on_engines_in_all_projects
 from teraflock.storage.database import Transaction
 from teraflock.storage.dump import dump, has_rows, tables_of
 from teraflock.storage.migrate import load_migrations, schema_of

@@ -1,6 +1,6 @@
-"""What is told of a change of an instance: which events, and what they say. Pure.
+"""The events of an instance. Pure.
 
-The meter reads these: a sequence without gaps, the phases it moved between, and all it holds from then on.
+The meter reads them: a sequence without gaps, each with the change of phase and everything the instance holds since.
 """
 
 from collections.abc import Callable
@@ -14,10 +14,11 @@ from teraflock.instance.model import Instance
 from teraflock.instance.rows import labels_text
 
 RandomBytes = Callable[[int], bytes]
+Details = dict[str, str | int | float | bool | None]
 
 
 def kinds_of(before: Instance, after: Instance) -> list[str]:
-    """Which events a change leaves, in their order."""
+    """The kinds of events for a change, in order."""
     kinds = []
     if after.phase != before.phase:
         kinds.append("instance.moved")
@@ -29,24 +30,17 @@ def kinds_of(before: Instance, after: Instance) -> list[str]:
 
 
 def problem_texts(error: Exception) -> tuple[str, str]:
-    """What is wrong, for the tenant and for the operator; the second is empty where both read the same."""
+    """The problem in words for the tenant and for the operator. The second is empty if both read the same."""
     if not isinstance(error, TeraflockError):
-        return "Something went wrong inside Teraflock. The operator finds it in the log", ""
+        return "Internal error in Teraflock. The operator can see the details in the log", ""
     whole = f"{error.sentence}. {error.hint}" if error.hint else error.sentence
     for_tenant: str = getattr(error, "for_tenant", "")
     return (for_tenant, whole) if for_tenant else (whole, "")
 
 
 def operated(instance: Instance, act: str, reason: str, now: datetime, random_bytes: RandomBytes) -> Event:
-    """What the tenant is told of an act by the operator."""
-    return Event(
-        id=EventId(new_id("evt", now, random_bytes)),
-        at=now,
-        kind="instance.operated",
-        subject=instance.id,
-        project=instance.project_id,
-        details={"name": instance.name, "act": act, "by": "operator", "reason": reason},
-    )
+    """The event of an operator's act, for the tenant."""
+    return notice_of("instance.operated", instance, now, random_bytes, act=act, by="operator", reason=reason)
 
 
 def _amounts(instance: Instance) -> tuple[object, ...]:
@@ -56,7 +50,7 @@ def _amounts(instance: Instance) -> tuple[object, ...]:
 
 
 def host_of(before: Instance | None, after: Instance) -> str:
-    """The host a change tells of: one that is gone was on its last."""
+    """The host of a change. For an instance that is gone, its last host."""
     return after.host_id or (before.host_id if before else None) or ""
 
 
@@ -76,8 +70,20 @@ def event_of(
     The event includes that reading only if it is later than the event: the clock was set back in between. This keeps
     the order of changes and readings known when their times no longer show it.
     """
-    held, (region, watched_us) = after.held, place
-    details: dict[str, str | int | float | bool | None] = {
+    region, watched_us = place
+    details = _metered(before, after, sequence, region)
+    if after.problem:
+        details["problem"] = after.problem
+    if last_seen is not None:
+        details["last_seen_us"] = microseconds(last_seen)
+    if watched_us > microseconds(now):
+        details["watched_us"] = watched_us
+    return _event(kind, after, now, random_bytes, details)
+
+
+def _metered(before: Instance | None, after: Instance, sequence: int, region: str) -> Details:
+    held = after.held
+    return {
         "sequence": sequence,
         "generation": after.generation,
         "name": after.name,
@@ -92,36 +98,28 @@ def event_of(
         "host": host_of(before, after),
         "region": region,
         "member": after.created_by,
-        "mode": "spot" if after.spec.mode == "bid" else after.spec.mode,  # charged by the same price
+        "mode": "spot" if after.spec.mode == "bid" else after.spec.mode,  # both have the same price
         "labels": labels_text(after.labels),
         "wanted": after.wanted,
         "asked_at_us": microseconds(after.wanted_at),
     }
-    if after.problem:
-        details["problem"] = after.problem
-    if last_seen is not None:
-        details["last_seen_us"] = microseconds(last_seen)
-    if watched_us > microseconds(now):
-        details["watched_us"] = watched_us
-    return Event(
-        id=EventId(new_id("evt", now, random_bytes)),
-        at=now,
-        kind=kind,
-        subject=after.id,
-        project=after.project_id,
-        details=details,
-    )
 
 
 def notice_of(
     kind: str, instance: Instance, now: datetime, random_bytes: RandomBytes, **details: str | int | bool
 ) -> Event:
-    """An event that changes nothing the meter reads, so it has no sequence."""
+    """An event without a sequence, because it changes nothing that the meter reads."""
+    return _event(kind, instance, now, random_bytes, {"name": instance.name, **details})
+
+
+def _event(
+    kind: str, instance: Instance, now: datetime, random_bytes: RandomBytes, details: Details
+) -> Event:
     return Event(
         id=EventId(new_id("evt", now, random_bytes)),
         at=now,
         kind=kind,
         subject=instance.id,
         project=instance.project_id,
-        details={"name": instance.name, **details},
+        details=details,
     )

@@ -1,0 +1,1 @@
+"""The cards of hosts, and the instances that hold them."""

@@ -1,0 +1,136 @@
+"""All SQL about the cards of hosts and the instances that hold them.
+
+A card's row names at most one instance, so two instances never hold the same card.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from teraflock.base.clock import at_microseconds
+from teraflock.fleet.model import Gpu, GpuKind, GpuReport, HostId, Idle
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table, in_list
+from teraflock.tenant.model import ProjectId
+
+_GPU: Final = Table("host_gpu", Gpu)
+
+
+def put_reported(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport], now_us: int) -> None:
+    """Write the cards that a host reports. A missing card is kept as not healthy while an instance holds it."""
+    rows = tx.all("SELECT slot, instance_id, idle_since_us FROM host_gpu WHERE host_id = :id", id=host_id)
+    known = {row[0]: (row[1], row[2]) for row in rows}
+    for report in reports:
+        _, idle_since_us = known.get(report.slot, (None, None))
+        add(tx, host_id, _card_of(report), (idle_since_us or now_us) if report.idle else None)
+    for slot in known.keys() - {report.slot for report in reports}:
+        if known[slot][0] is None:
+            tx.run("DELETE FROM host_gpu WHERE host_id = :host AND slot = :slot", host=host_id, slot=slot)
+        else:
+            tx.run(
+                "UPDATE host_gpu SET healthy = 0 WHERE host_id = :host AND slot = :slot",
+                host=host_id,
+                slot=slot,
+            )
+
+
+def _card_of(report: GpuReport) -> Gpu:
+    return Gpu(
+        slot=report.slot,
+        kind=report.kind,
+        gpu=report.gpu,
+        name=report.name,
+        memory_bytes=report.memory_bytes,
+        healthy=report.healthy,
+        instance_id=None,
+    )
+
+
+def add(tx: Transaction, host_id: HostId, card: Gpu, idle_since_us: int | None = None) -> None:
+    """Add a card, or update it. The instance that holds it stays the same."""
+    values = dict(zip(_GPU.columns, _GPU.row(card), strict=True))
+    tx.run(_PUT_GPU, host_id=host_id, idle_since_us=idle_since_us, **values)
+
+
+_PUT_GPU: Final = (
+    f"INSERT INTO host_gpu (host_id, {_GPU.names}, idle_since_us)"
+    f" VALUES (:host_id, {_GPU.marks}, CAST(:idle_since_us AS BIGINT)) ON CONFLICT (host_id, slot) DO UPDATE SET"
+    " kind = excluded.kind, gpu = excluded.gpu, name = excluded.name, memory_bytes = excluded.memory_bytes,"
+    " healthy = excluded.healthy, idle_since_us = excluded.idle_since_us"
+)
+
+
+def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
+    """The cards that running instances of a project hold and do not use, by instance. Idle time begins with the run."""
+    rows = tx.all(
+        "SELECT i.id, COUNT(*), MAX(g.idle_since_us), MAX(i.running_since_us) FROM instance i"
+        " JOIN host_gpu g ON g.instance_id = i.id"
+        " WHERE i.project_id = :project AND i.phase = 'running' AND g.idle_since_us IS NOT NULL GROUP BY i.id",
+        project=project,
+    )
+    return {row[0]: Idle(int(row[1]), at_microseconds(max(row[2], row[3] or 0))) for row in rows}
+
+
+def take_gpus(
+    tx: Transaction, host_id: HostId, gpu: str, count: int, instance_id: str
+) -> list[tuple[str, str]]:
+    """Give up to `count` free cards of a host to an instance. Return their slots and kinds."""
+    rows = tx.all(
+        "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND instance_id IS NULL AND slot IN"
+        " (SELECT slot FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1"
+        " ORDER BY slot LIMIT :count) RETURNING slot, kind",
+        instance=instance_id,
+        host=host_id,
+        gpu=gpu,
+        count=count,
+    )
+    return sorted((row[0], row[1]) for row in rows)
+
+
+def release_gpus(tx: Transaction, instance_id: str, *, keep: Iterable[str] = ()) -> None:
+    kept = set(keep)
+    for host_id, slot in tx.all(
+        "SELECT host_id, slot FROM host_gpu WHERE instance_id = :id ORDER BY host_id, slot", id=instance_id
+    ):
+        if slot not in kept:
+            tx.run(
+                "UPDATE host_gpu SET instance_id = NULL WHERE host_id = :host AND slot = :slot",
+                host=host_id,
+                slot=slot,
+            )
+
+
+def of_hosts(tx: Transaction, ids: Sequence[str]) -> Mapping[str, Sequence[Gpu]]:
+    """The cards of each host, in the order of their slots."""
+    found: dict[str, list[Gpu]] = defaultdict(list)
+    rows = tx.all(
+        f"SELECT host_id, {_GPU.names} FROM host_gpu WHERE host_id >= :first AND host_id <= :last"
+        " ORDER BY host_id, slot",
+        first=min(ids),
+        last=max(ids),
+    )
+    for row in rows:
+        found[row[0]].append(_GPU.value(row[1:]))
+    return found
+
+
+def held_by(tx: Transaction, instance_ids: Sequence[str]) -> list[tuple[str, str, GpuKind, str]]:
+    """The instance, slot, kind and GPU model of each card that these instances hold, sorted."""
+    marks, values = in_list(instance_ids)
+    rows = tx.all(
+        f"SELECT instance_id, slot, kind, gpu FROM host_gpu WHERE instance_id IN ({marks})", **values
+    )
+    return [(id, slot, GpuKind(kind), gpu) for id, slot, kind, gpu in sorted(rows)]
+
+
+def held_on_site(tx: Transaction, site: str) -> dict[str, tuple[str, ...]]:
+    """The slots of the cards of each instance at a site, sorted."""
+    rows = tx.all(
+        "SELECT g.instance_id, g.slot FROM host_gpu g JOIN host h ON h.id = g.host_id"
+        " WHERE h.site = :site AND g.instance_id IS NOT NULL",
+        site=site,
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for id, slot in sorted(rows):  # not in SQL: databases sort text differently
+        found[id] = (*found.get(id, ()), slot)
+    return found

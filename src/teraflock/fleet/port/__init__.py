@@ -1,0 +1,1 @@
+"""Ports of hosts that lead to ports of guests."""

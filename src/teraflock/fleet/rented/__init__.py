@@ -1,0 +1,1 @@
+"""Hosts that are rented for one instance and given back with it."""

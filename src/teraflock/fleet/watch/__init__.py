@@ -1,0 +1,1 @@
+"""When the hosts of each site were watched."""

@@ -1,0 +1,1 @@
+"""Instances of all projects together, for operators and loops."""

@@ -1,0 +1,1 @@
+"""Work inside the guest of an instance: commands, files and logs."""

@@ -1,0 +1,1 @@
+"""Leases: which worker of the server works on an instance."""

@@ -1,0 +1,1 @@
+"""The stored logs of commands."""
