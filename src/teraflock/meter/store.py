@@ -18,9 +18,7 @@ KINDS: Final = ("instance.held", "instance.moved", "instance.troubled", "image.m
 """Events that count in an instance's sequence. Another kind that does is found as the one that was missing."""
 _HELD: Final = Table("meter_interval", Holding, embed={"size": ""})
 _INTERVAL: Final = Table("meter_interval", Interval, embed={"held": "", "held.size": ""})
-_INSERT_INTERVAL: Final = (
-    f"INSERT INTO meter_interval (number, {_INTERVAL.names}) VALUES (:number, {_INTERVAL.marks})"
-)
+_INSERT_INTERVAL: Final = _INTERVAL.insert_with("number")
 _METER: Final = (
     "instance_id", "project_id", "sequence", "at_us", "phase", "open_sequence", "generation", "from_us", "run_us",
     "run_sequence", "held",

@@ -45,11 +45,18 @@ class CostSum(msgspec.Struct, frozen=True):
     micros: int
 
 
+_CURSOR: Final = Table("cost_cursor", CostCursor)
+
+
 def hold(tx: Transaction) -> CostCursor:
     """The cursor, for work that will move it: whoever comes second waits here, before anything is numbered."""
     tx.run("UPDATE cost_cursor SET name = name WHERE name = 'cost'")
-    row = tx.one("SELECT rates, lines FROM cost_cursor WHERE name = 'cost'")
-    return CostCursor(rates=row[0], lines=row[1]) if row else CostCursor()
+    return _cursor(tx)
+
+
+def _cursor(tx: Transaction) -> CostCursor:
+    row = tx.one(f"{_CURSOR.select} WHERE name = 'cost'")
+    return _CURSOR.value(row) if row else CostCursor()
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
@@ -58,10 +65,7 @@ def hold(tx: Transaction) -> CostCursor:
 def add_rate(tx: Transaction, rate: CostRate) -> int:
     """Record what a host costs; its number. Days that are booked and change by it are booked again."""
     number = hold(tx).rates + 1
-    tx.run_many(
-        f"INSERT INTO host_cost (number, {_RATE.names}) VALUES (:number, {_RATE.marks})",
-        [(number, *_RATE.row(rate))],
-    )
+    tx.run_many(_RATE.insert_with("number"), [(number, *_RATE.row(rate))])
     tx.run("UPDATE cost_cursor SET rates = :number WHERE name = 'cost'", number=number)
     tx.run(
         "INSERT INTO cost_host (host_id, booked_until_us) VALUES (:host, :day_us) ON CONFLICT (host_id) DO UPDATE"
@@ -208,11 +212,10 @@ def last_day(tx: Transaction, host_id: str) -> int:
 
 def add_lines(tx: Transaction, lines: Sequence[CostLine], now_us: int) -> None:
     """Add lines, numbered. The cursor must be held."""
-    row = tx.one("SELECT lines FROM cost_cursor WHERE name = 'cost'")
-    first = (row[0] if row else 0) + 1
+    first = _cursor(tx).lines + 1
     tx.run_many(
-        f"INSERT INTO cost (number, {_LINE.names}, booked_at_us) VALUES (:number, {_LINE.marks}, :booked_at_us)",
-        [(number, *_LINE.row(line), now_us) for number, line in enumerate(lines, start=first)],
+        _LINE.insert_with("number", "booked_at_us"),
+        [(number, now_us, *_LINE.row(line)) for number, line in enumerate(lines, start=first)],
     )
     tx.run("UPDATE cost_cursor SET lines = lines + :count WHERE name = 'cost'", count=len(lines))
 
