@@ -35,25 +35,8 @@ class MeterCursor(msgspec.Struct, frozen=True, kw_only=True):
     intervals: int = 0
 
 
-class _Held(msgspec.Struct, kw_only=True):
-    """A holding as JSON has it."""
-
-    gpu: str = ""
-    gpus: int = 0
-    vcpus: int = 0
-    ram_bytes: int = 0
-    disk_bytes: int = 0
-    snapshots_bytes: int = 0
-    mode: str = "on-demand"
-    host: str = ""
-    region: str = ""
-    name: str = ""
-    member: str = ""
-    labels: str = "{}"
-
-
-class _Details(_Held, kw_only=True):
-    """What an event of an instance says of it. Fields not named here are for others."""
+class _Details(msgspec.Struct, kw_only=True):
+    """The details of an event that the meter reads besides the holding."""
 
     sequence: int
     generation: int = 0
@@ -64,7 +47,8 @@ class _Details(_Held, kw_only=True):
 
 
 _decode_details: Final = msgspec.json.Decoder(_Details).decode
-_decode_held: Final = msgspec.json.Decoder(_Held).decode
+_decode_size: Final = msgspec.json.Decoder(Size).decode
+_decode_holding: Final = msgspec.json.Decoder(Holding).decode
 
 
 # -- changes: the events of instances ----------------------------------------------------------------------------------
@@ -166,19 +150,15 @@ def _change_from(row: Row) -> Change:
     is_asked = said.to != Phase.STOPPED or said.wanted in ("stopped", "gone")
     return Change(
         instance_id=subject, project_id=project, sequence=said.sequence, generation=said.generation, at_us=at_us,
-        phase=Phase(said.to), held=_holding(said), asked_at_us=said.asked_at_us if is_asked else None,
+        phase=Phase(said.to), held=_holding(details), asked_at_us=said.asked_at_us if is_asked else None,
         last_seen_us=said.last_seen_us,
     )  # fmt: skip
 
 
-def _holding(said: _Held) -> Holding:
-    size = Size(
-        gpu=said.gpu, gpus=said.gpus, vcpus=said.vcpus, ram_bytes=said.ram_bytes, disk_bytes=said.disk_bytes
-    )
-    return Holding(
-        size=size, snapshots_bytes=said.snapshots_bytes, mode=said.mode, host=said.host, region=said.region,
-        name=said.name, member=said.member, labels=said.labels or "{}",
-    )  # fmt: skip
+def _holding(text: str) -> Holding:
+    """A holding from JSON, in which the fields of its size are beside its own."""
+    held = _decode_holding(text)
+    return msgspec.structs.replace(held, size=_decode_size(text), labels=held.labels or "{}")
 
 
 # -- where each instance stands ----------------------------------------------------------------------------------------
@@ -244,7 +224,7 @@ def _meter_from(row: Row) -> Meter:
     if opened is not None:
         now = Open(
             sequence=opened, generation=generation, from_us=from_us, run_us=run_us, run_sequence=run_sequence,
-            held=_holding(_decode_held(held)),
+            held=_holding(held),
         )  # fmt: skip
     return Meter(
         instance_id=id, project_id=project, sequence=sequence, at_us=at_us, phase=Phase(phase), open=now,
