@@ -12,19 +12,23 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.allocator import Block, CachingAllocator, OutOfMemory
-from teraflock.estimate.operation import MATMULS, Work, work_of
-from teraflock.estimate.workspace import has_special_workspace, special_workspace_bytes, workspace_bytes
+from teraflock.estimate.operation import Work, work_of
+from teraflock.estimate.outline import (
+    ALLOCATE,
+    BACKWARD,
+    FIRST_OPERATION,
+    FREE,
+    OPERATE,
+    OPTIMIZER,
+    TO_BACKWARD,
+    Moves,
+    Outline,
+)
+from teraflock.estimate.workspace import special_workspace_bytes, workspace_bytes
 from teraflock.workload.expression import evaluate_all
-from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, KINDS, EventKind, Mark, Trace
+from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, KINDS, Trace
 
 TIMELINE_POINTS_MAX: Final = 400
-
-# Plain integers: a loop over a hundred thousand events would spend half its time on enum lookups.
-ALLOCATE: Final = int(EventKind.ALLOCATE)
-FREE: Final = int(EventKind.FREE)
-OPERATE: Final = int(EventKind.OPERATE)
-BACKWARD: Final = int(Mark.BACKWARD)
-OPTIMIZER: Final = int(Mark.OPTIMIZER)
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,17 +38,6 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Live bytes at the peak, by kind."""
     timeline: list[int]
     """Live bytes over the second step."""
-
-
-class Outline:
-    """The parts of a trace that do not depend on sizes."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.matmuls = [operation.name.split(".")[0] in MATMULS for operation in trace.operations]
-        self.setup, self.step = _parts(trace)
-        self.specials = [
-            at for at, operation in enumerate(trace.operations) if has_special_workspace(operation)
-        ]
 
 
 class Scene:
@@ -70,6 +63,11 @@ class Scene:
         self._shares = shares
         self._lean = lean
 
+    @property
+    def moves(self) -> tuple[Moves, Moves]:
+        """Setup and step, for a fast replay."""
+        return self._outline.lean_moves if self._lean else self._outline.moves
+
     # Computed on demand: most scenes of a search for the largest batch need only the sizes.
 
     @cached_property
@@ -90,7 +88,9 @@ class Scene:
 
     def parameter_sizes(self) -> list[tuple[list[int], str]]:
         """Shape and type of every trainable parameter."""
-        return [([self.sizes[i] for i in p.shape], p.dtype) for p in self.trace.parameters if p.trainable]
+        return self._outline.parameters or [
+            ([self.sizes[i] for i in p.shape], p.dtype) for p in self.trace.parameters if p.trainable
+        ]
 
     def step_works(self) -> Iterator[Work]:
         """The operations of the last step, in order, with repetitions."""
@@ -139,28 +139,29 @@ def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int, temporary_sha
     `temporary_share` is the part of the optimizer's temporaries on this GPU; other GPUs hold the rest.
     """
     sizes, workspaces = scene.sizes, scene.workspaces
-    parameters = [prod(shape) * DTYPE_BYTES[dtype] for shape, dtype in scene.parameter_sizes()]
+    shapes = scene.parameter_sizes()
+    parameters = [prod(shape) * DTYPE_BYTES[dtype] for shape, dtype in shapes]
     trains = scene.trace.has_backward and not scene.trace.has_optimizer
+    setup, step = scene.moves
     born: list[int] = []
     live = peak = 0
-    for part in (scene.setup, scene.step):
-        if part is scene.step:
+    for moves in (setup, step):
+        if moves is step:
             live += (1 + scene.trace.has_backward) * cublas_bytes * any(scene.matmuls)
             if trains:
-                shapes = scene.parameter_sizes()
                 states = zip(shapes, parameters, strict=True)
                 live += sum(sum(optimizer_state(optimizer, shape, size)) for (shape, _), size in states)
-        for event in part:
-            kind, argument = event & 3, event >> 2
-            if kind == ALLOCATE:
-                live += sizes[argument]
-                born.append(sizes[argument])
+        for move in moves:
+            if move < 0:
+                live -= born[-move - 1]
+            elif move < FIRST_OPERATION:
+                size = sizes[move]
+                live += size
+                born.append(size)
                 if live > peak:
                     peak = live
-            elif kind == FREE:
-                live -= born[-argument]
-            elif kind == OPERATE and live + workspaces[argument] > peak:
-                peak = live + workspaces[argument]
+            elif move < TO_BACKWARD and live + workspaces[move - FIRST_OPERATION] > peak:
+                peak = live + workspaces[move - FIRST_OPERATION]
     temporary = round(temporary_share * optimizer_temporary(optimizer, parameters))
     return max(peak, live + temporary) if trains else peak
 
@@ -337,13 +338,6 @@ class _Player:
         self.rising = False
         self.recorded_peak_bytes = self.allocator.live_bytes
         self.at_peak = dict(self.live_by_kind)
-
-
-def _parts(trace: Trace) -> tuple[list[int], list[int]]:
-    """Split the events into those before the first step and the rest."""
-    start = Mark.STEP * EVENT_KINDS + EventKind.MARK
-    at = trace.events.index(start) if start in trace.events else 0
-    return trace.events[:at], trace.events[at:]
 
 
 def _count_allocations(events: Sequence[int]) -> int:
