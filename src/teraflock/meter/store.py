@@ -161,7 +161,7 @@ def _holding(text: str) -> Holding:
     return msgspec.structs.replace(held, size=_decode_size(text), labels=held.labels or "{}")
 
 
-# -- the state of each instance -----------------------------------------------------------------------------------------
+# -- the state of each instance ---------------------------------------------------------------------------------------
 
 
 def cursor(tx: Transaction) -> MeterCursor:

@@ -139,7 +139,7 @@ def test_a_damaged_trace_is_refused(tmp_path: Path) -> None:
     (tmp_path / "job.trace").write_bytes(b"TERATRC\n\x01\x00")
     done = tera("estimate", "job.trace", folder=tmp_path)
     assert done.returncode == 2
-    assert "cut short" in done.stderr
+    assert "truncated" in done.stderr
 
 
 def test_what_fits_nowhere_is_told_what_would_help() -> None:

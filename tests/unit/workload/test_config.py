@@ -179,8 +179,8 @@ def test_every_named_model_answers(model: str) -> None:
     ("model", "words", "says"),
     [
         ("bert-large-uncased", {"task": "infer", "kv_cache": True}, "has no KV cache"),
-        ("vit-base-patch16-224", {"image_size": 384}, "takes images of 224 pixels only"),
-        ("vit-base-patch16-224", {"seq": 128}, "reads images"),
+        ("vit-base-patch16-224", {"image_size": 384}, "accepts only images of 224 pixels"),
+        ("vit-base-patch16-224", {"seq": 128}, "processes images"),
         ("clip-vit-base-patch32", {"seq": 128}, "has 77 positions"),
         ("whisper-small", {"seq": 512}, "has 448 positions"),
     ],
