@@ -72,13 +72,14 @@ class Estimator:
             self._scenes[batch, lean] = made
         return self._scenes[batch, lean]
 
-    def memory(self, *, expandable_segments: bool = False) -> Memory:
+    def memory(self, *, expandable_segments: bool = False, timeline: bool = False) -> Memory:
         return replay(
             self.scene(),
             self.optimizer,
             cublas_bytes=self.cublas_bytes,
             expandable_segments=expandable_segments,
             held=self.held(),
+            timeline=timeline,
         )
 
     def held(self) -> dict[str, int]:

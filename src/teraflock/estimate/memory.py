@@ -15,7 +15,6 @@ from teraflock.estimate.allocator import Block, CachingAllocator, OutOfMemory
 from teraflock.estimate.operation import Work, work_of
 from teraflock.estimate.outline import (
     ALLOCATE,
-    BACKWARD,
     FIRST_OPERATION,
     FREE,
     OPERATE,
@@ -37,7 +36,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     breakdown: dict[str, int]
     """Live bytes at the peak, by kind."""
     timeline: list[int]
-    """Live bytes over the second step."""
+    """Live bytes over the second step, if it was requested."""
 
 
 class Scene:
@@ -63,10 +62,17 @@ class Scene:
         self._shares = shares
         self._lean = lean
 
-    @property
+    @cached_property
     def moves(self) -> tuple[Moves, Moves]:
-        """Setup and step, for a fast replay."""
-        return self._outline.lean_moves if self._lean else self._outline.moves
+        """Setup and step, for a fast replay, with the operations that have a workspace."""
+        if self._lean:
+            return self._outline.lean_moves
+        used = {at for at, size in enumerate(self.workspaces) if size}
+        return self._outline.lean_moves if used <= self._outline.specials else self._outline.moves(used)
+
+    def all_moves(self) -> tuple[Moves, Moves]:
+        """Setup and step with all operations."""
+        return self._outline.moves(range(len(self.trace.operations)))
 
     # Computed on demand: most scenes of a search for the largest batch need only the sizes.
 
@@ -107,6 +113,7 @@ def replay(
     limit_bytes: int | None = None,
     expandable_segments: bool = False,
     held: Mapping[str, int] | None = None,
+    timeline: bool = False,
 ) -> Memory:
     """Raise `OutOfMemory` if the replay exceeds the limit.
 
@@ -115,17 +122,19 @@ def replay(
     player = _Player(
         scene, cublas_bytes, CachingAllocator(limit_bytes, expandable_segments=expandable_segments)
     )
+    setup, step = scene.all_moves() if timeline else scene.moves
     try:
-        player.play(scene.setup)
+        player.play(setup)
+        player.setup_count = len(player.blocks)
         player.state += [player.allocate(size, kind) for kind, size in (held or {}).items() if size]
         if scene.trace.has_optimizer:
-            player.record = True
-            player.play(scene.step)
+            player.record = timeline
+            player.play(step)
             return player.memory()
         for turn in (1, 2):
-            player.record = turn == 2
+            player.record = timeline and turn == 2
             player.new_step()
-            player.play(scene.step)
+            player.play(step)
             if scene.trace.has_backward:
                 player.optimize(optimizer, scene.parameter_sizes(), first=turn == 1)
         return player.memory()
@@ -225,7 +234,7 @@ class _Player:
         self.cublas_bytes = cublas_bytes
         self.handles = {"forward": False, "backward": False}
         self.blocks: list[Block | None] = []
-        self.setup_count = _count_allocations(scene.setup)
+        self.setup_count = 0
         self.live_by_kind = dict.fromkeys(KINDS, 0)
         self.at_peak: dict[str, int] = {}
         self.recorded_peak_bytes = 0
@@ -235,23 +244,14 @@ class _Player:
         self.timeline: list[int] = []
         self.backward = False
 
-    def play(self, events: Sequence[int]) -> None:
+    def play(self, moves: Moves) -> None:
         sizes, kinds = self.scene.sizes, self.scene.trace.kinds
-        workspaces, matmuls = self.scene.workspaces, self.scene.matmuls
         blocks, by_kind, allocator = self.blocks, self.live_by_kind, self.allocator
         allocate, release = allocator.allocate, allocator.release
-        # `allocate` and `_release` are inlined: calling them for ten thousand events takes a fifth of the time.
-        for event in events:
-            kind, argument = event & 3, event >> 2
-            if kind == ALLOCATE:
-                letter = kinds[len(blocks)]
-                block = allocate(sizes[argument])
-                by_kind[letter] += block.size
-                if allocator.live_bytes > self.recorded_peak_bytes:
-                    self.rising = True
-                blocks.append(block)
-            elif kind == FREE:
-                at = len(blocks) - argument
+        # `allocate` and `_release` are inlined: calling them for ten thousand blocks takes a fifth of the time.
+        for move in moves:
+            if move < 0:
+                at = -move - 1
                 freed = blocks[at]
                 if freed is not None:
                     if self.rising:
@@ -259,15 +259,24 @@ class _Player:
                     by_kind[kinds[at]] -= freed.size
                     release(freed)
                     blocks[at] = None
-            elif kind == OPERATE:
-                if matmuls[argument]:
-                    self._handle()
-                if workspaces[argument]:
-                    self._workspace(workspaces[argument])
-                if self.record:
-                    self.timeline.append(allocator.live_bytes)
-            elif argument == BACKWARD:
+            elif move < FIRST_OPERATION:
+                block = allocate(sizes[move])
+                by_kind[kinds[len(blocks)]] += block.size
+                if allocator.live_bytes > self.recorded_peak_bytes:
+                    self.rising = True
+                blocks.append(block)
+            elif move == TO_BACKWARD:
                 self.backward = True
+            else:
+                self._operate(move - FIRST_OPERATION)
+
+    def _operate(self, operation: int) -> None:
+        if self.scene.matmuls[operation]:
+            self._handle()
+        if self.scene.workspaces[operation]:
+            self._workspace(self.scene.workspaces[operation])
+        if self.record:
+            self.timeline.append(self.allocator.live_bytes)
 
     def allocate(self, size: int, letter: str) -> Block:
         allocator = self.allocator
@@ -338,7 +347,3 @@ class _Player:
         self.rising = False
         self.recorded_peak_bytes = self.allocator.live_bytes
         self.at_peak = dict(self.live_by_kind)
-
-
-def _count_allocations(events: Sequence[int]) -> int:
-    return sum(event % EVENT_KINDS == ALLOCATE for event in events)

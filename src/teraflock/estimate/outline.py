@@ -27,9 +27,9 @@ class Outline:
     def __init__(self, trace: Trace) -> None:
         self.matmuls = [operation.name.split(".")[0] in MATMULS for operation in trace.operations]
         self.setup, self.step = _parts(trace)
-        self.specials = [
+        self.specials = {
             at for at, operation in enumerate(trace.operations) if has_special_workspace(operation)
-        ]
+        }
 
         self._trace = trace
 
@@ -46,17 +46,13 @@ class Outline:
         return found
 
     @cached_property
-    def moves(self) -> tuple[Moves, Moves]:
-        """Of the setup and of the step."""
-        return self._moves(range(len(self.matmuls)))
-
-    @cached_property
     def lean_moves(self) -> tuple[Moves, Moves]:
-        """Only with operations that have a workspace when memory is short, and the first matrix product of each pass,
-        which allocates a workspace for all."""
-        return self._moves(self.specials)
+        """With the operations that have a workspace even when memory is short."""
+        return self.moves(self.specials)
 
-    def _moves(self, operations: Iterable[int]) -> tuple[Moves, Moves]:
+    def moves(self, operations: Iterable[int]) -> tuple[Moves, Moves]:
+        """Of the setup and of the step, with these operations. Always included is the first matrix product of each
+        pass, which allocates a workspace for all."""
         wanted = set(operations)
         setup, births = self._moves_of(self.setup, 0, wanted)
         return setup, self._moves_of(self.step, births, wanted)[0]

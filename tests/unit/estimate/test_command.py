@@ -109,7 +109,7 @@ def test_a_wrong_row_is_told_before_any_is_answered(tmp_path: Path) -> None:
     [
         (["resnet51", "--batch", "1"], "resnet50"),
         (["resnet50"], "--batch"),
-        (["resnet50", "--batch", "0"], "at least one"),
+        (["resnet50", "--batch", "0"], "at least 1"),
         (["bert-base", "--batch", "1", "--seq", "600"], "512 positions"),
         (["no.trace"], "cannot be read"),
         (["resnet50", "--batch", "1", "--precision", "fp8"], "precision"),

@@ -131,7 +131,7 @@ def test_a_config_file_is_a_model(tmp_path: Path) -> None:
         ({"model_type": "vit", "image_size": 225}, "patches of 16 pixels cannot cover"),
         ({"model_type": "bert", "hidden_size": 770, "num_attention_heads": 12}, "cannot divide 770"),
         ({"model_type": "whisper", "max_source_positions": 750}, "`max_source_positions`"),
-        ({"head_dim": 256}, "heads of 256"),
+        ({"head_dim": 256}, "heads with 256"),
         ({"num_key_value_heads": 7}, "cannot share"),
         ({"num_hidden_layers": 1}, "of 1 layer is not supported"),
     ],

@@ -192,7 +192,10 @@ def command(
 
         try:
             Path(plot).write_text(
-                drawn(estimate, Estimator(workload, tensor_parallel=question.tensor_parallel).memory()),
+                drawn(
+                    estimate,
+                    Estimator(workload, tensor_parallel=question.tensor_parallel).memory(timeline=True),
+                ),
                 "utf-8",
             )
         except OSError as error:
