@@ -21,7 +21,8 @@ from teraflock.estimate.memory import Scene, plain_peak
 LIMIT_SHARE: Final = 0.978
 RUNG_BYTES: Final = 17 * GIB // 4
 RUNG_LOG2: Final = 2
-"""The rungs are `RUNG_BYTES` times powers of four. Four of them, 4.25 to 272 GiB, enclose the memory of all cards."""
+RUNG_LAST: Final = 2
+"""The rungs are `RUNG_BYTES` times powers of four: 4.25, 17 and 68 GiB. Outside, the excess is that of the nearest."""
 EXCESS_ERROR_MAX: Final = 0.05
 BATCH_ERROR_MAX: Final = 0.02
 
@@ -75,10 +76,12 @@ class BatchFinder:
 
     def _peak_max(self, limit_bytes: int) -> float:
         """The highest live peak that fits."""
-        rung = log2(max(1, limit_bytes) / RUNG_BYTES) / RUNG_LOG2
-        below = int(rung // 1)
+        rung = min(max(0.0, log2(max(1, limit_bytes) / RUNG_BYTES) / RUNG_LOG2), RUNG_LAST)
+        below = int(rung)
         part = rung - below
-        excess = (1 - part) * self._excess(below) + part * self._excess(below + 1)
+        excess = self._excess(below)
+        if part:
+            excess += part * (self._excess(below + 1) - excess)
         return limit_bytes * self._share / excess
 
     def _excess(self, rung: int) -> float:
