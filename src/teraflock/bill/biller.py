@@ -23,7 +23,7 @@ from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.rules import lapse
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.ledger.model import LedgerEntry
-from teraflock.bill.purchase.service import go_on
+from teraflock.bill.purchase.service import begin_due_terms
 from teraflock.bill.times import microseconds
 from teraflock.bill.traffic import traffic_due
 from teraflock.meter import store as meter_store
@@ -70,7 +70,7 @@ def book_intervals(tx: Transaction, now_us: int, limit: int, random_bytes: Calla
     intervals = meter_store.intervals_after(tx, store.hold(tx).intervals, limit=limit)
     if not intervals:
         return 0
-    go_on(tx, max(now_us, *(interval.until_us for interval in intervals)), now_us, random_bytes)
+    begin_due_terms(tx, max(now_us, *(interval.until_us for interval in intervals)), now_us, random_bytes)
     cursor = store.cursor(tx)
     desk = Desk(tx)
     charges: list[Charge] = []
@@ -92,7 +92,7 @@ def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable
     """Close a day: charge what is open up to its end, and expire credits that ended a whole day earlier."""
     if store.hold(tx).booked_until_us >= until_us:
         return 0
-    go_on(tx, max(now_us, until_us), now_us, random_bytes)
+    begin_due_terms(tx, max(now_us, until_us), now_us, random_bytes)
     cursor, desk = store.cursor(tx), Desk(tx)
     charges: list[Charge] = []
     for meter in meter_store.open_meters(tx):

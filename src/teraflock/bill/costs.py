@@ -39,10 +39,10 @@ def costs_of(
     tx: Transaction, desk: Desk, project_id: str, instance_ids: Iterable[str], now_us: int
 ) -> dict[str, InstanceCost]:
     """Costs of instances of a project. Includes all committed changes, even if the meter has not read them yet."""
-    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
-    opened = {meter.instance_id: interval_of(meter) for meter in stands.open}
+    metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    opened = {meter.instance_id: interval_of(meter) for meter in metered.open}
     closed: dict[str, int] = {}
-    for interval in stands.closed:
+    for interval in metered.closed:
         due = desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
         closed[interval.instance_id] = closed.get(interval.instance_id, 0) + sum(each.micros for each in due)
     return {
@@ -133,10 +133,10 @@ def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_u
 
 def not_booked(tx: Transaction, desk: Desk, project_id: str, now_us: int, month: str = "") -> Spent:
     """Usage that is not charged yet, in all months or one."""
-    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
     due = [
         charge
-        for interval in stands.closed
+        for interval in metered.closed
         for charge in desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
     ]
     due += traffic_due(tx, desk, project_id=project_id)
@@ -144,7 +144,7 @@ def not_booked(tx: Transaction, desk: Desk, project_id: str, now_us: int, month:
         charge.micros for charge in due if month in ("", charge_store.month_of(charge.slice.from_us))
     )
     committed, rate = micros, 0
-    for interval in map(interval_of, stands.open):
+    for interval in map(interval_of, metered.open):
         micros += unbooked(tx, desk, interval, now_us, month)
         committed += unbooked(tx, desk, _ended(interval, now_us), now_us, month)
         rate += hourly(desk, interval, now_us)
@@ -159,13 +159,13 @@ def _ended(interval: Interval, now_us: int) -> Interval:
 
 def charges_to_come(tx: Transaction, desk: Desk, project_id: str, now_us: int) -> list[Charge]:
     """The charges and reversals that would be booked if everything stopped now, without minimum charges."""
-    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
     found = [
         charge
-        for interval in stands.closed
+        for interval in metered.closed
         for charge in desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
     ]
-    for interval in map(interval_of, stands.open):
+    for interval in map(interval_of, metered.open):
         if now_us > interval.from_us:
             found += desk.booking(interval, now_us, FROM_ANY_DAY_US)
     return found + list(traffic_due(tx, desk, project_id=project_id))

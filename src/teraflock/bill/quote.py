@@ -48,7 +48,7 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the price book has a price for the GPU model."""
 
 
-def dearest(
+def most_expensive(
     held: Holding,
     places: Iterable[PricePlace],
     tariff: Tariff,

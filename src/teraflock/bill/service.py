@@ -32,7 +32,7 @@ from teraflock.bill.margin.service import CostService
 from teraflock.bill.price.model import PricePlace
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.purchase.service import PurchaseService
-from teraflock.bill.quote import Quote, dearest
+from teraflock.bill.quote import Quote, most_expensive
 from teraflock.bill.store import Profile
 from teraflock.bill.times import microseconds
 from teraflock.bill.verify.service import Verdict, verify
@@ -147,7 +147,7 @@ class BillService:
                 raise Refused(
                     "There are no prices yet", hint="The operator sets them with `tera price set FILE`"
                 )
-            return dearest(
+            return most_expensive(
                 held, places, desk.tariff(project_id), period, now_us, instances=instances, until_us=until_us
             )
 

@@ -8,7 +8,7 @@ import msgspec
 
 from teraflock.meter import store
 from teraflock.meter.model import Interval, Meter
-from teraflock.meter.service import run_of, taken_next
+from teraflock.meter.service import after_next, run_of
 from teraflock.storage.database import Transaction
 
 
@@ -28,7 +28,7 @@ def ahead(tx: Transaction, project_id: str, number: int) -> Ahead:
         for change in store.changes_of(tx, id, meter.sequence):
             if change.sequence != meter.sequence + 1:
                 break  # its predecessor is not committed yet
-            meter, made = taken_next(meter, change, run_of(tx, id, closed))
+            meter, made = after_next(meter, change, run_of(tx, id, closed))
             closed += made
         if meter.open:
             meters[id] = meter

@@ -140,7 +140,7 @@ def _take(tx: Transaction, changes: Sequence[Change]) -> int:
         first = meter.sequence
         while meter.sequence + 1 in by_sequence:
             run = run_of(tx, instance_id, intervals)
-            meter, made = taken_next(meter, by_sequence[meter.sequence + 1], run)
+            meter, made = after_next(meter, by_sequence[meter.sequence + 1], run)
             intervals += made
         if meter.sequence != first:
             meters.append(meter)
@@ -151,7 +151,7 @@ def _take(tx: Transaction, changes: Sequence[Change]) -> int:
     return taken
 
 
-def taken_next(
+def after_next(
     meter: Meter, change: Change, run: Callable[[int], Sequence[Interval]]
 ) -> tuple[Meter, list[Interval]]:
     """The meter after its next change, and the intervals that the change adds or revises."""

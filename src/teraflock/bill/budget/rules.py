@@ -59,9 +59,9 @@ def decide(budget: Budget, purse: Purse, told: Told, *, now_us: int) -> Decision
     if not budget.hard_stop or (rate <= 0 and left):
         return Decision(levels=reached)
     left_us = left * HOUR_US // rate if left else 0  # nothing is left: stop also what is away or starting
-    stands = told.announced_us is not None and limit <= told.announced_limit_micros
-    announces = not stands and left_us <= max(budget.notice_seconds * 1_000_000, 2 * LOOK_US)
-    was_announced = stands and told.announced_us != now_us
+    is_valid = told.announced_us is not None and limit <= told.announced_limit_micros
+    announces = not is_valid and left_us <= max(budget.notice_seconds * 1_000_000, 2 * LOOK_US)
+    was_announced = is_valid and told.announced_us != now_us
     return Decision(
         levels=reached,
         announces=announces,

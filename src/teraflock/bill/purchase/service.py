@@ -172,7 +172,7 @@ class PurchaseService:
         with self._database.read() as tx:
             if not purchase_store.due_in_all_projects(tx, now_us, limit=1):
                 return 0
-        return self._database.write(lambda tx: go_on(tx, now_us, now_us, self._random_bytes))
+        return self._database.write(lambda tx: begin_due_terms(tx, now_us, now_us, self._random_bytes))
 
     def _end(
         self, tx: Transaction, purchase: Purchase, terms: Sequence[Term], now_us: int, by: By | None
@@ -205,11 +205,11 @@ class PurchaseService:
     def _now_us(self, tx: Transaction) -> int:
         """Now, but not before the end of charged time: the clock may have been set back. Begins all due terms."""
         now_us = max(microseconds(self._clock.now()), store.hold(tx).latest_us)
-        go_on(tx, now_us, now_us, self._random_bytes)
+        begin_due_terms(tx, now_us, now_us, self._random_bytes)
         return now_us
 
 
-def go_on(tx: Transaction, until_us: int, now_us: int, random_bytes: RandomBytes) -> int:
+def begin_due_terms(tx: Transaction, until_us: int, now_us: int, random_bytes: RandomBytes) -> int:
     """Begin all terms that are due by `until_us`. The biller does so before it charges the time before it."""
     store.hold(tx)
     count = 0
@@ -358,8 +358,8 @@ def _event(
 
 def _running(tx: Transaction, project_id: str, instance_id: str) -> Meter:
     """From its events, because the meter may not have read them yet."""
-    stands = ahead(tx, project_id, store.cursor(tx).intervals)
-    opened = {each.instance_id: each for each in stands.open}
+    metered = ahead(tx, project_id, store.cursor(tx).intervals)
+    opened = {each.instance_id: each for each in metered.open}
     meter = opened.get(instance_id) or meter_store.meter(tx, instance_id)
     if meter is None or meter.project_id != project_id or meter.phase in OVER:
         raise NotFound(f"There is no instance `{instance_id}`")
