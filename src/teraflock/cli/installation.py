@@ -8,7 +8,7 @@ import click
 from teraflock import __version__
 from teraflock.base.quantities import bytes_text
 from teraflock.cli.confirm import confirm
-from teraflock.cli.instance.show import write_facts
+from teraflock.cli.facts import write_facts
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import called, emphasised, remark, write_json
 from teraflock.cli.waiting import NotDone, phases

@@ -15,8 +15,8 @@ from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.pages import project_ref
+from teraflock.cli.parse import parse_pairs
 from teraflock.cli.table import Column, write_rows
-from teraflock.cli.words import parse_pairs
 from teraflock.wire.quota import OrganisationUsage, QuotaShape, UsageAnswer
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """Estimates one workload on many cards."""
 
-from collections.abc import Sequence
 from math import erf, sqrt
 from typing import Final
 
@@ -18,7 +17,6 @@ from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.tensor_parallel import COMPUTED
 from teraflock.workload.model import Workload
 
-EXACT_CARDS_MAX: Final = 3  # with more cards, the largest batches are derived from one replay
 OOM_SPREAD: Final = 0.02
 """Standard deviation of measured over predicted limits."""
 
@@ -32,7 +30,6 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     finder: BatchFinder | None
     buckets: int
     need: int
-    reference: int
 
 
 def answer(workload: Workload, question: Question) -> Estimate:
@@ -49,7 +46,6 @@ def answer(workload: Workload, question: Question) -> Estimate:
         finder=finder,
         buckets=buckets,
         need=need_bytes(estimator, finder),
-        reference=reference_bytes(question.cards, estimator.workload.precision),
     )
     return Estimate(
         workload=estimator.workload,
@@ -66,18 +62,8 @@ def answer(workload: Workload, question: Question) -> Estimate:
     )
 
 
-def reference_bytes(cards: Sequence[Card], precision: str) -> int:
-    """The median memory of the cards that can run the workload. One replay at this limit serves all cards."""
-    able = sorted(
-        size
-        for card in cards
-        if card.cuda and (size := reservable_bytes(card)) and not refuses(card, precision)
-    ) or sorted(size for card in cards if (size := reservable_bytes(card)) and not refuses(card, precision))
-    return (able[(len(able) - 1) // 2] + able[len(able) // 2]) // 2 if able else 0
-
-
 def _on_limit(known: _Known, limit: Limit) -> OnGpu:
-    largest = known.finder.largest(limit.size_bytes) if known.finder else None
+    largest = _largest(known, limit.size_bytes)
     return OnGpu(
         gpu=limit.text,
         fits=_fits(known, largest, limit.size_bytes),
@@ -123,11 +109,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
 
 
 def _largest(known: _Known, room: int) -> int | None:
-    if known.finder is None:
-        return None
-    if len(known.question.cards) <= EXACT_CARDS_MAX:
-        return known.finder.largest(room)
-    return known.finder.largest_near(room, known.reference)
+    return known.finder.largest(room) if known.finder else None
 
 
 def _fits(known: _Known, largest: int | None, room: int) -> bool:

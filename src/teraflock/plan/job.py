@@ -149,7 +149,6 @@ class Job:
             workload = replace(self._workload, batch=batch)
             self._surveys[batch] = Survey(
                 workload,
-                all_cards(),
                 stage=self._stage,
                 offload=self._offload,
                 tensor_parallel=self._ways,

@@ -13,12 +13,12 @@ from teraflock.cli.instance import plan_file, ssh_files
 from teraflock.cli.instance.costs import price_of
 from teraflock.cli.instance.follow import follow, has_ended
 from teraflock.cli.instance.list import write_instances
-from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import called, remark, write_json
+from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
+from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.shape_options import shape_from, shape_options
 from teraflock.cli.waiting import NotDone, wait_for
-from teraflock.cli.words import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
 from teraflock.wire.instance import (
     INSTANCES_PER_LAUNCH_MAX,
     TIME_LIMIT_SECONDS_MAX,

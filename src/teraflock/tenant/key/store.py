@@ -97,10 +97,7 @@ def keys_by_name(
 
 
 def put_key(tx: Transaction, key: ApiKey, digest: str) -> None:
-    tx.run_many(
-        f"INSERT INTO api_key (digest, {_KEY.names}) VALUES (:digest, {_KEY.marks})",
-        [(digest, *_KEY.row(key))],
-    )
+    tx.run_many(_KEY.insert_with("digest"), [(digest, *_KEY.row(key))])
 
 
 def revoke_key(tx: Transaction, id: KeyId, now: datetime) -> None:
