@@ -7,7 +7,10 @@ within `steady_wait_hours`. Everything here is pure.
 """
 
 from collections.abc import Mapping, Sequence
+from math import log
 from typing import Final
+
+import msgspec
 
 from teraflock.base.errors import BadInput
 from teraflock.run.learn import Knowledge
@@ -15,6 +18,7 @@ from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight
 from teraflock.run.survival import CLASSES, ROUNDING_HOURS, age_class
 from teraflock.run.values import ExpectedCosts, Prices
 
+PRICE_STEP: Final = 0.1  # spot prices that differ by less share their tables
 SWITCH_GAIN_MIN: Final = 0.05  # a move must save this share of a steady changeover, or nothing moves
 NO_STEADY_FACTOR: Final = 10.0  # assumed price of a steady place where none exists, in spot prices
 
@@ -60,13 +64,8 @@ class SpotPolicy:
             raise ValueError("knowledge needs one entry for each spot place")
         self._survival = dict(zip(self._spot, knowledge.zones, strict=True))
         self._prices = self._reference_prices()
-        self._costs = ExpectedCosts(
-            knowledge.chances,
-            self._prices,
-            terms.work_hours,
-            terms.deadline_hours - terms.steady_wait_hours,
-            terms.tick_hours,
-        )
+        self._chances = knowledge.chances
+        self._tables: dict[int, ExpectedCosts] = {}
 
     def decide(self, state: RunState, sights: Sequence[Sight]) -> NextPlace:
         """Decide for the time until the next decision. A held spot place must be available: else it is not held."""
@@ -74,22 +73,28 @@ class SpotPolicy:
             return DONE
         steady = self._best_steady(state, sights)
         spot = self._best_spot(state, sights)
-        actions = [None, *(each for each in (steady, spot) if each is not None)]
+        if not self._steady:
+            return NextPlace(spot, "no place is steady")
+        actions = [*(each for each in (steady, spot) if each is not None), None]
         allowed = [each for each in actions if safe(state, each, self._terms, self._places)]
-        if not self._steady or not allowed:
+        if not allowed:
             return self._without_guarantee(state, steady, spot)
         if len(allowed) == 1:
             return NextPlace(allowed[0], "anything else could miss the deadline")
         situation = self._situation(spot, sights)
-        return self._cheapest(state, {each: self._cost(state, each, situation, sights) for each in allowed})
+        costs = {each: self._cost(state, each, spot, situation, sights) for each in allowed}
+        return self._cheapest(state, costs)
 
     def _cheapest(self, state: RunState, costs: Mapping[int | None, float]) -> NextPlace:
+        """Choose by cost. If it costs little more, the run stays where it is, or is somewhere rather than nowhere."""
+        least = SWITCH_GAIN_MIN * self._prices.steady * self._prices.steady_changeover_hours
         best = min(costs, key=lambda each: costs[each])
-        if state.held in costs:
-            gain = costs[state.held] - costs[best]
-            least = SWITCH_GAIN_MIN * self._prices.steady * self._prices.steady_changeover_hours
-            if gain < least:
-                return NextPlace(state.held, "moving would save too little")
+        if state.held is not None and state.held in costs and costs[state.held] - costs[best] < least:
+            return NextPlace(state.held, "moving would save too little")
+        if best is None:
+            somewhere = min(costs, key=lambda each: (each is None, costs[each]))
+            if costs[somewhere] - costs[best] < least:
+                best = somewhere
         return NextPlace(best, "lowest expected cost")
 
     def _without_guarantee(self, state: RunState, steady: int | None, spot: int | None) -> NextPlace:
@@ -105,23 +110,40 @@ class SpotPolicy:
             steady if steady is not None else spot, "the deadline is missed, or no place is free"
         )
 
-    def _cost(self, state: RunState, place: int | None, situation: int, sights: Sequence[Sight]) -> float:
+    def _cost(
+        self, state: RunState, place: int | None, spot: int | None, situation: int, sights: Sequence[Sight]
+    ) -> float:
         """Return the expected cost to finish when the run is at `place` now."""
         left = state.left_hours
         time = max(0.0, state.time_left_hours - self._terms.steady_wait_hours)
+        costs = self._costs(spot)
         if place is None:
-            return self._costs.idle(situation, time, left)
-        egress = 0 if state.last in (None, place) else self._places[place].egress_micros
-        if self._places[place].steady:
-            if place == state.held:
-                return self._costs.keep_steady(situation, time, left, state.overhead_hours)
-            return egress + self._costs.start_steady(situation, time, left)
+            return costs.idle(situation, time, left)
+        there = self._places[place]
+        egress = 0 if state.last in (None, place) else there.egress_micros
         held = place == state.held
-        overhead = state.overhead_hours if held else self._places[place].changeover_hours
-        age = age_class(sights[place].age_hours)
-        dearer = self._places[place].price_micros_per_hour - self._prices.spot
-        extra = dearer * self._residual(place, sights, left) if dearer else 0.0
-        return egress + extra + self._costs.spot(age, time, left, overhead)
+        if not there.steady:
+            overhead = state.overhead_hours if held else there.changeover_hours
+            age = age_class(sights[place].age_hours)
+            return egress + costs.spot(age, time, left, overhead)
+        if held:
+            return costs.keep_steady(situation, time, left, state.overhead_hours)
+        return egress + costs.start_steady(situation, time, left)
+
+    def _costs(self, spot: int | None) -> ExpectedCosts:
+        """Return the tables for the price of the best spot place, within a tenth. They are built when first needed."""
+        ratio = self._places[spot].price_micros_per_hour / self._prices.spot if spot is not None else 1.0
+        level = round(log(ratio) / log(1 + PRICE_STEP)) if ratio > 1 else 0
+        if level not in self._tables:
+            terms = self._terms
+            self._tables[level] = ExpectedCosts(
+                self._chances,
+                msgspec.structs.replace(self._prices, spot=self._prices.spot * (1 + PRICE_STEP) ** level),
+                terms.work_hours,
+                terms.deadline_hours - terms.steady_wait_hours,
+                terms.tick_hours,
+            )
+        return self._tables[level]
 
     def _situation(self, spot: int | None, sights: Sequence[Sight]) -> int:
         """Return the row of the tables: the age of the best spot place, or of the time without any."""
@@ -174,7 +196,7 @@ class SpotPolicy:
         steadies = [self._places[each] for each in self._steady]
         cheapest_spot = min(spots, key=lambda each: each.price_micros_per_hour, default=None)
         cheapest = min(steadies, key=lambda each: each.price_micros_per_hour, default=None)
-        spot_price = cheapest_spot.price_micros_per_hour if cheapest_spot else 0
+        spot_price = max(1, cheapest_spot.price_micros_per_hour) if cheapest_spot else 1
         return Prices(
             spot=spot_price,
             steady=cheapest.price_micros_per_hour if cheapest else NO_STEADY_FACTOR * spot_price,

@@ -35,9 +35,21 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpectedCosts:
-    """Costs to finish, by action. Costs have the unit of the prices."""
+    """Costs to finish, by action. Costs have the unit of the prices.
 
-    def __init__(self, chances: Chances, prices: Prices, work: float, time: float, tick: float) -> None:
+    A higher `late_factor` is closer to the guard at grid points, but blurs more between them.
+    """
+
+    def __init__(
+        self,
+        chances: Chances,
+        prices: Prices,
+        work: float,
+        time: float,
+        tick: float,
+        late_factor: float = LATE_FACTOR,
+    ) -> None:
+        self._late_factor = late_factor
         self.time_max = min(time, work * (1 + SLACK_FACTOR_MAX) + 24)
         step = tick * max(1, round(STEP_HOURS / tick))
         self.step = tick * ceil(max(step, self.time_max / STEPS_MAX) / tick - ROUNDING_HOURS)
@@ -75,7 +87,7 @@ class ExpectedCosts:
         return (1 - share) * low + share * high
 
     def _point(self, time: int, row: int, work: float) -> float:
-        if work <= 0:
+        if work <= ROUNDING_HOURS:
             return 0.0
         table = self._tables[min(time, len(self._tables) - 1)]
         work = min(work, self._points - 1.001)
@@ -86,10 +98,13 @@ class ExpectedCosts:
     def _solved(
         self, moves: tuple[Floats, Floats, Floats], prices: Prices, overhead: float
     ) -> list[npt.NDArray[np.float32]]:
-        """Fill one table for each time left: rows are actions in states, columns are work left."""
+        """Fill one table for each time left: rows are actions in states, columns are work left.
+
+        The first column is not for finished work, but for very little work: it still costs a whole step.
+        """
         every, stay, lost = moves
         stages, step = self._spot_stages, self.step
-        late = LATE_FACTOR * max(prices.spot, prices.steady) * step * np.arange(self._points)
+        late = self._late_factor * max(prices.spot, prices.steady) * step * (1 + np.arange(self._points))
         idle = steady = np.tile(late, (STATES, 1))
         spot = np.tile(late, (stages + 1, CLASSES, 1))
         progress = [max(0.0, 1 - max(0.0, self._spot_overhead - stage)) for stage in range(stages)] + [1.0]
@@ -108,7 +123,6 @@ class ExpectedCosts:
             np.minimum(idle[CLASSES:], spots[0], out=idle[CLASSES:])
             steady = np.minimum(idle, keeps)
             spot = np.stack([np.minimum(idle[CLASSES:], each) for each in spots])
-            idle[:, 0] = steady[:, 0] = spot[:, :, 0] = 0.0
             tables.append(np.concatenate([waits, starts, keeps, *spots]).astype(np.float32))
         return tables
 
@@ -120,7 +134,7 @@ class _Shift:
         work = np.clip(np.arange(points) - progress, 0, points - 1)
         self._below = np.minimum(work.astype(int), points - 2)
         self._share = work - self._below
-        self._done = np.arange(points) - progress <= 0
+        self._done = np.arange(points) - progress <= ROUNDING_HOURS
 
     def __call__(self, table: Floats) -> Floats:
         moved: Floats = (1 - self._share) * table[:, self._below] + self._share * table[:, self._below + 1]
