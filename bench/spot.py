@@ -23,6 +23,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.run.learn import pooled
 
 TRACES: Final = ROOT.parent / "shared" / "data" / "spot"
+NUMBER_MAX: Final = 10_000  # hours, or a ratio, or a count
 BARS: Final = {False: 68.5, True: 33.0}  # % of on-demand: one zone at a time, all zones of a folder
 
 
@@ -70,22 +71,37 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FOLDER",
         help="folder with JSON files; 0 means unavailable",
     )
-    add("--job", type=float, default=48.0, metavar="HOURS", help="work of the job  [default: 48]")
-    add("--deadline", type=float, nargs="+", default=[52.0], metavar="HOURS", help="[default: 52]")
-    add("--changeover", type=float, nargs="+", default=[0.2], metavar="HOURS", help="[default: 0.2]")
-    add("--k", type=float, default=3.145, help="price of on-demand over spot  [default: 3.145]")
+    add("--job", type=_hours, default=48.0, metavar="HOURS", help="work of the job  [default: 48]")
+    add("--deadline", type=_hours, nargs="+", default=[52.0], metavar="HOURS", help="[default: 52]")
+    add("--changeover", type=_changeover, nargs="+", default=[0.2], metavar="HOURS", help="[default: 0.2]")
+    add("--k", type=_hours, default=3.145, help="price of on-demand over spot  [default: 3.145]")
     add("--multi", action="store_true", help="one run may use all files of a folder as its zones")
-    add("--nodes", type=int, default=1, metavar="N", help="a gang of N machines in one zone  [default: 1]")
+    add("--nodes", type=_count, default=1, metavar="N", help="a gang of N machines in one zone  [default: 1]")
     add(
         "--no-history",
         action="store_true",
         help="learn nothing: start at the beginning with the shipped prior",
     )
-    add("--every", type=float, default=6.0, metavar="HOURS", help="start a run every HOURS  [default: 6]")
-    add("--optimum-every", type=int, default=4, metavar="N", help="compute the optimum of every Nth start")
+    add("--every", type=_hours, default=6.0, metavar="HOURS", help="start a run every HOURS  [default: 6]")
+    add("--optimum-every", type=_count, default=4, metavar="N", help="compute the optimum of every Nth start")
     add("--fit", action="store_true", help="print the rates in the first halves of all traces, and stop")
     add("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     return parser
+
+
+def _hours(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= NUMBER_MAX:
+        raise argparse.ArgumentTypeError(f"`{text}` must be more than 0 and at most {NUMBER_MAX}")
+    return value
+
+
+def _changeover(text: str) -> float:
+    return 0.0 if float(text) == 0 else _hours(text)
+
+
+def _count(text: str) -> int:
+    return int(_hours(str(int(text))))
 
 
 def _sections(folders: dict[Path, list[Trace]], asked: argparse.Namespace) -> Iterator[Section]:

@@ -10,17 +10,14 @@ from collections.abc import Mapping, Sequence
 from math import log
 from typing import Final
 
-import msgspec
-
 from teraflock.base.errors import BadInput
 from teraflock.run.learn import Knowledge
 from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight
 from teraflock.run.survival import CLASSES, ROUNDING_HOURS, age_class
 from teraflock.run.values import ExpectedCosts, Prices
 
-PRICE_STEP: Final = 0.1  # spot prices that differ by less share their tables
+PRICE_STEP: Final = 0.25  # spot prices that differ by less share their tables
 SWITCH_GAIN_MIN: Final = 0.05  # a move must save this share of a steady changeover, or nothing moves
-NO_STEADY_FACTOR: Final = 10.0  # assumed price of a steady place where none exists, in spot prices
 
 DONE: Final = NextPlace(None, "the work is done")
 
@@ -32,7 +29,8 @@ def safe(state: RunState, place: int | None, terms: RunTerms, places: Sequence[R
         return True
     if place is not None and places[place].steady:
         return after.left_hours + after.overhead_hours <= after.time_left_hours + ROUNDING_HOURS
-    reserve = min(each.changeover_hours for each in places if each.steady) + terms.steady_wait_hours
+    # Of several steady places, it may be the slowest that is left.
+    reserve = max(each.changeover_hours for each in places if each.steady) + terms.steady_wait_hours
     return after.left_hours + reserve <= after.time_left_hours + ROUNDING_HOURS
 
 
@@ -63,9 +61,8 @@ class SpotPolicy:
         if len(knowledge.zones) != len(self._spot):
             raise ValueError("knowledge needs one entry for each spot place")
         self._survival = dict(zip(self._spot, knowledge.zones, strict=True))
-        self._prices = self._reference_prices()
         self._chances = knowledge.chances
-        self._tables: dict[int, ExpectedCosts] = {}
+        self._tables: dict[tuple[int, int], ExpectedCosts] = {}
 
     def decide(self, state: RunState, sights: Sequence[Sight]) -> NextPlace:
         """Decide for the time until the next decision. A held spot place must be available: else it is not held."""
@@ -81,13 +78,12 @@ class SpotPolicy:
             return self._without_guarantee(state, steady, spot)
         if len(allowed) == 1:
             return NextPlace(allowed[0], "anything else could miss the deadline")
-        situation = self._situation(spot, sights)
-        costs = {each: self._cost(state, each, spot, situation, sights) for each in allowed}
-        return self._cheapest(state, costs)
+        tables = self._tables_for(spot, steady)
+        costs = {each: self._cost(state, each, tables, self._situation(spot, sights)) for each in allowed}
+        return self._cheapest(state, costs, self._move_least(steady))
 
-    def _cheapest(self, state: RunState, costs: Mapping[int | None, float]) -> NextPlace:
+    def _cheapest(self, state: RunState, costs: Mapping[int | None, float], least: float) -> NextPlace:
         """Choose by cost. If it costs little more, the run stays where it is, or is somewhere rather than nowhere."""
-        least = SWITCH_GAIN_MIN * self._prices.steady * self._prices.steady_changeover_hours
         best = min(costs, key=lambda each: costs[each])
         if state.held is not None and state.held in costs and costs[state.held] - costs[best] < least:
             return NextPlace(state.held, "moving would save too little")
@@ -110,13 +106,10 @@ class SpotPolicy:
             steady if steady is not None else spot, "the deadline is missed, or no place is free"
         )
 
-    def _cost(
-        self, state: RunState, place: int | None, spot: int | None, situation: int, sights: Sequence[Sight]
-    ) -> float:
+    def _cost(self, state: RunState, place: int | None, costs: ExpectedCosts, situation: int) -> float:
         """Return the expected cost to finish when the run is at `place` now."""
         left = state.left_hours
         time = max(0.0, state.time_left_hours - self._terms.steady_wait_hours)
-        costs = self._costs(spot)
         if place is None:
             return costs.idle(situation, time, left)
         there = self._places[place]
@@ -124,26 +117,43 @@ class SpotPolicy:
         held = place == state.held
         if not there.steady:
             overhead = state.overhead_hours if held else there.changeover_hours
-            age = age_class(sights[place].age_hours)
-            return egress + costs.spot(age, time, left, overhead)
+            return egress + costs.spot(situation - CLASSES, time, left, overhead)
         if held:
             return costs.keep_steady(situation, time, left, state.overhead_hours)
         return egress + costs.start_steady(situation, time, left)
 
-    def _costs(self, spot: int | None) -> ExpectedCosts:
-        """Return the tables for the price of the best spot place, within a tenth. They are built when first needed."""
-        ratio = self._places[spot].price_micros_per_hour / self._prices.spot if spot is not None else 1.0
-        level = round(log(ratio) / log(1 + PRICE_STEP)) if ratio > 1 else 0
-        if level not in self._tables:
-            terms = self._terms
-            self._tables[level] = ExpectedCosts(
-                self._chances,
-                msgspec.structs.replace(self._prices, spot=self._prices.spot * (1 + PRICE_STEP) ** level),
-                terms.work_hours,
-                terms.deadline_hours - terms.steady_wait_hours,
-                terms.tick_hours,
+    def _tables_for(self, spot: int | None, steady: int | None) -> ExpectedCosts:
+        """Return the tables for the best places of each kind. They are built when first needed."""
+        cheapest_spot = self._cheapest_of(self._spot)
+        steady = self._cheapest_of(self._steady) if steady is None else steady
+        level = 0
+        if spot is not None and (low := self._price(cheapest_spot)) > 0 and self._price(spot) > low:
+            level = round(log(self._price(spot) / low) / log(1 + PRICE_STEP))
+        key = (level, -1 if steady is None else steady)
+        if key not in self._tables:
+            prices = Prices(
+                spot=self._price(cheapest_spot) * (1 + PRICE_STEP) ** level,
+                steady=self._price(steady),
+                spot_changeover_hours=self._changeover(cheapest_spot),
+                steady_changeover_hours=self._changeover(steady),
             )
-        return self._tables[level]
+            terms = self._terms
+            time = terms.deadline_hours - terms.steady_wait_hours
+            self._tables[key] = ExpectedCosts(self._chances, prices, terms.work_hours, time, terms.tick_hours)
+        return self._tables[key]
+
+    def _move_least(self, steady: int | None) -> float:
+        """Return what a move must save at least."""
+        return SWITCH_GAIN_MIN * self._price(steady) * self._changeover(steady)
+
+    def _cheapest_of(self, places: Sequence[int]) -> int | None:
+        return min(places, key=lambda each: self._price(each), default=None)
+
+    def _price(self, place: int | None) -> float:
+        return 0.0 if place is None else float(self._places[place].price_micros_per_hour)
+
+    def _changeover(self, place: int | None) -> float:
+        return 0.0 if place is None else self._places[place].changeover_hours
 
     def _situation(self, spot: int | None, sights: Sequence[Sight]) -> int:
         """Return the row of the tables: the age of the best spot place, or of the time without any."""
@@ -152,8 +162,9 @@ class SpotPolicy:
         return age_class(min((sights[each].age_hours for each in self._spot), default=float("inf")))
 
     def _best_steady(self, state: RunState, sights: Sequence[Sight]) -> int | None:
-        found = [each for each in self._steady if sights[each].up or each == state.held]
-        return self._preferred(state, found, dict.fromkeys(found, state.left_hours))
+        there = [each for each in self._steady if sights[each].up or each == state.held]
+        in_time = [each for each in there if safe(state, each, self._terms, self._places)]
+        return self._preferred(state, in_time or there, dict.fromkeys(there, state.left_hours))
 
     def _best_spot(self, state: RunState, sights: Sequence[Sight]) -> int | None:
         found = [each for each in self._spot if sights[each].up]
@@ -184,25 +195,11 @@ class SpotPolicy:
     def _move_cost(self, state: RunState, place: int) -> float:
         """Return what a start costs: egress, and the changeover, which uses up slack that would save steady hours."""
         there = self._places[place]
-        hour = max(self._prices.steady, float(there.price_micros_per_hour))
+        hour = max([self._places[each].price_micros_per_hour for each in (place, *self._steady)])
         return there.changeover_hours * hour + (there.egress_micros if state.last not in (None, place) else 0)
 
     def _residual(self, place: int, sights: Sequence[Sight], left: float) -> float:
         return self._survival[place].residual_hours(sights[place].age_hours, left)
-
-    def _reference_prices(self) -> Prices:
-        """Return the prices and changeovers for the tables: of the cheapest place of each kind."""
-        spots = [self._places[each] for each in self._spot]
-        steadies = [self._places[each] for each in self._steady]
-        cheapest_spot = min(spots, key=lambda each: each.price_micros_per_hour, default=None)
-        cheapest = min(steadies, key=lambda each: each.price_micros_per_hour, default=None)
-        spot_price = max(1, cheapest_spot.price_micros_per_hour) if cheapest_spot else 1
-        return Prices(
-            spot=spot_price,
-            steady=cheapest.price_micros_per_hour if cheapest else NO_STEADY_FACTOR * spot_price,
-            spot_changeover_hours=cheapest_spot.changeover_hours if cheapest_spot else 0.0,
-            steady_changeover_hours=cheapest.changeover_hours if cheapest else 0.0,
-        )
 
 
 def check_terms(terms: RunTerms, places: Sequence[RunPlace]) -> None:

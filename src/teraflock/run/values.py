@@ -104,7 +104,7 @@ class ExpectedCosts:
         """
         every, stay, lost = moves
         stages, step = self._spot_stages, self.step
-        late = self._late_factor * max(prices.spot, prices.steady) * step * (1 + np.arange(self._points))
+        late = self._late_factor * max(prices.spot, prices.steady, 1.0) * step * (1 + np.arange(self._points))
         idle = steady = np.tile(late, (STATES, 1))
         spot = np.tile(late, (stages + 1, CLASSES, 1))
         progress = [max(0.0, 1 - max(0.0, self._spot_overhead - stage)) for stage in range(stages)] + [1.0]

@@ -116,6 +116,24 @@ def test_no_run_is_late_when_on_demand_is_refused_for_as_long_as_assumed(
     assert not replay(job, places, seen, 0, policy).late
 
 
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), slack=st.sampled_from([0.6, 1.5]), price=st.sampled_from([100_000, 2_000_000]))
+def test_no_run_is_late_when_an_own_card_comes_and_goes(data: st.DataObject, slack: float, price: int) -> None:
+    """The own card starts slower than on-demand, or faster."""
+    job, places, policy = with_own_card(slack, price, data.draw(st.sampled_from([0.05, 0.5])))
+    ticks = ceil(job.deadline_hours / TICK)
+    series = [data.draw(periods(ticks)) for _ in range(2)]
+    assert not replay(job, places, rows(*series), 0, policy).late
+
+
+@cache
+def with_own_card(slack: float, price: int, changeover: float) -> tuple[RunTerms, tuple[RunPlace, ...], SpotPolicy]:
+    own = RunPlace(name="own", mode="own", price_micros_per_hour=price, changeover_hours=changeover)
+    places = (spot(), own, on_demand())
+    job = terms(WORK, WORK + 0.2 + slack)
+    return job, places, cold_policy(job, places)
+
+
 def test_without_the_reserve_a_refusal_makes_the_run_late() -> None:
     """Shows that the test above can fail."""
     job, places, policy = built(0.0, 0.2, TICK, 1)

@@ -44,6 +44,22 @@ def test_an_own_card_that_costs_less_than_spot_is_used_from_the_start() -> None:
     assert busy.place in (None, 0, 1)
 
 
+def test_while_the_own_card_is_busy_on_demand_has_its_own_price() -> None:
+    """Not that of the cheaper own card, which would make spot look dear."""
+    own = RunPlace(name="own", mode="own", price_micros_per_hour=100_000, changeover_hours=0.05)
+    policy = cold_policy(terms(48, 60), [spot(), on_demand(), own])
+    assert policy.decide(START, (Sight(True, 20.0), ALWAYS, Sight(False, 9.0))).place == 0
+    on_steady = RunState(left_hours=40, time_left_hours=50, held=1, last=1)
+    freed = policy.decide(on_steady, (DOWN, ALWAYS, ALWAYS))
+    assert freed.place == 2
+
+
+def test_a_slow_own_card_is_passed_over_when_only_on_demand_is_fast_enough() -> None:
+    own = RunPlace(name="own", mode="own", price_micros_per_hour=1, changeover_hours=2.0)
+    policy = cold_policy(terms(10, 14), [spot(), on_demand(), own])
+    assert policy.decide(RunState(left_hours=10, time_left_hours=11), (DOWN, ALWAYS, ALWAYS)).place == 1
+
+
 def test_a_run_waits_while_slack_is_plenty_and_buys_on_demand_when_it_is_not() -> None:
     policy = SpotPolicy(terms(10, 30), [spot(), on_demand()], memoryless(0.1, 1.0))
     early = RunState(left_hours=10, time_left_hours=30)
