@@ -83,7 +83,13 @@ def _parser() -> argparse.ArgumentParser:
         help="learn nothing: start at the beginning with the shipped prior",
     )
     add("--every", type=_hours, default=6.0, metavar="HOURS", help="start a run every HOURS  [default: 6]")
-    add("--optimum-every", type=_count, default=4, metavar="N", help="compute the optimum of every Nth start")
+    add(
+        "--optimum-every",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="compute the optimum for every Nth run only",
+    )
     add("--fit", action="store_true", help="print the rates in the first halves of all traces, and stop")
     add("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     return parser
@@ -130,7 +136,9 @@ def _section(
         f"{setting.work_hours:g} h of work, deadline {setting.deadline_hours:g} h, changeover"
         f" {setting.changeover_hours:g} h, K {setting.k:g}: {found['ours'].runs} runs"
     )
-    late = ", ".join(f"{name} {score.late}" for name, score in found.items() if name != "optimum")
+    late = ", ".join(
+        f"{name} {score.late}" for name, score in found.items() if not name.startswith("optimum")
+    )
     return Section(title=title, figures=_figures(means, bar), notes=(f"late: {late}",))
 
 
