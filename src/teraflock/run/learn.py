@@ -100,7 +100,7 @@ def _joint(
 
 def _scores(zone: Survival) -> tuple[float, ...]:
     """Return how long the place is expected to stay, for each class of age."""
-    starts = (0.1, 0.25, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0)
+    starts = (0.1, 0.25, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0)  # an age in each class
     return tuple(zone.residual_hours(age, HORIZON_HOURS) for age in starts)
 
 

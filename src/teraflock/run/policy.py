@@ -14,7 +14,7 @@ from teraflock.base.errors import BadInput
 from teraflock.run.learn import Knowledge
 from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight
 from teraflock.run.survival import CLASSES, ROUNDING_HOURS, age_class
-from teraflock.run.values import ExpectedCosts, Prices
+from teraflock.run.values import ExpectedCosts, RunPrices
 
 PRICE_STEP: Final = 0.25  # spot prices that differ by less share their tables
 SWITCH_GAIN_MIN: Final = 0.05  # a move must save this share of a steady changeover, or nothing moves
@@ -131,7 +131,7 @@ class SpotPolicy:
             level = round(log(self._price(spot) / low) / log(1 + PRICE_STEP))
         key = (level, -1 if steady is None else steady)
         if key not in self._tables:
-            prices = Prices(
+            prices = RunPrices(
                 spot=self._price(cheapest_spot) * (1 + PRICE_STEP) ** level,
                 steady=self._price(steady),
                 spot_changeover_hours=self._changeover(cheapest_spot),

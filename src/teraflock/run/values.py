@@ -25,7 +25,7 @@ LATE_FACTOR: Final = 20.0  # an hour of work after the deadline costs this many 
 STATES: Final = 2 * CLASSES  # without a spot place by age, then with one by age
 
 
-class Prices(msgspec.Struct, frozen=True, kw_only=True):
+class RunPrices(msgspec.Struct, frozen=True, kw_only=True):
     """What the tables need to know about places: the best spot place and the best steady place."""
 
     spot: float
@@ -43,7 +43,7 @@ class ExpectedCosts:
     def __init__(
         self,
         chances: Chances,
-        prices: Prices,
+        prices: RunPrices,
         work: float,
         time: float,
         tick: float,
@@ -96,7 +96,7 @@ class ExpectedCosts:
         return (1 - share) * table.item(row, below) + share * table.item(row, below + 1)
 
     def _solved(
-        self, moves: tuple[Floats, Floats, Floats], prices: Prices, overhead: float
+        self, moves: tuple[Floats, Floats, Floats], prices: RunPrices, overhead: float
     ) -> list[npt.NDArray[np.float32]]:
         """Fill one table for each time left: rows are actions in states, columns are work left.
 

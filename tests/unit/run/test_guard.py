@@ -118,7 +118,9 @@ def test_no_run_is_late_when_on_demand_is_refused_for_as_long_as_assumed(
 
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), slack=st.sampled_from([0.6, 1.5]), price=st.sampled_from([100_000, 2_000_000]))
-def test_no_run_is_late_when_an_own_card_comes_and_goes(data: st.DataObject, slack: float, price: int) -> None:
+def test_no_run_is_late_when_an_own_card_comes_and_goes(
+    data: st.DataObject, slack: float, price: int
+) -> None:
     """The own card starts slower than on-demand, or faster."""
     job, places, policy = with_own_card(slack, price, data.draw(st.sampled_from([0.05, 0.5])))
     ticks = ceil(job.deadline_hours / TICK)
@@ -127,7 +129,9 @@ def test_no_run_is_late_when_an_own_card_comes_and_goes(data: st.DataObject, sla
 
 
 @cache
-def with_own_card(slack: float, price: int, changeover: float) -> tuple[RunTerms, tuple[RunPlace, ...], SpotPolicy]:
+def with_own_card(
+    slack: float, price: int, changeover: float
+) -> tuple[RunTerms, tuple[RunPlace, ...], SpotPolicy]:
     own = RunPlace(name="own", mode="own", price_micros_per_hour=price, changeover_hours=changeover)
     places = (spot(), own, on_demand())
     job = terms(WORK, WORK + 0.2 + slack)

@@ -10,14 +10,14 @@ from tests.unit.run.worlds import ALWAYS, TICK, memoryless, on_demand, spot, ter
 from teraflock.run.model import RunState, Sight
 from teraflock.run.policy import SWITCH_GAIN_MIN, SpotPolicy
 from teraflock.run.survival import CLASSES, age_class
-from teraflock.run.values import ExpectedCosts, Prices
+from teraflock.run.values import ExpectedCosts, RunPrices
 
 K = 3.0
 INFINITE = float("inf")
 
 
 class Oracle:
-    """The lowest expected cost with a changeover of one tick. Prices are per tick; spot costs 1."""
+    """The lowest expected cost with a changeover of one tick. RunPrices are per tick; spot costs 1."""
 
     def __init__(self, end_up: float, end_down: float) -> None:
         self.stays_up, self.stays_down = exp(-end_up * TICK), exp(-end_down * TICK)
@@ -54,7 +54,9 @@ CASES = [(0.5, 2.0), (3.0, 3.0), (0.1, 0.1), (1.0, 8.0)]
 @pytest.mark.parametrize(("end_up", "end_down"), CASES)
 def test_costs_equal_the_oracle(end_up: float, end_down: float) -> None:
     oracle = Oracle(end_up, end_down)
-    prices = Prices(spot=1 / TICK, steady=K / TICK, spot_changeover_hours=TICK, steady_changeover_hours=TICK)
+    prices = RunPrices(
+        spot=1 / TICK, steady=K / TICK, spot_changeover_hours=TICK, steady_changeover_hours=TICK
+    )
     costs = ExpectedCosts(memoryless(end_up, end_down).chances, prices, 12 * TICK, 20 * TICK, TICK, 1e5)
     for time in range(2, 21):
         for left in range(1, min(12, time - 1) + 1):
@@ -100,7 +102,7 @@ def test_decisions_cost_no_more_than_those_of_the_oracle(end_up: float, end_down
 
 
 def test_costs_between_grid_points_lie_between_those_of_the_grid() -> None:
-    prices = Prices(spot=1.0, steady=3.0, spot_changeover_hours=0.2, steady_changeover_hours=0.2)
+    prices = RunPrices(spot=1.0, steady=3.0, spot_changeover_hours=0.2, steady_changeover_hours=0.2)
     costs = ExpectedCosts(memoryless(1.0, 2.0).chances, prices, 6.0, 9.0, 195 / 3600)
     for left in (1.0, 2.5, 5.9):
         waits = [costs.idle(age_class(1.0), left + 0.5 + extra / 50, left) for extra in range(100)]
@@ -108,7 +110,7 @@ def test_costs_between_grid_points_lie_between_those_of_the_grid() -> None:
 
 
 def test_long_deadlines_use_bounded_tables() -> None:
-    prices = Prices(spot=1.0, steady=3.0, spot_changeover_hours=0.1, steady_changeover_hours=0.1)
+    prices = RunPrices(spot=1.0, steady=3.0, spot_changeover_hours=0.1, steady_changeover_hours=0.1)
     costs = ExpectedCosts(memoryless(1.0, 2.0).chances, prices, 300.0, 10_000.0, 30 / 3600)
     assert costs.time_max < 1_300
     assert costs.idle(CLASSES, 9_000.0, 300.0) < 300 * 2
