@@ -65,7 +65,7 @@ class _Metadata(msgspec.Struct):
 
 class _File(msgspec.Struct):
     metadata: _Metadata
-    data: list[int]
+    data: list[float]
 
 
 def read(folder: Path, nodes: int = 1) -> dict[Path, list[Trace]]:

@@ -74,6 +74,6 @@ def sights_of(series: Sequence[bool], tick_hours: float) -> tuple[Sight, ...]:
     return tuple(found)
 
 
-def gang(counts: Sequence[int], nodes: int = 1) -> tuple[bool, ...]:
+def gang(counts: Sequence[float], nodes: int = 1) -> tuple[bool, ...]:
     """Turn counts of available machines into the availability of all `nodes` machines together."""
     return tuple(count >= nodes for count in counts)

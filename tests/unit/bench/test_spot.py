@@ -18,7 +18,7 @@ from teraflock.run.simulate import Decides, replay
 PLACES = [spot(changeover=0.5), on_demand(changeover=0.5)]
 
 
-def write(folder: Path, name: str, data: Sequence[int], gap: float = 600) -> None:
+def write(folder: Path, name: str, data: Sequence[float], gap: float = 600) -> None:
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps({"metadata": {"gap_seconds": gap}, "data": data}))
 
@@ -112,7 +112,7 @@ def test_runs_learn_from_the_first_half_and_start_in_the_second(tmp_path: Path) 
 
 
 def test_gangs_need_all_their_machines(tmp_path: Path) -> None:
-    write(tmp_path, "counts", [0, 4, 16])
+    write(tmp_path, "counts", [0, 4.0, 16])
     [[four]] = read(tmp_path, nodes=4).values()
     assert four.up == (False, True, True)
 
