@@ -33,7 +33,7 @@ from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
 from teraflock.instance.driver import PATIENCE, ComputeDriver, Network
-from teraflock.instance.engine_errors import EngineBusy, EngineRefused, NoRoom
+from teraflock.instance.engine_errors import EngineBusy, EngineFailed, EngineRefused, NoRoom
 from teraflock.instance.events import problem_texts
 from teraflock.instance.lease import store as leases
 from teraflock.instance.machines import machine_of, network_of
@@ -332,8 +332,11 @@ def _failed(
     """Handle a step that raised: wait and try again, or begin to undo."""
     progress = fresh.progress
     assert progress is not None, "a step belongs to an operation"
+    doing = step.name if step else progress.operation
     if not isinstance(error, TeraflockError):
-        LOG.error("%s: %s failed", fresh.id, step.name if step else progress.operation, exc_info=error)
+        LOG.error("%s: %s failed", fresh.id, doing, exc_info=error)
+    elif isinstance(error, EngineRefused):
+        LOG.warning("%s: %s failed: %s %s", fresh.id, doing, error.sentence, dict(error.context))
     attempts = progress.attempts + 1
     problem, for_operator = problem_texts(error)
     if not progress.undoing and step is not None and _gives_up(progress, error, attempts, now, patience):
@@ -366,7 +369,7 @@ def _gives_up(
 ) -> bool:
     if progress.operation not in UNDOABLE:
         return False
-    if isinstance(error, EngineRefused):
+    if isinstance(error, EngineRefused) and not isinstance(error, EngineFailed):
         return True
     if isinstance(error, Unavailable):
         time_max = max(patience, BUSY_TIME_MAX) if isinstance(error, EngineBusy) else patience
