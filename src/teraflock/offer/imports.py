@@ -9,6 +9,7 @@ import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -18,12 +19,14 @@ from teraflock.base.errors import BrokenSource, Refused, StorageFailed, Unavaila
 from teraflock.base.events import Event
 from teraflock.base.exchange import Rates
 from teraflock.base.ids import EventId, new_id
-from teraflock.offer.model import Offer, Source
+from teraflock.offer.model import FAR_PRICE, Offer, Source
 from teraflock.offer.source import store
 from teraflock.storage.database import Database, Transaction
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from teraflock.offer.dates import DayOf
 
 SHIPPED: Final = "shipped"
 SHIPPED_PATH: Final = f"{os.path.dirname(__file__)}/data/offers.csv"  # noqa: PTH120 -- pathlib costs a cold start 7 ms
@@ -45,6 +48,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     source: str
     as_of: str
+    """The date of the newest file, or else of the newest price. Empty if no date is known."""
+    oldest: str
+    """The date of the oldest price. Empty if no date is known."""
+    date_unknown: int
+    """Offers whose price has no known date."""
     rows_read: int
     """Rows of the files. A row may have an on-demand and a spot offer."""
     offers_taken: int
@@ -54,6 +62,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Rows that were not imported, or one of the two prices of a row."""
     refused: tuple[Reason, ...]
     """Offers that were imported, but whose price is implausible."""
+    far_prices: int
+    """Offers whose price is far from that of other offers of the same GPU."""
     unknown_gpus: tuple[tuple[str, int], ...]
     """Unknown GPU names, with the number of offers of each."""
     new: int
@@ -67,7 +77,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     layout: str
     path: "Path"
-    as_of: str
+    day_of: "DayOf"
+    """Returns the date of the prices in a file."""
     checksum: str = ""
     url: str = ""
     etag: str = ""
@@ -86,6 +97,7 @@ def import_offers(
     # Imported here because only imports need the importers, and `tera offers` starts faster without them.
     from teraflock.offer.importers import reader
     from teraflock.offer.intake import Rejected, identified, offer_from
+    from teraflock.offer.place.store import update_places
     from teraflock.offer.shape.store import update_shapes
     from teraflock.storage.events import record_event
 
@@ -95,12 +107,6 @@ def import_offers(
 
     def work(tx: Transaction) -> Report:
         before = store.source(tx, origin.source)
-        if before and origin.as_of < before.as_of and origin.source != SHIPPED:
-            raise Refused(
-                f"These prices of `{origin.source}` are from {origin.as_of}, older than the stored ones from"
-                f" {before.as_of}",
-                hint="If the date is wrong, give the right one with `--as-of`",
-            )
         stored = store.stored_prices(tx, origin.source)
         import_number = store.next_import_number(tx)
         tally = _Tally(stored)
@@ -113,11 +119,11 @@ def import_offers(
                 progress(tally.rows)
 
         def imported() -> Iterator[tuple[Offer, int, str]]:
-            for row in read(origin.path, count):
+            for row in read(origin.path, count, lambda file: tally.dated(origin.day_of(file))):
                 offer = (
                     row
                     if isinstance(row, Rejected)
-                    else offer_from(row, source=origin.source, as_of=origin.as_of, rates=rates, on=on)
+                    else offer_from(row, source=origin.source, rates=rates, on=on)
                 )
                 if isinstance(offer, Rejected):
                     tally.reject(offer.reason, offer.where)
@@ -131,12 +137,18 @@ def import_offers(
                 f"None of the {tally.rows:,} rows of `{origin.url or origin.path}` can be imported",
                 hint=tally.first_reason(),
             )
+        _refuse_older(origin.source, tally.file_day, before)
         gone = stored.keys() - tally.ids.keys()
-        until = origin.as_of or on.isoformat()
+        until = tally.file_day or on.isoformat()
         store.supersede(tx, origin.source, import_number, until, changed=bool(gone) or tally.changed > 0)
-        store.update_counts(tx, origin.source)
-        update_shapes(tx, origin.source)
+        tally.far = _flag_far_prices(tx, origin.source, rates, on)
         store.put_source(tx, tally.source(origin, import_number, clock, url=before.url if before else ""))
+        update_places(tx, origin.source)
+        update_shapes(tx, origin.source)
+        store.mark_outdated(tx)
+        for each in store.sources(tx):  # an import may outdate prices of other sources
+            store.update_counts(tx, each.name)
+            update_shapes(tx, each.name)
         report = tally.report(origin, gone=len(gone))
         record_event(tx, _imported(report, clock, random_bytes))
         return report
@@ -146,6 +158,23 @@ def import_offers(
     except BaseException:
         stopped.set()  # Ctrl-C reaches only the caller; this stops the writer's thread
         raise
+
+
+def _flag_far_prices(tx: Transaction, name: str, rates: Rates, on: date) -> int:
+    """Flag the prices of a source that are far from those of other providers, and return their number."""
+    from teraflock.offer.peers import far_ranges
+
+    for far in far_ranges(store.price_ranges(tx), name, rates, on):
+        store.flag_prices(tx, far.group, far.least, far.most, FAR_PRICE)
+    return store.flagged(tx, name, FAR_PRICE)
+
+
+def _refuse_older(name: str, newest: str, before: Source | None) -> None:
+    if before and newest and newest < before.as_of and name != SHIPPED:
+        raise Refused(
+            f"These prices of `{name}` are from {newest}, older than the stored ones from {before.as_of}",
+            hint="If the date is wrong, give the right one with `--as-of`",
+        )
 
 
 def _imported(report: Report, clock: Clock, random_bytes: Callable[[int], bytes]) -> Event:
@@ -179,6 +208,10 @@ class _Tally:
         self._refused: dict[str, list[str]] = {}
         self._counts: Counter[tuple[str, str]] = Counter()
         self._unknown_gpus: Counter[str] = Counter()
+        self._days: Counter[str] = Counter()
+        self.far = 0
+        self.file_day = ""
+        """The date of the newest file, empty if none is known. Rows may have other dates."""
 
     def reject(self, reason: str, where: str) -> None:
         self._note(self._rejected, "rejected", reason, where)
@@ -186,6 +219,7 @@ class _Tally:
     def take(self, offer: Offer, id: int, where: str) -> str:
         """Count the offer and return the start date of its price. An unchanged price keeps its date."""
         self._by_status[offer.standing] += 1
+        self._days[offer.as_of] += 1
         self._currencies.add(offer.currency)
         if offer.standing == "refused":
             self._note(self._refused, "refused", _kind_of_fault(offer.note), where)
@@ -202,6 +236,11 @@ class _Tally:
             self.changed += 1
         return offer.since
 
+    def dated(self, day: str) -> str:
+        """Note the date of a file and return it."""
+        self.file_day = max(self.file_day, day)
+        return day
+
     def source(self, origin: Origin, import_number: int, clock: Clock, *, url: str) -> Source:
         """Return the source to store. Keeps the old `url` if this import is from a file."""
         return Source(
@@ -210,7 +249,7 @@ class _Tally:
             import_number=import_number,
             place=origin.url or str(origin.path),
             checksum=origin.checksum,
-            as_of=origin.as_of,
+            as_of=self.file_day,
             imported_at=clock.now().isoformat(timespec="seconds"),
             offers=len(self.ids),
             currencies=" ".join(sorted(self._currencies)),
@@ -222,7 +261,10 @@ class _Tally:
     def report(self, origin: Origin, *, gone: int) -> Report:
         return Report(
             source=origin.source,
-            as_of=origin.as_of,
+            as_of=self.file_day or max(self._days, default=""),
+            oldest=min((day for day in self._days if day), default=""),
+            date_unknown=self._days[""],
+            far_prices=self.far,
             rows_read=self.rows,
             offers_taken=len(self.ids),
             priced=self._by_status["priced"],
@@ -259,6 +301,11 @@ def _kind_of_fault(note: str) -> str:
     return "the price is implausibly low" if "implausibly low" in fault else fault
 
 
+def _no_day(file: "Path") -> str:
+    """The rows of the shipped file have their own dates."""
+    return ""
+
+
 # --- what ships ----------------------------------------------------------------------------------------------------
 
 
@@ -272,7 +319,7 @@ def ensure_shipped(database: Database, rates: Rates, clock: Clock) -> None:
         from pathlib import Path
 
         path = Path(SHIPPED_PATH)
-        origin = Origin(source=SHIPPED, layout="teraflock", path=path, as_of="", checksum=checksum)
+        origin = Origin(source=SHIPPED, layout="teraflock", path=path, day_of=_no_day, checksum=checksum)
         try:
             import_offers(database, rates, clock, origin)
         except (StorageFailed, Unavailable):

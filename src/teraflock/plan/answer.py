@@ -65,7 +65,7 @@ def answer(
     wish = replace(wish, providers=tuple(parse_provider(name, known_providers) for name in words.provider))
     plan = make_plan(
         database, rates, clock, wish, estimate, assumptions,
-        servers=servers, regions=words.region, top=words.top,
+        servers=servers, top=words.top,
     )  # fmt: skip
     plan = replace(plan, warnings=(*plan.warnings, *_warnings(words, plan.choices)))
     none = None

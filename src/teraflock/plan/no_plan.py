@@ -24,9 +24,13 @@ def no_plan(plan: Plan, advice: list[str], network: str = "") -> NoPlan:
         hint = f"The nearest miss is {what}: {best.reason}. {hint}"
     if network:
         hint += f". {network}"
-    if advice and not any(rejection.code in ("over_budget", "too_slow") for rejection in plan.rejected):
+    if advice and not any(rejection.code in NO_ADVICE for rejection in plan.rejected):
         hint += "\n      To make it fit, try one of these:\n        " + "\n        ".join(advice)
     return NoPlan(f"No offer meets the request ({most or 'no offers are stored'})", hint=hint)
+
+
+NO_ADVICE: Final = frozenset({"over_budget", "too_slow", "never_ends"})
+"""With these reasons the job fits, so advice on memory would mislead."""
 
 
 def _nearest(plan: Plan) -> Rejection | None:

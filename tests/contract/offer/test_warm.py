@@ -16,6 +16,7 @@ from teraflock.base.exchange import Rate, Rates
 from teraflock.offer.index import service
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.offer.model import Offer, Source
+from teraflock.offer.place.store import update_places
 from teraflock.offer.rules import matches, sort_key, weights
 from teraflock.offer.source import store as source_store
 from teraflock.offer.words import OfferWords, query_from
@@ -46,12 +47,14 @@ def imported(database: Database, offers: Iterable[Offer], name: str = "shipped")
             offers=len(mine), currencies="CNY EUR USD",
         )  # fmt: skip
         source_store.put_source(tx, source)
+        update_places(tx, name)
 
     database.write(work)
 
 
 def scanned(offers: Iterable[Offer], words: OfferWords, rates: Rates, clock: FixedClock) -> tuple[Offer, ...]:
-    query, on = query_from(words, lambda: []), today(clock)
+    on = today(clock)
+    query = query_from(words, lambda: [], on)
     fitting = [offer for offer in offers if matches(offer, query, rates, on)]
     return tuple(sorted(fitting, key=sort_key(query, weights(rates, on))))
 

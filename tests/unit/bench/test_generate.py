@@ -49,7 +49,7 @@ def test_our_importer_reads_generated_gpuhunt_files_completely(tmp_path: Path) -
     generate.write_gpuhunt(tmp_path, COUNT)
     clock = SystemClock()
     database = open_database(":memory:", clock)
-    origin = Origin(source="gpuhunt", layout="gpuhunt", path=tmp_path, as_of="2026-08-22")
+    origin = Origin(source="gpuhunt", layout="gpuhunt", path=tmp_path, day_of=lambda file: "2026-08-22")
     report = import_offers(database, Rates([]), clock, origin)
     assert (report.rows_read, report.priced, report.rejected) == (COUNT, COUNT, ())
     with database.read() as tx:

@@ -361,7 +361,7 @@ def real() -> tuple[Report, Database]:
     if not REAL.is_dir():
         pytest.skip("the real catalog is not available")
     database = open_database(":memory:", SystemClock())
-    origin = Origin(source="skypilot", layout="skypilot", path=REAL, as_of="2026-08-22")
+    origin = Origin(source="skypilot", layout="skypilot", path=REAL, day_of=lambda file: "2026-08-22")
     return import_offers(database, RATES, SystemClock(), origin), database
 
 

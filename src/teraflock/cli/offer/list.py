@@ -31,6 +31,7 @@ class _Offers(LazyGroup):
         "import": ("teraflock.cli.offer.importing", "Import a catalog from a file or folder"),
         "refresh": ("teraflock.cli.offer.refresh", "Import a catalog from a URL if it has changed"),
         "history": ("teraflock.cli.offer.history", "Show the price of a GPU over time"),
+        "regions": ("teraflock.cli.offer.regions", "List the regions of offers and where they are"),
         "sources": ("teraflock.cli.offer.sources", "List the sources of offers and their age"),
     }
 
@@ -59,7 +60,10 @@ Examples:
     help="Maximum number of offers to show.",
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Show all offers, including refused prices with their reason."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show all offers, also parts of GPUs, outdated prices, and refused prices with their reason.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
@@ -85,9 +89,9 @@ def command(
     with Local() as local:
         service = local.offers()
         currency = local.rates.known(asked.currency)
-        query = query_from(asked, service.providers)
+        query = query_from(asked, service.providers, service.today())
         if everything:
-            query = replace(query, refused=True)
+            query = replace(query, refused=True, slices=True, outdated=True)
         shown = None if everything else limit
         per = asked.period
         if as_json or as_csv:

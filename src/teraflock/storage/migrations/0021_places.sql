@@ -1,0 +1,71 @@
+-- `outdated`: another offer has a newer price of the same machine.
+ALTER TABLE offer ADD COLUMN outdated BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE offer_past ADD COLUMN outdated BIGINT NOT NULL DEFAULT 0;
+
+-- `place` is the key by which filters find the offers of a region and zone.
+UPDATE offer SET place = provider || '::' || region || '::' || zone;
+UPDATE offer_past SET place = provider || '::' || region || '::' || zone;
+
+-- The places of each source, so that a filter by country reads hundreds of rows and not a hundred thousand.
+CREATE TABLE offer_place (
+    source TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    region TEXT NOT NULL,
+    zone TEXT NOT NULL,
+    offers BIGINT NOT NULL,
+    PRIMARY KEY (source, provider, region, zone)
+);
+INSERT INTO offer_place
+SELECT source, provider, region, zone, COUNT(*) FROM offer GROUP BY source, provider, region, zone;
+
+-- Counts also distinguish what a list hides by default: parts of cards and outdated prices.
+DROP TABLE offer_count;
+CREATE TABLE offer_count_next (
+    source TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    gpu TEXT NOT NULL,
+    standing TEXT NOT NULL,
+    as_of TEXT NOT NULL,
+    gpu_share DOUBLE PRECISION NOT NULL,
+    outdated BIGINT NOT NULL,
+    offers BIGINT NOT NULL,
+    PRIMARY KEY (kind, gpu, standing, as_of, gpu_share, outdated, source)
+);
+INSERT INTO offer_count_next
+SELECT source, kind, gpu, standing, as_of, gpu_share, outdated, COUNT(*) FROM offer
+GROUP BY source, kind, gpu, standing, as_of, gpu_share, outdated;
+ALTER TABLE offer_count_next RENAME TO offer_count;
+
+-- A shape has one date, so that its price and its date belong together.
+DROP TABLE offer_shape;
+CREATE TABLE offer_shape_next (
+    source TEXT NOT NULL,
+    provider TEXT NOT NULL,
+    instance_type TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    gpu TEXT NOT NULL,
+    gpu_name TEXT NOT NULL,
+    gpu_count BIGINT,
+    gpu_share DOUBLE PRECISION NOT NULL,
+    gpu_memory_bytes BIGINT,
+    vcpus DOUBLE PRECISION,
+    ram_bytes BIGINT,
+    mode TEXT,
+    term_months BIGINT,
+    standing TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    as_of TEXT NOT NULL,
+    outdated BIGINT NOT NULL,
+    doubtful BIGINT NOT NULL,
+    price_micros_per_month BIGINT,
+    offers BIGINT NOT NULL
+);
+INSERT INTO offer_shape_next
+SELECT source, provider, instance_type, kind, gpu, gpu_name, gpu_count, gpu_share, gpu_memory_bytes, vcpus, ram_bytes, mode,
+    term_months, standing, currency, as_of, outdated,
+    CASE WHEN flags LIKE '%suspect:price%' OR flags LIKE '%from-price%' OR flags LIKE '%gpu-only%' THEN 1 ELSE 0 END,
+    MIN(price_micros_per_month), COUNT(*)
+FROM offer WHERE kind <> 'none'
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18;
+ALTER TABLE offer_shape_next RENAME TO offer_shape;
+CREATE INDEX offer_shape_by_source ON offer_shape (source);
