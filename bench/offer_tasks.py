@@ -173,8 +173,9 @@ def compare(folder: Path) -> dict[str, Any]:
 
     Querying each card in turn makes caching the last answer useless.
     """
-    from teraflock.offer.imports import Origin, import_offers
+    from teraflock.offer.imports import import_offers
     from teraflock.offer.index.service import OfferIndex
+    from teraflock.offer.tally import Origin
 
     origin = Origin(
         source="gpuhunt", layout="gpuhunt", path=folder, day_of=lambda file: generate.AS_OF.isoformat()

@@ -53,6 +53,10 @@ FLAGS: Final[dict[str, str]] = {
 
 DOUBTFUL_PRICE: Final = ("suspect:price", "from-price", "gpu-only", FAR_PRICE)
 """An offer with one of these flags is listed but never chosen."""
+NO_RESERVED: Final = (
+    "The public catalogs have no reserved prices; ask the provider and import them as your own"
+)
+"""A hint for searches in which the purchase mode `reserved` finds nothing."""
 SUSPECT_RAM: Final = "suspect:ram"
 
 

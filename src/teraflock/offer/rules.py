@@ -112,6 +112,13 @@ def place_key(provider: str, region: str, zone: str) -> str:
     return f"{provider}::{region}::{zone}"
 
 
+def place_parts(key: str) -> tuple[str, str, str]:
+    """Return provider, region and zone of a place."""
+    provider, _, rest = key.partition("::")
+    region, _, zone = rest.rpartition("::")
+    return provider, region, zone
+
+
 def only_kinds(query: Query) -> bool:
     """Return whether the query has no filters besides cards or kinds and what is hidden by default."""
     plain = Query(

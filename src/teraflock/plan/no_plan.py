@@ -1,5 +1,6 @@
 """The error for a plan without choices."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
@@ -14,7 +15,7 @@ class NoPlan(TeraflockError):
     remedy = "Relax a limit, such as `--deadline` or `--budget`. `--why` lists every offer with the reason."
 
 
-def no_plan(plan: Plan, advice: list[str], network: str = "") -> NoPlan:
+def no_plan(plan: Plan, advice: list[str], hints: Iterable[str] = ()) -> NoPlan:
     """Report the most frequent reasons, the nearest miss, and what would make the job fit."""
     counts = [(code, count) for code, count in plan.counts().items() if code != "no_gpu"]
     most = ", ".join(f"{reason_text(code)}: {count:,}" for code, count in counts[:3])
@@ -22,8 +23,7 @@ def no_plan(plan: Plan, advice: list[str], network: str = "") -> NoPlan:
     if best := _nearest(plan):
         what = f"{best.shape.gpu_count}× {best.shape.gpu} at {best.shape.provider}"
         hint = f"The nearest miss is {what}: {best.reason}. {hint}"
-    if network:
-        hint += f". {network}"
+    hint = ". ".join([hint, *hints])
     if advice and not any(rejection.code in NO_ADVICE for rejection in plan.rejected):
         hint += "\n      To make it fit, try one of these:\n        " + "\n        ".join(advice)
     return NoPlan(f"No offer meets the request ({most or 'no offers are stored'})", hint=hint)

@@ -18,11 +18,12 @@ from tests.unit.offer.random_offers import RATES
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BrokenSource, Refused, StorageFailed
 from teraflock.offer import imports, store
-from teraflock.offer.imports import SHIPPED_PATH, Origin, Report, ensure_shipped, import_offers
+from teraflock.offer.imports import SHIPPED_PATH, ensure_shipped, import_offers
 from teraflock.offer.model import WITH_GPU, Kind, Offer, Query, Source
 from teraflock.offer.question import store as question_store
 from teraflock.offer.service import OfferService, Point
 from teraflock.offer.source import store as source_store
+from teraflock.offer.tally import Origin, Report
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import events_after
 
@@ -155,7 +156,7 @@ def test_counts_match_the_offers_after_any_imports(database: Database, tmp_path:
 
 
 def _forget_all(tx: Transaction) -> None:
-    for table in ("offer", "offer_past", "offer_source", "offer_count", "offer_place", "offer_shape"):
+    for table in ("offer", "offer_past", "offer_source", "offer_count", "offer_shape"):
         tx.run(f"DELETE FROM {table}")
 
 

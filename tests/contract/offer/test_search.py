@@ -10,7 +10,6 @@ from tests.unit.offer.random_offers import ON, RATES, random_offers, random_quer
 
 from teraflock.offer.index.service import OfferIndex
 from teraflock.offer.model import Offer, Query, Source
-from teraflock.offer.place.store import update_places
 from teraflock.offer.question import store as question_store
 from teraflock.offer.rules import matches, sort_key, weights
 from teraflock.offer.source import store as source_store
@@ -31,7 +30,7 @@ def scanned(all_offers: list[Offer], query: Query, on: date = ON) -> list[Offer]
 
 def put(database: Database, standing: list[Offer], past: list[Offer] = []) -> None:  # noqa: B006
     def work(tx: Transaction) -> None:
-        for table in ("offer", "offer_past", "offer_source", "offer_place"):
+        for table in ("offer", "offer_past", "offer_source"):
             tx.run(f"DELETE FROM {table}")
         source_store.add(tx, ((offer, offer.id, offer.since) for offer in past), 1)
         tx.run("INSERT INTO offer_past SELECT * FROM offer")
@@ -44,7 +43,6 @@ def put(database: Database, standing: list[Offer], past: list[Offer] = []) -> No
             )  # fmt: skip
             source_store.put_source(tx, source)
             source_store.update_counts(tx, name)
-            update_places(tx, name)
 
     database.write(work)
 

@@ -16,7 +16,6 @@ from teraflock.base.exchange import Rate, Rates
 from teraflock.offer.index import service
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.offer.model import Offer, Source
-from teraflock.offer.place.store import update_places
 from teraflock.offer.rules import matches, sort_key, weights
 from teraflock.offer.source import store as source_store
 from teraflock.offer.words import OfferWords, query_from
@@ -47,7 +46,6 @@ def imported(database: Database, offers: Iterable[Offer], name: str = "shipped")
             offers=len(mine), currencies="CNY EUR USD",
         )  # fmt: skip
         source_store.put_source(tx, source)
-        update_places(tx, name)
 
     database.write(work)
 

@@ -11,7 +11,8 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.exchange import Rates
 from teraflock.catalog.names import find_kinds
 from teraflock.offer import store
-from teraflock.offer.imports import Origin, import_offers
+from teraflock.offer.imports import import_offers
+from teraflock.offer.tally import Origin
 from teraflock.storage.open import open_database
 
 COUNT = 5_000

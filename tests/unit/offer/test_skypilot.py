@@ -12,7 +12,8 @@ from teraflock.base.errors import BrokenSource
 from teraflock.base.money import MICROS
 from teraflock.base.quantities import GIB
 from teraflock.offer import store
-from teraflock.offer.imports import Origin, Report, import_offers
+from teraflock.offer.imports import import_offers
+from teraflock.offer.tally import Origin, Report
 from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
 

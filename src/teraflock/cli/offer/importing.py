@@ -12,7 +12,8 @@ from teraflock.cli.output import remark, write_json
 from teraflock.cli.progress import ProgressLine
 from teraflock.offer.dates import file_dates, given_dates
 from teraflock.offer.importers import READERS
-from teraflock.offer.imports import SHIPPED, Origin, Reason, Report, import_offers
+from teraflock.offer.imports import SHIPPED, import_offers
+from teraflock.offer.tally import Origin, Reason, Report
 
 HELP: Final = """Import a catalog: replace all offers of SOURCE with those in PATH.
 

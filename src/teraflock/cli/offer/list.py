@@ -17,7 +17,7 @@ from teraflock.cli.offer.filters import filter_options
 from teraflock.cli.offer.footer import UNSURE_PRICE, footer
 from teraflock.cli.output import columns, gpus_text, remark, write_csv, write_json
 from teraflock.cli.table import Column, render
-from teraflock.offer.model import OfferLine, Query
+from teraflock.offer.model import NO_RESERVED, OfferLine, Query
 from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import OfferWords, query_from
@@ -142,7 +142,8 @@ def _no_match(service: OfferService, query: Query) -> str:
     removal = service.removal(query)
     if removal is None:
         return "\nNo offers are stored yet"
-    return f"\nNo offers match: `{removal.filter}` removed the last {removal.removed:,}"
+    sentence = f"\nNo offers match: `{removal.filter}` removed the last {removal.removed:,}"
+    return sentence + (f". {NO_RESERVED}" if query.modes == ("reserved",) else "")
 
 
 def _columns(currency: str, per: Period) -> list[Column]:

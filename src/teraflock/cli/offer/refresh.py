@@ -16,8 +16,9 @@ from teraflock.cli.progress import ProgressLine
 from teraflock.offer.dates import day_of_prices
 from teraflock.offer.fetch import TIMEOUT_SECONDS, fetch
 from teraflock.offer.importers import READERS
-from teraflock.offer.imports import Origin, Report, import_offers
+from teraflock.offer.imports import import_offers
 from teraflock.offer.model import Source
+from teraflock.offer.tally import Origin, Report
 
 HELP: Final = """Download a catalog from a URL and import it as `tera offers import` does.
 

@@ -1,11 +1,11 @@
-"""All SQL about places. Imports store the places of their offers, so filters by country read few rows."""
+"""All SQL about places. The counts of offers name every place, so filters by country read few rows."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from teraflock.base.errors import BadInput
 from teraflock.catalog.places import PlaceFilter, located
-from teraflock.offer.rules import place_key
+from teraflock.offer.rules import place_parts
 from teraflock.storage.database import Transaction
 
 PLACES_MAX: Final = 10_000  # the largest known catalog has 500; databases limit the parameters of a statement
@@ -27,15 +27,15 @@ class PlaceCount(NamedTuple):
 
 def places(tx: Transaction, wanted: PlaceFilter, *, ever: bool = False) -> PlacesFound:
     """Find the places that pass a filter. `ever` includes the places of past offers."""
-    sql = "SELECT DISTINCT provider, region, zone FROM offer_place"
+    sql = "SELECT DISTINCT place FROM offer_count"
     if ever:
-        sql += " UNION SELECT provider, region, zone FROM offer_past"
+        sql += " UNION SELECT place FROM offer_past"
     found = PlacesFound([], [])
-    for provider, region, zone in tx.all(sql):
-        verdict = located(provider, region, zone, wanted)
+    for (key,) in tx.all(sql):
+        verdict = located(*place_parts(key), wanted)
         if verdict != "out":
             keys = found.inside if verdict == "in" else found.unknown
-            keys.append(place_key(provider, region, zone))
+            keys.append(key)
     if max(map(len, found)) > PLACES_MAX:
         raise BadInput(
             f"More than {PLACES_MAX:,} places match", hint="Name a country or a region, such as `--region DE`"
@@ -52,19 +52,5 @@ def in_places(name: str, keys: Sequence[str]) -> tuple[str, dict[str, object]]:
 
 def place_counts(tx: Transaction) -> list[PlaceCount]:
     """Return all places of current offers, with the number of offers."""
-    rows = tx.all(
-        "SELECT provider, region, zone, CAST(SUM(offers) AS BIGINT) FROM offer_place"
-        " GROUP BY provider, region, zone ORDER BY provider, region, zone"
-    )
-    return [PlaceCount(*row) for row in rows]
-
-
-def update_places(tx: Transaction, name: str) -> None:
-    """Compute the places of a source from its offers."""
-    tx.run("DELETE FROM offer_place WHERE source = :name", name=name)
-    tx.run(
-        "INSERT INTO offer_place (source, provider, region, zone, offers)"
-        " SELECT source, provider, region, zone, COUNT(*) FROM offer WHERE source = :name"
-        " GROUP BY source, provider, region, zone",
-        name=name,
-    )
+    rows = tx.all("SELECT place, CAST(SUM(offers) AS BIGINT) FROM offer_count GROUP BY place ORDER BY place")
+    return [PlaceCount(*place_parts(key), offers) for key, offers in rows]

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.exchange import Rates
+from teraflock.catalog.places import NO_FILTER
 from teraflock.offer.model import SUSPECT_RAM, Offer, Query, Removal
 from teraflock.offer.place.store import in_places, places
 from teraflock.offer.rules import limit_per_month, only_kinds, shows_outdated, sort_key, weights
@@ -87,8 +88,7 @@ def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Of
 
 def summarise(tx: Transaction, query: Query, rates: Rates, on: date) -> Summary:
     """Count the matching offers and those that are only hidden, and find the age of the prices."""
-    counted = only_kinds(replace(query, sources=()))
-    table, number = ("offer_count", "SUM(offers)") if counted else (_from(query), "COUNT(*)")
+    table, number = _counted_from(query)
     where, values = where_of([*filters_of(tx, query, rates, on, known_currencies(tx)), *_kind_filter(query)])
     part = "CASE WHEN gpu_share < 1 THEN 1 ELSE 0 END"
     rows = tx.all(
@@ -272,8 +272,17 @@ def _stream(tx: Transaction, query: Query, filters: Iterable[OfferFilter], order
 
 def _count(tx: Transaction, query: Query, filters: Iterable[OfferFilter]) -> int:
     where, values = where_of(filters)
-    row = tx.one(f"SELECT COUNT(*) FROM {_from(query)} AS offer WHERE {where}", **values)
+    table, number = _counted_from(query)
+    row = tx.one(
+        f"SELECT CAST(COALESCE({number}, 0) AS BIGINT) FROM {table} AS offer WHERE {where}", **values
+    )
     return int(row[0]) if row else 0
+
+
+def _counted_from(query: Query) -> tuple[str, str]:
+    """Return the table and the expression that count offers. Without other filters, the stored counts are enough."""
+    counted = only_kinds(replace(query, sources=(), places=NO_FILTER))
+    return ("offer_count", "SUM(offers)") if counted else (_from(query), "COUNT(*)")
 
 
 def _from(query: Query) -> str:

@@ -211,8 +211,8 @@ def update_counts(tx: Transaction, name: str) -> None:
     """Compute the counts of a source from its offers."""
     tx.run("DELETE FROM offer_count WHERE source = :name", name=name)
     tx.run(
-        "INSERT INTO offer_count (source, kind, gpu, standing, as_of, gpu_share, outdated, offers)"
-        " SELECT source, kind, gpu, standing, as_of, gpu_share, outdated, COUNT(*) FROM offer WHERE source = :name"
-        " GROUP BY source, kind, gpu, standing, as_of, gpu_share, outdated",
+        "INSERT INTO offer_count (source, kind, gpu, standing, as_of, gpu_share, outdated, place, offers)"
+        " SELECT source, kind, gpu, standing, as_of, gpu_share, outdated, place, COUNT(*) FROM offer"
+        " WHERE source = :name GROUP BY source, kind, gpu, standing, as_of, gpu_share, outdated, place",
         name=name,
     )

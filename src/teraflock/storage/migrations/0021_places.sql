@@ -6,19 +6,8 @@ ALTER TABLE offer_past ADD COLUMN outdated BIGINT NOT NULL DEFAULT 0;
 UPDATE offer SET place = provider || '::' || region || '::' || zone;
 UPDATE offer_past SET place = provider || '::' || region || '::' || zone;
 
--- The places of each source, so that a filter by country reads hundreds of rows and not a hundred thousand.
-CREATE TABLE offer_place (
-    source TEXT NOT NULL,
-    provider TEXT NOT NULL,
-    region TEXT NOT NULL,
-    zone TEXT NOT NULL,
-    offers BIGINT NOT NULL,
-    PRIMARY KEY (source, provider, region, zone)
-);
-INSERT INTO offer_place
-SELECT source, provider, region, zone, COUNT(*) FROM offer GROUP BY source, provider, region, zone;
-
--- Counts also distinguish what a list hides by default: parts of cards and outdated prices.
+-- Counts also distinguish places, so that filters by country read few rows, and what a list hides by default: parts of
+-- cards and outdated prices.
 DROP TABLE offer_count;
 CREATE TABLE offer_count_next (
     source TEXT NOT NULL,
@@ -28,12 +17,13 @@ CREATE TABLE offer_count_next (
     as_of TEXT NOT NULL,
     gpu_share DOUBLE PRECISION NOT NULL,
     outdated BIGINT NOT NULL,
+    place TEXT NOT NULL,
     offers BIGINT NOT NULL,
-    PRIMARY KEY (kind, gpu, standing, as_of, gpu_share, outdated, source)
+    PRIMARY KEY (kind, gpu, standing, as_of, gpu_share, outdated, place, source)
 );
 INSERT INTO offer_count_next
-SELECT source, kind, gpu, standing, as_of, gpu_share, outdated, COUNT(*) FROM offer
-GROUP BY source, kind, gpu, standing, as_of, gpu_share, outdated;
+SELECT source, kind, gpu, standing, as_of, gpu_share, outdated, place, COUNT(*) FROM offer
+GROUP BY source, kind, gpu, standing, as_of, gpu_share, outdated, place;
 ALTER TABLE offer_count_next RENAME TO offer_count;
 
 -- A shape has one date, so that its price and its date belong together.
