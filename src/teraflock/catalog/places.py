@@ -98,8 +98,9 @@ def places_of(provider: str, region: str, zone: str) -> tuple[RegionPlace, ...]:
 
 
 def _place_of(provider: str, region: str, zone: str) -> RegionPlace:
+    exact, _ = _regions().get(provider, _NO_ROWS)
     # A row for a region with its zone corrects the source.
-    row = _row_of(provider, f"{region} {zone}") or _row_of(provider, region)
+    row = exact.get(f"{region} {zone}".casefold()) or _row_of(provider, region)
     if row is None and (found := _country_in(region)):
         return RegionPlace(found.code)
     row = row or _row_of(provider, zone)

@@ -57,6 +57,10 @@ def test_an_ambiguous_region_is_in_no_country(provider: str, region: str) -> Non
     assert [place.country for place in places_of(provider, region, "")] == [""]
 
 
+def test_a_zone_does_not_hide_the_city_of_its_region() -> None:
+    assert [place.city for place in places_of("aws", "us-east-1", "use1-az1")] == ["Northern Virginia"]
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "code"),
     [

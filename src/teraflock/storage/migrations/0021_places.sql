@@ -6,6 +6,45 @@ ALTER TABLE offer_past ADD COLUMN outdated BIGINT NOT NULL DEFAULT 0;
 UPDATE offer SET place = provider || '::' || region || '::' || zone;
 UPDATE offer_past SET place = provider || '::' || region || '::' || zone;
 
+-- As imports do it from now on: the same provider, GPUs and purchase mode; the same instance type and region, where the
+-- older offer has them.
+UPDATE offer SET outdated = 1 FROM (
+    SELECT provider, gpu, gpu_count, gpu_share, mode, term_months, instance_type, region, MAX(as_of) AS newest FROM offer
+    WHERE kind = 'gpu' AND standing = 'priced' AND flags NOT LIKE '%suspect:price%' AND flags NOT LIKE '%from-price%'
+        AND flags NOT LIKE '%gpu-only%'
+    GROUP BY provider, gpu, gpu_count, gpu_share, mode, term_months, instance_type, region
+) AS fresh
+WHERE offer.kind = 'gpu' AND offer.standing = 'priced' AND offer.provider = fresh.provider AND offer.gpu = fresh.gpu
+    AND offer.gpu_count = fresh.gpu_count AND offer.gpu_share = fresh.gpu_share
+    AND COALESCE(offer.mode, '') = COALESCE(fresh.mode, '')
+    AND COALESCE(offer.term_months, 0) = COALESCE(fresh.term_months, 0)
+    AND offer.as_of <> '' AND offer.as_of < fresh.newest AND fresh.newest NOT LIKE offer.as_of || '%'
+    AND offer.instance_type = fresh.instance_type AND offer.region = fresh.region;
+UPDATE offer SET outdated = 1 FROM (
+    SELECT provider, gpu, gpu_count, gpu_share, mode, term_months, instance_type, MAX(as_of) AS newest FROM offer
+    WHERE kind = 'gpu' AND standing = 'priced' AND flags NOT LIKE '%suspect:price%' AND flags NOT LIKE '%from-price%'
+        AND flags NOT LIKE '%gpu-only%'
+    GROUP BY provider, gpu, gpu_count, gpu_share, mode, term_months, instance_type
+) AS fresh
+WHERE offer.kind = 'gpu' AND offer.standing = 'priced' AND offer.provider = fresh.provider AND offer.gpu = fresh.gpu
+    AND offer.gpu_count = fresh.gpu_count AND offer.gpu_share = fresh.gpu_share
+    AND COALESCE(offer.mode, '') = COALESCE(fresh.mode, '')
+    AND COALESCE(offer.term_months, 0) = COALESCE(fresh.term_months, 0)
+    AND offer.as_of <> '' AND offer.as_of < fresh.newest AND fresh.newest NOT LIKE offer.as_of || '%'
+    AND offer.instance_type = fresh.instance_type AND offer.region = '';
+UPDATE offer SET outdated = 1 FROM (
+    SELECT provider, gpu, gpu_count, gpu_share, mode, term_months, MAX(as_of) AS newest FROM offer
+    WHERE kind = 'gpu' AND standing = 'priced' AND flags NOT LIKE '%suspect:price%' AND flags NOT LIKE '%from-price%'
+        AND flags NOT LIKE '%gpu-only%'
+    GROUP BY provider, gpu, gpu_count, gpu_share, mode, term_months
+) AS fresh
+WHERE offer.kind = 'gpu' AND offer.standing = 'priced' AND offer.provider = fresh.provider AND offer.gpu = fresh.gpu
+    AND offer.gpu_count = fresh.gpu_count AND offer.gpu_share = fresh.gpu_share
+    AND COALESCE(offer.mode, '') = COALESCE(fresh.mode, '')
+    AND COALESCE(offer.term_months, 0) = COALESCE(fresh.term_months, 0)
+    AND offer.as_of <> '' AND offer.as_of < fresh.newest AND fresh.newest NOT LIKE offer.as_of || '%'
+    AND (offer.instance_type = '' OR offer.flags LIKE '%inferred:name%');
+
 -- Counts also distinguish places, so that filters by country read few rows, and what a list hides by default: parts of
 -- cards and outdated prices.
 DROP TABLE offer_count;
