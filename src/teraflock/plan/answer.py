@@ -90,6 +90,8 @@ def _hints(wish: Wish, assumptions: Assumptions) -> Iterator[str]:
     """Give hints for a request that no offer meets."""
     if wish.modes == ("reserved",):
         yield NO_RESERVED
+    if wish.places:
+        yield "`tera offers regions` lists the regions and their countries"
     if wish.use == "job" and wish.instances_max > 1:
         yield (
             f"The plan assumes {assumptions.network_gbps:g} Gbit/s between machines where the provider publishes no"

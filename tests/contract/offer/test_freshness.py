@@ -64,6 +64,12 @@ def test_surveys_without_type_or_region_are_outdated_by_any(database: Database, 
     ]  # fmt: skip
 
 
+def test_a_later_survey_outdates_an_earlier_one(database: Database, tmp_path: Path) -> None:
+    imported(database, tmp_path, [row("g4"), row("g4", "r1")], "2019-01-01", "old")
+    imported(database, tmp_path, [row()], "2022-07-01", "new")
+    assert outdated(database) == {("old", "g4", "")}
+
+
 @pytest.mark.parametrize(
     ("day", "more"),
     [("", {}), ("2026-01-01", {"price": ""}), ("2026-01-01", {"flags": "from-price"}), ("2025", {})],

@@ -173,7 +173,8 @@ def mark_outdated(tx: Transaction) -> None:
     """Mark the priced offers for which another offer has a newer price of the same machine.
 
     That is: the same provider, GPUs and purchase mode, the same instance type, and the same region. An offer without
-    an instance type or region, as in surveys, is outdated by any type or region.
+    an instance type or region, as in surveys, is outdated by any type or region. A later survey without types outdates
+    offers without a region.
     """
     tx.run("UPDATE offer SET outdated = 0 WHERE outdated <> 0")
     tx.run(
@@ -184,7 +185,7 @@ def mark_outdated(tx: Transaction) -> None:
     tx.run(
         f"UPDATE offer SET outdated = 1 FROM (SELECT {_MACHINE}, instance_type, MAX(as_of) AS newest"
         f" FROM offer WHERE {_SURE} GROUP BY {_MACHINE}, instance_type) AS fresh"
-        f" WHERE {_SAME} AND offer.instance_type = fresh.instance_type AND offer.region = ''"
+        f" WHERE {_SAME} AND fresh.instance_type IN (offer.instance_type, '') AND offer.region = ''"
     )
     tx.run(
         f"UPDATE offer SET outdated = 1 FROM (SELECT {_MACHINE}, MAX(as_of) AS newest"

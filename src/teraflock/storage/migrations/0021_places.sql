@@ -31,7 +31,7 @@ WHERE offer.kind = 'gpu' AND offer.standing = 'priced' AND offer.provider = fres
     AND COALESCE(offer.mode, '') = COALESCE(fresh.mode, '')
     AND COALESCE(offer.term_months, 0) = COALESCE(fresh.term_months, 0)
     AND offer.as_of <> '' AND offer.as_of < fresh.newest AND fresh.newest NOT LIKE offer.as_of || '%'
-    AND offer.instance_type = fresh.instance_type AND offer.region = '';
+    AND fresh.instance_type IN (offer.instance_type, '') AND offer.region = '';
 UPDATE offer SET outdated = 1 FROM (
     SELECT provider, gpu, gpu_count, gpu_share, mode, term_months, MAX(as_of) AS newest FROM offer
     WHERE kind = 'gpu' AND standing = 'priced' AND flags NOT LIKE '%suspect:price%' AND flags NOT LIKE '%from-price%'
