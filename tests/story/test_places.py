@@ -112,6 +112,17 @@ def test_a_disk_is_never_silently_free(shop: Tera) -> None:
         assert "the price of the disk is unknown at" in table.err
 
 
+def test_a_stopped_machine_that_is_still_billed_is_named(shop: Tera) -> None:
+    said = "end the machine between uses at lambda"
+    assert said in shop.ok("plan", "--hours-per-month", "5", "--provider", "lambda").err
+    assert said not in shop.ok("plan", "--hours", "5", "--provider", "lambda").err
+
+
+def test_the_k80_is_said_to_be_too_old_for_pytorch(tera: Tera) -> None:
+    plan = tera.ok("plan", "--hours", "5", "--provider", "aws", "--top", "20")
+    assert "PyTorch 2.1 and later do not run on K80" in plan.err
+
+
 def test_an_offer_of_a_market_is_one_machine(shop: Tera) -> None:
     plan = shop.ok("plan", "--hours", "5", "--instances", "1-4", "--top", "100", "--json").json
     assert {c["instances"] for c in plan["choices"] if c["offer"]["provider"] == "vast"} == {1}

@@ -51,6 +51,8 @@ class ExtraPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class ProviderCosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The known prices of a provider. None means unknown, not free."""
 
+    stopped_machine: str = ""
+    """Why a stopped machine still costs as much as a running one, or cannot be stopped. Empty if it is not known to."""
     disk: ExtraPrice | None = None
     egress: ExtraPrice | None = None
     address: ExtraPrice | None = None

@@ -1,7 +1,8 @@
 """The date of each file of a catalog: given by the user, or that of its last commit.
 
 The modification time of a file is never used: after `git clone` or a copy it is not the date of the prices.
-A file that is not committed, or that was changed since, has no date.
+A file that is not committed, or that was changed since, has no date. Nor has a file whose last change is missing from a
+shallow clone.
 """
 
 import os
@@ -75,8 +76,17 @@ def commit_day(file: Path) -> str:
     folder, name = file.parent, file.name
     if _git(folder, "status", "--porcelain", "--ignored", "--", name) != "":
         return ""
-    found = _git(folder, "log", "-1", "--format=%cs", "--", name)
-    return found if found and _is_day(found) else ""
+    day, _, commit = (_git(folder, "log", "-1", "--format=%cs %H", "--", name) or "").partition(" ")
+    return day if _is_day(day) and commit not in _cut_off(folder) else ""
+
+
+def _cut_off(folder: Path) -> list[str]:
+    """Return the oldest commits of a shallow clone. They seem to add every file, whenever it was really changed."""
+    path = _git(folder, "rev-parse", "--git-path", "shallow")
+    try:
+        return (folder / path).read_text("ascii").split() if path else []
+    except (OSError, UnicodeDecodeError):
+        return []
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -63,7 +63,7 @@ def plan(
         whole,
         choices=shown + whole.choices[top:],
         rejected=(*whole.rejected, *elsewhere),
-        warnings=tuple(plan_warnings(shown, whole.choices, assumptions, on)),
+        warnings=tuple(plan_warnings(shown, whole.choices, wish, assumptions, on)),
         without_gpu=without_gpu,
     )
 

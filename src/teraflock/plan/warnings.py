@@ -6,11 +6,11 @@ from typing import Final
 
 from teraflock.base.quantities import count_text
 from teraflock.catalog.cards import cards_by_id
-from teraflock.catalog.costs import EXTRA_WORDS, Extra
+from teraflock.catalog.costs import EXTRA_WORDS, Extra, costs_of
 from teraflock.estimate.parallel import NVLINK_REACH, PCIE_REACH
 from teraflock.offer.rules import first_day
 from teraflock.plan.assumptions import Assumptions
-from teraflock.plan.model import Choice
+from teraflock.plan.model import Choice, Wish
 from teraflock.plan.rules import OLD_PRICE_DAYS
 
 PROVIDERS_SHOWN: Final = 6
@@ -24,9 +24,11 @@ LINKS: Final = (
 
 
 def plan_warnings(
-    shown: Sequence[Choice], choices: Sequence[Choice], assumptions: Assumptions, on: date
+    shown: Sequence[Choice], choices: Sequence[Choice], wish: Wish, assumptions: Assumptions, on: date
 ) -> Iterator[str]:
     yield from _uncounted(choices)
+    if wish.use == "monthly":
+        yield from _stopped(shown)
     yield from _old_prices(shown, on)
     unclear = [choice for choice in shown if choice.offer and "unclear:host" in choice.offer.flags]
     if unclear:
@@ -55,6 +57,14 @@ def _uncounted(choices: Sequence[Choice]) -> Iterator[str]:
             f"the price of the {EXTRA_WORDS[extra]} is unknown at {', '.join(names[:PROVIDERS_SHOWN])}{more}:"
             f" {count_text(count, 'option')} without it, marked `+`"
         )
+
+
+def _stopped(shown: Sequence[Choice]) -> Iterator[str]:
+    """Say where a machine must be ended between uses, because the plan counts the hours of use only."""
+    rented = {choice.shape.provider for choice in shown if choice.shape.mode in ("on-demand", "spot", "bid")}
+    for provider in sorted(rented):
+        if why := costs_of(provider).stopped_machine:
+            yield f"end the machine between uses at {provider}: {why}"
 
 
 def _old_prices(shown: Sequence[Choice], on: date) -> Iterator[str]:

@@ -70,6 +70,13 @@ def test_a_repository_cannot_run_programs(clone: Path, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+def test_a_shallow_clone_does_not_know_when_old_files_changed(clone: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{clone}", "shallow")
+    assert commit_day(tmp_path / "shallow" / "azure" / "vms.csv") == ""
+    git(tmp_path, "clone", "-q", f"file://{clone}", "whole")
+    assert commit_day(tmp_path / "whole" / "azure" / "vms.csv") == "2025-09-10"
+
+
 def test_a_commit_in_the_future_counts_as_today(clone: Path) -> None:
     (clone / "aws" / "vms.csv").write_text("new prices\n")
     git(clone, "commit", "-q", "-a", "-m", "ahead", day="2027-01-01")

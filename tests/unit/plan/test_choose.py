@@ -162,7 +162,7 @@ def test_no_plan_ranks_an_uncounted_cost_above_a_counted_one_without_saying_so(s
                 if part == flag
             ]
             assert costs == sorted(costs)
-    said = " ".join(plan_warnings(plan.choices[:5], plan.choices, ASSUMED, ON))
+    said = " ".join(plan_warnings(plan.choices[:5], plan.choices, wish, ASSUMED, ON))
     for choice in plan.choices:
         for extra in uncounted(choice.shape, wish):
             assert extra in choice.uncounted
