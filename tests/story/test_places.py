@@ -89,7 +89,7 @@ def test_a_catalog_without_a_date_says_so(tera: Tera, tmp_path: Path) -> None:
     skypilot(tmp_path / "catalog", "aws", [machine("T4", 1, 0, GpuInfo="T4")])
     done = tera.ok("offers", "import", "skypilot", tmp_path / "catalog")
     assert "prices of unknown date" in done.out
-    assert "The date of 1 prices is unknown; give it with `--as-of DATE`" in done.err
+    assert "The date of 1 price is unknown; give it with `--as-of DATE`" in done.err
     (offer,) = tera.offers("--source", "skypilot")
     assert offer["as_of"] == ""
     assert "unknown" in tera.ok("offers", "--source", "skypilot").out

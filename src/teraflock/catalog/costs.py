@@ -20,7 +20,7 @@ EXTRA_WORDS: Final[dict[Extra, str]] = {
 }  # fmt: skip
 
 
-class ExtraPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExtraPrice(msgspec.Struct, frozen=True, kw_only=True):
     price: str
     currency: str = "USD"
     stopped: str | None = None
@@ -48,8 +48,8 @@ class ExtraPrice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return f"{self.what}; price of {self.as_of}{sure}"
 
 
-class ProviderCosts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The known prices of a provider. None means unknown, not free."""
+class ProviderCosts(msgspec.Struct, frozen=True, kw_only=True):
+    """The known prices of a provider. None means unknown, not free. Clients of older versions read it too."""
 
     stopped_machine: str = ""
     """Why a stopped machine still costs as much as a running one, or cannot be stopped. Empty if it is not known to."""

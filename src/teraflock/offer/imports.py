@@ -106,9 +106,10 @@ def _flag_far_prices(tx: Transaction, name: str, rates: Rates, on: date) -> int:
     """Flag the prices of a source that are far from those of other providers, and return their number."""
     from teraflock.offer.peers import far_ranges
 
-    for far in far_ranges(store.price_ranges(tx), name, rates, on):
+    found = list(far_ranges(store.price_ranges(tx), name, rates, on))
+    for far in found:
         store.flag_prices(tx, far.group, far.least, far.most, FAR_PRICE)
-    return store.flagged(tx, name, FAR_PRICE)
+    return store.flagged(tx, name, FAR_PRICE) if found else 0
 
 
 def _refuse_older(name: str, newest: str, before: Source | None) -> None:

@@ -8,9 +8,12 @@ from tests.unit.offer.catalogs import Cells, own
 from tests.unit.offer.random_offers import RATES
 
 from teraflock.base.clock import FixedClock
+from teraflock.base.errors import BadInput
+from teraflock.catalog.places import place_filter
 from teraflock.offer import store
 from teraflock.offer.imports import import_offers
 from teraflock.offer.model import Offer, Query
+from teraflock.offer.place import store as place_store
 from teraflock.offer.service import OfferService
 from teraflock.offer.tally import Origin, Report
 from teraflock.storage.database import Database
@@ -99,6 +102,18 @@ def test_an_offer_is_fresh_again_when_the_newer_source_drops_it(database: Databa
     assert outdated(database)
     imported(database, tmp_path, [row("g9", "r1")], "2026-09-01", "new")
     assert outdated(database) == set()
+
+
+def test_too_many_places_are_refused_in_words(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported(database, tmp_path, [row("g4", f"us-{i}") for i in range(4)], "2026-01-01", "mine")
+    query = Query(places=place_filter(("US",), (), ()))
+    service = OfferService(database, RATES, CLOCK)
+    assert service.search(query, limit=None).matched == 4
+    monkeypatch.setattr(place_store, "PLACES_MAX", 3)
+    with pytest.raises(BadInput, match="More than 3 places match"):
+        service.search(query, limit=None)
 
 
 def far(database: Database) -> list[Offer]:

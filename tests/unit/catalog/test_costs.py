@@ -4,13 +4,18 @@ import tomllib
 from pathlib import Path
 
 from teraflock.catalog.cards import data_path
-from teraflock.catalog.costs import UNKNOWN, costs_of
+from teraflock.catalog.costs import UNKNOWN, ExtraPrice, ProviderCosts, costs_of
 from teraflock.catalog.providers import all_providers
 from teraflock.offer.rules import first_day
 
 
 def test_every_price_has_a_date_and_a_source() -> None:
-    providers = list(tomllib.loads(Path(data_path("costs.toml")).read_text("utf-8")))
+    tables = tomllib.loads(Path(data_path("costs.toml")).read_text("utf-8"))
+    providers = list(tables)
+    for costs in tables.values():
+        assert set(costs) <= set(ProviderCosts.__struct_fields__)
+        for price in costs.values():
+            assert isinstance(price, str) or set(price) <= set(ExtraPrice.__struct_fields__)
     assert set(providers) <= {each.id for each in all_providers()}
     for provider in providers:
         known = costs_of(provider)

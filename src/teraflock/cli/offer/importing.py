@@ -8,6 +8,7 @@ import click
 from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.errors import BadInput
+from teraflock.base.quantities import count_text
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.progress import ProgressLine
 from teraflock.offer.dates import file_dates, given_dates
@@ -94,7 +95,8 @@ def print_report(report: Report, *, as_json: bool) -> None:
     _print_reasons("Implausible prices, refused (`tera offers --all` lists them)", report.refused)
     _print_reasons("Rejected", report.rejected)
     if report.date_unknown:
-        remark(f"\nThe date of {report.date_unknown:,} prices is unknown; give it with `--as-of DATE`")
+        unknown = count_text(report.date_unknown, "price")
+        remark(f"\nThe date of {unknown} is unknown; give it with `--as-of DATE`")
     if report.unknown_gpus:
         names = ", ".join(f"{name} ({count:,})" for name, count in report.unknown_gpus[:UNKNOWN_GPUS_SHOWN])
         remark(f"\nUnknown GPU models, imported without memory and speed: {names}")

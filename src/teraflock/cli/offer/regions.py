@@ -5,6 +5,7 @@ from typing import Any, Final
 import click
 
 from teraflock.app.local import Local
+from teraflock.base.quantities import count_text
 from teraflock.catalog.places import RegionPlace, countries_by_code, places_of
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
@@ -56,7 +57,7 @@ def command(provider: str | None, unplaced: bool, as_json: bool) -> None:
     ]  # fmt: skip
     click.echo(render(head, cells, columns()))
     missing = sum(row["offers"] for row in rows if not row["country"])
-    remark(f"\n{len(rows):,} regions; the country of {missing:,} offers is unknown")
+    remark(f"\n{count_text(len(rows), 'region')}; the country of {count_text(missing, 'offer')} is unknown")
 
 
 def _by_region(counts: list[PlaceCount]) -> dict[tuple[str, str, RegionPlace], int]:
