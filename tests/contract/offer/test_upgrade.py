@@ -20,7 +20,7 @@ from teraflock.storage.database import Transaction
 from teraflock.storage.migrate import MIGRATIONS, migrate
 from teraflock.storage.open import open_as_it_is
 
-NAME = "0021_places.sql"
+NAME = next(Path(MIGRATIONS).glob("*_places.sql")).name
 OLD_COLUMNS = [name for name in COLUMNS if name != "outdated"]
 
 
