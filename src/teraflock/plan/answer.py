@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock, today
 from teraflock.base.exchange import Rates
 from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, NVLINK_REACH, PCIE_REACH
-from teraflock.offer.model import Shape
+from teraflock.offer.model import NO_RESERVED, Shape
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import parse_provider
 from teraflock.plan.assumptions import Assumptions
@@ -65,12 +65,12 @@ def answer(
     wish = replace(wish, providers=tuple(parse_provider(name, known_providers) for name in words.provider))
     plan = make_plan(
         database, rates, clock, wish, estimate, assumptions,
-        servers=servers, regions=words.region, top=words.top,
+        servers=servers, top=words.top,
     )  # fmt: skip
     plan = replace(plan, warnings=(*plan.warnings, *_warnings(words, plan.choices)))
     none = None
     if not plan.choices:
-        none = no_plan(plan, list(job.advice()) if job else [], _network_hint(wish, assumptions))
+        none = no_plan(plan, list(job.advice()) if job else [], _hints(wish, assumptions))
     return Answered(plan=plan, wish=wish, assumptions=assumptions, no_plan=none, on=today(clock))
 
 
@@ -86,13 +86,17 @@ def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:
         yield SHARDED
 
 
-def _network_hint(wish: Wish, assumptions: Assumptions) -> str:
-    if wish.use != "job" or wish.instances_max < 2:
-        return ""
-    return (
-        f"The plan assumes {assumptions.network_gbps:g} Gbit/s between machines where the provider publishes no figure;"
-        " set another with `--network`"
-    )
+def _hints(wish: Wish, assumptions: Assumptions) -> Iterator[str]:
+    """Give hints for a request that no offer meets."""
+    if wish.modes == ("reserved",):
+        yield NO_RESERVED
+    if wish.places:
+        yield "`tera offers regions` lists the regions and their countries"
+    if wish.use == "job" and wish.instances_max > 1:
+        yield (
+            f"The plan assumes {assumptions.network_gbps:g} Gbit/s between machines where the provider publishes no"
+            " figure; set another with `--network`"
+        )
 
 
 def _no_estimate(shape: Shape, instances: int) -> Misfit:

@@ -10,8 +10,9 @@ from teraflock.base.errors import BadInput, one_of, unknown_name
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Money, parse_micros
 from teraflock.base.quantities import Whole, Word, Words, check_between, parse_memory_bytes
+from teraflock.catalog.places import place_filter
 from teraflock.offer.model import MODES
-from teraflock.offer.words import parse_count
+from teraflock.offer.words import parse_age, parse_count
 from teraflock.plan.assumptions import Assumptions, shipped_assumptions
 from teraflock.plan.model import SORTS, Wish
 from teraflock.workload.words import WorkloadWords, check_total, total_samples, workload_from
@@ -57,10 +58,15 @@ class PlanWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=
     budget: Word | None = None
     provider: Words = ()
     region: Words = ()
+    country: Words = ()
+    not_in: Words = ()
+    newer_than: Word | None = None
+    slices: bool = False
     mode: Words = ()
     disk: float = 0.0
     egress: float = 0.0
     egress_price: Word | None = None
+    address: bool = False
     currency: Word = "USD"
     sort: Word = "cost"
     top: Whole = TOP
@@ -149,11 +155,8 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
             "`--disk` or `--egress` is out of range",
             hint=f"Give 0 to {GB_MAX:.0e} GB",
         )
-    if bool(words.egress) != bool(words.egress_price):
-        raise BadInput(
-            "`--egress` and `--egress-price` must be given together",
-            hint="Teraflock does not know the providers' prices for outgoing traffic",
-        )
+    if words.egress_price and not words.egress:
+        raise BadInput("`--egress-price` needs `--egress`", hint="Give the amount of traffic in GB")
     check_between("top", words.top, 1, TOP_MAX)
     for mode in words.mode:
         one_of("mode", mode, MODES)
@@ -179,7 +182,11 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
         currency=currency,
         disk_gb=words.disk,
         egress_gb=words.egress,
-        egress_micros_per_gb=_amount(words.egress_price) if words.egress_price else 0,
+        egress_micros_per_gb=_amount(words.egress_price) if words.egress_price else None,
+        address=words.address,
+        places=place_filter(words.region, words.country, words.not_in),
+        newer_than=parse_age(words.newer_than, today(clock)) if words.newer_than else "",
+        slices=words.slices,
         sort=next(sort for sort in SORTS if sort == words.sort),
     )
 

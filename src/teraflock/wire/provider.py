@@ -2,6 +2,7 @@
 
 import msgspec
 
+from teraflock.catalog.costs import UNKNOWN, ProviderCosts, costs_of
 from teraflock.catalog.providers import Provider, ProviderFacts, provider_facts
 
 
@@ -11,9 +12,15 @@ class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     facts: ProviderFacts | None
     """Facts about the provider, each with its evidence. `null` if only the name is known."""
+    costs: ProviderCosts = UNKNOWN
+    """Prices of disks, outgoing traffic and public addresses. `null` means unknown, not free."""
 
 
 def shape_provider(provider: Provider) -> ProviderShape:
     return ProviderShape(
-        provider=provider.id, name=provider.name, kind=provider.kind, facts=provider_facts(provider.id)
+        provider=provider.id,
+        name=provider.name,
+        kind=provider.kind,
+        facts=provider_facts(provider.id),
+        costs=costs_of(provider.id),
     )

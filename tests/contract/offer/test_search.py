@@ -118,9 +118,21 @@ def test_excluded_offers_are_counted(database: Database, seed: int) -> None:
             everything = replace(query, refused=True)
             refused = question_store.summarise(tx, query, RATES, ON).refused
             assert refused == sum(
-                o.standing == "refused" and matches(o, everything, RATES, ON) for o in all_offers
+                o.standing == "refused" and matches(o, everything, RATES, ON)
+                for o in all_offers
+                if not query.refused  # otherwise none is excluded for its price
             )
+            summary = question_store.summarise(tx, query, RATES, ON)
+            if query.refused:  # refused offers are counted apart
+                assert (summary.slices, summary.outdated) == _hidden(all_offers, query)
             without = replace(everything, gpus=(), kinds=("none",))
             assert question_store.without_gpu(tx, query, RATES, ON) == sum(
                 matches(o, without, RATES, ON) for o in all_offers
             )
+
+
+def _hidden(offers: list[Offer], query: Query) -> tuple[int, int]:
+    """Count the slices that are hidden, and the outdated offers that are hidden only for that reason."""
+    found = [o for o in offers if matches(o, replace(query, slices=True, outdated=True), RATES, ON)]
+    slices = [o for o in found if o.gpu_share < 1 and not query.slices]
+    return len(slices), sum(o.outdated and not query.outdated for o in found if o not in slices)

@@ -5,8 +5,11 @@ from typing import Final
 import click
 
 from teraflock.base.money import decimal_text
+from teraflock.catalog.costs import EXTRA_WORDS
+from teraflock.cli.offer.footer import UNSURE_GPU, UNSURE_PRICE
 from teraflock.cli.output import columns, gpus_text, remark
 from teraflock.cli.table import Column, render
+from teraflock.offer.model import FLAGS
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.model import Choice, Plan, Wish, reason_text
 from teraflock.plan.rules import hours_text
@@ -23,6 +26,8 @@ def print_plan(
         remark(
             f"\n{len(shown)} of {len(plan.choices):,} options. * = no other option is both cheaper and faster"
         )
+    if any(_is_unsure(choice) for choice in shown):
+        remark("`?` marks uncertain values; `--explain` and `--json` have the reason")
     if unpriced := _unpriced(plan):
         remark(f"Suitable, but the price is unknown or uncertain: {unpriced}")
     for warning in plan.warnings:
@@ -75,10 +80,21 @@ def _cells(rank: int, choice: Choice) -> list[str]:
         choice.offer.region if choice.offer else "",
         shape.mode or "",
         hours_text(choice.hours.p50),
-        decimal_text(choice.cost.expected_micros, 2),
-        ", ".join(others),
+        _amount(choice),
+        ", ".join([*others, *(f"{EXTRA_WORDS[extra]} not counted" for extra in choice.uncounted)]),
         shape.as_of or "unknown",
     ]
+
+
+def _amount(choice: Choice) -> str:
+    """Mark a cost that lacks a requested part with `+`, and a price that is uncertain with `?`."""
+    unsure = choice.offer and not UNSURE_PRICE.isdisjoint(choice.offer.flags)
+    marks = f"{'?' if unsure else ''}{'+' if choice.uncounted else ''}"
+    return decimal_text(choice.cost.expected_micros, 2) + marks
+
+
+def _is_unsure(choice: Choice) -> bool:
+    return bool(choice.offer and not (UNSURE_GPU | UNSURE_PRICE).isdisjoint(choice.offer.flags))
 
 
 def _unpriced(plan: Plan) -> str:
@@ -99,6 +115,8 @@ UNPRICED_SHOWN: Final = 3
 def _gpus(choice: Choice) -> str:
     shape = choice.shape
     one = gpus_text(shape.gpu_count, shape.gpu or shape.gpu_name, shape.gpu_share)
+    if choice.offer and not UNSURE_GPU.isdisjoint(choice.offer.flags):
+        one += "?"
     return f"{choice.instances} × {one}" if choice.instances > 1 else one
 
 
@@ -111,6 +129,8 @@ def _explained(choice: Choice) -> list[str]:
         lines[0] += f" In 8 of 10 cases it takes {hours_text(hours.p10)} to {hours_text(hours.p90)}."
     labels = {
         "rent": "Work",
+        "checkpoints": "Checkpoints",
+        "address": "Public address",
         "interruptions": "Interruptions",
         "unused": "Unused time",
         "disk": "Disk",
@@ -122,9 +142,13 @@ def _explained(choice: Choice) -> list[str]:
     ]
     low, high = decimal_text(cost.low_micros, 2), decimal_text(cost.high_micros, 2)
     interval = f". In 8 of 10 cases it costs {low} to {high} {cost.currency}" if low != high else ""
+    lines += [f"{labels[extra]}: not counted, the price is unknown." for extra in choice.uncounted]
     lines.append(f"Total: {decimal_text(cost.expected_micros, 4)} {cost.currency}{interval}.")
     if choice.offer:
         source = f"{choice.offer.source}, {choice.offer.cited}".removesuffix(", ")
         note = f" {choice.offer.note[:1].upper()}{choice.offer.note[1:]}." if choice.offer.note else ""
+        lines += [
+            f"Uncertain: {FLAGS[flag]}." for flag in choice.offer.flags if flag in UNSURE_GPU | UNSURE_PRICE
+        ]
         lines.append(f"Price as of {choice.offer.as_of or 'an unknown date'}. Source: {source}.{note}")
     return lines
