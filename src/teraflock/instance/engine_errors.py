@@ -4,8 +4,8 @@ Unavailable
   EngineDown, EngineBusy, BadCredentials    wait: nothing is undone
 Refused
   EngineRefused                             undo the operation
-    EngineMissing, OverQuota, NoMoney, DoesNotBoot
-    EngineFailed                            try again a few times, then undo it
+    OverQuota, NoMoney, DoesNotBoot
+    EngineFailed, EngineMissing             try again a few times, then undo it
     NoRoom                                  undo it, and try the next place if there is one
 """
 

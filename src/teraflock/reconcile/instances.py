@@ -33,7 +33,7 @@ from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
 from teraflock.instance.driver import PATIENCE, ComputeDriver, Network
-from teraflock.instance.engine_errors import EngineBusy, EngineFailed, EngineRefused, NoRoom
+from teraflock.instance.engine_errors import EngineBusy, EngineFailed, EngineMissing, EngineRefused, NoRoom
 from teraflock.instance.events import problem_texts
 from teraflock.instance.lease import store as leases
 from teraflock.instance.machines import machine_of, network_of
@@ -75,6 +75,9 @@ STAY_SECONDS_MAX: Final = 1.0
 """
 FAULTS_MAX: Final = 3
 """How often a step is tried after an unexpected error before it is undone."""
+ENGINE_FAILURES_MAX: Final = 5
+"""How often a step is tried where the engine fails at it, or misses what a step before made. A crowded engine does both:
+it cleans up after an attempt that took too long while the next one runs."""
 BUSY_TIME_MAX: Final = timedelta(minutes=15)
 """How long a launch waits for an engine that answers and is still at work. Longer than for one that does not answer: 24
 launches at once keep a host with two cores busy for minutes, and each of them gets its turn."""
@@ -369,7 +372,9 @@ def _gives_up(
 ) -> bool:
     if progress.operation not in UNDOABLE:
         return False
-    if isinstance(error, EngineRefused) and not isinstance(error, EngineFailed):
+    if isinstance(error, EngineFailed | EngineMissing):
+        return attempts >= ENGINE_FAILURES_MAX
+    if isinstance(error, EngineRefused):
         return True
     if isinstance(error, Unavailable):
         time_max = max(patience, BUSY_TIME_MAX) if isinstance(error, EngineBusy) else patience
