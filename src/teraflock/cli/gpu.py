@@ -8,7 +8,8 @@ import click
 from teraflock.base.money import decimal_text
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.model import Accelerator, Card
-from teraflock.cli.lazy import LazyGroup
+from teraflock.cli.complete import complete_family
+from teraflock.cli.lazy import DefaultCommand, DefaultGroup
 from teraflock.cli.output import columns, emphasised, remark, write_json
 from teraflock.cli.table import Column, render
 
@@ -24,40 +25,17 @@ Examples:
   tera gpus A100 --json
   tera gpus add card.yaml
 """
-SHOW: Final = "show"  # internal name of `tera gpus` without a subcommand; users never type it
 
 
-class _Gpus(LazyGroup):
-    """Runs `tera gpus …` itself, or the subcommands `add` and `remove`, which are loaded on demand."""
-
+class _Gpus(DefaultGroup):
     commands_by_name: ClassVar = {
         "add": ("teraflock.cli.gpu_own:add", "Add a GPU model that Teraflock does not know"),
         "remove": ("teraflock.cli.gpu_own:remove", "Remove a GPU model that you added"),
     }
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not (args and args[0] in self.commands_by_name) and args[:1] not in (["--help"], ["-h"]):
-            args = [SHOW, *args]
-        return super().parse_args(ctx, args)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        return (SHOW, show, args[1:]) if args[0] == SHOW else super().resolve_command(ctx, args)
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        show.format_help(click.Context(show, info_name=ctx.command_path), formatter)
-        self.format_commands(ctx, formatter)
-
-
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from teraflock.catalog.cards import families
-
-    return [family for family in families() if family.lower().startswith(incomplete.lower())]
-
-
-@click.command(SHOW, help=HELP)
-@click.argument("name", required=False, shell_complete=_complete)
+@click.command("gpus", cls=DefaultCommand, help=HELP)
+@click.argument("name", required=False, shell_complete=complete_family)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def show(name: str | None, as_json: bool) -> None:
     if name is None:
@@ -66,7 +44,7 @@ def show(name: str | None, as_json: bool) -> None:
         _one(name, as_json)
 
 
-command = _Gpus("gpus")
+command = _Gpus("gpus", show)
 
 
 def _all(as_json: bool) -> None:

@@ -13,6 +13,7 @@ from teraflock.catalog.providers import (
     find_provider,
     provider_facts,
 )
+from teraflock.cli.complete import complete_provider
 from teraflock.cli.output import columns, emphasised, write_json
 from teraflock.cli.table import Column, render
 from teraflock.wire.provider import shape_provider
@@ -28,12 +29,8 @@ Examples:
 """
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    return [each.id for each in all_providers() if each.id.startswith(incomplete.lower())]
-
-
 @click.command(help=HELP)
-@click.argument("name", required=False, shell_complete=_complete)
+@click.argument("name", required=False, shell_complete=complete_provider)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, as_json: bool) -> None:
     chosen = [find_provider(name)] if name else list(all_providers())

@@ -18,7 +18,10 @@ PriceStatus = Literal["priced", "unknown", "refused"]
 """Priced, without a known price, or refused because the price is implausible. Refused offers are shown only on request
 and never chosen."""
 
-Sort = Literal["price", "price-per-gpu", "price-per-tflops", "price-per-gb"]
+Sort = Literal[
+    "price", "price-per-gpu", "price-per-tflops", "price-per-gb", "price-per-fp64", "price-per-fp16", "price-per-int8",
+    "price-per-fp8",
+]  # fmt: skip
 SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 
 Basis = Literal["instance", "gpu"]
@@ -138,6 +141,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     as_of: date | None = None
     """Search the prices of that day, including past ones."""
     sort: Sort = "price"
+    """A sort by a figure of cards, such as `price-per-fp64`, needs `gpus`."""
     refused: bool = False
     """Whether to include offers with a refused price, after all others."""
 

@@ -12,7 +12,8 @@ from teraflock.offer.model import Listing, Offer, OffersFound, Outcome, Query, R
 from teraflock.offer.question import store
 from teraflock.offer.rules import folded, price_in
 from teraflock.offer.source.store import sources
-from teraflock.offer.store import providers
+from teraflock.offer.store import providers, regions
+from teraflock.offer.types import TypeLine, by_type
 from teraflock.storage.database import Database, Transaction
 
 
@@ -51,6 +52,11 @@ class OfferService:
             outcome = self._outcome(tx, query)
         return Listing(lines=lines, **msgspec.structs.asdict(outcome))
 
+    def types(self, query: Query) -> list[TypeLine]:
+        """Return one line per instance type, in the order of its best offer."""
+        with self._database.read() as tx:
+            return by_type(store.search(tx, query, self._rates, self.day_of(query)))
+
     def removal(self, query: Query) -> Removal | None:
         """Return the filter that removed the last offers of an empty result."""
         with self._database.read() as tx:
@@ -59,6 +65,11 @@ class OfferService:
     def providers(self) -> list[str]:
         with self._database.read() as tx:
             return providers(tx)
+
+    def regions(self) -> list[str]:
+        """Return the names of all regions, as in the sources."""
+        with self._database.read() as tx:
+            return sorted({name for names in regions(tx) for name in names.split("|") if name})
 
     def sources(self) -> list[Source]:
         with self._database.read() as tx:

@@ -200,6 +200,8 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
         wish.modes and shape.mode not in wish.modes
     ):
         return "its provider or purchase mode was not requested"
+    if wish.cards and shape.gpu not in wish.cards:
+        return "its GPU was not requested"
     if shape.mode == "free" and not wish.modes:
         return "it is free and may end at any time"
     if shape.kind in ("none", "other") or not wish.gpus_min <= gpus <= (wish.gpus_max or 10**9):

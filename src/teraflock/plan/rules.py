@@ -100,6 +100,8 @@ def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
     """Return which of the user's conditions rules out the shape, before any estimate."""
     if wish.providers and shape.provider not in wish.providers:
         return Misfit("other_provider", "its provider was not requested")
+    if wish.cards and shape.gpu not in wish.cards:
+        return Misfit("other_gpu", f"its GPU was not requested: {shape.gpu or shape.gpu_name or 'none'}")
     if wish.modes and shape.mode not in wish.modes:
         return Misfit("other_mode", f"its purchase mode was not requested: {shape.mode or 'unknown'}")
     if not wish.modes and shape.mode == "free":

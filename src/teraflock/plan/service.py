@@ -41,18 +41,21 @@ def plan(
     *,
     servers: Sequence[Server] = (),
     regions: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
     top: int,
 ) -> Plan:
     """Return the best `top` choices, each with its cheapest offer, and every rejected shape with a reason."""
     on = today(clock)
     with database.read() as tx:
-        shapes = [*shape_store.shapes(tx, regions), *map(shape_of, servers)]
+        owned = [shape_of(server) for server in servers]
+        asked_own = owned if not sources or OWN_SOURCE in sources else []
+        shapes = [*shape_store.shapes(tx, regions, sources), *asked_own]
         whole = choose(shapes, wish, estimate, assumptions, rates, on, top=top)
         if broken := list(faults(whole, shapes, wish, estimate, assumptions, rates, on)):
             raise UnsoundPlan("The plan failed an internal check", context={"faults": broken[:10]})
         own = {server.name: server for server in servers}
-        shown = tuple(_with_offer(tx, choice, regions, own) for choice in whole.choices[:top])
-        elsewhere = _other_regions(shape_store.shapes(tx, ()), shapes) if regions else []
+        shown = tuple(_with_offer(tx, choice, regions, sources, own) for choice in whole.choices[:top])
+        elsewhere = [*_elsewhere(tx, shapes, owned, regions, sources)]
         without_gpu = store.without_any_gpu(tx)
     return replace(
         whole,
@@ -72,11 +75,16 @@ class LeftOut(NamedTuple):
 
 
 def left_out(
-    database: Database, plan: Plan, *, servers: Sequence[Server] = (), regions: tuple[str, ...] = ()
+    database: Database,
+    plan: Plan,
+    *,
+    servers: Sequence[Server] = (),
+    regions: tuple[str, ...] = (),
+    sources: tuple[str, ...] = (),
 ) -> Iterator[LeftOut]:
     """Yield every offer with a GPU that was not chosen, each with one reason. Reads lazily."""
     why = {
-        shape_store.shape_key(each.shape): each for each in plan.rejected if each.code != OTHER_REGION.code
+        shape_store.shape_key(each.shape): each for each in plan.rejected if each.code not in ELSEWHERE_CODES
     }
     lowest = {shape_store.shape_key(each.shape): each.shape.price_micros_per_month for each in plan.choices}
     places = tuple(region.casefold() for region in regions)
@@ -86,7 +94,9 @@ def left_out(
             there = (
                 not places or offer.source == OWN_SOURCE or any(each in place_of(offer) for each in places)
             )
-            if not there:
+            if sources and offer.source not in sources:
+                yield LeftOut(offer, OTHER_SOURCE.code, OTHER_SOURCE.reason)
+            elif not there:
                 yield LeftOut(offer, OTHER_REGION.code, OTHER_REGION.reason)
             elif key in why:
                 yield LeftOut(offer, why[key].code, why[key].reason)
@@ -95,22 +105,45 @@ def left_out(
 
 
 OTHER_REGION: Final = Misfit("other_region", "its region was not requested")
+OTHER_SOURCE: Final = Misfit("other_source", "its source was not requested")
+ELSEWHERE_CODES: Final = (OTHER_REGION.code, OTHER_SOURCE.code)
 
 
-def _other_regions(everywhere: Sequence[Shape], here: Sequence[Shape]) -> list[Rejection]:
-    """Reject the offers in regions that were not requested, by shape."""
-    found = {shape_store.shape_key(shape): shape.offers for shape in here}
-    rest = ((shape, shape.offers - found.get(shape_store.shape_key(shape), 0)) for shape in everywhere)
-    code, reason = OTHER_REGION.code, OTHER_REGION.reason
-    return [Rejection(replace(shape, offers=offers), code, reason) for shape, offers in rest if offers]
+def _elsewhere(
+    tx: Transaction,
+    here: Sequence[Shape],
+    owned: Sequence[Shape],
+    regions: tuple[str, ...],
+    sources: tuple[str, ...],
+) -> Iterator[Rejection]:
+    """Reject the offers of other sources, then those of other regions, by shape."""
+    known = [*shape_store.shapes(tx, ()), *owned] if regions or sources else []
+    asked = known
+    if sources:
+        asked = [*shape_store.shapes(tx, (), sources), *(owned if OWN_SOURCE in sources else ())]
+        yield from _missing(known, asked, OTHER_SOURCE)
+    if regions:
+        yield from _missing(asked, here, OTHER_REGION)
+
+
+def _missing(among: Sequence[Shape], kept: Sequence[Shape], why: Misfit) -> Iterator[Rejection]:
+    found = {shape_store.shape_key(shape): shape.offers for shape in kept}
+    rest = ((shape, shape.offers - found.get(shape_store.shape_key(shape), 0)) for shape in among)
+    return (
+        Rejection(replace(shape, offers=offers), why.code, why.reason) for shape, offers in rest if offers
+    )
 
 
 def _with_offer(
-    tx: Transaction, choice: Choice, regions: tuple[str, ...], own: Mapping[str, Server]
+    tx: Transaction,
+    choice: Choice,
+    regions: tuple[str, ...],
+    sources: tuple[str, ...],
+    own: Mapping[str, Server],
 ) -> Choice:
     if choice.shape.mode == "owned" and choice.shape.instance_type in own:
         return replace(choice, offer=offer_of(own[choice.shape.instance_type]))
-    return replace(choice, offer=shape_store.cheapest_of(tx, choice.shape, regions))
+    return replace(choice, offer=shape_store.cheapest_of(tx, choice.shape, regions, sources))
 
 
 def _warnings(shown: tuple[Choice, ...], assumptions: Assumptions, on: date) -> list[str]:

@@ -6,9 +6,10 @@ import click
 
 from teraflock.base.money import decimal_text
 from teraflock.cli.output import columns, gpus_text, remark
-from teraflock.cli.table import Column, render
+from teraflock.cli.table import Column, render, write_wide
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.model import Choice, Plan, Wish, reason_text
+from teraflock.plan.pipeline import ASSUMED
 from teraflock.plan.rules import hours_text
 
 
@@ -17,9 +18,7 @@ def print_plan(
 ) -> None:
     shown = plan.choices[:top]
     if shown:
-        click.echo(
-            render(_columns(wish), [_cells(n, each) for n, each in enumerate(shown, start=1)], columns())
-        )
+        write_wide(_columns(wish), [_cells(n, each, wish) for n, each in enumerate(shown, start=1)])
         remark(
             f"\n{len(shown)} of {len(plan.choices):,} options. * = no other option is both cheaper and faster"
         )
@@ -50,21 +49,24 @@ def print_plan(
 
 
 def _columns(wish: Wish) -> list[Column]:
-    return [
+    columns = [
         Column("", right=True),
         Column("GPUS"),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True, worth=8),
-        Column("REGION", flexible=True, worth=5),
+        Column("INSTANCE", flexible=True, worth=6),
+        Column("REGION", flexible=True, worth=7),
         Column("MODE", worth=8),
-        Column("TIME", right=True, worth=6),
+        Column("TIME", right=True),
         Column(f"{wish.currency}{'/month' if wish.use == 'monthly' else ''}", right=True),
         Column("INCLUDES", flexible=True, worth=4),
-        Column("AS OF", worth=7),
+        Column("AS OF", worth=5),
     ]
+    if wish.sort == "risk":
+        columns.insert(6, Column("INTERRUPTIONS", right=True))
+    return columns
 
 
-def _cells(rank: int, choice: Choice) -> list[str]:
+def _cells(rank: int, choice: Choice, wish: Wish) -> list[str]:
     shape = choice.shape
     others = [f"{part.what} {decimal_text(part.micros, 2)}" for part in choice.parts if part.what != "rent"]
     return [
@@ -74,6 +76,7 @@ def _cells(rank: int, choice: Choice) -> list[str]:
         shape.instance_type,
         choice.offer.region if choice.offer else "",
         shape.mode or "",
+        *([f"{choice.interruptions:.1f}"] if wish.sort == "risk" else []),
         hours_text(choice.hours.p50),
         decimal_text(choice.cost.expected_micros, 2),
         ", ".join(others),
@@ -122,6 +125,8 @@ def _explained(choice: Choice) -> list[str]:
     ]
     low, high = decimal_text(cost.low_micros, 2), decimal_text(cost.high_micros, 2)
     interval = f". In 8 of 10 cases it costs {low} to {high} {cost.currency}" if low != high else ""
+    if hours.p10 != hours.p90:
+        lines.append(f"{ASSUMED[:1].upper()}{ASSUMED[1:]}.")
     lines.append(f"Total: {decimal_text(cost.expected_micros, 4)} {cost.currency}{interval}.")
     if choice.offer:
         source = f"{choice.offer.source}, {choice.offer.cited}".removesuffix(", ")

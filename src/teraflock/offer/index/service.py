@@ -13,7 +13,7 @@ from teraflock.base.exchange import Rates
 from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
 from teraflock.offer.index.model import Distinct, IndexShape, Terms
 from teraflock.offer.model import WITH_GPU, Offer, Query, Sort
-from teraflock.offer.rules import limit_per_month, only_kinds, place_text, sort_key, weights
+from teraflock.offer.rules import figures_of_cards, limit_per_month, only_kinds, place_text, sort_key, weights
 
 Mask = npt.NDArray[np.bool_]
 
@@ -140,17 +140,25 @@ class OfferIndex:
     def _measure(self, sort: Sort) -> Numbers:
         """Return the sort value of each row, infinite if the figure is missing. Cached."""
         if sort not in self._measures:
-            units = {
-                "price-per-gpu": self._count,
-                "price-per-tflops": self._tflops * self._count,
-                "price-per-gb": self._memory * self._count,
-            }[sort][self._columns.shape_codes]
+            units = self._units(sort)[self._columns.shape_codes]
             priced = np.array([term.standing == "priced" for term in self._columns.terms.values], np.bool_)
             measurable = priced[self._columns.term_codes] & (units > 0)
             values = np.full(len(units), np.inf)
             np.divide(self._columns.values, units, out=values, where=measurable)
             self._measures[sort] = values
         return self._measures[sort]
+
+    def _units(self, sort: Sort) -> npt.NDArray[np.float64]:
+        """Return the divisor of the price for each shape, as `rules.measure` does. NaN if the figure is missing."""
+        if figures := figures_of_cards(sort):
+            shapes: Sequence[IndexShape] = self._columns.shapes.values
+            cards = _figures(figures.get(shape.gpu) for shape in shapes)
+            return self._count * _figures(shape.gpu_share for shape in shapes) * cards
+        return {
+            "price-per-gpu": self._count,
+            "price-per-tflops": self._tflops * self._count,
+            "price-per-gb": self._memory * self._count,
+        }[sort]
 
 
 def _names(query: Query) -> Sequence[str]:

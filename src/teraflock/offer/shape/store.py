@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from teraflock.offer.model import DOUBTFUL_PRICE, Offer, Shape
-from teraflock.offer.question.store import OfferFilter, places, where_of
+from teraflock.offer.question.store import OfferFilter, one_of_column, places, where_of
 from teraflock.offer.store import IS_WITH_GPU, LIST, offer_from
 from teraflock.storage.database import Row, Transaction
 
@@ -23,14 +23,17 @@ _DOUBTFUL: Final = f"CASE WHEN {_DOUBTED} THEN 1 ELSE 0 END"
 _shape_fields: Final = attrgetter(*_SHAPE_COLUMNS)
 
 
-def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
-    """Return the shapes of all current offers with a GPU in these regions, each with its lowest price."""
+def shapes(tx: Transaction, regions: Sequence[str], sources: Sequence[str] = ()) -> list[Shape]:
+    """Return the shapes of all current offers with a GPU in these regions and sources, each with its lowest price."""
+    wanted = list(one_of_column("--source", "source", sources))
     if not regions:
+        where, values = where_of(wanted)
         rows = tx.all(
-            f"SELECT {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of FROM offer_shape"
+            f"SELECT {_SHAPE_LIST}, doubtful, price_micros_per_month, offers, as_of FROM offer_shape WHERE {where}",
+            **values,
         )
         return _merged(map(_shape_from, rows))
-    where, values = where_of([OfferFilter("", IS_WITH_GPU, {}), *places(regions)])
+    where, values = where_of([OfferFilter("", IS_WITH_GPU, {}), *places(regions), *wanted])
     rows = tx.all(
         f"SELECT {_SHAPE_LIST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), MAX(as_of)"
         f" FROM offer WHERE {where} GROUP BY {_SHAPE_LIST}, {_DOUBTFUL}",
@@ -39,13 +42,16 @@ def shapes(tx: Transaction, regions: Sequence[str]) -> list[Shape]:
     return list(map(_shape_from, rows))
 
 
-def cheapest_of(tx: Transaction, shape: Shape, regions: Sequence[str]) -> Offer | None:
+def cheapest_of(
+    tx: Transaction, shape: Shape, regions: Sequence[str], sources: Sequence[str] = ()
+) -> Offer | None:
     """Return the cheapest offer of a shape. On a tie, the first by id."""
     values = {name: getattr(shape, name) for name in (*_SHAPE_COLUMNS, "price_micros_per_month")}
     known = {name: value for name, value in values.items() if value is not None}
     same = " AND ".join(f"{name} = :{name}" if name in known else f"{name} IS NULL" for name in values)
     indexed = "gpu <> ''" if shape.gpu else "gpu = ''"  # for SQLite's partial index, as in `_leading`
-    where, values = where_of([OfferFilter("", f"{indexed} AND {same}", known), *places(regions)])
+    wanted = one_of_column("--source", "source", sources)
+    where, values = where_of([OfferFilter("", f"{indexed} AND {same}", known), *places(regions), *wanted])
     row = tx.one(f"SELECT {LIST} FROM offer WHERE {where} ORDER BY id LIMIT 1", **values)
     return offer_from(row) if row else None
 
