@@ -11,7 +11,7 @@ from teraflock.catalog.model import Accelerator, Card
 from teraflock.cli.complete import complete_family
 from teraflock.cli.lazy import DefaultCommand, DefaultGroup
 from teraflock.cli.output import columns, emphasised, remark, write_json
-from teraflock.cli.table import Column, render
+from teraflock.cli.table import Column, render, write_wide
 
 HELP: Final = """List GPU models with memory, speed and power, or show who offers one.
 
@@ -60,7 +60,7 @@ def _all(as_json: bool) -> None:
         write_json([shape_gpu(each) for each in gpus])
         return
     cards = [_cells(each) for each in gpus if isinstance(each, Card)]
-    click.echo(render(_COLUMNS, cards, columns()))
+    write_wide(_COLUMNS, cards)
     compared = sum("compared with" in card.source for card in all_cards())
     remark(
         f"\n{len(all_cards())} GPU models. Figures are from data sheets; {compared} were compared with other tables"
@@ -75,6 +75,8 @@ _COLUMNS: Final = [
     Column("GB/S", right=True, worth=7),
     Column("FP32 TFLOPS", right=True, worth=8),
     Column("FP16 TENSOR", right=True, worth=6),
+    Column("INT8 TOPS", right=True, worth=4),
+    Column("FP64 TFLOPS", right=True, worth=4),
     Column("BF16", worth=5),
     Column("WATTS", right=True, worth=4),
     Column("YEAR", right=True, worth=4),
@@ -89,6 +91,8 @@ def _cells(card: Card) -> list[str]:
         _figure(card.bandwidth_gbs),
         _figure(card.fp32_tflops),
         _figure(card.fp16_tensor_tflops),
+        _figure(card.int8_tops),
+        _figure(card.fp64_tflops),
         "yes" if card.bf16 else "no",
         _figure(card.tdp_watts),
         str(card.year),
@@ -151,7 +155,27 @@ def _price(micros: int | None) -> str:
     return "unknown" if micros is None else decimal_text(micros, 3)
 
 
+def _fp64_tensor(card: Card) -> str:
+    return f", {card.fp64_tensor_tflops:g} with tensor cores" if card.fp64_tensor_tflops else ""
+
+
+def _graphics(card: Card) -> str:
+    if card.graphics is None:
+        return "unknown"
+    return ("yes, with ray tracing" if card.ray_tracing else "yes") if card.graphics else "no"
+
+
+def _video(card: Card) -> str:
+    if card.encoders == 0:
+        return "decodes only" if card.decoders else "none"
+    count = "" if card.encoders is None else f" ({card.encoders} encoder{'s' if card.encoders != 1 else ''})"
+    return f"encodes {card.encodes.replace(' ', ', ')}{count}" if card.encodes else "unknown"
+
+
 def _in_full(card: Card) -> Iterator[str]:
+    from teraflock.catalog.purpose import good_for
+    from teraflock.catalog.series import series_of_family
+
     yield emphasised(f"{card.id}: {card.name}")
     usable = f", {card.usable_memory_mib:,} MiB usable" if card.usable_memory_mib else ""
     facts = [
@@ -162,10 +186,18 @@ def _in_full(card: Card) -> Iterator[str]:
         ("FP16", _with_unit(card.fp16_tflops, "TFLOPS without tensor cores")),
         ("TF32 tensor", _with_unit(card.tf32_tensor_tflops, "TFLOPS, dense")),
         ("FP16 tensor", _with_unit(card.fp16_tensor_tflops, "TFLOPS, dense, accumulating in FP32")),
+        ("FP8 tensor", _with_unit(card.fp8_tensor_tflops, "TFLOPS, dense, accumulating in FP32")),
+        ("INT8", _with_unit(card.int8_tops, "TOPS, dense")),
+        ("FP64", _with_unit(card.fp64_tflops, "TFLOPS") + _fp64_tensor(card)),
+        ("cores", f"{card.cores:,}" if card.cores else ""),
         ("bfloat16", "yes" if card.bf16 else "no"),
         ("CUDA", f"compute capability {card.compute_capability}" if card.cuda else "no"),
         ("NVLink", _with_unit(card.nvlink_gbs, "GB/s")),
         ("power", _with_unit(card.tdp_watts, "W")),
+        ("graphics", _graphics(card)),
+        ("video", _video(card)),
+        ("good for", ", ".join(good_for(card))),
+        ("sold as", ", ".join(f"{each.provider} {each.series}" for each in series_of_family(card.family))),
         ("note", card.note),
         ("source", card.source),
     ]

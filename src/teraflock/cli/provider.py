@@ -13,6 +13,7 @@ from teraflock.catalog.providers import (
     find_provider,
     provider_facts,
 )
+from teraflock.catalog.series import series_of_provider
 from teraflock.cli.complete import complete_provider
 from teraflock.cli.output import columns, emphasised, write_json
 from teraflock.cli.table import Column, render
@@ -61,14 +62,14 @@ def _cells(provider: Provider) -> list[str]:
         provider.id,
         provider.name,
         provider.kind,
-        _short(facts.billing_step_seconds),
-        _short(facts.spot),
-        _short(facts.notice_seconds),
-        _short(facts.disk_after_reclaim),
+        short_fact(facts.billing_step_seconds),
+        short_fact(facts.spot),
+        short_fact(facts.notice_seconds),
+        short_fact(facts.disk_after_reclaim),
     ]
 
 
-def _short(fact: Fact | None) -> str:
+def short_fact(fact: Fact | None) -> str:
     if fact is None:
         return ""
     value = fact.value
@@ -86,7 +87,7 @@ def _value(value: object) -> str:
 
 
 def _period(seconds: int) -> str:
-    names = {1: "second", 60: "minute", 3600: "hour"}
+    names = {0: "none", 1: "second", 60: "minute", 3600: "hour"}
     return names.get(seconds) or (f"{seconds // 60} min" if seconds % 60 == 0 else f"{seconds} s")
 
 
@@ -107,6 +108,8 @@ def _in_full(provider: Provider) -> Iterator[str]:
     ):
         for i, fact in enumerate(several):
             yield f"  {words if i == 0 else '':<{_LABEL}} {_fact_text(fact)}"
+    for i, each in enumerate(series_of_provider(provider.id)):
+        yield f"  {'series' if i == 0 else '':<{_LABEL}} {each.series}: {each.text}"
 
 
 _LABEL: Final = 20

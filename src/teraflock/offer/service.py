@@ -8,11 +8,12 @@ import msgspec
 
 from teraflock.base.clock import Clock, today
 from teraflock.base.exchange import Rates
+from teraflock.offer.comparison import Cheapest, cheapest_of_each
 from teraflock.offer.model import Listing, Offer, OffersFound, Outcome, Query, Removal, Source
 from teraflock.offer.question import store
 from teraflock.offer.rules import folded, price_in
 from teraflock.offer.source.store import sources
-from teraflock.offer.store import providers, regions
+from teraflock.offer.store import gpus, providers, regions
 from teraflock.offer.types import TypeLine, by_type
 from teraflock.storage.database import Database, Transaction
 
@@ -24,11 +25,6 @@ class Point(msgspec.Struct, frozen=True):
     lowest_micros: int
     median_micros: int
     highest_micros: int
-    offers: int
-
-
-class Cheapest(msgspec.Struct, frozen=True):
-    offer: Offer
     offers: int
 
 
@@ -51,6 +47,16 @@ class OfferService:
             lines = tuple(islice(folded(store.search(tx, query, self._rates, self.day_of(query))), limit))
             outcome = self._outcome(tx, query)
         return Listing(lines=lines, **msgspec.structs.asdict(outcome))
+
+    def each(self, query: Query) -> Iterator[Offer]:
+        """Yield the matching offers in order, as far as they are read."""
+        with self._database.read() as tx:
+            yield from store.search(tx, query, self._rates, self.day_of(query))
+
+    def offered_gpus(self) -> frozenset[str]:
+        """Return the ids of all GPU models that current offers have."""
+        with self._database.read() as tx:
+            return frozenset(gpus(tx))
 
     def types(self, query: Query) -> list[TypeLine]:
         """Return one line per instance type, in the order of its best offer."""
@@ -77,18 +83,7 @@ class OfferService:
 
     def cheapest_by_provider(self, query: Query) -> list[Cheapest]:
         """Return the cheapest GPU-hour for each provider, card and mode, and the number of offers, cheapest first."""
-        on = self.day_of(query)
-        found: dict[tuple[str, str, str | None], Cheapest] = {}
-        with self._database.read() as tx:
-            for offer in store.search(
-                tx, msgspec.structs.replace(query, sort="price-per-gpu"), self._rates, on
-            ):
-                key = (offer.provider, offer.gpu, offer.mode)
-                if key in found:
-                    found[key] = msgspec.structs.replace(found[key], offers=found[key].offers + 1)
-                    continue
-                found[key] = Cheapest(offer, 1)
-        return list(found.values())
+        return cheapest_of_each(self.each(msgspec.structs.replace(query, sort="price-per-gpu")))
 
     def history(self, query: Query, currency: str) -> list[Point]:
         """Return the prices of a GPU-hour by the date they were first seen, for current and past offers."""

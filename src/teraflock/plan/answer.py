@@ -1,7 +1,7 @@
 """Turn a request into a plan. `tera plan` and `POST /v1/plans` share this code."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Final
 
 import msgspec
@@ -15,6 +15,7 @@ from teraflock.offer.model import Shape
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import parse_provider
 from teraflock.plan.assumptions import Assumptions
+from teraflock.plan.deadline import deadline_at
 from teraflock.plan.model import Choice, Misfit, Plan, Wish
 from teraflock.plan.no_plan import NoPlan, no_plan
 from teraflock.plan.owned import OWN_SOURCE, Server
@@ -54,6 +55,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     on: date
     """The day whose exchange rates are used."""
     deadline: datetime | None = None
+    """The time that a date or the name of a day was understood as. None for a duration."""
 
 
 def answer(
@@ -76,8 +78,7 @@ def answer(
     none = None
     if not plan.choices:
         none = no_plan(plan, list(job.advice()) if job else [], _network_hint(wish, assumptions))
-    hours = wish.deadline_hours
-    deadline = None if hours is None else clock.now() + timedelta(hours=hours)
+    deadline = deadline_at(words.deadline, clock.now()) if words.deadline else None
     return Answered(
         plan=plan, wish=wish, assumptions=assumptions, no_plan=none, on=today(clock), deadline=deadline
     )

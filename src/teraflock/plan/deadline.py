@@ -23,7 +23,7 @@ _CLOCK: Final = re.compile(r"(?:at\s+)?([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 def deadline_hours(text: str, now: datetime) -> float:
     """Return the hours from now until the deadline."""
-    words = " ".join(text.lower().split())
+    words = _words(text)
     hours = _duration(words)
     if hours is None:
         at = _moment(words, now)
@@ -35,6 +35,15 @@ def deadline_hours(text: str, now: datetime) -> float:
     if hours > HOURS_MAX:
         raise BadInput(f"The deadline `{text}` is too far away", hint=HINT)
     return hours
+
+
+def deadline_at(text: str, now: datetime) -> datetime | None:
+    """Return the time that a date or the name of a day means. None for a duration."""
+    return _moment(_words(text), now)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.lower().split())
 
 
 def _duration(words: str) -> float | None:

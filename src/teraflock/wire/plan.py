@@ -101,7 +101,7 @@ class AssumptionsShape(msgspec.Struct, frozen=True, kw_only=True):
     exchange: tuple[ExchangeShape, ...]
     """The rates of the currencies in this plan. Empty if there is only one currency."""
     deadline: str | None
-    """The end of the time limit, UTC."""
+    """The time, UTC, that a date or the name of a day was understood as."""
     budget_micros: int | None
     """In the currency of the plan."""
 

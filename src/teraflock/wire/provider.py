@@ -3,6 +3,7 @@
 import msgspec
 
 from teraflock.catalog.providers import Provider, ProviderFacts, provider_facts
+from teraflock.catalog.series import Series, series_of_provider
 
 
 class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -11,9 +12,15 @@ class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     facts: ProviderFacts | None
     """Facts about the provider, each with its evidence. `null` if only the name is known."""
+    series: tuple[Series, ...] = ()
+    """Series of instance types with their cards and purposes, as far as known."""
 
 
 def shape_provider(provider: Provider) -> ProviderShape:
     return ProviderShape(
-        provider=provider.id, name=provider.name, kind=provider.kind, facts=provider_facts(provider.id)
+        provider=provider.id,
+        name=provider.name,
+        kind=provider.kind,
+        facts=provider_facts(provider.id),
+        series=tuple(series_of_provider(provider.id)),
     )

@@ -11,7 +11,7 @@ from teraflock.app.local import Local
 from teraflock.base.errors import BadInput
 from teraflock.base.exchange import Rates
 from teraflock.base.money import MICROS, Period, decimal_text
-from teraflock.base.quantities import GIB, memory_text
+from teraflock.base.quantities import GIB, memory_text, significant_text
 from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offer.filters import OneOf, filter_options
 from teraflock.cli.offer.footer import UNSURE_PRICE, footer
@@ -217,7 +217,7 @@ def _per_unit(offer: Offer, micros: int | None, sort: str) -> str:
     units = measure(offer, sort)
     if micros is None or not units:
         return ""
-    return f"{micros / MICROS / (units / GIB if sort == 'price-per-gb' else units):.4f}"
+    return significant_text(micros / MICROS / (units / GIB if sort == "price-per-gb" else units))
 
 
 def _memory(size_bytes: int | None, doubtful: bool) -> str:
