@@ -41,7 +41,16 @@ def test_every_offer_is_chosen_or_has_one_reason(tera: Tera) -> None:
     assert offers == 127
     assert all(each["code"] and each["reason"] for each in plan["rejected"])
     codes = {each["code"] for each in plan["rejected"]}
-    assert {"too_few_gpus", "price_unknown", "free"} <= codes
+    assert {"too_few_gpus", "price_unknown"} <= codes
+
+
+def test_free_offers_are_named_only_where_they_would_do(tera: Tera) -> None:
+    one = tera.ok("plan", "--hours", "5", "--gpus", "1")
+    assert "Free, but may end at any time" in one.err
+    assert "1× T4 at colab" in one.err
+    assert "Free" not in tera.ok("plan", "--hours", "5", "--gpus", "4").err
+    plan = answer(tera, "plan", "--hours", "5", "--mode", "free", "--json")
+    assert {choice["offer"]["provider"] for choice in plan["choices"]} == {"colab", "paperspace"}
 
 
 def test_why_lists_every_rejected_offer_with_its_reason(tera: Tera) -> None:

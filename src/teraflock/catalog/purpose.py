@@ -21,15 +21,15 @@ HPC_SHARE_MIN: Final = 0.2
 """Cards made for double precision reach a third or half of their FP32 rate; all others at most 1/16."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class CardVerdict(msgspec.Struct, frozen=True):
     card: Card
     fit: Fit
     reason: str
 
 
-def verdict(card: Card, purpose: Purpose) -> Verdict:
+def verdict(card: Card, purpose: Purpose) -> CardVerdict:
     fit, reason = _RULES[purpose](card)
-    return Verdict(card, fit, reason)
+    return CardVerdict(card, fit, reason)
 
 
 def good_for(card: Card) -> list[Purpose]:
@@ -37,7 +37,7 @@ def good_for(card: Card) -> list[Purpose]:
     return [each for each in _RULES if each != "learning" and verdict(card, each).fit == "first"]
 
 
-def verdicts(cards: Iterable[Card], purpose: Purpose) -> list[Verdict]:
+def verdicts(cards: Iterable[Card], purpose: Purpose) -> list[CardVerdict]:
     return [verdict(card, purpose) for card in cards]
 
 

@@ -11,7 +11,7 @@ from teraflock.catalog.cards import table
 from teraflock.catalog.providers import CONFIRMED, Evidence
 
 
-class Series(msgspec.Struct, frozen=True, kw_only=True):
+class InstanceSeries(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     series: str
     gpus: str
@@ -30,13 +30,13 @@ class Series(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @cache
-def all_series() -> tuple[Series, ...]:
-    return table("series.csv", Series)
+def all_series() -> tuple[InstanceSeries, ...]:
+    return table("series.csv", InstanceSeries)
 
 
-def series_of_provider(provider: str) -> list[Series]:
+def series_of_provider(provider: str) -> list[InstanceSeries]:
     return [each for each in all_series() if each.provider == provider]
 
 
-def series_of_family(family: str) -> list[Series]:
+def series_of_family(family: str) -> list[InstanceSeries]:
     return [each for each in all_series() if each.gpus == family]

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, one_of
 from teraflock.base.quantities import Whole, Word, check_between
 from teraflock.catalog.cards import all_cards
-from teraflock.catalog.purpose import PURPOSES, Fit, Purpose, Verdict, verdicts
+from teraflock.catalog.purpose import PURPOSES, CardVerdict, Fit, Purpose, verdicts
 from teraflock.offer.model import DOUBTFUL_PRICE, Mode, Offer, Query, Sort
 from teraflock.offer.rules import measure
 from teraflock.offer.service import OfferService
@@ -45,7 +45,7 @@ ADVICE: Final[dict[Purpose, str]] = {
 class CardOffer(msgspec.Struct, frozen=True):
     """A recommended card with its best offer."""
 
-    verdict: Verdict
+    verdict: CardVerdict
     offer: Offer
     units: float | None
     """What the price is divided by: TFLOPS, TOPS or GPUs of the whole offer."""
@@ -62,7 +62,7 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     advice: str
     cards: tuple[CardOffer, ...]
     steps: tuple[LadderStep, ...] = ()
-    avoid: tuple[Verdict, ...] = ()
+    avoid: tuple[CardVerdict, ...] = ()
     """Cards that offers exist for, and why not to use them."""
 
 
@@ -98,7 +98,9 @@ def recommend(words: RecommendationWords, service: OfferService) -> Recommendati
     )
 
 
-def _ranked(known: Iterable[Verdict], query: Query, service: OfferService, limit: int) -> Iterator[CardOffer]:
+def _ranked(
+    known: Iterable[CardVerdict], query: Query, service: OfferService, limit: int
+) -> Iterator[CardOffer]:
     """First choices, then suitable cards, each by price per unit."""
     room = limit
     for fit in FITS:
@@ -151,7 +153,7 @@ LADDER: Final[tuple[tuple[str, Mode | None, str], ...]] = (
 OFFERS_PER_STEP: Final = 3
 
 
-def _ladder(known: Iterable[Verdict], query: Query, service: OfferService) -> tuple[LadderStep, ...]:
+def _ladder(known: Iterable[CardVerdict], query: Query, service: OfferService) -> tuple[LadderStep, ...]:
     """The steps for learners, each with its cheapest offers of different cards."""
     usable = tuple(each.card.id for each in known if each.fit != "avoid")
     steps = []

@@ -70,6 +70,8 @@ def _judged(
     hours = estimate(shape, instances) if wish.use == "job" else _hours(shape, instances, wish, estimate)
     if isinstance(hours, Misfit):
         return hours
+    if not wish.modes and shape.mode == "free":
+        return Misfit("free", "free, but may end at any time")
     if shape.standing == "refused":
         return Misfit("price_refused", "its price is implausible")
     if shape.standing == "unknown" or shape.price_micros_per_month is None:
@@ -104,8 +106,6 @@ def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
         return Misfit("other_gpu", f"its GPU was not requested: {shape.gpu or shape.gpu_name or 'none'}")
     if wish.modes and shape.mode not in wish.modes:
         return Misfit("other_mode", f"its purchase mode was not requested: {shape.mode or 'unknown'}")
-    if not wish.modes and shape.mode == "free":
-        return Misfit("free", "free, but may end at any time")
     if shape.kind == "none":
         return Misfit("no_gpu", "has no GPU")
     if shape.kind == "other":

@@ -3,7 +3,7 @@
 import msgspec
 
 from teraflock.catalog.providers import Provider, ProviderFacts, provider_facts
-from teraflock.catalog.series import Series, series_of_provider
+from teraflock.catalog.series import InstanceSeries, series_of_provider
 
 
 class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,7 +12,7 @@ class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     facts: ProviderFacts | None
     """Facts about the provider, each with its evidence. `null` if only the name is known."""
-    series: tuple[Series, ...] = ()
+    series: tuple[InstanceSeries, ...] = ()
     """Series of instance types with their cards and purposes, as far as known."""
 
 

@@ -67,12 +67,16 @@ class _Plan(DefaultGroup):
     "--precision",
     default="fp32",
     show_default=True,
-    help="fp32, tf32, amp-bf16, amp-fp16, bf16 or fp16.",
+    help="fp32, tf32, amp-bf16, amp-fp16, bf16 or fp16. amp-bf16 is autocast over fp32 weights, which Hugging Face"
+    " calls bf16=True; with bf16 the weights and the optimizer's state are in bf16 too.",
     shell_complete=complete_precision,
 )
 @click.option("--optimizer", default=None, help="sgd, adam, adamw, adafactor or none.")
 @click.option("--gradient-checkpointing", is_flag=True, help="Recompute activations in the backward pass.")
 @click.option("--lora-rank", type=int, help="Train only LoRA matrices of this rank.")
+@click.option("--lora-targets", help="Layers with LoRA: query-value, or all linear layers.")
+@click.option("--load-in", help="4bit: weights as bitsandbytes stores them for QLoRA.")
+@click.option("--accumulate", type=int, help="Passes of `--batch` samples for each step of the optimizer.")
 @click.option("--task", default="train", show_default=True, help="train or infer.")
 @click.option("--kv-cache", is_flag=True, help="Keep a key-value cache of all tokens during inference.")
 @click.option(

@@ -22,7 +22,9 @@ def print_plan(
         remark(
             f"\n{len(shown)} of {len(plan.choices):,} options. * = no other option is both cheaper and faster"
         )
-    if unpriced := _unpriced(plan):
+    if free := _named_rejections(plan, ("free",)):
+        remark(f"Free, but may end at any time: {free}; `--mode free` plans with them")
+    if unpriced := _named_rejections(plan, ("price_unknown", "price_doubtful", "price_refused"), why=True):
         remark(f"Suitable, but the price is unknown or uncertain: {unpriced}")
     for warning in plan.warnings:
         remark(f"Note: {warning}")
@@ -84,13 +86,13 @@ def _cells(rank: int, choice: Choice, wish: Wish) -> list[str]:
     ]
 
 
-def _unpriced(plan: Plan) -> str:
-    """List the suitable shapes whose price is unknown, uncertain or implausible. They are never chosen."""
+def _named_rejections(plan: Plan, codes: tuple[str, ...], *, why: bool = False) -> str:
+    """List some of the shapes that were rejected with one of these codes."""
     found = dict.fromkeys(
         f"{gpus_text(each.shape.gpu_count, each.shape.gpu or each.shape.gpu_name, each.shape.gpu_share)}"
-        f" at {each.shape.provider} ({each.reason.partition(':')[0]})"
+        f" at {each.shape.provider}" + (f" ({each.reason.partition(':')[0]})" if why else "")
         for each in plan.rejected
-        if each.code in ("price_unknown", "price_doubtful", "price_refused")
+        if each.code in codes
     )
     more = f" and {len(found) - UNPRICED_SHOWN:,} more" if len(found) > UNPRICED_SHOWN else ""
     return "; ".join(list(found)[:UNPRICED_SHOWN]) + more
