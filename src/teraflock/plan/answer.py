@@ -77,7 +77,8 @@ def answer(
     plan = replace(plan, warnings=(*plan.warnings, *_warnings(words, plan.choices)))
     none = None
     if not plan.choices:
-        none = no_plan(plan, list(job.advice()) if job else [], _network_hint(wish, assumptions))
+        small = {each.shape.gpu for each in plan.rejected if each.code == "does_not_fit"}
+        none = no_plan(plan, list(job.advice(small)) if job else [], _network_hint(wish, assumptions))
     deadline = deadline_at(words.deadline, clock.now()) if words.deadline else None
     return Answered(
         plan=plan, wish=wish, assumptions=assumptions, no_plan=none, on=today(clock), deadline=deadline

@@ -107,7 +107,7 @@ def test_weights_of_many_currencies_stay_exact_and_small() -> None:
 def test_a_measure_is_the_divisor_of_the_sort(seed: int) -> None:
     weight = weights(RATES, ON)
     for sort in ("price-per-fp64", "price-per-int8", "price-per-gb"):
-        key = sort_key(Query(sort=sort), weight)  # type: ignore[arg-type]
+        key = sort_key(Query(sort=sort), weight)
         for offer in random_offers(Random(seed), 20):
             units = measure(offer, sort)
             rank, value = key(offer)[:2]

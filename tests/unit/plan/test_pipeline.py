@@ -10,8 +10,9 @@ from teraflock.plan.pipeline import pipeline_warning
 
 
 def choice(vcpus: float | None, hours: float, instances: int = 1) -> Choice:
+    short = replace(random_shapes(Random(1), 1)[0], vcpus=vcpus)
     return Choice(
-        shape=replace(random_shapes(Random(1), 1)[0], vcpus=vcpus), instances=instances, hours=Hours(hours, hours, hours), cost=Cost(1, 1, 1, "USD"),
+        shape=short, instances=instances, hours=Hours(hours, hours, hours), cost=Cost(1, 1, 1, "USD"),
         parts=(), interruptions=0.0,
     )  # fmt: skip
 
