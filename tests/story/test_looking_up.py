@@ -160,6 +160,12 @@ def test_shell_completion(tera: Tera, words: tuple[str, ...], offered: str) -> N
     assert (offered in names) if offered else names == []
 
 
+def test_completion_creates_no_files(newcomer: Tera) -> None:
+    for words in (("offers", "--region", "g"), ("plan", "--source", "s"), ("plan", "--gpu", "v")):
+        assert completed(newcomer, *words).code == 0
+    assert not newcomer.home.exists()
+
+
 def test_the_home_follows_the_platform(tmp_path: Path) -> None:
     somewhere = Tera(tmp_path)
     done = somewhere.run(

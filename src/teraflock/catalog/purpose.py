@@ -47,7 +47,7 @@ def _training(card: Card) -> tuple[Fit, str]:
     if not card.cuda and not card.tensor_cores:
         return "avoid", "PyTorch has no build for it"
     if card.memory_gb < MEMORY_GB_MIN:
-        return "avoid", f"{card.memory_gb:g} GB is little memory for training"
+        return "avoid", f"{card.memory_gb:g} GB: too little memory for training"
     if not card.tensor_cores:
         return "suitable", "no tensor cores: mixed precision is no faster"
     runs = "tensor cores" if card.cuda else "matrix cores; needs PyTorch for ROCm"
@@ -59,7 +59,7 @@ def _large_training(card: Card) -> tuple[Fit, str]:
     if fit == "avoid":
         return fit, reason
     if not card.memory_type.startswith("HBM"):
-        return "avoid", f"{card.memory_type or 'its memory'} and no fast links: better for smaller jobs"
+        return "avoid", f"{card.memory_type or 'its memory'}: no HBM, better for smaller jobs"
     links = f", {card.nvlink_gbs:g} GB/s NVLink" if card.nvlink_gbs else ""
     text = f"{card.memory_gb:g} GB {card.memory_type} at {card.bandwidth_gbs:g} GB/s{links}"
     is_first = fit == "first" and (card.fp16_tensor_tflops or 0) >= LARGE_TENSOR_TFLOPS_MIN

@@ -1,6 +1,6 @@
 """Shell completion of names: GPU models, providers, models of the zoo, precisions, regions, sources, currencies.
 
-Completion must never fail or print: a broken catalog completes nothing.
+Completion must never fail, print or create files: a broken or missing catalog completes nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -57,14 +57,14 @@ def _regions() -> Iterable[str]:
     from teraflock.app.local import Local
 
     with Local() as local:
-        return local.offers().regions()
+        return local.offers().regions() if local.has_database() else ()
 
 
 def _sources() -> Iterable[str]:
     from teraflock.app.local import Local
 
     with Local() as local:
-        return [source.name for source in local.offers().sources()]
+        return [source.name for source in local.offers().sources()] if local.has_database() else ()
 
 
 def _currencies() -> Iterable[str]:

@@ -1,5 +1,6 @@
 """`tera recommend`: GPU models and offers for a purpose."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import click
@@ -14,7 +15,7 @@ from teraflock.cli.output import remark, write_json
 from teraflock.cli.table import Column, write_wide
 from teraflock.plan.recommend import LIMIT, SORT_FOR, RecommendationWords, recommend
 from teraflock.wire.offer import OfferShape
-from teraflock.wire.recommendation import RecommendationShape, ShownTerms, shape_recommendation
+from teraflock.wire.recommendation import AvoidedShape, RecommendationShape, ShownTerms, shape_recommendation
 
 AVOID_SHOWN: Final = 5
 
@@ -53,9 +54,17 @@ def command(as_json: bool, **words: Any) -> None:
         _print_cards(shape, currency, SORT_FOR[found.purpose])
     remark(f"\n{shape.advice}")
     if shape.avoid and not shape.steps:
-        some = "; ".join(f"{each.gpu} ({each.reason})" for each in shape.avoid[:AVOID_SHOWN])
-        more = len(shape.avoid) - AVOID_SHOWN
-        remark(f"Avoid: {some}" + (f" and {more} more, see `--json`" if more > 0 else ""))
+        remark("Avoid: " + "; ".join(_avoided(shape.avoid)))
+
+
+def _avoided(avoid: Sequence[AvoidedShape]) -> Iterator[str]:
+    """Group the cards by the last part of their reason: `T4, P40 and 3 more (slow in double precision)`."""
+    groups: dict[str, list[str]] = {}
+    for each in avoid:
+        groups.setdefault(each.reason.rpartition(": ")[2], []).append(each.gpu)
+    for reason, gpus in groups.items():
+        more = f" and {len(gpus) - AVOID_SHOWN} more" if len(gpus) > AVOID_SHOWN else ""
+        yield f"{', '.join(gpus[:AVOID_SHOWN])}{more} ({reason})"
 
 
 def _print_cards(shape: RecommendationShape, currency: str, sort: str) -> None:
