@@ -38,7 +38,7 @@ def test_light_use_costs_match_the_notes(tera: Tera, hours: str, p4000: float, t
 def test_every_offer_is_chosen_or_has_one_reason(tera: Tera) -> None:
     plan = answer(tera, "plan", "--hours", "100", "--gpus", "4", "--top", "1000", "--json")
     offers = len(plan["choices"]) + sum(each["offer"]["offers"] for each in plan["rejected"])
-    assert offers == 127
+    assert offers == 136
     assert all(each["code"] and each["reason"] for each in plan["rejected"])
     codes = {each["code"] for each in plan["rejected"]}
     assert {"too_few_gpus", "price_unknown"} <= codes

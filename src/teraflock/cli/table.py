@@ -62,11 +62,8 @@ def write_wide(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None
 def dropped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
     """The titles of columns with content that do not fit."""
     kept = _columns_that_fit(columns, rows, width)
-    return [
-        each.title
-        for i, each in enumerate(columns)
-        if each.title and i not in kept and any(row[i] for row in rows)
-    ]
+    hidden = (each.title for i, each in enumerate(columns) if i not in kept and any(row[i] for row in rows))
+    return list(dict.fromkeys(title for title in hidden if title))
 
 
 def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> str:

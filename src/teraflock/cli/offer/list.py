@@ -164,7 +164,7 @@ def _columns(currency: str, per: Period, sort: str) -> list[Column]:
         Column("GPUS"),
         Column("MEMORY", right=True, worth=6),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True, worth=8),
+        Column("INSTANCE", flexible=True, worth=7),
         Column("REGION", flexible=True, worth=8),
         Column("VCPUS", right=True, worth=4),
         Column("RAM", right=True, worth=4),
