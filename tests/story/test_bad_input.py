@@ -43,7 +43,7 @@ def test_an_invalid_value_is_an_error(tera: Tera) -> None:
 def test_an_empty_result_names_its_filter(tera: Tera) -> None:
     done = tera.ok("offers", "--gpu", "V100", "--region", "atlantis", "--json")
     assert done.json == []
-    assert "No offers match: `--region` removed the last 35" in done.err
+    assert "No offers match: `--region` removed the last 38" in done.err
 
 
 def test_an_empty_result_is_an_empty_table(tera: Tera) -> None:
