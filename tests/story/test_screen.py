@@ -115,6 +115,11 @@ def test_the_json_of_a_plan_has_every_assumption_of_the_table(tera: Tera) -> Non
     assert f"Spot: {made['assumptions']['interruptions_per_hour']:g} interruptions per hour" in table
     assert made["assumptions"]["interruptions_because"] in table
     assert all(f"Note: {warning}" in table for warning in made["warnings"])
+    rupees = ["plan", "--hours", "10", "--provider", "lambda", "--budget", "₹90000"]
+    assert "INR" in tera.ok(*rupees).err
+    assert [each["currency"] for each in tera.ok(*rupees, "--json").json["assumptions"]["exchange"]] == [
+        "INR"
+    ]
     dollars = tera.ok("plan", "--hours", "10", "--provider", "lambda", "--json").json
     assert dollars["assumptions"]["exchange"] == []
 

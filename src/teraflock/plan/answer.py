@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.base.amounts import parse_money
 from teraflock.base.clock import Clock, today
 from teraflock.base.errors import unknown_name
 from teraflock.base.exchange import Rates
@@ -54,6 +55,8 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """The error to raise if the plan has no choices."""
     on: date
     """The day whose exchange rates are used."""
+    exchanged: tuple[str, ...] = ()
+    """Currencies of the request and of the shown choices other than the plan's own, for which rates were used."""
     deadline: datetime | None = None
     """The time that a date or the name of a day was understood as. None for a duration."""
 
@@ -81,8 +84,15 @@ def answer(
         none = no_plan(plan, list(job.advice(small)) if job else [], _network_hint(wish, assumptions))
     deadline = deadline_at(words.deadline, clock.now()) if words.deadline else None
     return Answered(
-        plan=plan, wish=wish, assumptions=assumptions, no_plan=none, on=today(clock), deadline=deadline
-    )
+        plan=plan, wish=wish, assumptions=assumptions, no_plan=none, on=today(clock),
+        exchanged=_exchanged(words, currency, plan.choices[: words.top]), deadline=deadline,
+    )  # fmt: skip
+
+
+def _exchanged(words: PlanWords, currency: str, shown: Sequence[Choice]) -> tuple[str, ...]:
+    amounts = [text for text in (words.budget, words.egress_price) if text]
+    asked = {parse_money(text, currency).currency for text in amounts}
+    return tuple(sorted((asked | {choice.shape.currency for choice in shown}) - {currency}))
 
 
 def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:

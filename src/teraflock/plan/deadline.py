@@ -82,11 +82,11 @@ def _days_ahead(day: str, now: datetime) -> int | None:
 
 
 def _calendar(words: str) -> datetime | None:
-    """Parse an ISO date, with or without a time and a zone."""
+    """Parse an ISO date, with or without a time and a zone, as UTC."""
     text = words.upper()
     try:
         found = datetime.fromisoformat(text)
-    except ValueError:
+        found = found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+        return found if len(text) > len("2026-11-20") else found + _TO_THE_END
+    except (ValueError, OverflowError):  # overflow: the zone shifts it beyond the calendar
         return None
-    found = found if found.tzinfo else found.replace(tzinfo=UTC)
-    return found if len(text) > len("2026-11-20") else found + _TO_THE_END

@@ -127,14 +127,14 @@ def shape_plan(answered: Answered, *, top: int, rates: Rates) -> PlanShape:
         rejected_counts=plan.counts(),
         warnings=plan.warnings,
         no_plan=NoPlanShape(none.sentence, none.hint) if none else None,
-        assumptions=_assumptions(answered, top, rates),
+        assumptions=_assumptions(answered, rates),
     )
 
 
-def _assumptions(answered: Answered, top: int, rates: Rates) -> AssumptionsShape:
+def _assumptions(answered: Answered, rates: Rates) -> AssumptionsShape:
     assumed, wish = answered.assumptions, answered.wish
-    currencies = {wish.currency, *(each.shape.currency for each in answered.plan.choices[:top])}
-    used = [rates.rate(each, answered.on) for each in sorted(currencies - {"USD"}) if len(currencies) > 1]
+    currencies = {wish.currency, *answered.exchanged} - {"USD"} if answered.exchanged else set()
+    used = [rates.rate(each, answered.on) for each in sorted(currencies)]
     return AssumptionsShape(
         as_of=assumed.as_of,
         interruptions_per_hour=assumed.interruptions_per_hour,

@@ -97,4 +97,7 @@ def test_any_text_is_understood_or_refused(text: str) -> None:
 
 def test_only_dates_and_days_have_a_time_to_show() -> None:
     assert deadline_at("36h", MONDAY) is None
+    shifted = deadline_at("2026-11-20T18:00+08:00", MONDAY)
+    assert (shifted, shifted and shifted.tzinfo) == (datetime(2026, 11, 20, 10, tzinfo=UTC), UTC)
+    assert deadline_at("9999-12-31T23:59-12:00", MONDAY) is None
     assert deadline_at("2026-11-20T18:00", MONDAY) == datetime(2026, 11, 20, 18, tzinfo=UTC)

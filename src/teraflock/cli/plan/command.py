@@ -200,8 +200,7 @@ def plain(why: bool, explain: bool, as_json: bool, **words: Any) -> None:
         servers = read_servers(local.home)
         answered = answer(asked, local.database(), local.rates, local.clock, servers=servers)
         plan, wish, on = answered.plan, answered.wish, answered.on
-        exchanged = sorted({choice.shape.currency for choice in plan.choices[:top]} - {wish.currency})
-        at = [rate_text(other, wish.currency, local.rates, on) for other in exchanged]
+        at = [rate_text(other, wish.currency, local.rates, on) for other in answered.exchanged]
         if as_json:
             whole = asdict(shape_plan(answered, top=top, rates=local.rates))
             if why:
