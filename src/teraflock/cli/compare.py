@@ -60,7 +60,7 @@ def command(form: str, by: str, as_json: bool, **words: Any) -> None:
     with Local() as local:
         service = local.offers()
         currency = local.rates.known(asked.currency)
-        query = query_from(asked, service.providers)
+        query = query_from(asked, service.providers, service.today())
         found = service.cheapest_by_provider(query)
         price = partial(price_in, currency=currency, rates=local.rates, on=service.day_of(query), each=True)
     rows: Sequence[Row] = by_provider(found) if by == "provider" else by_card(found)

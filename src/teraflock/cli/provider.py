@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from teraflock.catalog.costs import UNKNOWN, costs_of
 from teraflock.catalog.providers import (
     Fact,
     Provider,
@@ -93,9 +94,9 @@ def _period(seconds: int) -> str:
 
 def _in_full(provider: Provider) -> Iterator[str]:
     yield emphasised(f"{provider.id}: {provider.name}")
-    facts = provider_facts(provider.id)
+    facts, costs = provider_facts(provider.id), list(_costs(provider))
     if facts is None:
-        yield "  No details are known besides its offers"
+        yield from costs or ["  No details are known besides its offers"]
         return
     yield f"  {'product':<{_LABEL}} {facts.product}"
     for words, fact in _singles(facts):
@@ -110,6 +111,24 @@ def _in_full(provider: Provider) -> Iterator[str]:
             yield f"  {words if i == 0 else '':<{_LABEL}} {_fact_text(fact)}"
     for i, each in enumerate(series_of_provider(provider.id)):
         yield f"  {'series' if i == 0 else '':<{_LABEL}} {each.series}: {each.text}"
+    yield from costs
+
+
+def _costs(provider: Provider) -> Iterator[str]:
+    """Show the prices besides the machine. What is missing is unknown, not free."""
+    known = costs_of(provider.id)
+    for words, price, unit in (
+        ("disk", known.disk, "GB and month"),
+        ("outgoing traffic", known.egress, "GB"),
+        ("public address", known.address, "hour"),
+    ):
+        if price:
+            free = f", {price.free_gb:g} GB per month free" if price.free_gb else ""
+            stopped = f", {price.stopped} while stopped" if price.stopped else ""
+            amount = f"{price.price} {price.currency} per {unit}{stopped}{free}"
+            yield f"  {words:<{_LABEL}} {amount} ({price.because}; {price.source})"
+    if known == UNKNOWN and provider.kind in ("cloud", "market"):
+        yield f"  {'other costs':<{_LABEL}} unknown: disk, outgoing traffic, public address"
 
 
 _LABEL: Final = 20

@@ -15,6 +15,7 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import MICROS, SECONDS, Period, divided
 from teraflock.catalog.cards import all_cards
 from teraflock.catalog.figures import FIGURES
+from teraflock.catalog.places import located
 from teraflock.offer.model import SUSPECT_RAM, Offer, OfferLine, PriceLimit, Query
 
 # --- implausible prices --------------------------------------------------------------------------------------------
@@ -58,7 +59,7 @@ def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
     return (
         (offer.gpu in query.gpus if query.gpus else offer.kind in query.kinds)
         and (not query.providers or offer.provider in query.providers)
-        and (not query.regions or any(region.casefold() in place_of(offer) for region in query.regions))
+        and (not query.places or _is_located(offer, query))
         and (not query.modes or offer.mode in query.modes)
         and (not query.sources or offer.source in query.sources)
         and _at_least(offer.gpu_count, query.count_min)
@@ -69,8 +70,20 @@ def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
         and _at_least(usable_ram(offer), query.ram_bytes_min)
         and _within(offer, query.price_max, rates, on)
         and (query.as_of is None or _was_current(offer, query.as_of))
+        and (not query.newer_than or offer.as_of >= query.newer_than)
+        and (query.slices or offer.gpu_share >= 1)
+        and (shows_outdated(query) or not offer.outdated)
         and (query.refused or offer.standing != "refused")
     )
+
+
+def _is_located(offer: Offer, query: Query) -> bool:
+    return located(offer.provider, offer.region, offer.zone, query.places) == "in"
+
+
+def shows_outdated(query: Query) -> bool:
+    """Past prices are shown as they were, so a search in the past includes outdated ones. So does a named source."""
+    return query.outdated or query.as_of is not None or bool(query.sources)
 
 
 def _at_least(value: float | None, least: float | None) -> bool:
@@ -98,18 +111,24 @@ def limit_per_month(limit: PriceLimit, currency: str, rates: Rates, on: date) ->
     return min(per_month, LARGEST_STORED)
 
 
-def place_of(offer: Offer) -> str:
-    """Return region and zone as text for searching."""
-    return place_text(offer.region, offer.zone)
+def place_key(provider: str, region: str, zone: str) -> str:
+    """Return the key of a place, as stored with each offer."""
+    return f"{provider}::{region}::{zone}"
 
 
-def place_text(region: str, zone: str) -> str:
-    return f"{region} {zone}".strip().casefold()
+def place_parts(key: str) -> tuple[str, str, str]:
+    """Return provider, region and zone of a place."""
+    provider, _, rest = key.partition("::")
+    region, _, zone = rest.rpartition("::")
+    return provider, region, zone
 
 
 def only_kinds(query: Query) -> bool:
-    """Return whether the query has no filters besides cards or kinds."""
-    plain = Query(kinds=query.kinds, gpus=query.gpus, sort=query.sort, refused=query.refused)
+    """Return whether the query has no filters besides cards or kinds and what is hidden by default."""
+    plain = Query(
+        kinds=query.kinds, gpus=query.gpus, sort=query.sort, refused=query.refused, slices=query.slices,
+        outdated=query.outdated,
+    )  # fmt: skip
     return query == plain
 
 

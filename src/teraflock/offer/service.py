@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import date
 from itertools import islice
+from typing import Final
 
 import msgspec
 
@@ -10,12 +11,20 @@ from teraflock.base.clock import Clock, today
 from teraflock.base.exchange import Rates
 from teraflock.offer.comparison import Cheapest, cheapest_of_each
 from teraflock.offer.model import Listing, Offer, OffersFound, Outcome, Query, Removal, Source
+from teraflock.offer.place.store import PlaceCount, place_counts
 from teraflock.offer.question import store
 from teraflock.offer.rules import folded, price_in
 from teraflock.offer.source.store import sources
 from teraflock.offer.store import gpus, providers, regions
 from teraflock.offer.types import TypeLine, by_type
 from teraflock.storage.database import Database, Transaction
+
+UNSTATED: Final = {
+    "--region": "in an unknown country",
+    "--country": "in an unknown country",
+    "--not-in": "in an unknown country",
+    "--newer-than": "of unknown date",
+}
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -77,6 +86,10 @@ class OfferService:
         with self._database.read() as tx:
             return sorted({name for names in regions(tx) for name in names.split("|") if name})
 
+    def places(self) -> list[PlaceCount]:
+        with self._database.read() as tx:
+            return place_counts(tx)
+
     def sources(self) -> list[Source]:
         with self._database.read() as tx:
             return sources(tx)
@@ -116,11 +129,16 @@ class OfferService:
     def _left_out(
         self, tx: Transaction, query: Query, summary: store.Summary, on: date
     ) -> Iterator[tuple[str, int]]:
-        if summary.refused and not query.refused:
-            yield "with an implausible price", summary.refused
+        for reason, count in (
+            ("with an implausible price", summary.refused),
+            ("of a part of a GPU", summary.slices),
+            ("with an outdated price", summary.outdated),
+        ):
+            if count:
+                yield reason, count
         for option, count in store.unstated(tx, query, self._rates, on):
             if count:
-                yield f"without a figure for `{option}`", count
+                yield UNSTATED.get(option, f"without a figure for `{option}`"), count
         if not query.gpus and "none" not in query.kinds:
             count = store.without_gpu(tx, query, self._rates, on)
             if count:

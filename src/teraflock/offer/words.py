@@ -1,5 +1,6 @@
 """Parse the filters of `tera offers` and the API into a `Query`."""
 
+import re
 from collections.abc import Callable
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Final
@@ -10,6 +11,7 @@ from msgspec import Meta
 from teraflock.base.errors import BadInput, UnknownName, one_of, unknown_name
 from teraflock.base.money import Period
 from teraflock.base.quantities import Word, Words, parse_memory_bytes, parse_number
+from teraflock.catalog.places import place_filter
 from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, PriceLimit, Query
 from teraflock.offer.rules import LARGEST_STORED
 
@@ -45,7 +47,22 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     vcpu_min: Annotated[Word | None, Meta(description="Minimum number of vCPUs.")] = None
     ram_min: Annotated[Word | None, Meta(description="Minimum RAM.")] = None
     provider: Annotated[Words, Meta(description="A provider, by any of its names. Can be repeated.")] = ()
-    region: Annotated[Words, Meta(description="Part of the name of a region or zone. Can be repeated.")] = ()
+    region: Annotated[
+        Words,
+        Meta(
+            description="Where: a continent, `EU`, `EEA`, a country, or part of the name of a region, zone or city."
+            " Can be repeated."
+        ),
+    ] = ()
+    country: Annotated[
+        Words, Meta(description="Only this country, by name or ISO code. Can be repeated.")
+    ] = ()
+    not_in: Annotated[
+        Words,
+        Meta(
+            description="Nowhere in this area, written as for `region`. Excludes unknown places. Can be repeated."
+        ),
+    ] = ()
     mode: Annotated[Words, Meta(description="A purchase mode. Can be repeated.")] = ()
     source: Annotated[Words, Meta(description="The name of an imported catalog. Can be repeated.")] = ()
     price_max: Annotated[
@@ -61,6 +78,10 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = "price"
     per: Annotated[Word, Meta(description="Period of the prices: `hour`, or `month` of 730 hours.")] = "hour"
     currency: Annotated[Word, Meta(description="Currency of the prices.")] = "USD"
+    newer_than: Annotated[
+        Word | None, Meta(description="Only prices confirmed since then: `90d`, `12w`, `6m`, `1y` or a date.")
+    ] = None
+    slices: Annotated[bool, Meta(description="Include parts of GPUs.")] = False
     as_of: Annotated[Word | None, Meta(description="Use the prices of this date, such as `2022-12-31`.")] = (
         None
     )
@@ -70,9 +91,12 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return "month" if self.per == "month" else "hour"
 
 
-def query_from(asked: OfferWords, known_providers: Callable[[], list[str]]) -> Query:
+def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], today: date) -> Query:
     """Parse the filters. Unknown names get an error with suggestions."""
+    from teraflock.catalog.names import find_parts  # imported here because only `--gpu` needs it
+
     gpus = _gpus(asked)
+    slices = asked.slices or any(find_parts(name) for name in asked.gpu)
     count_min, count_max = parse_count(asked.count)
     kinds: tuple[Kind, ...] = ("none",) if count_max == 0 else WITH_GPU
     for mode in asked.mode:
@@ -83,7 +107,7 @@ def query_from(asked: OfferWords, known_providers: Callable[[], list[str]]) -> Q
         kinds=kinds,
         gpus=gpus,
         providers=tuple(dict.fromkeys(parse_provider(name, known_providers) for name in asked.provider)),
-        regions=asked.region,
+        places=place_filter(asked.region, asked.country, asked.not_in),
         modes=tuple(mode for mode in MODES if mode in asked.mode),
         sources=asked.source,
         count_min=count_min,
@@ -94,6 +118,8 @@ def query_from(asked: OfferWords, known_providers: Callable[[], list[str]]) -> Q
         ram_bytes_min=_memory(asked.ram_min),
         price_max=_price_max(asked) if asked.price_max else None,
         as_of=parse_day(asked.as_of) if asked.as_of else None,
+        newer_than=parse_age(asked.newer_than, today) if asked.newer_than else "",
+        slices=slices,
         sort=next(sort for sort in SORTS if sort == asked.sort),
     )
 
@@ -179,6 +205,27 @@ def _price_max(asked: OfferWords) -> PriceLimit:
 
     money = parse_money(asked.price_max or "", asked.currency.upper())
     return PriceLimit(money.micros, money.currency, asked.period)
+
+
+_AGE: Final = re.compile(r"\s*(\d{1,5})\s*([dwmy])\s*", re.ASCII | re.IGNORECASE)
+_DAYS: Final = {"d": 1, "w": 7, "m": 30, "y": 365}
+
+
+def parse_age(text: str, today: date) -> str:
+    """Parse `90d`, `12w`, `6m`, `1y` or a date into the first day that is new enough."""
+    match = _AGE.fullmatch(text)
+    if match is None:
+        if "-" not in text:
+            raise BadInput(
+                f"`{text}` is not an age of prices",
+                hint="Write it as `90d`, `12w`, `6m`, `1y` or `2026-08-01`",
+            )
+        day = parse_day(text)
+        if text.strip() > today.isoformat():
+            raise BadInput(f"`{text}` is in the future", hint="Give today or an earlier date")
+        return text.strip() if len(text.strip()) == len("2026-08") else day.isoformat()
+    days = int(match[1]) * _DAYS[match[2].lower()]
+    return date.fromordinal(max(1, today.toordinal() - days)).isoformat()
 
 
 def parse_day(text: str) -> date:

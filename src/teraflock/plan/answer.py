@@ -12,7 +12,7 @@ from teraflock.base.clock import Clock, today
 from teraflock.base.errors import unknown_name
 from teraflock.base.exchange import Rates
 from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, NVLINK_REACH, PCIE_REACH
-from teraflock.offer.model import Shape
+from teraflock.offer.model import NO_RESERVED, Shape
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import parse_provider
 from teraflock.plan.assumptions import Assumptions
@@ -75,13 +75,13 @@ def answer(
     _check_sources(words.source, service)
     plan = make_plan(
         database, rates, clock, wish, estimate, assumptions,
-        servers=servers, regions=words.region, sources=words.source, top=words.top,
+        servers=servers, top=words.top,
     )  # fmt: skip
     plan = replace(plan, warnings=(*plan.warnings, *_warnings(words, plan.choices)))
     none = None
     if not plan.choices:
         small = {each.shape.gpu for each in plan.rejected if each.code == "does_not_fit"}
-        none = no_plan(plan, list(job.advice(small)) if job else [], _network_hint(wish, assumptions))
+        none = no_plan(plan, list(job.advice(small)) if job else [], _hints(wish, assumptions))
     deadline = deadline_at(words.deadline, clock.now()) if words.deadline else None
     return Answered(
         plan=plan, wish=wish, assumptions=assumptions, no_plan=none, on=today(clock),
@@ -132,13 +132,17 @@ def _check_sources(names: Sequence[str], service: OfferService) -> None:
                 raise unknown_name("source", name, known, see="`tera offers sources` lists them")
 
 
-def _network_hint(wish: Wish, assumptions: Assumptions) -> str:
-    if wish.use != "job" or wish.instances_max < 2:
-        return ""
-    return (
-        f"The plan assumes {assumptions.network_gbps:g} Gbit/s between machines where the provider publishes no figure;"
-        " set another with `--network`"
-    )
+def _hints(wish: Wish, assumptions: Assumptions) -> Iterator[str]:
+    """Give hints for a request that no offer meets."""
+    if wish.modes == ("reserved",):
+        yield NO_RESERVED
+    if wish.places:
+        yield "`tera offers regions` lists the regions and their countries"
+    if wish.use == "job" and wish.instances_max > 1:
+        yield (
+            f"The plan assumes {assumptions.network_gbps:g} Gbit/s between machines where the provider publishes no"
+            " figure; set another with `--network`"
+        )
 
 
 def _no_estimate(shape: Shape, instances: int) -> Misfit:

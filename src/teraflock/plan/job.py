@@ -103,9 +103,10 @@ class Job:
         """Estimate `gpus` GPUs, or groups of GPUs with tensor parallelism. Each has its own batch."""
         if why := unsupported(card):
             return Misfit("no_estimate", why)
-        if refused := refuses(card, self._workload.precision):
+        survey = self._survey(gpus)
+        if refused := refuses(card, survey.workload.precision):  # a trace says its own precision
             return Misfit("precision", refused)
-        fit = self._survey(gpus).fit(card, gpus)
+        fit = survey.fit(card, gpus)
         if not fit.fits:
             return Misfit("does_not_fit", _missing(fit.missing_bytes), fit.missing_bytes)
         alone = self._seconds_alone(card, host, gpus)

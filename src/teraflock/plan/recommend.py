@@ -84,7 +84,7 @@ def recommend(words: RecommendationWords, service: OfferService) -> Recommendati
     if words.sort != "price" or words.as_of is not None:
         raise BadInput("`--sort` and `--as-of` do not apply to recommendations", hint="Leave them out")
     purpose = next(each for each in PURPOSES if each == words.purpose)
-    query = replace(query_from(words, service.providers), sort=SORT_FOR[purpose])
+    query = replace(query_from(words, service.providers, service.today()), sort=SORT_FOR[purpose])
     known = verdicts((card for card in all_cards() if not query.gpus or card.id in query.gpus), purpose)
     offered = service.offered_gpus()
     avoid = tuple(each for each in known if each.fit == "avoid" and each.card.id in offered)

@@ -9,8 +9,9 @@ from teraflock.base.clock import Clock, today
 from teraflock.base.errors import BadInput, one_of, unknown_name
 from teraflock.base.exchange import Rates
 from teraflock.base.quantities import Whole, Word, Words, check_between, parse_memory_bytes
+from teraflock.catalog.places import place_filter
 from teraflock.offer.model import MODES
-from teraflock.offer.words import parse_count
+from teraflock.offer.words import parse_age, parse_count
 from teraflock.plan.assumptions import Assumptions, shipped_assumptions
 from teraflock.plan.deadline import deadline_hours
 from teraflock.plan.model import SORTS, Wish
@@ -59,12 +60,17 @@ class PlanWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=
     budget: Word | None = None
     provider: Words = ()
     region: Words = ()
+    country: Words = ()
+    not_in: Words = ()
+    newer_than: Word | None = None
+    slices: bool = False
     mode: Words = ()
     source: Words = ()
     """Only offers of these imported catalogs."""
     disk: float = 0.0
     egress: float = 0.0
     egress_price: Word | None = None
+    address: bool = False
     currency: Word = "USD"
     sort: Word = "cost"
     top: Whole = TOP
@@ -153,11 +159,8 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
             "`--disk` or `--egress` is out of range",
             hint=f"Give 0 to {GB_MAX:.0e} GB",
         )
-    if bool(words.egress) != bool(words.egress_price):
-        raise BadInput(
-            "`--egress` and `--egress-price` must be given together",
-            hint="Teraflock does not know the providers' prices for outgoing traffic",
-        )
+    if words.egress_price and not words.egress:
+        raise BadInput("`--egress-price` needs `--egress`", hint="Give the amount of traffic in GB")
     check_between("top", words.top, 1, TOP_MAX)
     for mode in words.mode:
         one_of("mode", mode, MODES)
@@ -185,8 +188,13 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
         disk_gb=words.disk,
         egress_gb=words.egress,
         egress_micros_per_gb=(
-            _money(words.egress_price, currency, rates, clock) if words.egress_price else 0
+            _money(words.egress_price, currency, rates, clock) if words.egress_price else None
         ),
+        address=words.address,
+        places=place_filter(words.region, words.country, words.not_in),
+        newer_than=parse_age(words.newer_than, today(clock)) if words.newer_than else "",
+        slices=words.slices,
+        sources=words.source,
         sort=next(sort for sort in SORTS if sort == words.sort),
     )
 

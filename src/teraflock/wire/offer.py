@@ -6,6 +6,7 @@ import msgspec
 
 from teraflock.base.exchange import Rates
 from teraflock.base.money import MICROS, Period
+from teraflock.catalog.places import places_of
 from teraflock.offer.model import Offer
 from teraflock.offer.rules import price_in
 from teraflock.offer.types import TypeLine
@@ -48,6 +49,10 @@ class OfferShape(msgspec.Struct, frozen=True, kw_only=True):
     quoted: QuotedShape | None
     since: str
     as_of: str
+    outdated: bool = False
+    """Whether there is a newer price of the same machine."""
+    country: str = ""
+    """ISO code. Several countries are separated by `|`. Empty if unknown."""
     source: str
     cited: str
     flags: tuple[str, ...]
@@ -87,6 +92,10 @@ def shape_offer(offer: Offer, *, currency: str, per: Period, rates: Rates, on: d
         quoted=QuotedShape(quoted.micros, quoted.currency, quoted.per, offer.basis) if quoted else None,
         since=offer.since,
         as_of=offer.as_of,
+        outdated=offer.outdated,
+        country="|".join(
+            place.country for place in places_of(offer.provider, offer.region, offer.zone)
+        ).strip("|"),
         source=offer.source,
         cited=offer.cited,
         flags=offer.flags,

@@ -43,6 +43,8 @@ class ChoiceShape(msgspec.Struct, frozen=True, kw_only=True):
     cost: CostShape
     parts: tuple[PartShape, ...]
     interruptions: float
+    uncounted: tuple[str, ...] = ()
+    """Requested costs that are not in `cost`, because the provider's price is not known."""
     pareto: bool
 
 
@@ -176,6 +178,7 @@ def _choice(rank: int, choice: Choice, rates: Rates, on: date) -> ChoiceShape:
         cost=CostShape(cost.expected_micros, cost.low_micros, cost.high_micros, cost.currency),
         parts=tuple(PartShape(part.what, part.micros, part.because) for part in choice.parts),
         interruptions=choice.interruptions,
+        uncounted=choice.uncounted,
         pareto=choice.pareto,
     )
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from teraflock.catalog.costs import UNKNOWN, ProviderCosts, costs_of
 from teraflock.catalog.providers import Provider, ProviderFacts, provider_facts
 from teraflock.catalog.series import InstanceSeries, series_of_provider
 
@@ -14,6 +15,8 @@ class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about the provider, each with its evidence. `null` if only the name is known."""
     series: tuple[InstanceSeries, ...] = ()
     """Series of instance types with their cards and purposes, as far as known."""
+    costs: ProviderCosts = UNKNOWN
+    """Prices of disks, outgoing traffic and public addresses. `null` means unknown, not free."""
 
 
 def shape_provider(provider: Provider) -> ProviderShape:
@@ -23,4 +26,5 @@ def shape_provider(provider: Provider) -> ProviderShape:
         kind=provider.kind,
         facts=provider_facts(provider.id),
         series=tuple(series_of_provider(provider.id)),
+        costs=costs_of(provider.id),
     )

@@ -1,5 +1,7 @@
 """What cards are good for, and filters on their figures."""
 
+from datetime import date
+
 import pytest
 
 from teraflock.base.errors import BadInput, UnknownName
@@ -9,6 +11,8 @@ from teraflock.catalog.providers import all_providers
 from teraflock.catalog.purpose import PURPOSES, good_for, verdict
 from teraflock.catalog.series import all_series, series_of_family, series_of_provider
 from teraflock.offer.words import OfferWords, query_from
+
+ON = date(2026, 11, 15)
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
@@ -53,13 +57,13 @@ def test_an_unknown_figure_passes_no_filter() -> None:
 
 def test_conditions_narrow_the_named_cards() -> None:
     asked = OfferWords(gpu=("P100", "T4"), fp64_min="4")
-    assert set(query_from(asked, list).gpus) == {"P100-PCIe", "P100-SXM2", "P100-PCIe-12"}
+    assert set(query_from(asked, list, ON).gpus) == {"P100-PCIe", "P100-SXM2", "P100-PCIe-12"}
     with pytest.raises(BadInput, match="No requested GPU model meets"):
-        query_from(OfferWords(gpu=("T4",), fp64_min="4"), list)
+        query_from(OfferWords(gpu=("T4",), fp64_min="4"), list, ON)
     with pytest.raises(BadInput, match="No known GPU model meets"):
-        query_from(OfferWords(fp64_min="5000"), list)
+        query_from(OfferWords(fp64_min="5000"), list, ON)
     with pytest.raises(BadInput, match="not a number of TFLOPS"):
-        query_from(OfferWords(fp64_min="lots"), list)
+        query_from(OfferWords(fp64_min="lots"), list, ON)
 
 
 def test_every_series_names_a_known_provider_and_card() -> None:

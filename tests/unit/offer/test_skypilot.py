@@ -12,7 +12,8 @@ from teraflock.base.errors import BrokenSource
 from teraflock.base.money import MICROS
 from teraflock.base.quantities import GIB
 from teraflock.offer import store
-from teraflock.offer.imports import Origin, Report, import_offers
+from teraflock.offer.imports import import_offers
+from teraflock.offer.tally import Origin, Report
 from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
 
@@ -361,7 +362,7 @@ def real() -> tuple[Report, Database]:
     if not REAL.is_dir():
         pytest.skip("the real catalog is not available")
     database = open_database(":memory:", SystemClock())
-    origin = Origin(source="skypilot", layout="skypilot", path=REAL, as_of="2026-08-22")
+    origin = Origin(source="skypilot", layout="skypilot", path=REAL, day_of=lambda file: "2026-08-22")
     return import_offers(database, RATES, SystemClock(), origin), database
 
 

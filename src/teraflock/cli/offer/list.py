@@ -17,7 +17,7 @@ from teraflock.cli.offer.filters import OneOf, filter_options
 from teraflock.cli.offer.footer import UNSURE_PRICE, footer
 from teraflock.cli.output import gpus_text, remark, write_csv, write_json
 from teraflock.cli.table import Column, write_wide
-from teraflock.offer.model import Offer, OfferLine, Query
+from teraflock.offer.model import NO_RESERVED, Offer, OfferLine, Query
 from teraflock.offer.rules import measure, price_in
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import OfferWords, query_from
@@ -31,6 +31,7 @@ class _Offers(LazyGroup):
         "import": ("teraflock.cli.offer.importing", "Import a catalog from a file or folder"),
         "refresh": ("teraflock.cli.offer.refresh", "Import a catalog from a URL if it has changed"),
         "history": ("teraflock.cli.offer.history", "Show the price of a GPU over time"),
+        "regions": ("teraflock.cli.offer.regions", "List the regions of offers and where they are"),
         "sources": ("teraflock.cli.offer.sources", "List the sources of offers and their age"),
     }
 
@@ -68,7 +69,10 @@ Examples:
     help="`type`: one row per instance type, with the cheapest region in each purchase mode side by side.",
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Show all offers, including refused prices with their reason."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show all offers, also parts of GPUs, outdated prices, and refused prices with their reason.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
@@ -94,9 +98,9 @@ def command(
     with Local() as local:
         service = local.offers()
         currency = local.rates.known(asked.currency)
-        query = query_from(asked, service.providers)
+        query = query_from(asked, service.providers, service.today())
         if everything:
-            query = replace(query, refused=True)
+            query = replace(query, refused=True, slices=True, outdated=True)
         shown = None if everything else limit
         per = asked.period
         if by == "type":
@@ -155,7 +159,8 @@ def no_match(service: OfferService, query: Query) -> str:
     removal = service.removal(query)
     if removal is None:
         return "\nNo offers are stored yet"
-    return f"\nNo offers match: `{removal.filter}` removed the last {removal.removed:,}"
+    sentence = f"\nNo offers match: `{removal.filter}` removed the last {removal.removed:,}"
+    return sentence + (f". {NO_RESERVED}" if query.modes == ("reserved",) else "")
 
 
 def _columns(currency: str, per: Period, sort: str) -> list[Column]:

@@ -67,7 +67,7 @@ def command(
         check(server, local.rates)
         service = local.offers()
         asked = OfferWords(gpu=(server.gpu,), provider=provider, region=region)
-        query = query_from(asked, service.providers)
+        query = query_from(asked, service.providers, service.today())
         rents = [
             rent
             for mode in MODES

@@ -154,8 +154,8 @@ class _Plan(DefaultGroup):
 @click.option(
     "--region",
     multiple=True,
-    metavar="TEXT",
-    help="Only regions whose name contains this. Can be repeated.",
+    metavar="PLACE",
+    help="Only there: `EU`, `europe`, `US`, `germany`, `us-east-1`, `frankfurt`. Can be repeated.",
     shell_complete=complete_region,
 )
 @click.option(
@@ -166,15 +166,30 @@ class _Plan(DefaultGroup):
     shell_complete=complete_source,
 )
 @click.option(
+    "--country", multiple=True, metavar="NAME", help="Only this country: `DE`, `Germany`. Can be repeated."
+)
+@click.option("--not-in", multiple=True, metavar="PLACE", help="Nowhere in this place. Can be repeated.")
+@click.option("--newer-than", metavar="AGE", help="Only prices confirmed since then: `90d`, `6m` or a date.")
+@click.option("--slices", is_flag=True, help="Include parts of GPUs.")
+@click.option(
     "--mode", multiple=True, type=Suggested(MODES), help="Only this purchase mode. Can be repeated."
 )
 @click.option(
     "--disk", type=float, default=0.0, metavar="GB", help="Size of a disk that is kept the whole time."
 )
 @click.option(
-    "--egress", type=float, default=0.0, metavar="GB", help="Outgoing traffic, with `--egress-price`."
+    "--egress",
+    type=float,
+    default=0.0,
+    metavar="GB",
+    help="Outgoing traffic: in total, or per month with `--hours-per-month`.",
 )
-@click.option("--egress-price", metavar="AMOUNT", help="Price per GB of outgoing traffic, in `--currency`.")
+@click.option(
+    "--egress-price",
+    metavar="AMOUNT",
+    help="Price per GB of outgoing traffic, in `--currency`.  [default: the provider's]",
+)
+@click.option("--address", is_flag=True, help="Include a public IPv4 address for each machine.")
 @click.option(
     "--currency",
     default="USD",
@@ -204,9 +219,7 @@ def plain(why: bool, explain: bool, as_json: bool, **words: Any) -> None:
         if as_json:
             whole = asdict(shape_plan(answered, top=top, rates=local.rates))
             if why:
-                each = left_out(
-                    local.database(), plan, servers=servers, regions=asked.region, sources=asked.source
-                )
+                each = left_out(local.database(), plan, wish, servers=servers)
                 rejected = shape_left_out(each, currency=wish.currency, rates=local.rates, on=on)
                 whole["rejected"] = tuple(rejected)
             write_json(whole)

@@ -12,6 +12,7 @@ from typing import Final, get_args
 
 from teraflock.base.money import Period
 from teraflock.catalog.providers import provider_id
+from teraflock.offer.dates import DayOf
 from teraflock.offer.importers.table import amount, csv_files, number, read_table
 from teraflock.offer.intake import Rejected, Row
 from teraflock.offer.model import FLAGS, MODES
@@ -27,12 +28,12 @@ OPTIONAL: Final = (
 )  # fmt: skip
 
 
-def read(path: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+def read(path: Path, count: Callable[[], None], day_of: DayOf) -> Iterator[Row | Rejected]:
     for file in csv_files(path):
-        yield from spot_checked(_rows_of(file, count))
+        yield from spot_checked(_rows_of(file, count, day_of(file)))
 
 
-def _rows_of(file: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+def _rows_of(file: Path, count: Callable[[], None], day: str) -> Iterator[Row | Rejected]:
     for line, cells in read_table(file, NEEDED):
         count()
         where = f"{file.name}, line {line}"
@@ -41,10 +42,10 @@ def _rows_of(file: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
             yield Rejected(where, f"gives more than {OFFERS_PER_ROW_MAX} offers")
             continue
         for gpu, gpus, mode in product(*several):
-            yield _row_from({**cells, "gpu_count": gpus}, gpu.strip(), mode.strip(), where)
+            yield _row_from({**cells, "gpu_count": gpus}, gpu.strip(), mode.strip(), where, day)
 
 
-def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str) -> Row | Rejected:
+def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str, day: str) -> Row | Rejected:
     def cell(name: str) -> str:
         return cells.get(name, "").strip()
 
@@ -83,7 +84,7 @@ def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str) -> Row | R
             currency=cell("currency"),
             per=cell("per"),  # type: ignore[arg-type]  # a Period, as checked
             basis="gpu" if cell("basis") == "gpu" else "instance",
-            as_of=cell("as_of"),
+            as_of=cell("as_of") or day,
             cited=cell("cited"),
             flags=flags,
             note=cell("note"),
