@@ -141,6 +141,7 @@ RULES: dict[str, Rule] = {
     "list_rates": Rule(may=EVERYONE),
     "estimate_workload": Rule(may=EVERYONE, body={"model": "resnet18", "batch": 8, "gpu": ["V100"]}),
     "make_plan": Rule(may=EVERYONE, body={"hours": 10, "top": 1}),
+    "recommend_gpus": Rule(may=EVERYONE, body={"purpose": "training"}),
     "show_prices": Rule(may=EVERYONE),
     "set_prices": Rule(may=HOUSE, body={"text": BOOK}),
     "show_quote": Rule(may=COUNTS, query=IN, body={"shape": {"vcpus": 1}}),

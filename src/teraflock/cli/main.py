@@ -22,6 +22,7 @@ gc.enable()
 PLAN: Final[dict[str, tuple[str, str]]] = {
     "gpus": ("teraflock.cli.gpu", "List GPU models: memory, speed and providers"),
     "offers": ("teraflock.cli.offer", "List GPU offers, cheapest first"),
+    "recommend": ("teraflock.cli.recommendation", "Recommend GPU models and offers for a purpose"),
     "estimate": (
         "teraflock.cli.estimate.command",
         "Estimate the memory and time of a workload on each GPU model",

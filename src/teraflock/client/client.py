@@ -36,6 +36,7 @@ from teraflock.client.purchase import Purchases
 from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
 from teraflock.client.rate import RateList
+from teraflock.client.recommendation import Recommendations
 from teraflock.client.shape import Shapes
 from teraflock.client.site import Sites
 from teraflock.client.snapshot import Snapshots
@@ -72,6 +73,7 @@ class Client:
         self.gpus = Gpus(transport)
         self.providers = Providers(transport)
         self.rates = RateList(transport)
+        self.recommendations = Recommendations(transport)
         self.offers = Offers(transport)
         self.estimates = Estimates(transport)
         self.plans = Plans(transport)

@@ -9,6 +9,7 @@ from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.model import Card
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import evidence, known_peaks, refuses, reservable_bytes
+from teraflock.estimate.cpu import OnCpu, on_cpu
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.model import Estimate, Limit, OnGpu, Peak, Question
@@ -59,7 +60,14 @@ def answer(workload: Workload, question: Question) -> Estimate:
             *(_on_limit(known, limit) for limit in question.limits),
             *(_on_card(known, card) for card in question.cards),
         ],
+        cpu=_on_cpu(known) if question.cpu_cores and question.tensor_parallel == 1 else None,
     )
+
+
+def _on_cpu(known: _Known) -> OnCpu:
+    question, workload = known.question, known.estimator.workload
+    samples = workload.batch * workload.accumulate
+    return on_cpu(known.step, question.cpu_cores, samples, _steps(samples, question))
 
 
 def _on_limit(known: _Known, limit: Limit) -> OnGpu:
@@ -119,12 +127,16 @@ def _fits(known: _Known, largest: int | None, room: int) -> bool:
 
 
 def _hours(seconds: Seconds | None, samples: int, question: Question) -> Seconds | None:
-    steps = question.steps
-    if steps is None and question.samples is not None and samples:
-        steps = question.samples / samples
+    steps = _steps(samples, question)
     if seconds is None or steps is None:
         return None
     return Seconds(*(each * steps / 3600 for each in (seconds.p10, seconds.p50, seconds.p90)))
+
+
+def _steps(samples: int, question: Question) -> float | None:
+    if question.steps is None and question.samples is not None and samples:
+        return question.samples / samples
+    return question.steps
 
 
 def _bound(step: StepWork, there: Peaks | None) -> str:

@@ -19,7 +19,10 @@ PriceStatus = Literal["priced", "unknown", "refused"]
 """Priced, without a known price, or refused because the price is implausible. Refused offers are shown only on request
 and never chosen."""
 
-Sort = Literal["price", "price-per-gpu", "price-per-tflops", "price-per-gb"]
+Sort = Literal[
+    "price", "price-per-gpu", "price-per-tflops", "price-per-gb", "price-per-fp64", "price-per-fp16", "price-per-int8",
+    "price-per-fp8",
+]  # fmt: skip
 SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 
 Basis = Literal["instance", "gpu"]
@@ -153,6 +156,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     outdated: bool = False
     """Whether to include offers for which there is a newer price of the same machine."""
     sort: Sort = "price"
+    """A sort by a figure of cards, such as `price-per-fp64`, needs `gpus`."""
     refused: bool = False
     """Whether to include offers with a refused price, after all others."""
 

@@ -44,6 +44,14 @@ def providers(tx: Transaction) -> list[str]:
     return [row[0] for row in tx.all("SELECT DISTINCT provider FROM offer ORDER BY provider")]
 
 
+def gpus(tx: Transaction) -> list[str]:
+    return [row[0] for row in tx.all("SELECT DISTINCT gpu FROM offer_count WHERE gpu <> ''")]
+
+
+def regions(tx: Transaction) -> list[str]:
+    return [row[0] for row in tx.all("SELECT DISTINCT region FROM offer ORDER BY region")]
+
+
 def row_from(offer: Offer, id: int, since: str, import_number: int) -> Row:
     fields = astuple(offer)
     quoted = offer.quoted

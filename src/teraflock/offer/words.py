@@ -3,17 +3,20 @@
 import re
 from collections.abc import Callable
 from datetime import date
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from teraflock.base.errors import BadInput, UnknownName, one_of, unknown_name
-from teraflock.base.money import Period, parse_micros
+from teraflock.base.money import Period
 from teraflock.base.quantities import Word, Words, parse_memory_bytes, parse_number
 from teraflock.catalog.places import place_filter
 from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, PriceLimit, Query
 from teraflock.offer.rules import LARGEST_STORED
+
+if TYPE_CHECKING:
+    from teraflock.catalog.figures import CardNeeds
 
 PERIODS: Final[tuple[Period, ...]] = ("hour", "month")
 
@@ -28,6 +31,18 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     memory_min: Annotated[Word | None, Meta(description="Minimum memory of each GPU: `48` or `48GB`.")] = None
     memory_total_min: Annotated[
         Word | None, Meta(description="Minimum memory of all GPUs of an instance together.")
+    ] = None
+    fp64_min: Annotated[
+        Word | None,
+        Meta(description="Minimum double-precision TFLOPS of each GPU, with tensor cores if it has any."),
+    ] = None
+    int8_min: Annotated[Word | None, Meta(description="Minimum dense INT8 TOPS of each GPU.")] = None
+    fp8_min: Annotated[Word | None, Meta(description="Minimum dense FP8 TFLOPS of each GPU.")] = None
+    cores_min: Annotated[Word | None, Meta(description="Minimum number of cores of each GPU.")] = None
+    graphics: Annotated[bool, Meta(description="Only GPUs that draw: OpenGL and Vulkan.")] = False
+    ray_tracing: Annotated[bool, Meta(description="Only GPUs with ray-tracing cores.")] = False
+    encodes: Annotated[
+        Word | None, Meta(description="Only GPUs that encode this video format: `H.264`, `HEVC` or `AV1`.")
     ] = None
     vcpu_min: Annotated[Word | None, Meta(description="Minimum number of vCPUs.")] = None
     ram_min: Annotated[Word | None, Meta(description="Minimum RAM.")] = None
@@ -54,7 +69,12 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Word | None, Meta(description="Maximum price of an instance, in `currency` per `per`.")
     ] = None
     sort: Annotated[
-        Word, Meta(description="`price`, `price-per-gpu`, `price-per-tflops` or `price-per-gb`.")
+        Word,
+        Meta(
+            description="`price`, `price-per-gpu`, `price-per-tflops` (FP32), `price-per-gb`, `price-per-fp64`,"
+            " `price-per-fp16`, `price-per-int8` or `price-per-fp8`."
+            " The last four list only GPU models with the figure."
+        ),
     ] = "price"
     per: Annotated[Word, Meta(description="Period of the prices: `hour`, or `month` of 730 hours.")] = "hour"
     currency: Annotated[Word, Meta(description="Currency of the prices.")] = "USD"
@@ -73,9 +93,9 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], today: date) -> Query:
     """Parse the filters. Unknown names get an error with suggestions."""
-    from teraflock.catalog.names import find_kinds, find_parts  # imported here because only `--gpu` needs it
+    from teraflock.catalog.names import find_parts  # imported here because only `--gpu` needs it
 
-    gpus = tuple(dict.fromkeys(id for name in asked.gpu for id in find_kinds(name)))
+    gpus = _gpus(asked)
     slices = asked.slices or any(find_parts(name) for name in asked.gpu)
     count_min, count_max = parse_count(asked.count)
     kinds: tuple[Kind, ...] = ("none",) if count_max == 0 else WITH_GPU
@@ -101,6 +121,42 @@ def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], toda
         newer_than=parse_age(asked.newer_than, today) if asked.newer_than else "",
         slices=slices,
         sort=next(sort for sort in SORTS if sort == asked.sort),
+    )
+
+
+def _gpus(asked: OfferWords) -> tuple[str, ...]:
+    """Return the ids of the named GPU models that meet all conditions on figures. Empty if there are no conditions."""
+    # Imported here because only some queries need them.
+    from teraflock.catalog.cards import all_cards
+    from teraflock.catalog.figures import cards_meeting
+    from teraflock.catalog.names import find_kinds
+    from teraflock.offer.rules import figures_of_cards
+
+    named = tuple(dict.fromkeys(id for name in asked.gpu for id in find_kinds(name)))
+    needs, measured = _needs(asked), figures_of_cards(asked.sort)
+    if not needs and not measured:
+        return named
+    found = cards_meeting(needs, all_cards())
+    kept = tuple(id for id in named or found if id in found and (not measured or id in measured))
+    if not kept:
+        raise BadInput(
+            f"No {'requested' if named else 'known'} GPU model meets these conditions",
+            hint="`tera gpus NAME` shows the figures of a GPU model",
+        )
+    return kept
+
+
+def _needs(asked: OfferWords) -> "CardNeeds":
+    from teraflock.catalog.figures import CardNeeds, codec_named
+
+    return CardNeeds(
+        fp64_min=parse_number(asked.fp64_min, "TFLOPS") if asked.fp64_min else None,
+        int8_min=parse_number(asked.int8_min, "TOPS") if asked.int8_min else None,
+        fp8_min=parse_number(asked.fp8_min, "TFLOPS") if asked.fp8_min else None,
+        cores_min=parse_number(asked.cores_min, "cores") if asked.cores_min else None,
+        graphics=asked.graphics,
+        ray_tracing=asked.ray_tracing,
+        encodes=codec_named(asked.encodes) if asked.encodes else None,
     )
 
 
@@ -145,17 +201,10 @@ def _whole(text: str) -> bool:
 
 
 def _price_max(asked: OfferWords) -> PriceLimit:
-    text = asked.price_max or ""
-    try:
-        micros = parse_micros(text)
-    except ValueError:
-        raise BadInput(
-            f"`{text}` is not an amount of money",
-            hint="Write a number; set currency and period with `--currency` and `--per`",
-        ) from None
-    if micros < 0:
-        raise BadInput(f"The maximum price `{text}` is negative", hint="Give an amount of 0 or more")
-    return PriceLimit(micros, asked.currency.upper(), asked.period)
+    from teraflock.base.amounts import parse_money  # imported here because only `--price-max` needs it
+
+    money = parse_money(asked.price_max or "", asked.currency.upper())
+    return PriceLimit(money.micros, money.currency, asked.period)
 
 
 _AGE: Final = re.compile(r"\s*(\d{1,5})\s*([dwmy])\s*", re.ASCII | re.IGNORECASE)

@@ -237,9 +237,11 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
         wish.modes and shape.mode not in wish.modes
     ):
         return "its provider or purchase mode was not requested"
+    if wish.cards and shape.gpu not in wish.cards:
+        return "its GPU was not requested"
     if shape.mode == "free" and not wish.modes:
         return "it is free and may end at any time"
-    if shape.outdated or (wish.newer_than and shape.as_of < wish.newer_than):
+    if (shape.outdated and not wish.sources) or (wish.newer_than and shape.as_of < wish.newer_than):
         return "its price is too old"
     if shape.gpu_share < 1 and not wish.slices:
         return "it is a part of a GPU"

@@ -28,11 +28,13 @@ def offer_faults(choice: Choice, wish: Wish) -> Iterator[str]:
     for name in SAME:
         if getattr(offer, name) != getattr(shape, name):
             yield f"{named}: its {name} differs from that of the shape"
+    if wish.sources and offer.source not in wish.sources:
+        yield f"{named}: its source was not requested"
     if offer.mode == "owned":
         return
     if wish.newer_than and not (offer.as_of and offer.as_of >= wish.newer_than):
         yield f"{named}: its price is older than {wish.newer_than}"
-    if offer.outdated:
+    if offer.outdated and not wish.sources:
         yield f"{named}: its price is outdated"
     if not _is_right_place(offer, wish):
         yield f"{named}: its place was not requested"

@@ -9,7 +9,7 @@ More than two GPUs need as much memory each as two. Their time differs only in c
 machine, or over the network between several.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cached_property
 from typing import Final
 
@@ -86,13 +86,16 @@ class Job:
             self._judged[key] = self._on(card, gpus // self._ways * instances, host, gbps)
         return self._judged[key]
 
-    def advice(self) -> Iterator[str]:
-        """List changes that would make the job fit on the largest card."""
+    def advice(self, ids: Container[str]) -> Iterator[str]:
+        """List changes that would make the job fit on the largest of these cards."""
         from teraflock.estimate.advice import advice
         from teraflock.estimate.answer import answer
         from teraflock.estimate.model import Question
 
-        largest = max(all_cards(), key=lambda card: card.memory_bytes if card.cuda else 0)
+        tried = [card for card in all_cards() if card.cuda and card.id in ids]
+        if not tried:
+            return
+        largest = max(tried, key=lambda card: card.memory_bytes)
         estimate = answer(self._workload, Question(cards=[largest]))
         yield from advice(estimate, estimate.gpus[0].memory_bytes)
 

@@ -41,6 +41,10 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     use: Use
     hours: float = 0.0
     """Set for `hours` and `monthly`. The hours of a job come from its estimate."""
+    cards: tuple[str, ...] = ()
+    """Ids of the requested GPU models. Empty for any."""
+    sources: tuple[str, ...] = ()
+    """Names of imported catalogs. Empty for any."""
     gpus_min: int = 1
     gpus_max: int | None = None
     """Of all machines together, as is `memory_total_bytes_min`."""

@@ -71,6 +71,8 @@ def _judged(
     hours = estimate(shape, instances) if wish.use == "job" else _hours(shape, instances, wish, estimate)
     if isinstance(hours, Misfit):
         return hours
+    if not wish.modes and shape.mode == "free":
+        return Misfit("free", "free, but may end at any time")
     if shape.standing == "refused":
         return Misfit("price_refused", "its price is implausible")
     if shape.standing == "unknown" or shape.price_micros_per_month is None:
@@ -103,15 +105,15 @@ def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
     """Return which of the user's conditions rules out the shape, before any estimate."""
     if wish.providers and shape.provider not in wish.providers:
         return Misfit("other_provider", "its provider was not requested")
+    if wish.cards and shape.gpu not in wish.cards:
+        return Misfit("other_gpu", f"its GPU was not requested: {shape.gpu or shape.gpu_name or 'none'}")
     if wish.modes and shape.mode not in wish.modes:
         return Misfit("other_mode", f"its purchase mode was not requested: {shape.mode or 'unknown'}")
-    if not wish.modes and shape.mode == "free":
-        return Misfit("free", "free, but may end at any time")
     if shape.kind == "none":
         return Misfit("no_gpu", "has no GPU")
     if shape.kind == "other":
         return Misfit("not_a_gpu", f"has {shape.gpu or shape.gpu_name}, which is not a GPU")
-    if shape.outdated:
+    if shape.outdated and not wish.sources:
         return Misfit("outdated", "a newer price of the same machine is stored")
     if wish.newer_than and shape.as_of < wish.newer_than:
         return Misfit("too_old", f"its price is from {shape.as_of or 'an unknown date'}, too long ago")

@@ -76,8 +76,8 @@ STAY_SECONDS_MAX: Final = 1.0
 FAULTS_MAX: Final = 3
 """How often a step is tried after an unexpected error before it is undone."""
 ENGINE_FAILURES_MAX: Final = 5
-"""How often a step is tried where the engine fails at it, or misses what a step before made. A crowded engine does both:
-it cleans up after an attempt that took too long while the next one runs."""
+"""How often a step is tried where the engine fails at it, or misses what a step before made. A crowded engine does both
+while it cleans up after an attempt that took too long."""
 BUSY_TIME_MAX: Final = timedelta(minutes=15)
 """How long a launch waits for an engine that answers and is still at work. Longer than for one that does not answer: 24
 launches at once keep a host with two cores busy for minutes, and each of them gets its turn."""

@@ -11,7 +11,7 @@ from tests.unit.offer.random_offers import ON, RATES, random_offers, random_quer
 from teraflock.offer.index.service import OfferIndex
 from teraflock.offer.model import Offer, Query, Source
 from teraflock.offer.question import store as question_store
-from teraflock.offer.rules import matches, sort_key, weights
+from teraflock.offer.rules import matches, shows_outdated, sort_key, weights
 from teraflock.offer.source import store as source_store
 from teraflock.storage.database import Database, Transaction
 
@@ -135,4 +135,4 @@ def _hidden(offers: list[Offer], query: Query) -> tuple[int, int]:
     """Count the slices that are hidden, and the outdated offers that are hidden only for that reason."""
     found = [o for o in offers if matches(o, replace(query, slices=True, outdated=True), RATES, ON)]
     slices = [o for o in found if o.gpu_share < 1 and not query.slices]
-    return len(slices), sum(o.outdated and not query.outdated for o in found if o not in slices)
+    return len(slices), sum(o.outdated and not shows_outdated(query) for o in found if o not in slices)

@@ -11,6 +11,7 @@ from teraflock.base.exchange import Rate, Rates
 from teraflock.base.money import Price
 from teraflock.catalog.places import place_filter
 from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, Offer, PriceLimit, PriceStatus, Query
+from teraflock.offer.rules import FIGURE_SORTS
 
 T = TypeVar("T")
 
@@ -79,9 +80,11 @@ def random_query(random: Random) -> Query:
         random.choice(("USD", "CNY", "EUR")),
         random.choice(("hour", "month")),
     )
+    sort = random.choice(SORTS)
+    any_gpu = GPUS if sort in FIGURE_SORTS else ()
     return Query(
         kinds=sometimes(WITH_GPU, ("none",), ("gpu",)),
-        gpus=sometimes((), ("A100-SXM4-40", "A100-SXM4-80"), ("V100-SXM2",), ("TPU-v4",)),
+        gpus=sometimes(any_gpu, ("A100-SXM4-40", "A100-SXM4-80"), ("V100-SXM2",), ("TPU-v4",)),
         providers=sometimes((), ("aws",), ("aws", "tencent")),
         places=place_filter(
             sometimes((), ("US",), ("EU", "germany"), ("île",), ("%_",), ("zone-A", "京"), ("nowhere",)),
@@ -100,6 +103,6 @@ def random_query(random: Random) -> Query:
         vcpus_min=sometimes(None, 0.5, 8.0),
         ram_bytes_min=sometimes(None, 64 << 30),
         price_max=sometimes(None, limit),
-        sort=random.choice(SORTS),
+        sort=sort,
         refused=random.random() < 0.5,
     )

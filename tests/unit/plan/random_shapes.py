@@ -62,6 +62,7 @@ def random_wish(random: Random) -> Wish:
         memory_bytes_min=sometimes(None, 16 << 30),
         modes=sometimes((), ("on-demand",), ("spot", "monthly")),
         providers=sometimes((), ("aws", "own")),
+        cards=sometimes((), ("V100-SXM2",), ("A100-SXM4-80", "K80")),
         deadline_hours=sometimes(None, 10.0, 500.0),
         budget_micros=sometimes(None, 0, 100_000_000),
         currency=random.choice(("USD", "CNY")),

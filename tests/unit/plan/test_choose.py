@@ -42,6 +42,7 @@ def brute_force(shapes: list[Shape], wish: Wish) -> dict[tuple[str, int], Fracti
             or shape.price_micros_per_month is None or count < wish.gpus_min or count > (wish.gpus_max or 99)
             or (wish.providers and shape.provider not in wish.providers)
             or (wish.modes and shape.mode not in wish.modes)
+            or (wish.cards and shape.gpu not in wish.cards)
             or (not wish.modes and shape.mode == "free") or (asked_memory and memory is None)
             or (memory or 0) < (wish.memory_bytes_min or 0)
             or (memory or 0) * count < (wish.memory_total_bytes_min or 0)

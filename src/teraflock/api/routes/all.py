@@ -31,6 +31,7 @@ from teraflock.api.routes import (
     quota,
     quote,
     rate,
+    recommendation,
     shape,
     site,
     snapshot,
@@ -71,6 +72,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         rate,
         estimate,
         plan,
+        recommendation,
     )
     for route in noun.routes.all
 )

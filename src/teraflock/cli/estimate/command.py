@@ -5,6 +5,8 @@ from typing import Any, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.cli.complete import complete_gpu, complete_model, complete_precision
+from teraflock.cli.options import LargeNumber
 from teraflock.cli.output import remark, write_json
 
 OLD_CPU: Final = "teraflock.estimate.cpu"
@@ -31,7 +33,7 @@ Examples:
 
 
 @click.command(help=HELP)
-@click.argument("model", required=False)
+@click.argument("model", required=False, shell_complete=complete_model)
 @click.option("--batch", type=int, help="Samples per step on each GPU.")
 @click.option(
     "--global-batch", type=int, help="Samples per step on all `--gpus` together, instead of `--batch`."
@@ -41,6 +43,7 @@ Examples:
 @click.option(
     "--precision",
     default="fp32",
+    shell_complete=complete_precision,
     show_default=True,
     help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16. amp-bf16 is autocast over fp32 weights (bf16=True in Trainer);"
     " with bf16, the weights and the optimizer's state are in bf16 too.",
@@ -78,6 +81,7 @@ Examples:
     "--gpu",
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_gpu,
     help="A GPU model, a MIG slice such as 'H200 1g.18gb', or a GPU that you added. Repeatable.  [default: all]",
 )
 @click.option("--clock", type=float, metavar="MHZ", help="Lock the GPU clock at this frequency.")
@@ -117,11 +121,23 @@ Examples:
 )
 @click.option(
     "--steps",
-    type=float,
+    type=LargeNumber(),
     help="Number of steps, each on all GPUs; adds the hours to the output. Or use `--epochs`.",
 )
 @click.option("--epochs", type=float, help="With --samples: passes over the dataset.")
-@click.option("--samples", type=float, help="With --epochs: samples in the dataset.")
+@click.option(
+    "--samples",
+    type=LargeNumber(),
+    help="With --epochs: samples in the dataset, such as `1281167` or `1.28M`.",
+)
+@click.option(
+    "--cpu-cores",
+    type=int,
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Add a row for N CPU cores without a GPU. 0 for none.",
+)
 @click.option(
     "--expandable-segments", is_flag=True, help="Use PyTorch's allocator setting expandable_segments."
 )
@@ -147,9 +163,12 @@ def command(
     **words: Any,
 ) -> None:
     if models:
-        from teraflock.workload.zoo import known_names
+        from teraflock.workload.zoo import entry, known_names
 
-        click.echo("\n".join(known_names()))
+        if as_json:
+            write_json([{"model": name, "kind": entry(name).kind} for name in known_names()])
+        else:
+            click.echo("\n".join(known_names()))
         return
     from teraflock.app.home import home
     from teraflock.app.own_cards import read_own_cards

@@ -9,6 +9,7 @@ from teraflock.cli.output import columns, remark
 from teraflock.cli.table import Column, render
 
 if TYPE_CHECKING:
+    from teraflock.estimate.cpu import OnCpu
     from teraflock.estimate.model import Estimate, OnGpu
 
 _COLUMNS: Final = [
@@ -24,7 +25,8 @@ _COLUMNS: Final = [
 
 
 def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
-    click.echo(render(_COLUMNS, [_cells(row, estimate.workload.batch) for row in estimate.gpus], columns()))
+    rows = [_cells(row, estimate.workload.batch) for row in estimate.gpus]
+    click.echo(render(_COLUMNS, rows + ([_cpu_cells(estimate.cpu)] if estimate.cpu else []), columns()))
     memory = estimate.memory
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
     remark(
@@ -74,7 +76,14 @@ def _cells(row: "OnGpu", batch: int) -> list[str]:
     ]
 
 
-def _interval(row: "OnGpu") -> str:
+def _cpu_cells(row: "OnCpu") -> list[str]:
+    """The same step without a GPU. Whether it fits depends on the RAM of the host."""
+    samples = "" if row.samples_per_second is None else _figure(row.samples_per_second, 4)
+    hours = "" if row.hours is None else "–".join(map(_figure, (row.hours.p10, row.hours.p50, row.hours.p90)))
+    return [f"CPU, {row.cores} cores", "in RAM", "", "", _interval(row), samples, hours, row.evidence]
+
+
+def _interval(row: "OnGpu | OnCpu") -> str:
     if row.step_seconds is None:
         return ""
     each = row.step_seconds

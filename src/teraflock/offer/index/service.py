@@ -15,7 +15,14 @@ from teraflock.catalog.places import located
 from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
 from teraflock.offer.index.model import Distinct, IndexShape, Terms
 from teraflock.offer.model import WITH_GPU, Offer, Query, Sort
-from teraflock.offer.rules import limit_per_month, only_kinds, sort_key, weights
+from teraflock.offer.rules import (
+    figures_of_cards,
+    limit_per_month,
+    only_kinds,
+    shows_outdated,
+    sort_key,
+    weights,
+)
 
 Mask = npt.NDArray[np.bool_]
 
@@ -75,12 +82,13 @@ class OfferIndex:
 
     def _lists(self, query: Query) -> list[Numbers]:
         """Return a sorted list of rows for each requested card or kind, without what is hidden."""
-        held = self._every if query.slices or query.outdated else self._usual
+        outdated = shows_outdated(query)
+        held = self._every if query.slices or outdated else self._usual
         numbers, by = (self._gpu_numbers, held.of_gpu) if query.gpus else (self._kind_numbers, held.of_kind)
         is_usual = not query.gpus and query.kinds == WITH_GPU
         names = _names(query)
         lists = [held.with_gpu] if is_usual else [by[numbers[name]] for name in names if name in numbers]
-        if query.slices != query.outdated:
+        if query.slices != outdated:
             shown = self._is_fresh if query.slices else self._is_whole
             lists = [rows[shown[rows]] for rows in lists]
         return lists if query.refused else [self._without_refused(rows) for rows in lists]
@@ -157,17 +165,25 @@ class OfferIndex:
     def _measure(self, sort: Sort) -> Numbers:
         """Return the sort value of each row, infinite if the figure is missing. Cached."""
         if sort not in self._measures:
-            units = {
-                "price-per-gpu": self._count,
-                "price-per-tflops": self._tflops * self._count,
-                "price-per-gb": self._memory * self._count,
-            }[sort][self._columns.shape_codes]
+            units = self._units(sort)[self._columns.shape_codes]
             priced = np.array([term.standing == "priced" for term in self._columns.terms.values], np.bool_)
             measurable = priced[self._columns.term_codes] & (units > 0)
             values = np.full(len(units), np.inf)
             np.divide(self._columns.values, units, out=values, where=measurable)
             self._measures[sort] = values
         return self._measures[sort]
+
+    def _units(self, sort: Sort) -> npt.NDArray[np.float64]:
+        """Return the divisor of the price for each shape, as `rules.measure` does. NaN if the figure is missing."""
+        if figures := figures_of_cards(sort):
+            shapes: Sequence[IndexShape] = self._columns.shapes.values
+            cards = _figures(figures.get(shape.gpu) for shape in shapes)
+            return self._count * _figures(shape.gpu_share for shape in shapes) * cards
+        return {
+            "price-per-gpu": self._count,
+            "price-per-tflops": self._tflops * self._count,
+            "price-per-gb": self._memory * self._count,
+        }[sort]
 
 
 class _Lists(NamedTuple):

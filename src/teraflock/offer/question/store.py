@@ -16,7 +16,15 @@ from teraflock.base.exchange import Rates
 from teraflock.catalog.places import NO_FILTER
 from teraflock.offer.model import SUSPECT_RAM, Offer, Query, Removal
 from teraflock.offer.place.store import in_places, places
-from teraflock.offer.rules import limit_per_month, only_kinds, shows_outdated, sort_key, weights
+from teraflock.offer.rules import (
+    FIGURE_SORTS,
+    figures_of_cards,
+    limit_per_month,
+    only_kinds,
+    shows_outdated,
+    sort_key,
+    weights,
+)
 from teraflock.offer.source.store import known_currencies
 from teraflock.offer.store import LIST, offer_from
 from teraflock.storage.database import Transaction
@@ -26,6 +34,7 @@ _UNITS: Final = {
     "price-per-gpu": "gpu_count",
     "price-per-tflops": "(gpu_tflops * gpu_count)",
     "price-per-gb": "(gpu_memory_bytes * gpu_count)",
+    **dict.fromkeys(FIGURE_SORTS, "(gpu_share * gpu_count)"),
 }
 
 
@@ -55,7 +64,11 @@ def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Of
     currencies = [currency for currency in known_currencies(tx) if currency in weight]
     filters = [*filters_of(tx, query, rates, on, currencies), *_shown(query)]
     key = sort_key(query, weight)
-    unit = _UNITS.get(query.sort)
+    unit, measured = _UNITS.get(query.sort), query
+    if query.sort in FIGURE_SORTS:
+        assert query.gpus, "a sort by a figure of cards needs cards: their streams have different factors"
+        figures = figures_of_cards(query.sort)
+        measured = replace(query, gpus=tuple(gpu for gpu in query.gpus if gpu in figures))
     measure = (
         f"CAST(price_micros_per_month AS DOUBLE PRECISION) / {unit}" if unit else "price_micros_per_month"
     )
@@ -68,7 +81,7 @@ def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Of
                 [*filters, leading, OfferFilter("", condition, {})],
                 measure if by_currency else "id",
             )
-            for leading in _leading(query, currencies if by_currency else [])
+            for leading in _leading(measured if by_currency else query, currencies if by_currency else [])
         ]
         if not by_currency:
             return iter(sorted(chain.from_iterable(streams), key=key))
@@ -76,14 +89,24 @@ def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Of
         ties = (sorted(block, key=key) for _, block in groupby(merged, key=lambda offer: key(offer)[1]))
         return chain.from_iterable(ties)
 
-    yield from ranked(
-        f"standing = 'priced' AND {unit} > 0" if unit else "standing = 'priced'", by_currency=True
-    )
+    if measured.gpus or not query.gpus:
+        yield from ranked(
+            f"standing = 'priced' AND {unit} > 0" if unit else "standing = 'priced'", by_currency=True
+        )
     if unit:
-        yield from ranked(f"standing = 'priced' AND ({unit} IS NULL OR {unit} <= 0)", by_currency=False)
+        yield from ranked(_unmeasured(unit, query, measured), by_currency=False)
     yield from ranked("standing = 'unknown'", by_currency=False)
     if query.refused:
         yield from ranked("standing = 'refused'", by_currency=False)
+
+
+def _unmeasured(unit: str, query: Query, measured: Query) -> str:
+    """Return the condition for priced offers without the measure of the sort."""
+    lacking = f"{unit} IS NULL OR {unit} <= 0"
+    without = [gpu for gpu in query.gpus if gpu not in measured.gpus]
+    if without:  # ids of the catalog, never text of a user
+        lacking += f" OR gpu IN ({', '.join(repr(gpu) for gpu in without)})"
+    return f"standing = 'priced' AND ({lacking})"
 
 
 def summarise(tx: Transaction, query: Query, rates: Rates, on: date) -> Summary:
@@ -167,10 +190,10 @@ def filters_of(
     `ever` says that past offers are searched too.
     """
     filters = [
-        *_one_of("--provider", "provider", query.providers),
+        *one_of_column("--provider", "provider", query.providers),
         *_place_filter(tx, query, ever=ever or query.as_of is not None),
-        *_one_of("--mode", "mode", query.modes),
-        *_one_of("--source", "source", query.sources),
+        *one_of_column("--mode", "mode", query.modes),
+        *one_of_column("--source", "source", query.sources),
         *_bound("--count", "gpu_count >=", "count_min", query.count_min),
         *_bound("--count", "gpu_count <=", "count_max", query.count_max),
         *_bound("--memory-min", "gpu_memory_bytes >=", "memory_bytes_min", query.memory_bytes_min),
@@ -208,7 +231,7 @@ def _shown(query: Query) -> Iterator[OfferFilter]:
         yield OfferFilter("--all", "outdated = 0", {})
 
 
-def _one_of(option: str, column: str, names: Sequence[str]) -> Iterator[OfferFilter]:
+def one_of_column(option: str, column: str, names: Sequence[str]) -> Iterator[OfferFilter]:
     if names:
         values = {f"{column}_{i}": name for i, name in enumerate(names)}
         yield OfferFilter(option, f"{column} IN ({', '.join(':' + key for key in values)})", values)
@@ -241,9 +264,9 @@ def _ram(least: int | None) -> Iterator[OfferFilter]:
 
 def _kind_filter(query: Query) -> list[OfferFilter]:
     if query.gpus:
-        (among,) = _one_of("--gpu", "gpu", query.gpus)
+        (among,) = one_of_column("--gpu", "gpu", query.gpus)
         return [among._replace(sql=f"gpu <> '' AND {among.sql}")]
-    return list(_one_of("--count", "kind", query.kinds))
+    return list(one_of_column("--count", "kind", query.kinds))
 
 
 def _leading(query: Query, currencies: Sequence[str]) -> list[OfferFilter]:

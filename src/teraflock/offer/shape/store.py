@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from teraflock.offer.model import DOUBTFUL_PRICE, Offer, Shape
 from teraflock.offer.place.store import in_places
+from teraflock.offer.question.store import one_of_column, where_of
 from teraflock.offer.store import IS_WITH_GPU, LIST, offer_from
 from teraflock.storage.database import Row, Transaction
 
@@ -25,23 +26,32 @@ _DOUBTFUL: Final = f"CASE WHEN {_DOUBTED} THEN 1 ELSE 0 END"
 _shape_fields: Final = attrgetter(*_SHAPE_COLUMNS)
 
 
-def shapes(tx: Transaction, at: Sequence[str] | None = None) -> list[Shape]:
-    """Return the shapes of all current offers with a GPU at these places or anywhere, each with its lowest price."""
+def shapes(tx: Transaction, at: Sequence[str] | None = None, sources: Sequence[str] = ()) -> list[Shape]:
+    """Return the shapes of all current offers with a GPU at these places or anywhere, each with its lowest price.
+
+    `sources` limits them to the offers of some sources.
+    """
+    wanted, names = where_of(one_of_column("--source", "source", sources))
     if at is None:
         rows = tx.all(
             f"SELECT {_FIRST}, doubtful, price_micros_per_month, offers, as_of, outdated FROM offer_shape"
+            f" WHERE {wanted}",
+            **names,
         )
         return _merged(map(_shape_from, rows))
     there, values = in_places("place", at)
     rows = tx.all(
         f"SELECT {_FIRST}, {_DOUBTFUL}, MIN(price_micros_per_month), COUNT(*), as_of, outdated"
-        f" FROM offer WHERE {IS_WITH_GPU} AND {there} GROUP BY {_SHAPE_LIST}, {_DOUBTFUL}",
+        f" FROM offer WHERE {IS_WITH_GPU} AND {there} AND {wanted} GROUP BY {_SHAPE_LIST}, {_DOUBTFUL}",
         **values,
+        **names,
     )
     return list(map(_shape_from, rows))
 
 
-def cheapest_of(tx: Transaction, shape: Shape, at: Sequence[str] | None = None) -> Offer | None:
+def cheapest_of(
+    tx: Transaction, shape: Shape, at: Sequence[str] | None = None, sources: Sequence[str] = ()
+) -> Offer | None:
     """Return the cheapest offer of a shape at these places or anywhere. On a tie, the first by id."""
     values = {name: getattr(shape, name) for name in (*_SHAPE_COLUMNS, "price_micros_per_month")}
     values["outdated"] = int(shape.outdated)
@@ -49,8 +59,9 @@ def cheapest_of(tx: Transaction, shape: Shape, at: Sequence[str] | None = None) 
     same = " AND ".join(f"{name} = :{name}" if name in known else f"{name} IS NULL" for name in values)
     indexed = "gpu <> ''" if shape.gpu else "gpu = ''"  # for SQLite's partial index, as in `_leading`
     there, keys = ("1 = 1", {}) if at is None else in_places("place", at)
-    where = f"{indexed} AND {same} AND {_DOUBTFUL} = {int(shape.doubtful)} AND {there}"
-    row = tx.one(f"SELECT {LIST} FROM offer WHERE {where} ORDER BY id LIMIT 1", **known, **keys)
+    wanted, names = where_of(one_of_column("--source", "source", sources))
+    where = f"{indexed} AND {same} AND {_DOUBTFUL} = {int(shape.doubtful)} AND {there} AND {wanted}"
+    row = tx.one(f"SELECT {LIST} FROM offer WHERE {where} ORDER BY id LIMIT 1", **known, **keys, **names)
     return offer_from(row) if row else None
 
 
