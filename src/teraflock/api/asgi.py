@@ -59,7 +59,13 @@ BODIES_PER_ORGANISATION: Final = 32
 class Application:
     """The application that uvicorn serves, and what to call when the server stops."""
 
-    def __init__(self, services: Services, routes: Sequence[Route] = ROUTES) -> None:
+    def __init__(
+        self,
+        services: Services,
+        routes: Sequence[Route] = ROUTES,
+        around: Callable[[ASGIApp], ASGIApp] = lambda api: api,
+    ) -> None:
+        """`around` wraps the API, behind the gate: it serves other paths, such as those of the console."""
         self.services = services
         bounds = services.bounds
         self.streams = Streams(bounds.streams_max, bounds.streams_per_organisation)
@@ -86,7 +92,7 @@ class Application:
             debug=False,
         )
         self.asgi: ASGIApp = Gate(
-            self.litestar,
+            around(self.litestar),
             services.metrics,
             reality=services.reality,
             seconds=services.seconds,

@@ -44,8 +44,11 @@ class Bills(Noun):
         )
         return self._transport.decoded(content, MarginAnswer)
 
-    def cost_page(self, *, after: str = "", limit: int = PAGE) -> CostPage:
-        return self._get(CostPage, "costs", after=after, limit=limit)
+    def cost_page(
+        self, *, after: str = "", limit: int = PAGE, states: tuple[str, ...] = (), name: str = ""
+    ) -> CostPage:
+        """The costs of the instances that `client.instances.page` lists with the same arguments."""
+        return self._get(CostPage, "costs", after=after, limit=limit, state=states, name=name)
 
     def costs(self) -> tuple[CostAnswer, ...]:
         """The hourly price of each instance, and what it has cost so far."""

@@ -18,6 +18,11 @@ FIELDS: "Final[Fields[EventAnswer]]" = (
 )
 
 
+def event_text(event: "EventAnswer") -> str:
+    """The kind and what matters of an event, in one line."""
+    return f"{event.kind}  {_details_text(event)}".strip()
+
+
 def _details_text(event: "EventAnswer") -> str:
     """The change of state, followed by the details that matter to people."""
     before, after = event.details.get("from"), event.details.get("to")

@@ -1,0 +1,10 @@
+"""All pages of the console. A page that is not here is not served and not tested."""
+
+from typing import Final
+
+from teraflock.console.page import ConsolePage
+from teraflock.console.pages import home, instances, launch, sign_in
+
+PAGES: Final[tuple[ConsolePage, ...]] = tuple(
+    page for noun in (home, sign_in, launch, instances) for page in noun.pages.all
+)

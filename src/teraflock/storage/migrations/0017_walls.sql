@@ -1,0 +1,1 @@
+-- Placeholder: keeps the numbers of migrations without a gap. The network rules bring the real file of this name.
