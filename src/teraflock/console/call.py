@@ -115,6 +115,11 @@ class PageCall:
         chosen = self.request.cookies.get(THEME, "")
         return chosen if chosen in ("light", "dark") else "auto"
 
+    @property
+    def origin(self) -> str:
+        """The address of this server, as the browser sees it."""
+        return f"{'https' if self.request.is_secure else 'http'}://{self.request.headers.get('host', '')}"
+
     # Answers
 
     def page(self, template: str, /, *, section: str = "", nonce: str = "", **values: Any) -> Answer:
@@ -144,19 +149,17 @@ class PageCall:
         }
 
     def _shell(self, section: str) -> dict[str, Any]:
-        if self._actor is None:
-            return {"actor": None, "section": section, "simulated": self.services.reality() == "simulated"}
-        tenants, actor = self.services.tenants, self._actor
-        projects = tenants.projects.page(actor, limit=PROJECTS_MAX)
-        project = self._project or next(
-            (each for each in projects if each.name == "default"), projects[0] if projects else None
-        )
-        return {
-            "actor": actor,
-            "organisation": tenants.organisations.own(actor).name,
-            "projects": projects,
-            "shown_project": project,
-            "sections": sections_for(actor, project),
-            "section": section,
-            "simulated": self.services.reality() == "simulated",
-        }
+        """What the layout shows around a page. It is one value, so that no value of a page hides a part of it."""
+        shell: dict[str, Any] = {"section": section, "simulated": self.services.reality() == "simulated"}
+        if self._actor is not None:
+            tenants, actor = self.services.tenants, self._actor
+            projects = tenants.projects.page(actor, limit=PROJECTS_MAX)
+            first = next((each for each in projects if each.name == "default"), None)
+            project = self._project or first or (projects[0] if projects else None)
+            shell |= {
+                "organisation": tenants.organisations.own(actor).name,
+                "projects": projects,
+                "project": project,
+                "sections": sections_for(actor, project),
+            }
+        return {"shell": shell, "actor": self._actor}

@@ -33,6 +33,8 @@ class Renderer:
             languages=NAMES,
             age_text=age_text,
             cards_text=cards_text,
+            plain_text=str,
+            size_text=bytes_text,
             event_text=event_text,
         )
         self._environment.filters.update(
