@@ -19,8 +19,11 @@ FIELDS: "Final[Fields[EventAnswer]]" = (
 
 
 def event_text(event: "EventAnswer") -> str:
-    """The kind and what matters of an event, in one line."""
-    return f"{event.kind}  {_details_text(event)}".strip()
+    """What happened, in one line: a change of state, or the kind of the event with its details."""
+    before, after = event.details.get("from"), event.details.get("to")
+    if after and after != before:
+        return f"{before} → {after}" if before else str(after)
+    return f"{event.kind} {_details_text(event)}".strip()
 
 
 def _details_text(event: "EventAnswer") -> str:
