@@ -46,6 +46,11 @@ RULES: dict[str, Rule] = {
     "show_launch": Rule(may=WORKS),
     "show_quote": Rule(may=COUNTS, query="?shape=custom&vcpus=1"),
     "launch_instances": Rule(may=WORKS, form={"shape": "custom", "vcpus": "1"}),
+    "show_terminal": Rule(may=WORKS),
+    "open_terminal": Rule(may=WORKS),
+    "read_terminal": Rule(may=WORKS, states=MISSING),
+    "write_terminal": Rule(may=WORKS, form={"data": "bHM="}, states=MISSING),
+    "resize_terminal": Rule(may=WORKS, form={"columns": "80"}, states=MISSING),
     "list_members": Rule(may=EVERYONE),
     "add_member": Rule(may=MANAGES, form={"name": "new@acme", "role": "viewer"}),
     "invite_member": Rule(may=MANAGES, states=MISSING),
@@ -78,6 +83,7 @@ def address(page: ConsolePage, tenants: Tenants) -> str:
     ids = tenants.ids
     words = {
         "project": ids["project"], "instance": "web", "snapshot": "before", "member": ids["viewer"],
-        "key": ids["spare"], "session": ids["session"], "host": ids["host"], **ADDRESSES.get(page.name, {}),
+        "key": ids["spare"], "session": ids["session"], "host": ids["host"],
+        "terminal": "trm_0000000000000000", **ADDRESSES.get(page.name, {}),
     }  # fmt: skip
     return (PREFIX + page.path).format(**words)

@@ -4,6 +4,7 @@ import asyncio
 import html
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -62,7 +63,7 @@ class ConsoleServer(ApiServer):
         self,
         target: str,
         session: str = "",
-        form: dict[str, str] | None = None,
+        form: Mapping[str, str] | None = None,
         *,
         token: bool = True,
         **headers: str,

@@ -104,6 +104,7 @@ def application_with_console(cloud: Cloud) -> Application:
             ask=api,
             api=lambda *words: api.app(*words),  # type: ignore[misc]
             failed=failed,
+            terminals=cloud.terminals,
             limits=ConsoleLimits(services, is_limited=bool(cloud.settings.rate_per_second)),
             turns=Turns(THREADS // 2, WAITING_MAX),
             random_bytes=os.urandom,

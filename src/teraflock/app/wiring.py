@@ -41,6 +41,7 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.service import SiteService
+from teraflock.instance.terminal.service import TerminalService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
@@ -110,6 +111,7 @@ class Cloud:
         )
         self.rates = installation_rates(at)
         self.passwords = Argon2Passwords()
+        self.terminals = TerminalService(self.database, self.clock, self.engines, random_bytes)
         self.planner_files = PlannerFiles(str(at.home), self.clock)
         self.planner_pool = PlannerPool(str(at.home))
         self.services = self._services(random_bytes)
@@ -135,6 +137,7 @@ class Cloud:
         self._ending.set()
         if self._started and self.settings.loops:
             self.loops.stop()
+        self.terminals.close()
         self.planner_pool.close()
         self.services.planner.offers.close()
         self.planner_files.close()

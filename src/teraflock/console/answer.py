@@ -1,6 +1,6 @@
 """What a page returns: HTML, a redirection, a file, or a stream."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 
 import msgspec
 
@@ -21,7 +21,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Streamed(msgspec.Struct, frozen=True, kw_only=True):
     """A response that is sent as it arises, in the event loop."""
 
-    pieces: Callable[[], AsyncIterator[bytes]]
+    pieces: Callable[[], AsyncGenerator[bytes, None]]
     media_type: str
 
 

@@ -29,6 +29,7 @@ from teraflock.tenant.model import Actor, Project
 T = TypeVar("T")
 Answered = Answer | Streamed | Forwarded
 REF_CHARACTERS_MAX: Final = 255
+LONG_THREADS: Final = 32
 _OPERATORS: Final = "operators"
 
 
@@ -40,9 +41,11 @@ class Console:
         self._renderer = Renderer(self._assets)
         self._languages = load_languages()
         self._threads = ThreadPoolExecutor(services.threads, "tera-console")
+        self._long = ThreadPoolExecutor(LONG_THREADS, "tera-console-long")
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._long.shutdown(wait=False, cancel_futures=True)
 
     @staticmethod
     def owns(path: str) -> bool:
@@ -64,7 +67,7 @@ class Console:
             secret = request_of(scope).cookies.get(cookies.SESSION, "")
             await forward(self._services.api, answered.target, secret, scope, receive, send)
         elif isinstance(answered, Streamed):
-            await send_stream(send, answered)
+            await send_stream(receive, send, answered)
         else:
             await send_answer(send, answered, is_secure=is_secure, is_head=scope["method"] == "HEAD")
 
@@ -137,7 +140,8 @@ class Console:
         if page.method == "POST":
             call.form = parse_form(await self._body(call.request, receive))
             _check_form(call)
-        return await self._in_thread(partial(self._shown, page, call, scope))
+        threads = self._long if page.long else self._threads
+        return await asyncio.get_running_loop().run_in_executor(threads, self._shown, page, call, scope)
 
     def _shown(self, page: ConsolePage, call: PageCall, scope: Any) -> Answered:
         try:

@@ -34,6 +34,8 @@ class ConsolePage(msgspec.Struct, frozen=True, kw_only=True):
     may: Permission | None
     stream: bool
     """The handler returns a response that is sent as it arises."""
+    long: bool
+    """The handler may wait for an engine, so it runs in one of a few separate threads."""
     on_error: Callable[..., Any] | None
     """For an action: the page that shows its error."""
 
@@ -69,6 +71,7 @@ class Pages:
         scope: Scope,
         may: Permission | None = None,
         stream: bool = False,
+        long: bool = False,
         on_error: Callable[..., Any] | None = None,
     ) -> Callable[[Handler], Handler]:
         if (may is None) != (scope in (Scope.PUBLIC, Scope.KEY)):
@@ -80,7 +83,8 @@ class Pages:
 
         def declare(handler: Handler) -> Handler:
             page = ConsolePage(
-                method=method, path=path, handler=handler, scope=scope, may=may, stream=stream, on_error=on_error
+                method=method, path=path, handler=handler, scope=scope, may=may, stream=stream, long=long,
+                on_error=on_error
             )  # fmt: skip
             self.all.append(page)
             return handler

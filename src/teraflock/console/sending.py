@@ -1,5 +1,7 @@
 """Sends answers: headers that hold for every page, cookies, streams, and streams of the API."""
 
+import asyncio
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from teraflock.console.answer import HTML, Answer, Streamed
@@ -40,12 +42,31 @@ async def send_answer(send: Any, answer: Answer, *, is_secure: bool, is_head: bo
     await send({"type": "http.response.body", "body": b"" if is_head else answer.body, "more_body": False})
 
 
-async def send_stream(send: Any, stream: Streamed) -> None:
+async def send_stream(receive: Any, send: Any, stream: Streamed) -> None:
+    """Send pieces until they end or the client leaves."""
     headers = [*_SAFE, (b"content-type", stream.media_type.encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
-    async for piece in stream.pieces():
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    sending = asyncio.ensure_future(_send_pieces(send, stream))
+    leaving = asyncio.ensure_future(_disconnected(receive))
+    try:
+        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        sending.cancel()
+        with suppress(asyncio.CancelledError):
+            await sending
+
+
+async def _send_pieces(send: Any, stream: Streamed) -> None:
+    async with aclosing(stream.pieces()) as pieces:
+        async for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _disconnected(receive: Any) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def forward(api: Any, target: str, secret: str, scope: Any, receive: Any, send: Any) -> None:

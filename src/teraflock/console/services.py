@@ -8,6 +8,7 @@ import msgspec
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
 from teraflock.console.transport import Ask
+from teraflock.instance.terminal.service import TerminalService
 from teraflock.tenant.service import TenantService
 from teraflock.tenant.session.service import SessionService
 
@@ -42,6 +43,7 @@ class ConsoleServices(msgspec.Struct, frozen=True, kw_only=True):
     failed: Callable[[Exception, Any], tuple[int, TeraflockError]]
     """The status and the public form of an error. The rest goes to the log."""
     limits: SignInLimits
+    terminals: TerminalService
     turns: TenantTurns
     random_bytes: Callable[[int], bytes]
     body_bytes_max: int

@@ -3,8 +3,10 @@
 from typing import Final
 
 from teraflock.console.page import ConsolePage
-from teraflock.console.pages import account, home, hosts, instances, launch, sign_in, team
+from teraflock.console.pages import account, home, hosts, instances, launch, sign_in, team, terminal
 
 PAGES: Final[tuple[ConsolePage, ...]] = tuple(
-    page for noun in (home, sign_in, launch, instances, team, account, hosts) for page in noun.pages.all
+    page
+    for noun in (home, sign_in, launch, instances, terminal, team, account, hosts)
+    for page in noun.pages.all
 )

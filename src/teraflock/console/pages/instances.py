@@ -66,7 +66,7 @@ def show_facts(call: PageCall) -> Answer:
     return call.part("instances/facts.html", **_shown(call))
 
 
-@pages.get(f"{OF_ONE}/log", **ENTER)
+@pages.get(f"{OF_ONE}/log", long=True, **ENTER)
 def show_log(call: PageCall) -> Answer:
     """The end of its log."""
     source = call.request.query.text("source")

@@ -42,6 +42,7 @@ from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.snapshots import LxdSnapshots
 from teraflock.drivers.lxd.ssh import answers_ssh, new_host_key
+from teraflock.drivers.lxd.terminal import LxdTerminal
 from teraflock.drivers.lxd.throwaway import Throwaway
 from teraflock.fleet.model import DiskLimits, GpuKind, HostReport
 from teraflock.instance.driver import (
@@ -312,11 +313,20 @@ class Lxd:
 
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
         name = names.guest(handle.instance_id)
-        config = self._engine.get("instances", name)["config"]
-        environment = msgspec.json.decode(config.get(guest.ENVIRONMENT, "{}"), type=dict[str, str])
         return execution.run(
-            self._engine, name, command, environment=environment, stdin=stdin, seconds_max=seconds_max
-        )
+            self._engine, name, command,
+            environment=self._environment(name), stdin=stdin, seconds_max=seconds_max,
+        )  # fmt: skip
+
+    def open_terminal(self, handle: Handle, *, columns: int, rows: int) -> LxdTerminal:
+        name = names.guest(handle.instance_id)
+        environment = self._environment(name)
+        return LxdTerminal(self._engine, name, environment=environment, columns=columns, rows=rows)
+
+    def _environment(self, name: str) -> dict[str, str]:
+        """The variables that the instance was launched with."""
+        config = self._engine.get("instances", name)["config"]
+        return msgspec.json.decode(config.get(guest.ENVIRONMENT, "{}"), type=dict[str, str])
 
     def command_state(self, handle: Handle) -> CommandState | None:
         return programs.command_state(self._engine, handle.instance_id)
