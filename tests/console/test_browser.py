@@ -1,6 +1,7 @@
 """The console in a real browser: every page is accessible, stays on its server, and works."""
 
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -164,3 +165,51 @@ def test_hostile_names_are_shown_as_text(server: Server, tmp_path: Path) -> None
         assert page.locator("tbody th", has_text="<b>'\"&").count() == 1
         page.goto(f"{server.url}/console/team/audit")
         assert page.locator("main img, main b").count() == 0
+
+
+LINES = """count => {
+  const buffer = teraTerminal.buffer.active, found = [];
+  for (let at = Math.max(0, buffer.length - count); at < buffer.length; at++)
+    found.push(buffer.getLine(at).translateToString(true));
+  return found.join("\\n");
+}"""
+SHOWS = f"words => ({LINES})(80).includes(words)"
+
+
+def test_the_terminal_types_pastes_resizes_and_draws_ten_megabytes(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/projects/default/instances/train/terminal")
+        page.wait_for_function(SHOWS, arg="train (SIMULATED):~#")
+        page.keyboard.type("hostname\n")
+        page.wait_for_function(SHOWS, arg="hostname\ntrain\n")
+        page.keyboard.insert_text("echo größer 世界 🙂")
+        page.keyboard.press("Enter")
+        page.wait_for_function(SHOWS, arg="\ngrößer 世界 🙂\n")
+        page.set_viewport_size({"width": 700, "height": 600})
+        page.wait_for_function("teraTerminal.cols < 90")
+        columns, rows = page.evaluate("[teraTerminal.cols, teraTerminal.rows]")
+        page.evaluate("text => teraTerminal.paste(text)", "stty size\n")
+        page.wait_for_function(SHOWS, arg=f"\n{rows} {columns}\n")
+        page.keyboard.type("seq 1400000\n")
+        page.wait_for_function(SHOWS, arg="\n1399999\n1400000\n", timeout=120_000)
+        page.keyboard.type("exit\n")
+        page.get_by_text("The shell ended").wait_for()
+        page.keyboard.press("Enter")
+        page.get_by_text("Connected").wait_for()
+
+
+def test_the_terminal_comes_back_after_the_server_was_killed(tmp_path: Path) -> None:
+    with furnished_server(tmp_path) as server, browsing() as page:
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/projects/default/instances/train/terminal")
+        page.wait_for_function(SHOWS, arg="train (SIMULATED):~#")
+        server.end(signal.SIGKILL)
+        page.get_by_text("Connection lost").wait_for()
+        server.start()
+        page.wait_for_function(SHOWS, arg="This is a new shell.")
+        page.keyboard.type("nproc\n")
+        page.get_by_text("Connected").wait_for()
+        with server.client() as client:
+            entries = client.audit.page().items
+        assert sum(each.action == "instance.terminal" for each in entries) == 2

@@ -26,7 +26,6 @@ const term = new Terminal({
   fontFamily: getComputedStyle(document.documentElement).getPropertyValue("--mono"),
   fontSize: 14,
   scrollback: 10000,
-  screenReaderMode: true,
   theme: { background: "#101218", foreground: "#e9ecf2", cursor: "#a5a8ff" },
 });
 const fit = new FitAddon();

@@ -13,7 +13,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError
@@ -313,20 +312,10 @@ class Lxd:
 
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
         name = names.guest(handle.instance_id)
-        return execution.run(
-            self._engine, name, command,
-            environment=self._environment(name), stdin=stdin, seconds_max=seconds_max,
-        )  # fmt: skip
+        return execution.run(self._engine, name, command, stdin=stdin, seconds_max=seconds_max)
 
     def open_terminal(self, handle: Handle, *, columns: int, rows: int) -> LxdTerminal:
-        name = names.guest(handle.instance_id)
-        environment = self._environment(name)
-        return LxdTerminal(self._engine, name, environment=environment, columns=columns, rows=rows)
-
-    def _environment(self, name: str) -> dict[str, str]:
-        """The variables that the instance was launched with."""
-        config = self._engine.get("instances", name)["config"]
-        return msgspec.json.decode(config.get(guest.ENVIRONMENT, "{}"), type=dict[str, str])
+        return LxdTerminal(self._engine, names.guest(handle.instance_id), columns=columns, rows=rows)
 
     def command_state(self, handle: Handle) -> CommandState | None:
         return programs.command_state(self._engine, handle.instance_id)

@@ -1,10 +1,10 @@
 """A shell in a guest on a pseudo-terminal, over the engine's websockets."""
 
-from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
+from teraflock.drivers.lxd.exec import environment_of
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.websocket import BINARY, CLOSE, TEXT, WebSocket
 
@@ -18,15 +18,12 @@ class LxdTerminal:
         client: LxdClient,
         name: str,
         *,
-        environment: Mapping[str, str],
         columns: int,
         rows: int,
     ) -> None:
         asked = {
             "command": list(_SHELL),
-            "environment": {
-                "HOME": "/root", "USER": "root", "LANG": "C.UTF-8", "TERM": "xterm-256color", **environment,
-            },
+            "environment": {"TERM": "xterm-256color", **environment_of(client, name)},
             "cwd": "/root",
             "wait-for-websocket": True,
             "interactive": True,
