@@ -33,7 +33,7 @@ WHOLE_PAGES = [
     if page.method == "GET" and not page.stream and page.name not in ("open_console", "show_link")
 ]
 """Pages to look at. Parts of pages are looked at within their page."""
-PARTS = ("list_rows", "show_facts", "show_log", "show_quote")
+PARTS = ("list_rows", "show_facts", "show_log", "show_quote", "show_daily_costs")
 ADDRESSES = {"project": "default", "instance": "train", "host": "simulated-0001"}
 
 

@@ -43,6 +43,7 @@ RULES: dict[str, Rule] = {
     "delete_snapshot": Rule(may=WORKS),
     "confirm_delete": Rule(may=WORKS),
     "delete_instance": Rule(may=WORKS),
+    "show_daily_costs": Rule(may=SEES),
     "show_launch": Rule(may=WORKS),
     "show_quote": Rule(may=COUNTS, query="?shape=custom&vcpus=1"),
     "launch_instances": Rule(may=WORKS, form={"shape": "custom", "vcpus": "1"}),

@@ -22,9 +22,11 @@ def take(folder: Path) -> int:
                 for language, locale in LOCALES.items():
                     options: dict[str, Any] = {"viewport": viewport, "color_scheme": theme, "locale": locale}
                     with browsing(**options) as page:
+                        signed_in = False
                         for name in sorted(addresses(), key=lambda name: not public(name)):
-                            if not public(name) and "/projects/" not in page.url:
+                            if not public(name) and not signed_in:
                                 sign_in(page, server)
+                                signed_in = True
                             page.goto(server.url + addresses()[name])
                             page.wait_for_timeout(250)
                             path = folder / f"{name}-{width}-{theme}-{language}.png"

@@ -22,8 +22,11 @@ class Bills(Noun):
     def get(self, *, month: str = "", by: str = "gpu", label: str = "") -> BillAnswer:
         return self._get(BillAnswer, "bill", month=month, by=by, label=label)
 
-    def line_page(self, *, month: str = "", after: str = "", limit: int = PAGE) -> LinePage:
-        return self._get(LinePage, "bill", "lines", month=month, after=after, limit=limit)
+    def line_page(
+        self, *, month: str = "", after: str = "", limit: int = PAGE, instance: str = ""
+    ) -> LinePage:
+        """`instance` is an id: only its charges."""
+        return self._get(LinePage, "bill", "lines", month=month, after=after, limit=limit, instance=instance)
 
     def lines(self, *, month: str = "") -> tuple[LineAnswer, ...]:
         return pages(lambda after: self.line_page(month=month, after=after))

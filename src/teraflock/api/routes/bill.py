@@ -32,9 +32,10 @@ def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
     bills = call.nouns.bills
     after = min(int(query.after), NUMBER_MAX) if query.after.isdigit() else 0
     month = query.month or bills.month_now()
-    rows, last = cut(
-        tuple(bills.lines(call.project.id, month, after=after, limit=query.limit + 1)), query.limit
+    found = bills.lines(
+        call.project.id, month, after=after, limit=query.limit + 1, instance_id=query.instance
     )
+    rows, last = cut(tuple(found), query.limit)
     return LinePage(items=tuple(map(line_answer, rows)), next=str(last.number) if last else None)
 
 

@@ -1,6 +1,7 @@
 """The reader's own account: password, second factor, sessions."""
 
 import base64
+from typing import Final
 from urllib.parse import quote
 
 from teraflock.base.errors import BadInput
@@ -9,8 +10,10 @@ from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.session.rules import TOTP_BYTES
+from teraflock.wire.console import ConsoleSessionAnswer
 
 pages = Pages()
+SESSIONS_MAX: Final = 20
 
 
 @pages.get("/account", scope=Scope.KEY)
@@ -25,11 +28,17 @@ def show_account(call: PageCall) -> Answer:
         "account.html",
         section="account",
         login=login,
-        sessions=[each for each in call.client.console.list() if each.member_id == call.actor.member_id],
+        sessions=_own_sessions(call),
         totp_secret=secret,
         totp_address=f"otpauth://totp/{label}?secret={secret}&issuer=Teraflock",
         whoami=call.client.whoami(),
     )
+
+
+def _own_sessions(call: PageCall) -> list[ConsoleSessionAnswer]:
+    """The newest sessions of the reader, with the one in use."""
+    own = [each for each in reversed(call.client.console.list()) if each.member_id == call.actor.member_id]
+    return sorted(own, key=lambda each: each.id != call.actor.key_id)[:SESSIONS_MAX]
 
 
 @pages.post("/account/password", scope=Scope.KEY, on_error=show_account)

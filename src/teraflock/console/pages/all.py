@@ -3,10 +3,20 @@
 from typing import Final
 
 from teraflock.console.page import ConsolePage
-from teraflock.console.pages import account, home, hosts, instances, launch, sign_in, team, terminal
+from teraflock.console.pages import (
+    account,
+    costs_of_instance,
+    home,
+    hosts,
+    instances,
+    launch,
+    sign_in,
+    team,
+    terminal,
+)
 
 PAGES: Final[tuple[ConsolePage, ...]] = tuple(
     page
-    for noun in (home, sign_in, launch, instances, terminal, team, account, hosts)
+    for noun in (home, sign_in, launch, instances, costs_of_instance, terminal, team, account, hosts)
     for page in noun.pages.all
 )

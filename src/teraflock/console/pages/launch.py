@@ -25,7 +25,7 @@ SECONDS_PER_HOUR: Final = 3600
 def show_launch(call: PageCall) -> Answer:
     """The form."""
     images = [each for each in call.client.images.list() if each.state == "ready"]
-    shapes = call.client.shapes.list()
+    shapes = sorted(call.client.shapes.list(), key=lambda each: not each.shape.gpus)
     form = call.form if call.error else call.request.query
     chosen = form.text("shape") or _first_free(shapes)
     return call.page(
@@ -117,7 +117,7 @@ def _quoted(call: PageCall, shape: str) -> QuoteAnswer | None:
         return None
 
 
-def _first_free(shapes: tuple[NamedShapeAnswer, ...]) -> str:
+def _first_free(shapes: list[NamedShapeAnswer]) -> str:
     """The smallest shape with a GPU that is free, otherwise the smallest that is free."""
     free = [each for each in shapes if each.free]
     with_gpu = [each for each in free if each.shape.gpus]
