@@ -53,11 +53,11 @@ def test_those_who_may_not_act_learn_and_change_nothing(
             other = unchanged.post(address(page, tenants), sessions[who], {**rule.form, "csrf": "0" * 32})
             assert other.status == 403
             foreign = unchanged.post(
-                address(page, tenants), sessions[who], rule.form, origin="http://evil.test"
+                address(page, tenants), sessions[who], rule.form, headers={"origin": "http://evil.test"}
             )
             assert foreign.status == 403, "an action from another site"
             framed = unchanged.post(
-                address(page, tenants), sessions[who], rule.form, sec_fetch_site="cross-site"
+                address(page, tenants), sessions[who], rule.form, headers={"sec-fetch-site": "cross-site"}
             )
             assert framed.status == 403
     assert contents(unchanged) == before

@@ -60,9 +60,9 @@ def test_a_form_of_another_site_signs_nobody_in(console: ConsoleServer, tenants:
         {"origin": "http://evil.test"},
         {"origin": "null"},
         {"origin": ""},
-        {"sec_fetch_site": "cross-site"},
+        {"sec-fetch-site": "cross-site"},
     ):
-        done = console.post("/console/sign-in", form={"key": tenants.keys["owner"]}, **headers)
+        done = console.post("/console/sign-in", form={"key": tenants.keys["owner"]}, headers=headers)
         assert done.status == 403, headers
         assert "tera_session" not in done.cookies
 
@@ -210,7 +210,7 @@ def test_sending_a_launch_form_twice_launches_once(console: ConsoleServer, owner
 
 
 def test_a_body_that_is_no_form_is_refused(console: ConsoleServer, owner: str) -> None:
-    page = console.post(f"{LIST}/web/stop", owner, content_type="application/json")
+    page = console.post(f"{LIST}/web/stop", owner, headers={"content-type": "application/json"})
     assert (page.status, "not a form" in page.words) == (422, True)
     large = console.post("/console/projects/default/launch", owner, {"user_data": "x" * 1_100_000})
     assert (large.status, "larger than" in large.words) == (422, True)
@@ -235,7 +235,7 @@ def test_hostile_names_are_escaped_everywhere(console: ConsoleServer, owner: str
         page = console.get(target, owner)
         assert "<script>alert" not in page.text, target
     agent = console.post(
-        "/console/sign-in", form={"user_name": hostile, "password": hostile}, user_agent=hostile
+        "/console/sign-in", form={"user_name": hostile, "password": hostile}, headers={"user-agent": hostile}
     )
     assert "<script>alert" not in agent.text
     assert "<script>alert" not in console.get(f"{LIST}?name={hostile}&state={hostile}", owner).text

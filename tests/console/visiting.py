@@ -66,7 +66,7 @@ class ConsoleServer(ApiServer):
         form: Mapping[str, str] | None = None,
         *,
         token: bool = True,
-        **headers: str,
+        headers: Mapping[str, str] | None = None,
     ) -> Visited:
         fields = dict(form or {})
         if session and token:
@@ -74,7 +74,7 @@ class ConsoleServer(ApiServer):
         sent = {
             "origin": f"http://{HOST}",
             "content-type": "application/x-www-form-urlencoded",
-            **{name.replace("_", "-"): value for name, value in headers.items()},
+            **(headers or {}),
         }
         return self._visit("POST", target, session, urlencode(fields).encode(), sent)
 

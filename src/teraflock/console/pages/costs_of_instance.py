@@ -43,7 +43,8 @@ def show_daily_costs(call: PageCall) -> Answer:
 
 def months_of(instance: InstanceAnswer, now: datetime) -> Iterator[str]:
     """The last months of its life, oldest first: `2026-10`, `2026-11`."""
-    found, at = [], now
+    found: list[str] = []
+    at = now
     while len(found) < MONTHS_MAX and (at.year, at.month) >= (
         instance.created_at.year,
         instance.created_at.month,
