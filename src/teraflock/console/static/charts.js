@@ -1,6 +1,8 @@
 // Charts: elements with `data-chart` get the data from that address and draw it with uPlot. A table has the same numbers.
 "use strict";
 
+const DAY = 86400;
+
 function colours() {
   const style = getComputedStyle(document.documentElement);
   return { line: style.getPropertyValue("--accent"), grid: style.getPropertyValue("--line"), text: style.getPropertyValue("--soft") };
@@ -17,7 +19,7 @@ function draw(box, days, currency) {
     legend: { show: false },
     cursor: { show: false },
     tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "Etc/UTC"),
-    scales: { x: { range: (_, least, most) => [least - 43200, most + 43200] }, y: { range: (_, least, most) => [0, most * 1.15 || 1] } },
+    scales: { x: { range: () => [Math.min(times[0], times.at(-1) - 13 * DAY) - DAY / 2, times.at(-1) + DAY / 2] }, y: { range: (_, least, most) => [0, most * 1.15 || 1] } },
     axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((each) => each.toFixed(2)) }],
     series: [{}, { label: currency, fill: line, stroke: line, paths: uPlot.paths.bars({ size: [0.6, 40] }), points: { show: false } }],
   };
