@@ -125,4 +125,7 @@ def application_with_console(cloud: Cloud) -> Application:
 
         return serve
 
-    return Application(services, around=beside)
+    application = Application(services, around=beside)
+    application.streams_beside.append(cloud.terminals.close)
+    application.closes_beside.append(console.close)
+    return application

@@ -2,18 +2,24 @@
 
 import queue
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from teraflock.base.errors import TooMany
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import NotFound, TooMany
 from teraflock.drivers.simulated.terminal import SimulatedTerminal
 from teraflock.instance.driver import Ran
+from teraflock.instance.engines import Engines
 from teraflock.instance.model import InstanceId
 from teraflock.instance.terminal.model import KEPT_BYTES, UNREAD_BYTES_MAX, OpenTerminal
-from teraflock.tenant.model import ProjectId
+from teraflock.instance.terminal.service import UNREAD_FOR_MAX, TerminalService
+from teraflock.storage.database import Database
+from teraflock.tenant.model import Actor, By, KeyId, MemberId, OrganisationId, Project, ProjectId, Quota
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 
@@ -135,3 +141,35 @@ def test_a_simulated_shell_survives_any_input(content: bytes) -> None:
     shell = simulated()
     shell.write(content)
     assert read_all(shell).startswith(b"SIMULATED")
+
+
+def test_a_terminal_without_a_reader_ends_and_belongs_to_its_session() -> None:
+    clock = FixedClock(NOW)
+    service = TerminalService(cast(Database, None), clock, Engines(()), bytes)
+    read, left = Shell(), Shell()
+    service._open = {"trm_1": opened(read), "trm_2": opened(left)}
+    service.enter(service._open["trm_1"])
+    project = Project(
+        id=ProjectId("prj"), organisation_id=OrganisationId("org"), name="p", quota=Quota(), network_number=0,
+        created_at=NOW,
+    )  # fmt: skip
+    owner = Actor(
+        key_id=KeyId("ses"), member_id=MemberId("mem"), member_name="ann", organisation_id=OrganisationId("org"),
+        is_operator=False, roles={},
+    )  # fmt: skip
+    assert service.get(By(actor=owner, project=project), "trm_1").engine is read
+    for by in (
+        By(actor=replace(owner, key_id=KeyId("another session")), project=project),
+        By(actor=owner, project=replace(project, id=ProjectId("another project"))),
+    ):
+        with pytest.raises(NotFound):
+            service.get(by, "trm_1")
+    clock.move(UNREAD_FOR_MAX - timedelta(seconds=1))
+    service.end_unread()
+    assert not left.closed
+    clock.move(timedelta(seconds=1))
+    service.end_unread()
+    assert (read.closed, left.closed) == (False, True)
+    service.leave(service._open["trm_1"])
+    service.close()
+    assert read.closed
