@@ -279,3 +279,20 @@ def test_passwords_are_hashed_with_argon2id() -> None:
     assert not passwords.matches(hashed, "another password")
     assert not passwords.matches("not a hash", "a good password")
     assert passwords.hashed("a good password") != hashed
+
+
+def test_a_terminal_belongs_to_its_session_and_ends_with_the_server(
+    console: ConsoleServer, tenants: Tenants, owner: str
+) -> None:
+    made = console.post(f"{LIST}/web/terminals", owner, {"columns": "80", "rows": "24"})
+    id = msgspec.json.decode(made.body)["id"]
+    assert console.post(f"{LIST}/web/terminals/{id}/input", owner, {"data": "bHMN"}).status == 204
+    second = console.session(tenants.keys["owner"])
+    assert console.post(f"{LIST}/web/terminals/{id}/input", second, {"data": "bHMN"}).status == 404
+    assert console.post(f"{LIST}/web/terminals/{id}/input", owner, {"data": "not base64!"}).status == 422
+    audit = console.ask("GET", "/v1/audit", tenants.keys["owner"]).json["items"]
+    assert [each["details"]["name"] for each in audit if each["action"] == "instance.terminal"] == ["web"]
+    terminal = console.cloud.terminals._open[id]
+    assert not terminal.ended
+    console.application.end_streams()
+    assert terminal.ended
