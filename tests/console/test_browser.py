@@ -69,8 +69,10 @@ def test_the_list_changes_when_something_happens_elsewhere(server: Server) -> No
         with page.expect_response(re.compile("/instances-rows")):
             client.instances.stop("sweep-a")
         row.locator(".state.stopped").wait_for()
+        row.locator("a").focus()
         client.instances.start("sweep-a")
         row.locator(".state.running").wait_for()
+        assert page.evaluate("document.activeElement.textContent") == "sweep-a", "the focus stays"
 
 
 def test_the_price_follows_the_form(server: Server) -> None:
