@@ -4,21 +4,17 @@ Invariants:
 - a session is never wider than what it was opened with: an API key, or a link created with a key or a session. It ends
   when that key is revoked or expires, and when its member is removed;
 - a link opens one session; of two browsers that use it at once, one gets the session;
-- a failed sign-in says only that it failed. Passwords are hashed outside of transactions, because that takes time;
-- a new password ends all other sessions of the member.
+- a failed sign-in says only that it failed.
 """
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
-from teraflock.base.errors import Conflict, Forbidden, NotFound
+from teraflock.base.errors import Forbidden, NotFound
 from teraflock.base.ids import new_id
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.acts import Acts
+from teraflock.storage.database import Transaction
 from teraflock.tenant.key.rules import key_within
 from teraflock.tenant.key.secret import digest_of, id_of, is_secret, new_secret
 from teraflock.tenant.key.service import holder_of_new, may_change_all
@@ -27,11 +23,11 @@ from teraflock.tenant.member.store import members_of_any_organisation
 from teraflock.tenant.model import Actor, KeyId
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.session import rules, store
+from teraflock.tenant.session.login import LoginService
 from teraflock.tenant.session.model import (
     Browser,
     ConsoleSession,
     LinkId,
-    Login,
     MadeLink,
     MadeSession,
     OpenedLink,
@@ -43,27 +39,7 @@ from teraflock.tenant.session.model import (
 _PASSWORD_OF_NOBODY: Final = "$nobody"  # noqa: S105 -- never a hash, so nothing matches it
 
 
-class Passwords(Protocol):
-    """Hashes passwords, slowly on purpose."""
-
-    def hashed(self, password: str) -> str: ...
-
-    def matches(self, hashed: str, password: str) -> bool:
-        """Takes as long for a text that is not a hash."""
-        ...
-
-
-class SessionService(Acts):
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        random_bytes: Callable[[int], bytes],
-        passwords: Passwords,
-    ) -> None:
-        super().__init__(database, clock, random_bytes)
-        self._passwords = passwords
-
+class SessionService(LoginService):
     # Ways to sign in
 
     def sign_in(self, user_name: str, password: str, code: str, browser: Browser) -> MadeSession:
@@ -203,74 +179,11 @@ class SessionService(Acts):
 
         return self._database.write(work)
 
-    # Passwords
-
-    def login_of(self, actor: Actor) -> Login | None:
-        with self._database.read() as tx:
-            return store.login_of(tx, actor.member_id)
-
-    def set_password(self, actor: Actor, user_name: str, password: str, current: str = "") -> Login:
-        """Set the user name and password of the actor. Who has a password must repeat it."""
-        before = self.login_of(actor)
-        if before is not None and not self._passwords.matches(before.password, current):
-            raise rules.wrong_sign_in()
-        name, hashed = self._hashed(user_name, password)
-        return self._database.write(lambda tx: self._put_password(tx, actor, name, hashed))
-
-    def set_totp(self, actor: Actor, secret: str, code: str) -> Login:
-        """Turn the second factor on, after a code shows that the authenticator has the secret. Empty: turn it off."""
-        rules.check_unlimited(actor)
-        now = self._clock.now()
-        step = rules.totp_step_of(rules.totp_secret_from(secret), code, now, 0) if secret else 0
-        if step is None:
-            raise rules.wrong_sign_in()
-
-        def work(tx: Transaction) -> Login:
-            login = store.login_of(tx, actor.member_id)
-            if login is None:
-                raise Conflict("A second factor needs a password", hint="Set a password first")
-            changed = replace(login, totp_secret=secret, totp_step=step, changed_at=now)
-            store.put_login(tx, changed)
-            self._audit.record(tx, actor, "console.totp", actor.member_id, None, on=bool(secret))
-            return changed
-
-        return self._database.write(work)
-
-    def check_password(self, actor: Actor, password: str) -> None:
-        """Ask again for the password, before something that would lock its owner out."""
-        login = self.login_of(actor)
-        if login is None or not self._passwords.matches(login.password, password):
-            raise rules.wrong_sign_in()
-
     def forget_old(self, before: datetime) -> int:
         """Delete sessions and links that ended before this time."""
         return self._database.write(lambda tx: store.forget_before(tx, before))
 
     # Shared
-
-    def _hashed(self, user_name: str, password: str) -> tuple[str, str]:
-        name = rules.user_name_from(user_name)
-        rules.check_password(password, name)
-        return name, self._passwords.hashed(password)
-
-    def _put_password(self, tx: Transaction, actor: Actor, name: str, hashed: str) -> Login:
-        rules.check_unlimited(actor)
-        if store.is_user_name_taken(tx, name, actor.member_id):
-            raise Conflict("This user name is taken", hint="Choose another one, such as your e-mail address")
-        now = self._clock.now()
-        old = store.login_of(tx, actor.member_id)
-        login = Login(
-            member_id=actor.member_id,
-            user_name=name,
-            password=hashed,
-            totp_secret=old.totp_secret if old else "",
-            totp_step=old.totp_step if old else 0,
-            changed_at=now,
-        )
-        store.put_login(tx, login)
-        store.end_other_sessions(tx, actor.member_id, actor.key_id, now)
-        self._audit.record(tx, actor, "console.password", actor.member_id, None)
-        return login
 
     def _link(self, tx: Transaction, secret: str) -> SignInLink:
         id = id_of(secret)
