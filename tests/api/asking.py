@@ -18,6 +18,7 @@ from teraflock.app.wiring import Cloud
 from teraflock.bill.budget.model import Budget
 from teraflock.reconcile.bills import BillLoop
 from teraflock.tenant.model import ProjectId
+from teraflock.tenant.session.model import Browser
 
 SETTINGS = Settings(
     engine="simulated", simulated_hosts="2x2xV100", simulated_boot_seconds=0, rate_per_second=0, loops=False
@@ -181,6 +182,8 @@ def _furnished(server: ApiServer) -> Tenants:
         keys[name], ids[name] = key["secret"], key["key"]["id"]
     made("DELETE", f"/v1/keys/{ids['revoked']}", owner)
     _expire(server.cloud.at.folder / "cloud.db", ids["expired"])
+    browser = Browser("127.0.0.1", "a browser")
+    ids["session"] = server.cloud.services.nouns.sessions.sign_in_with_key(owner, browser).session.id
     told = made("POST", "/v1/announcements", operator, {"text": "Welcome"})
     ids["announcement"] = told["id"]
     clouds = {"name": "clouds", "kind": "simulated", "options": {"style": "cloud"}}

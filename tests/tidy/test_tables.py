@@ -26,7 +26,10 @@ OWNERS = {
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "ran_unwatched",
     "storage": "event",
-    "tenant": "announcement api_key audit installation member member_role organisation project",
+    "tenant": (
+        "announcement api_key audit console_link console_login console_session installation member member_role"
+        " organisation project"
+    ),
 }
 OWNER = {table: folder for folder, tables in OWNERS.items() for table in tables.split()}
 

@@ -153,6 +153,7 @@ class MonthQuery(InProject, frozen=True, kw_only=True):
 
 class LineQuery(PageInProject, frozen=True, kw_only=True):
     month: Annotated[Month | None, Meta(description="Default: this month.")] = None
+    instance: Annotated[Ref, Meta(description="Only charges of this instance, by its id.")] = ""
 
 
 class MarginQuery(_Query, frozen=True, kw_only=True):

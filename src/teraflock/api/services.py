@@ -28,6 +28,7 @@ from teraflock.plan.task import PlannerTask
 from teraflock.storage.database import Database, Misuse, Transaction
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
+from teraflock.tenant.session.service import SessionService
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     """The services, all on one database."""
 
     tenants: TenantService
+    sessions: SessionService
     instances: InstanceService
     operator: OperatorService
     fleet: FleetService

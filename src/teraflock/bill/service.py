@@ -116,9 +116,12 @@ class BillService:
                 groups=_groups(tx, sums, project_id, month, by, label),
             )
 
-    def lines(self, project_id: str, month: str, *, after: int = 0, limit: int = 200) -> list[Booked]:
+    def lines(
+        self, project_id: str, month: str, *, after: int = 0, limit: int = 200, instance_id: str = ""
+    ) -> list[Booked]:
+        """The charges of a month. With `instance_id`, only those of one instance."""
         with self._database.read() as tx:
-            return charge_store.lines(tx, project_id, month, after=after, limit=limit)
+            return charge_store.lines(tx, project_id, month, after=after, limit=limit, subject=instance_id)
 
     def costs(self, project_id: str, instance_ids: list[str]) -> Mapping[str, costs.InstanceCost]:
         """Costs per hour and so far of instances of one project."""

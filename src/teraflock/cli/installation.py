@@ -83,6 +83,8 @@ def _show(risen: "UpResult") -> None:
         remark(f"\nInstances here are simulated: {risen.engine.description}")
         if risen.engine.repair:
             remark(f"For real instances: {risen.engine.repair}")
+    if risen.console:
+        remark(f"\nConsole, signed in once within 15 minutes:\n  {risen.console}")
     _show_next_steps(risen, is_simulated)
 
 

@@ -69,6 +69,7 @@ TENANTS: Final[dict[str, tuple[str, str]]] = {
     ),
     "member": ("teraflock.cli.member", "List, add and remove members, and set their roles"),
     "key": ("teraflock.cli.key", "List, create and revoke API keys"),
+    "console": ("teraflock.cli.console", "Sign in to the web console, invite members, end sessions"),
     "quota": ("teraflock.cli.quota", "Show and set quotas"),
     "audit": ("teraflock.cli.audit", "Show who changed what, and when"),
 }

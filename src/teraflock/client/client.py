@@ -15,6 +15,7 @@ from teraflock.client.audit import AuditLog
 from teraflock.client.bill import Bills
 from teraflock.client.billing import Billing
 from teraflock.client.budget import Budgets
+from teraflock.client.console import ConsoleAccess
 from teraflock.client.credit import Credits
 from teraflock.client.estimate import Estimates
 from teraflock.client.event import Events
@@ -57,9 +58,13 @@ class Client:
         ca_file: str = "",
         pause: Callable[[float], None] = time.sleep,
         random_bytes: Callable[[int], bytes] = os.urandom,
+        transport: Transport | None = None,
     ) -> None:
-        """`server` is `http://host:port` or `https://…`; `ca_file` has additional certificates to trust."""
-        transport = Transport(
+        """`server` is `http://host:port` or `https://…`; `ca_file` has additional certificates to trust.
+
+        `transport` replaces the connection to a server.
+        """
+        transport = transport or Transport(
             server, key, project=project, ca_file=ca_file, pause=pause, random_bytes=random_bytes
         )
         self.transport = transport
@@ -68,6 +73,7 @@ class Client:
         self.billing = Billing(transport)
         self.bills = Bills(transport)
         self.budgets = Budgets(transport)
+        self.console = ConsoleAccess(transport)
         self.credits = Credits(transport)
         self.events = Events(transport)
         self.gpus = Gpus(transport)

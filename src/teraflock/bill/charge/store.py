@@ -102,13 +102,17 @@ def booked_until(tx: Transaction, subject: str, sequence: int) -> int:
     return int(row[0]) if row else 0
 
 
-def lines(tx: Transaction, project_id: str, month: str, *, after: int, limit: int) -> list[Booked]:
-    """The charges of a project in a month after the one with the number `after`."""
+def lines(
+    tx: Transaction, project_id: str, month: str, *, after: int, limit: int, subject: str = ""
+) -> list[Booked]:
+    """The charges of a project in a month after the number `after`. With `subject`, only those of one instance."""
     rows = tx.all(
-        f"{_SELECT} WHERE project_id = :project AND month = :month AND number > :after ORDER BY number LIMIT :limit",
+        f"{_SELECT} WHERE project_id = :project AND month = :month AND number > :after"
+        " AND (:subject = '' OR subject = :subject) ORDER BY number LIMIT :limit",
         project=project_id,
         month=month,
         after=after,
+        subject=subject,
         limit=limit,
     )
     return [booked_from(row) for row in rows]
