@@ -132,6 +132,18 @@ RULES: dict[str, Rule] = {
     "restore_instance": Rule(
         may=WORKS, path={"instance": "{instance}"}, query=IN, body={"snapshot": "before"}
     ),
+    "list_security_groups": Rule(may=SEES, query=IN),
+    "create_security_group": Rule(may=WORKS, query=IN, body={"name": "front"}),
+    "show_security_group": Rule(may=SEES, path={"group": "default"}, query=IN),
+    "delete_security_group": Rule(may=WORKS, path={"group": "{group}"}, query=IN),
+    "allow_traffic": Rule(
+        may=WORKS, path={"group": "{group}"}, query=IN, body={"direction": "in", "peer": "10.0.0.0/8"}
+    ),
+    "revoke_traffic": Rule(may=WORKS, path={"group": "{group}", "rule": "{rule}"}, query=IN),
+    "attach_security_group": Rule(may=WORKS, path={"group": "{group}", "instance": "{instance}"}, query=IN),
+    "detach_security_group": Rule(
+        may=WORKS, path={"group": "{group}", "instance": "{instance}"}, query=IN, states=frozenset({409})
+    ),
     "list_events": Rule(may=SEES, query=IN),
     "list_instance_events": Rule(may=SEES, path={"instance": "{instance}"}, query=IN),
     "follow_events": Rule(may=SEES, query=IN),

@@ -119,6 +119,10 @@ class FileQuery(InProject, frozen=True, kw_only=True):
     ]
 
 
+class SecurityGroupQuery(InProject, frozen=True, kw_only=True):
+    instance: Annotated[str, Meta(max_length=100, description="Only the groups of this instance.")] = ""
+
+
 class LogQuery(InProject, frozen=True, kw_only=True):
     source: Annotated[
         LogSource | None,

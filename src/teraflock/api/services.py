@@ -23,6 +23,7 @@ from teraflock.image.service import ImageService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
+from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.plan.task import PlannerTask
 from teraflock.storage.database import Database, Misuse, Transaction
@@ -41,6 +42,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     fleet: FleetService
     sites: SiteService
     images: ImageService
+    security_groups: SecurityGroupService
     bills: BillService
 
 

@@ -39,6 +39,7 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.service import SiteService
+from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
@@ -168,6 +169,9 @@ class Cloud:
                 tenants=TenantService(database, self.clock, random_bytes, defaults_of(settings)),
                 instances=by_instance,
                 operator=OperatorService(database, self.clock, by_instance, random_bytes),
+                security_groups=SecurityGroupService(
+                    database, self.clock, random_bytes=random_bytes, wake=wake
+                ),
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
                 sites=SiteService(
                     database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes

@@ -36,6 +36,7 @@ from teraflock.client.purchase import Purchases
 from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
 from teraflock.client.rate import RateList
+from teraflock.client.security_group import SecurityGroups
 from teraflock.client.shape import Shapes
 from teraflock.client.site import Sites
 from teraflock.client.snapshot import Snapshots
@@ -88,6 +89,7 @@ class Client:
         self.purchases = Purchases(transport)
         self.quotas = Quotas(transport)
         self.quotes = Quotes(transport)
+        self.security_groups = SecurityGroups(transport)
         self.shapes = Shapes(transport)
         self.sites = Sites(transport)
         self.snapshots = Snapshots(transport)

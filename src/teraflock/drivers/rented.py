@@ -40,6 +40,7 @@ from teraflock.instance.driver import (
     Sighting,
 )
 from teraflock.instance.model import InstanceId
+from teraflock.network.walls import Walls
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,6 +168,9 @@ class RentedDriver(ABC):
         return None
 
     def retire(self, network: Network) -> None:
+        return None
+
+    def enforce(self, walls: Walls) -> None:
         return None
 
     def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:

@@ -32,6 +32,7 @@ import msgspec
 from teraflock.base.errors import Refused, Unavailable
 from teraflock.fleet.model import GpuKind, HostReport
 from teraflock.instance.model import InstanceId
+from teraflock.network.driver import WallDriver
 from teraflock.tenant.model import ProjectId
 
 GRACE: Final = timedelta(seconds=60)
@@ -62,6 +63,8 @@ class Capability(StrEnum):
     """May take an instance back, and says so before."""
     TRAFFIC = "traffic"
     """Counts what guests send out of the house."""
+    FIREWALL = "firewall"
+    """Enforces security groups."""
 
 
 class EngineDown(Unavailable):
@@ -346,7 +349,7 @@ class GuestFile(msgspec.Struct, frozen=True, kw_only=True):
     """Of a file, read as it is asked for. It may be shorter or longer than `size_bytes` says."""
 
 
-class ComputeDriver(Protocol):
+class ComputeDriver(WallDriver, Protocol):
     """Runs instances somewhere."""
 
     @property
@@ -375,10 +378,6 @@ class ComputeDriver(Protocol):
 
     def hosts(self) -> Sequence[HostReport]:
         """The hosts as they are now; none without PLACEMENT. `EngineDown` where none can be asked."""
-        ...
-
-    def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
-        """Let the guests of a host reach these networks besides the internet, and no other private ones."""
         ...
 
     def prepare(self, machine: Machine) -> None:

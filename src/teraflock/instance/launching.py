@@ -34,6 +34,8 @@ from teraflock.instance.site import store as sites
 from teraflock.instance.site.rules import removed
 from teraflock.instance.states import Phase, Wanted
 from teraflock.network.rules import free_addresses
+from teraflock.network.security_group import store as security_groups
+from teraflock.network.security_group.service import join_at_launch
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.project.service import with_network
@@ -64,12 +66,15 @@ def launch(
     check_quota(tx, project, shape, order.instances)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)
+    groups = join_at_launch(tx, project, order.security_groups)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
     rooms = place(tx, policy, memory, shape, order.instances, only=order.host, site=site)
     made = []
     for name, address, room in zip(names, addresses, rooms, strict=True):
         blank = _blank(actor, project, order, image, shape, name, now, random_bytes)
         made.append(_set_aside(tx, blank, room, address, now, random_bytes))
+    for group in groups:
+        security_groups.join(tx, group, [instance.id for instance in made])
     return tuple(made)
 
 
@@ -125,6 +130,11 @@ def _launch_rented(
     random_bytes: Callable[[int], bytes],
 ) -> tuple[Instance, ...]:
     driver = engines.at(order.site)
+    if order.security_groups:
+        raise BadInput(
+            f"The site `{order.site}` does not support security groups",
+            hint="Leave out `--security-group`, or use our own hosts",
+        )
     _site_of_image(tx, image, order.site)
     shape, rental = choose(order, driver.types())
     can = driver.capabilities

@@ -1,4 +1,7 @@
-"""The loop that removes the networks of deleted projects. Their addresses are reused only after that."""
+"""The loop that removes the networks of deleted projects, and the rows of what is gone.
+
+Addresses are reused only after the network is removed.
+"""
 
 import logging
 from typing import Final
@@ -6,7 +9,9 @@ from typing import Final
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.machines import network_of
 from teraflock.network import store
+from teraflock.network.security_group import store as groups
 from teraflock.reconcile.surroundings import Surroundings
+from teraflock.storage.database import Transaction
 from teraflock.tenant.model import ProjectId
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -19,6 +24,9 @@ class NetworkLoop:
     def turn(self) -> None:
         with self._around.database.read() as tx:
             idle = store.of_removed_projects(tx)
+            is_untidy = groups.has_deleted_instances(tx)
+        if is_untidy:
+            self._around.database.write(groups.forget_deleted_instances)
         for project, number in idle:
             try:
                 self._retire(project, number)
@@ -28,4 +36,9 @@ class NetworkLoop:
     def _retire(self, project: ProjectId, number: int) -> None:
         for driver in self._around.engines:
             driver.retire(network_of(project, number))
-        self._around.database.write(lambda tx: store.take_down(tx, project))
+        self._around.database.write(lambda tx: _forget(tx, project))
+
+
+def _forget(tx: Transaction, project: ProjectId) -> None:
+    groups.remove_all_of(tx, project)
+    store.take_down(tx, project)

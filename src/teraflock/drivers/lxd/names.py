@@ -31,6 +31,7 @@ class Names:
         self.table = f"tera_{installation}"
         self.counting_table = f"tera_{installation}_sent"
         self.guard_table = f"tera_{installation}_guard"
+        self.walls_table = f"tera_{installation}_walls"
         self.port_prefix = PORT_PREFIX + _digest(installation)[:4]
         """Prefix of the host's ends of all guests' links."""
 
