@@ -132,6 +132,8 @@ RULES: dict[str, Rule] = {
     "restore_instance": Rule(
         may=WORKS, path={"instance": "{instance}"}, query=IN, body={"snapshot": "before"}
     ),
+    "check_network": Rule(may=SEES, query=IN + "&source=internet&target=web&port=22"),
+    "show_network_graph": Rule(may=SEES, query=IN),
     "list_security_groups": Rule(may=SEES, query=IN),
     "create_security_group": Rule(may=WORKS, query=IN, body={"name": "front"}),
     "show_security_group": Rule(may=SEES, path={"group": "default"}, query=IN),

@@ -54,6 +54,8 @@ READERS = {
         "meter",
         "instance",
     ): "events that were missed show in the instance's sequence: one statement for all of them",
+    ("network", "host"): "a check says which networks the host of an instance closes",
+    ("network", "host_port"): "a check says which ports of an instance its host opens",
     ("network", "instance"): "members of a group join their addresses: one statement for every host",
     ("network", "project"): "a project's network number is in its row",
     ("reconcile", "instance"): "workers lease instances: one statement finds what is due and takes it",

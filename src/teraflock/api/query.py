@@ -123,6 +123,13 @@ class SecurityGroupQuery(InProject, frozen=True, kw_only=True):
     instance: Annotated[str, Meta(max_length=100, description="Only the groups of this instance.")] = ""
 
 
+class NetworkCheckQuery(InProject, frozen=True, kw_only=True):
+    source: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
+    target: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
+    protocol: Annotated[str, Meta(max_length=10, description="`tcp`, `udp` or `icmp`.")] = "tcp"
+    port: Annotated[str, Meta(max_length=20, description="The port of the target; none for ICMP.")] = ""
+
+
 class LogQuery(InProject, frozen=True, kw_only=True):
     source: Annotated[
         LogSource | None,

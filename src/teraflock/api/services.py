@@ -24,6 +24,7 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
 from teraflock.network.security_group.service import SecurityGroupService
+from teraflock.network.service import NetworkService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.plan.task import PlannerTask
 from teraflock.storage.database import Database, Misuse, Transaction
@@ -43,6 +44,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     sites: SiteService
     images: ImageService
     security_groups: SecurityGroupService
+    networks: NetworkService
     bills: BillService
 
 

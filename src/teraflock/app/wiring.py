@@ -40,6 +40,7 @@ from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.service import SiteService
 from teraflock.network.security_group.service import SecurityGroupService
+from teraflock.network.service import NetworkService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
@@ -169,6 +170,7 @@ class Cloud:
                 tenants=TenantService(database, self.clock, random_bytes, defaults_of(settings)),
                 instances=by_instance,
                 operator=OperatorService(database, self.clock, by_instance, random_bytes),
+                networks=NetworkService(database),
                 security_groups=SecurityGroupService(
                     database, self.clock, random_bytes=random_bytes, wake=wake
                 ),

@@ -25,6 +25,7 @@ from teraflock.client.instance import Instances
 from teraflock.client.invoice import Invoices
 from teraflock.client.key import Keys
 from teraflock.client.member import Members
+from teraflock.client.network import Networks
 from teraflock.client.offer import Offers
 from teraflock.client.operator import Operator
 from teraflock.client.organisation import Organisations
@@ -82,6 +83,7 @@ class Client:
         self.invoices = Invoices(transport)
         self.keys = Keys(transport)
         self.members = Members(transport)
+        self.networks = Networks(transport)
         self.operator = Operator(transport)
         self.organisations = Organisations(transport)
         self.prices = Prices(transport)

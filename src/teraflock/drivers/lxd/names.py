@@ -13,6 +13,8 @@ TAG: Final = "user.teraflock"
 """The configuration key of all our objects in the engine. Its value is the installation's id."""
 
 BRIDGE_PREFIX: Final = "tf"
+PROBE_PROJECT: Final = "prj_probe"
+"""Owns the network of the temporary guest that probes the host. It has no security groups."""
 PORT_PREFIX: Final = "tg"
 
 _INSTALLATION = re.compile(r"[a-z0-9]{4,16}")

@@ -21,13 +21,14 @@ import msgspec
 from teraflock.drivers.lxd import counting, firewall, guard, guest, kernel, names, nft
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
-from teraflock.drivers.lxd.firewall import CLOSED, Bridge, Forward, Rules
+from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Resolving
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import check_ours
 from teraflock.instance.driver import EngineRefused, Machine, Network, Port, Sent
+from teraflock.network.rules import CLOSED
 from teraflock.network.walls import Walls
 
 LOG: Final = logging.getLogger("teraflock.lxd")
@@ -195,8 +196,10 @@ class LxdNetworks:
             firewall.table(self._ours.table, rules),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
         )
+        probe = self._ours.bridge(names.PROBE_PROJECT)
+        walled = [bridge.name for bridge in bridges if bridge.name != probe]
         # First, so that a new bridge is never without walls.
-        if not (self._walls.keep(bridge.name for bridge in bridges) and all(map(nft.run, texts))):
+        if not (self._walls.keep(walled) and all(map(nft.run, texts))):
             raise EngineRefused(
                 "The host's firewall rejected our rules",
                 hint="Install `nft` and make sure that root may use it",
