@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.drivers.lxd import flows, nft
+from teraflock.drivers.lxd import flows, netlink, nft
 from teraflock.drivers.lxd import walls as tables
 from teraflock.instance.driver import EngineRefused
 from teraflock.network.walls import Walls, decide, tightened
@@ -106,7 +106,7 @@ class Enforcing:
         self._listing = ""
 
     def _has(self, mark: str) -> bool:
-        return nft.run(f"list chain inet {self._table} {mark}\n")
+        return netlink.has_chain(self._table, mark)
 
 
 def _digest(listing: str) -> str:

@@ -16,6 +16,7 @@ name is the digest of the content marks what is loaded.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv4Address
 from typing import Final
@@ -65,14 +66,13 @@ def compiled(walls: Walls) -> Compiled:
     members: dict[GroupId, set[str]] = {group: set() for group in named}
     for address, groups in walls.stations.items():
         for group in named.intersection(groups):
-            members[group].add(str(IPv4Address(address)))
+            members[group].add(_address(address))
     return Compiled(
         chains=chains,
         sets={_set(group): frozenset(each) for group, each in members.items()},
         maps={
             _SIDES[side][3]: {
-                str(IPv4Address(address)): _combination(side, groups)
-                for address, groups in walls.stations.items()
+                _address(address): _combination(side, groups) for address, groups in walls.stations.items()
             }
             for side in Direction
         },
@@ -174,6 +174,7 @@ def remove(table: str) -> str:
     return f"table inet {table}\ndelete table inet {table}\n"
 
 
+@lru_cache(maxsize=1 << 16)
 def _line(rule: Rule) -> str:
     """Format a rule from checked values, so that nothing else can get into the text."""
     end = "saddr" if rule.direction == Direction.IN else "daddr"
@@ -189,6 +190,12 @@ def _line(rule: Rule) -> str:
     return " ".join((*words, "accept"))
 
 
+@lru_cache(maxsize=1 << 16)
+def _address(text: str) -> str:
+    return str(IPv4Address(text))
+
+
+@lru_cache(maxsize=1 << 16)
 def _word(group: GroupId) -> str:
     found = _ID.fullmatch(group)
     if not found:

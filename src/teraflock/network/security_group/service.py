@@ -197,7 +197,7 @@ class SecurityGroupService:
     def _note_rule(
         self, tx: Transaction, actor: Actor, project: Project, verb: str, group: SecurityGroup, rule: Rule
     ) -> None:
-        text = rule_text(rule, {each.id: each.name for each in _groups(tx, project)})
+        text = rule_text(rule, store.names(tx, project.id))
         action = f"security_group.{verb}"
         self._audit.record(tx, actor, action, group.id, project, name=group.name, rule=text)
 

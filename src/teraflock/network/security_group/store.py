@@ -56,6 +56,11 @@ def groups(tx: Transaction, project: ProjectId, created_at: datetime) -> tuple[S
     return tuple(sorted(found, key=lambda each: each.name))
 
 
+def names(tx: Transaction, project: ProjectId) -> dict[str, str]:
+    """The names of the project's groups, by id."""
+    return dict(tx.all("SELECT id, name FROM security_group WHERE project_id = :project", project=project))
+
+
 def ensure_default(tx: Transaction, project: ProjectId, created_at: datetime) -> GroupId:
     group = default_group(project, created_at)
     if tx.one("SELECT 1 FROM security_group WHERE id = :id", id=group.id) is None:
