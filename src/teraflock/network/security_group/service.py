@@ -85,8 +85,9 @@ class SecurityGroupService:
         return self._act(project, work)
 
     def delete(self, actor: Actor, project: Project, ref: str) -> None:
-        def work(tx: Transaction, groups: Groups) -> None:
-            group = _named(groups, ref)
+        def work(tx: Transaction) -> None:
+            group = _named(_groups(tx, project), ref)
+            store.lock_to_remove(tx, group.id)
             if group.name == DEFAULT:
                 raise Refused("The group `default` cannot be deleted", hint="Revoke its rules instead")
             instances, others = store.users(tx, group.id)
@@ -103,7 +104,7 @@ class SecurityGroupService:
             store.remove(tx, group.id)
             self._audit.record(tx, actor, "security_group.delete", group.id, project, name=group.name)
 
-        self._act(project, work)
+        self._database.write_with_locks(work)  # a launch may be about to use it
 
     def allow(
         self, actor: Actor, project: Project, ref: str, direction: str, protocol: str, ports: str, peer: str
@@ -120,6 +121,8 @@ class SecurityGroupService:
                     f"A security group can have {RULES_MAX} rules",
                     hint="Use a larger network or port range, or a second group",
                 )
+            if rule.names_group:
+                store.touch(tx, GroupId(rule.peer))
             store.add_rule(tx, group.id, rule)
             self._note_rule(tx, actor, project, "allow", group, rule)
             return replace(group, rules=tuple(sorted((*group.rules, rule)))), rule
@@ -160,6 +163,7 @@ class SecurityGroupService:
                     f"An instance can be in {GROUPS_PER_INSTANCE_MAX} security groups",
                     hint="Detach one first",
                 )
+            store.touch(tx, group.id)
             store.join(tx, group.id, [member.instance_id])
             self._note_member(tx, actor, project, "attach", group, member)
             return replace(member, groups=tuple(sorted((*member.groups, group.id))))

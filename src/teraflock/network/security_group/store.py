@@ -88,7 +88,7 @@ def add_rule(tx: Transaction, id: GroupId, rule: Rule) -> None:
         " VALUES (:id, :direction, :protocol, :first, :last, :peer) ON CONFLICT DO NOTHING",
         **_values(id, rule),
     )
-    _count_change(tx, id)
+    touch(tx, id)
 
 
 def remove_rule(tx: Transaction, id: GroupId, rule: Rule) -> None:
@@ -97,7 +97,7 @@ def remove_rule(tx: Transaction, id: GroupId, rule: Rule) -> None:
         " AND protocol = :protocol AND port_first = :first AND port_last = :last AND peer = :peer",
         **_values(id, rule),
     )
-    _count_change(tx, id)
+    touch(tx, id)
 
 
 def remove(tx: Transaction, id: GroupId) -> None:
@@ -181,6 +181,11 @@ def lock_to_join(tx: Transaction, project: ProjectId, names: Iterable[str]) -> M
     return {row[1]: GroupId(row[0]) for row in rows}
 
 
+def lock_to_remove(tx: Transaction, id: GroupId) -> None:
+    """Until the transaction ends nobody begins to use the group."""
+    tx.lock("SELECT id FROM security_group WHERE id = :id", id=id)
+
+
 # For the loops
 
 
@@ -249,5 +254,6 @@ def _values(id: GroupId, rule: Rule) -> dict[str, object]:
     }
 
 
-def _count_change(tx: Transaction, id: GroupId) -> None:
+def touch(tx: Transaction, id: GroupId) -> None:
+    """Count a change. A transaction that begins to use a group writes its row too, and so cannot miss a deletion."""
     tx.run("UPDATE security_group SET version = version + 1 WHERE id = :id", id=id)
