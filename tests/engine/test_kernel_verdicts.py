@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from tests.engine.house import INSIDE_ADDRESS
 from tests.engine.namespaces import Namespaces, NoNamespaces, entered
 from tests.unit.network.wall_samples import GUESTS, OUTSIDE, packets, walls
 
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
-from teraflock.network.walls import Packet, Walls, decide
+from teraflock.network.walls import Packet, Published, Walls, decide
 
 BRIDGE = "tfkernel"
 TABLE = "tera_kernel_walls"
@@ -146,18 +147,56 @@ def test_other_tables_are_never_touched(place: Namespaces, enforcing: Enforcing)
     place.on_host("nft", "delete", "table", "inet", "foreign")
 
 
+def test_a_published_port_leads_to_its_guest_until_it_is_closed(
+    place: Namespaces, enforcing: Enforcing
+) -> None:
+    one, two = GUESTS[:2]
+    stations = dict.fromkeys((one, two), (A,))
+    published = (Published("here", 30_001, one, 80), Published("here", 30_002, two, 80))
+    enforcing.load(Walls(groups={A: OPEN}, stations=stations, published=published))
+    enforcing.cut(())
+    at_host = {port: Packet(OUTSIDE, INSIDE_ADDRESS, Protocol.TCP, port) for port in (30_001, 30_002, 30_003)}
+    place.listen([Packet(OUTSIDE, each, Protocol.TCP, 80) for each in (one, two)])
+    connections = {
+        port: Connection(place, at_host[port], server=server)
+        for port, server in ((30_001, one), (30_002, two))
+    }
+    assert all(each.works() for each in connections.values())
+    assert not Connection.is_made(place, at_host[30_003])
+    enforcing.load(Walls(groups={A: OPEN}, stations=stations, published=published[1:]))
+    assert enforcing.cut(()) >= 1
+    assert {port: each.works() for port, each in connections.items()} == {30_001: False, 30_002: True}
+    assert not Connection.is_made(place, at_host[30_001])
+    enforcing.load(Walls(groups={A: OPEN[1:]}, stations=stations, published=published[1:]))
+    assert not Connection.is_made(place, at_host[30_002]), "a published port needs a rule"
+    for each in connections.values():
+        each.close()
+
+
 class Connection:
     """An open TCP connection between two places."""
 
-    def __init__(self, place: Namespaces, packet: Packet) -> None:
-        place.listen([packet])
-        server = place._listening[packet.target, packet.protocol, packet.port]
+    def __init__(self, place: Namespaces, packet: Packet, *, server: str = "") -> None:
+        """`server`: the guest that listens on port 80, behind a port of the host."""
+        if not server:
+            place.listen([packet])
+        listening = place._listening[server or packet.target, packet.protocol, 80 if server else packet.port]
         self._client = place.opened(packet.source, packet.protocol)
         self._client.settimeout(5)
-        server.settimeout(5)
+        listening.settimeout(5)
         self._client.connect((packet.target, packet.port))
-        self._server, _ = server.accept()
-        server.setblocking(False)
+        self._server, _ = listening.accept()
+        listening.setblocking(False)
+
+    @staticmethod
+    def is_made(place: Namespaces, packet: Packet) -> bool:
+        with place.opened(packet.source, packet.protocol) as client:
+            client.settimeout(0.3)
+            try:
+                client.connect((packet.target, packet.port))
+            except OSError:
+                return False
+            return True
 
     def works(self, *, backwards: bool = False) -> bool:
         one, other = (self._server, self._client) if backwards else (self._client, self._server)

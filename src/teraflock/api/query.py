@@ -119,8 +119,8 @@ class FileQuery(InProject, frozen=True, kw_only=True):
     ]
 
 
-class SecurityGroupQuery(InProject, frozen=True, kw_only=True):
-    instance: Annotated[str, Meta(max_length=100, description="Only the groups of this instance.")] = ""
+class OfInstanceQuery(InProject, frozen=True, kw_only=True):
+    instance: Annotated[str, Meta(max_length=100, description="Only those of this instance.")] = ""
 
 
 class NetworkCheckQuery(InProject, frozen=True, kw_only=True):

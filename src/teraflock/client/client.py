@@ -33,6 +33,7 @@ from teraflock.client.plan import Plans
 from teraflock.client.price import Prices
 from teraflock.client.project import Projects
 from teraflock.client.provider import Providers
+from teraflock.client.published_port import PublishedPorts
 from teraflock.client.purchase import Purchases
 from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
@@ -88,6 +89,7 @@ class Client:
         self.organisations = Organisations(transport)
         self.prices = Prices(transport)
         self.projects = Projects(transport)
+        self.published_ports = PublishedPorts(transport)
         self.purchases = Purchases(transport)
         self.quotas = Quotas(transport)
         self.quotes = Quotes(transport)

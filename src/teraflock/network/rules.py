@@ -25,6 +25,9 @@ credentials service."""
 PORT_FIRST: Final = 20_000
 PORT_LAST: Final = 29_999
 """Ports of a host that are forwarded to guests. Below the range that systems use for outgoing connections."""
+PUBLISHED_FIRST: Final = 30_000
+PUBLISHED_LAST: Final = 32_767
+"""The same, for ports that tenants publish themselves."""
 
 
 def subnet(number: int) -> IPv4Network:

@@ -16,10 +16,21 @@ from teraflock.network.rules import RANGE
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 
 
+class Published(msgspec.Struct, frozen=True, order=True):
+    """A port of a host that leads to a port of a guest."""
+
+    host: str
+    port: int
+    address: str
+    guest_port: int
+
+
 class Walls(msgspec.Struct, frozen=True, kw_only=True):
     groups: Mapping[GroupId, tuple[Rule, ...]] = {}
     stations: Mapping[str, tuple[GroupId, ...]] = {}
     """The groups of each instance, sorted, by its address."""
+    published: tuple[Published, ...] = ()
+    """Sorted."""
 
 
 class Packet(msgspec.Struct, frozen=True):
@@ -113,7 +124,10 @@ def tightened(before: Walls, after: Walls) -> set[str]:
         for group, rules in before.groups.items()
         if _lost_rules(rules, after.groups.get(group, ())) or any(rule.peer in left for rule in rules)
     }
-    return lost | {each for each, groups in after.stations.items() if not stricter.isdisjoint(groups)}
+    closed = {each.address for each in set(before.published) - set(after.published)}
+    return (
+        lost | closed | {each for each, groups in after.stations.items() if not stricter.isdisjoint(groups)}
+    )
 
 
 def _lost_rules(before: tuple[Rule, ...], after: tuple[Rule, ...]) -> bool:

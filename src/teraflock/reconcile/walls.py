@@ -10,9 +10,10 @@ from typing import Final
 
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Capability
+from teraflock.network.published_port import store as published_ports
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import GroupId, Rule
-from teraflock.network.walls import Walls
+from teraflock.network.walls import Published, Walls
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -48,7 +49,15 @@ class WallLoop:
         read = store.rules_in_all_projects(tx, fresh)
         self._rules = {id: (versions[id], read[id]) if id in read else self._rules[id] for id in used}
         rules = {id: each for id, (_, each) in self._rules.items()}
-        return {site: Walls(groups=_of(each, rules), stations=each) for site, each in stations.items()}
+        published: dict[str, list[Published]] = {}
+        for site, port in published_ports.in_all_projects(tx):
+            published.setdefault(site, []).append(port)
+        return {
+            site: Walls(
+                groups=_of(each, rules), stations=each, published=tuple(sorted(published.get(site, ())))
+            )
+            for site, each in stations.items()
+        }
 
 
 def _of(

@@ -2,7 +2,7 @@
 
 from teraflock.api.call import Call
 from teraflock.api.convert.security_group import rule_answer, security_group_answers
-from teraflock.api.query import InProject, SecurityGroupQuery
+from teraflock.api.query import InProject, OfInstanceQuery
 from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.security_group import (
@@ -17,7 +17,7 @@ routes = Routes("security groups")
 
 
 @routes.get("/v1/security-groups", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
-def list_security_groups(call: Call, query: SecurityGroupQuery) -> SecurityGroupList:
+def list_security_groups(call: Call, query: OfInstanceQuery) -> SecurityGroupList:
     """List the security groups of a project, with their rules and members."""
     service = call.nouns.security_groups
     every = service.all(call.project)

@@ -7,7 +7,7 @@ the last one may have been killed between a load and the cut.
 
 import re
 import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Final
 
@@ -16,6 +16,7 @@ import msgspec
 from teraflock.drivers.lxd import flows, netlink, nft
 from teraflock.drivers.lxd import walls as tables
 from teraflock.instance.driver import EngineRefused
+from teraflock.network.rules import PUBLISHED_FIRST, PUBLISHED_LAST
 from teraflock.network.walls import Walls, decide, tightened
 
 _ELEMENTS: Final = re.compile(r"elements = \{([^}]*)\}")
@@ -88,13 +89,14 @@ class Enforcing:
             loaded, addresses = self._loaded, self._unchecked
             if loaded is None or addresses == set():
                 return 0
+            ports = {each.port: each.address for each in loaded.walls.published}
             found = [
                 flow
                 for flow in flows.flows()
                 if (addresses is None or flow.packet.source in addresses or flow.packet.target in addresses)
                 and flow.packet.source not in own
                 and flow.packet.target not in own
-                and not decide(loaded.walls, flow.packet).passes
+                and not (decide(loaded.walls, flow.packet).passes and _is_open(flow, ports))
             ]
             flows.end(found)
             if self._loaded is loaded:
@@ -107,6 +109,12 @@ class Enforcing:
 
     def _has(self, mark: str) -> bool:
         return netlink.has_chain(self._table, mark)
+
+
+def _is_open(flow: flows.Flow, ports: Mapping[int, str]) -> bool:
+    """Whether the port of the host that a connection came through is still published, if it is one of those."""
+    is_published = PUBLISHED_FIRST <= flow.through <= PUBLISHED_LAST
+    return not is_published or ports.get(flow.through) == flow.packet.target
 
 
 def _digest(listing: str) -> str:

@@ -28,7 +28,7 @@ LIST, DELETE = 0x101, 0x102
 ORIGINAL, REPLY, ID, ZONE = 1, 2, 12, 18
 ADDRESSES, ENDS = 1, 2
 SOURCE, TARGET = 1, 2
-NUMBER, SOURCE_PORT = 1, 2
+NUMBER, SOURCE_PORT, TARGET_PORT = 1, 2, 3
 _PROTOCOLS: Final = {6: Protocol.TCP, 17: Protocol.UDP, 1: Protocol.ICMP}
 
 
@@ -37,6 +37,8 @@ class Flow(msgspec.Struct, frozen=True):
     """The first packet, as a guest's firewall sees it."""
     key: bytes
     """How the kernel finds it again."""
+    through: int = 0
+    """The port of the host that led to the target; 0: none did."""
 
 
 def flows() -> list[Flow]:
@@ -59,8 +61,8 @@ def _flow(content: bytes) -> Flow | None:
     parts = attributes(content)
     if ORIGINAL not in parts or REPLY not in parts:
         return None
-    source, _, number, _ = _tuple(parts[ORIGINAL])
-    target, _, _, port = _tuple(parts[REPLY])
+    source, asked, number, asked_port = _tuple(parts[ORIGINAL], TARGET_PORT)
+    target, _, _, port = _tuple(parts[REPLY], SOURCE_PORT)
     key = b"".join(
         attribute(kind | (NESTED if kind == ORIGINAL else 0), parts[kind])
         for kind in (ORIGINAL, ID, ZONE)
@@ -68,13 +70,14 @@ def _flow(content: bytes) -> Flow | None:
     )
     protocol = _PROTOCOLS.get(number, Protocol.ANY)
     has_port = protocol in (Protocol.TCP, Protocol.UDP)
-    return Flow(Packet(source, target, protocol, port if has_port else 0), key)
+    through = asked_port if has_port and asked != target else 0
+    return Flow(Packet(source, target, protocol, port if has_port else 0), key, through)
 
 
-def _tuple(content: bytes) -> tuple[str, str, int, int]:
-    """Return source, target, protocol and source port of one direction."""
+def _tuple(content: bytes, side: int) -> tuple[str, str, int, int]:
+    """Return source, target, protocol and one of the ports of one direction."""
     parts = attributes(content)
     addresses, ends = attributes(parts[ADDRESSES]), attributes(parts[ENDS])
     source, target = (str(IPv4Address(addresses[each])) for each in (SOURCE, TARGET))
-    port = int.from_bytes(ends.get(SOURCE_PORT, b""), "big")
+    port = int.from_bytes(ends.get(side, b""), "big")
     return source, target, ends[NUMBER][0], port

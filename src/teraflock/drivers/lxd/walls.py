@@ -7,6 +7,7 @@ what they receive. A map leads from an address to the chain of its groups:
     chain ci_… { jump gi_web; jump gi_db; drop }   one chain for each combination of groups
     chain gi_web { ip saddr 10.0.0.0/8 tcp dport 80 accept; ip saddr @m_db accept }
     set m_db { 10.128.0.17, 10.128.0.18 }          the members of groups that rules name
+    map published { 30001 : 10.128.0.16 . 8080 }   ports of the host that lead to guests
 
 An address without an element is dropped. A connection must start with a SYN: otherwise the rest of one that was cut
 could be taken for a new one in the other direction.
@@ -25,13 +26,14 @@ import msgspec
 
 from teraflock.drivers.lxd.words import checked_network, quoted
 from teraflock.network.security_group.model import PORT_MAX, PREFIX, Direction, GroupId, Protocol, Rule
-from teraflock.network.walls import Walls
+from teraflock.network.walls import Published, Walls
 
 _ID: Final = re.compile(rf"{PREFIX}([0-9a-z]{{1,40}})")
 _SIDES: Final = {
     Direction.OUT: ("leaving", "iifname", "saddr", "from"),
     Direction.IN: ("entering", "oifname", "daddr", "to"),
 }
+PUBLISHED: Final = "published"
 PRIORITIES: Final = {Direction.OUT: 1, Direction.IN: 2}
 """After the firewall's own table, which has 0. An accept ends one chain only."""
 
@@ -42,7 +44,7 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     chains: Mapping[str, tuple[str, ...]] = {}
     sets: Mapping[str, frozenset[str]] = {}
     maps: Mapping[str, Mapping[str, str]] = {}
-    """By map: the chain of each address."""
+    """By map: where each address leads, and each published port."""
 
     @property
     def mark(self) -> str:
@@ -71,10 +73,14 @@ def compiled(walls: Walls) -> Compiled:
         chains=chains,
         sets={_set(group): frozenset(each) for group, each in members.items()},
         maps={
-            _SIDES[side][3]: {
-                _address(address): _combination(side, groups) for address, groups in walls.stations.items()
-            }
-            for side in Direction
+            PUBLISHED: {str(int(each.port)): _target(each) for each in walls.published},
+            **{
+                _SIDES[side][3]: {
+                    _address(address): f"goto {_combination(side, groups)}"
+                    for address, groups in walls.stations.items()
+                }
+                for side in Direction
+            },
         },
     )
 
@@ -93,7 +99,15 @@ def frame(table: str, bridges: Iterable[str]) -> str:
         f"add set inet {table} bridges {{ type ifname; }}",
         f"flush set inet {table} bridges",
         *([f"add element inet {table} bridges {{ {names} }}"] if names else []),
+        f"add map inet {table} {PUBLISHED} {{ type inet_service : ipv4_addr . inet_service; }}",
     ]
+    for hook, priority in (("prerouting", "dstnat"), ("output", "-100")):
+        at = f"inet {table} {PUBLISHED}_{hook}"
+        lines += [
+            f"add chain {at} {{ type nat hook {hook} priority {priority}; policy accept; }}",
+            f"flush chain {at}",
+            f"add rule {at} fib daddr type local dnat ip to tcp dport map @{PUBLISHED}",
+        ]
     for side, (chain, interface, address, map_name) in _SIDES.items():
         at = f"inet {table} {chain}"
         lines += [
@@ -152,10 +166,8 @@ def _rules(table: str, before: Compiled, after: Compiled) -> Iterator[str]:
 def _verdicts(table: str, before: Compiled, after: Compiled) -> Iterator[str]:
     for name, wanted in after.maps.items():
         there = before.maps.get(name, {})
-        gone = [address for address, chain in there.items() if wanted.get(address) != chain]
-        new = [
-            f"{address} : goto {chain}" for address, chain in wanted.items() if there.get(address) != chain
-        ]
+        gone = [each for each, value in there.items() if wanted.get(each) != value]
+        new = [f"{each} : {value}" for each, value in wanted.items() if there.get(each) != value]
         yield from _element("delete", table, name, gone)
         yield from _element("add", table, name, new)
 
@@ -193,6 +205,10 @@ def _line(rule: Rule) -> str:
 @lru_cache(maxsize=1 << 16)
 def _address(text: str) -> str:
     return str(IPv4Address(text))
+
+
+def _target(published: Published) -> str:
+    return f"{_address(published.address)} . {int(published.guest_port)}"
 
 
 @lru_cache(maxsize=1 << 16)

@@ -40,3 +40,18 @@ SELECT id, 'out', 'any', 0, 65535, '0.0.0.0/0' FROM security_group;
 INSERT INTO security_group_member (instance_id, group_id)
 SELECT i.id, g.id FROM instance i JOIN security_group g ON g.project_id = i.project_id
 WHERE i.phase <> 'gone' AND i.address IS NOT NULL;
+
+-- Ports of hosts that tenants opened to ports of their instances. SSH and Jupyter have theirs in host_port, from another
+-- range.
+CREATE TABLE published_port (
+    id TEXT PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES project (id),
+    instance_id TEXT NOT NULL REFERENCES instance (id),
+    host_id TEXT NOT NULL,
+    port BIGINT NOT NULL,
+    guest_port BIGINT NOT NULL,
+    created_at_us BIGINT NOT NULL,
+    UNIQUE (host_id, port),
+    UNIQUE (instance_id, guest_port)
+);
+CREATE INDEX published_port_by_project ON published_port (project_id, id);
