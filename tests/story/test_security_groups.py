@@ -153,3 +153,33 @@ def test_unknown_names_are_not_found(cloud: Cloud) -> None:
     assert "has no such rule" in cloud.fails("sg", "revoke", "default", *rule).err
     ghost = cloud.fails("network", "check", "--from", "ghost", "--to", "web", "--port", "22")
     assert "There is no instance `ghost`" in ghost.err
+
+
+def test_a_port_is_published_shown_and_closed(cloud: Cloud) -> None:
+    assert "No published ports yet" in cloud.ok("publish").err
+    done = cloud.ok("publish", "web", "8080")
+    assert done.out.endswith(":30000 leads to port 8080 of web\n")
+    assert "note: No rule of `default` lets tcp 8080 into `web` from the internet" in done.err
+    assert "--in --protocol tcp --port 8080 --from 0.0.0.0/0" in done.err
+    cloud.ok("sg", "allow", "default", "--in", "--protocol", "tcp", "--port", "8080", "--from", "0.0.0.0/0")
+    assert cloud.ok("publish", "web", "8080", "--port", "30000").err.count("note") == 0
+    cloud.ok("network", "check", "--from", "internet", "--to", "web", "--port", "8080")
+    shown = told(cloud, "show", "web")
+    assert [each["port"] for each in shown["published_ports"]] == [30_000]
+    assert shown["security_groups"] == ["default"]
+    assert "8080 at " in cloud.ok("show", "web", columns=60).out
+    assert told(cloud, "quota", "show")["ports"] == 1
+    for words, sentence in (
+        (("publish", "web", "70000"), "Port `70000` is out of range"),
+        (("publish", "web", "http"), "`http` is not a port"),
+        (("publish", "db", "80", "--port", "30000"), "Port 30000 of the host is taken"),
+        (("publish", "db", "80", "--port", "80"), "Port `80` of the host cannot be published"),
+        (("publish", "ghost", "80"), "There is no instance `ghost`"),
+        (("unpublish", "db", "80"), "Port 80 of `db` is not published"),
+    ):
+        failed = cloud.fails(*words)
+        assert sentence in failed.err
+        assert failed.hint
+    cloud.ok("unpublish", "web", "8080")
+    assert told(cloud, "publish") == []
+    cloud.ok("sg", "revoke", "default", "--in", "--protocol", "tcp", "--port", "8080", "--from", "0.0.0.0/0")

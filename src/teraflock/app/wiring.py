@@ -172,12 +172,8 @@ class Cloud:
                 instances=by_instance,
                 operator=OperatorService(database, self.clock, by_instance, random_bytes),
                 networks=NetworkService(database),
-                published_ports=PublishedPortService(
-                    database, self.clock, random_bytes=random_bytes, wake=wake
-                ),
-                security_groups=SecurityGroupService(
-                    database, self.clock, random_bytes=random_bytes, wake=wake
-                ),
+                published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
+                security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
                 sites=SiteService(
                     database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes

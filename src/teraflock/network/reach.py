@@ -50,7 +50,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     """Of an instance: networks that its host lets guests into though they are closed."""
 
 
-class Reach(msgspec.Struct, frozen=True, kw_only=True):
+class Reached(msgspec.Struct, frozen=True, kw_only=True):
     stop: Stop | None = None
     """None: it passes."""
     leaving: Permit | None = None
@@ -59,20 +59,20 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
     """If the internet is stopped at the receiver: networks that would pass."""
 
 
-def reach(walls: Walls, source: End, target: End, protocol: Protocol, port: int) -> Reach:
+def reach(walls: Walls, source: End, target: End, protocol: Protocol, port: int) -> Reached:
     packet = Packet(source.address, target.address, protocol, port)
     leaving = permit(walls, source.address, Direction.OUT, packet) if source.site else None
     if source.site and leaving is None:
-        return Reach(stop=Stop.OUT)
+        return Reached(stop=Stop.OUT)
     stop = _stop_on_the_way(source, target, protocol, port)
     if stop is not None:
-        return Reach(stop=stop, leaving=leaving)
+        return Reached(stop=stop, leaving=leaving)
     entering = permit(walls, target.address, Direction.IN, packet) if target.site else None
     if target.site and entering is None:
         only = _networks(walls, target, packet) if source.name == INTERNET else ()
-        return Reach(stop=Stop.IN, leaving=leaving, only_from=only)
+        return Reached(stop=Stop.IN, leaving=leaving, only_from=only)
     assert decide(walls, packet).passes, "the steps and the firewall agree"
-    return Reach(leaving=leaving, entering=entering)
+    return Reached(leaving=leaving, entering=entering)
 
 
 def _stop_on_the_way(source: End, target: End, protocol: Protocol, port: int) -> Stop | None:

@@ -6,7 +6,7 @@ import msgspec
 
 from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.network import store
-from teraflock.network.reach import INTERNET, Edge, End, Reach, Stop, anyone, graph, reach
+from teraflock.network.reach import INTERNET, Edge, End, Reached, Stop, anyone, graph, reach
 from teraflock.network.security_group import store as groups
 from teraflock.network.security_group.model import GroupMember, Protocol, SecurityGroup
 from teraflock.network.security_group.rules import is_address, ports_from
@@ -19,7 +19,7 @@ INSTANCES_MAX: Final = 60
 
 
 class NetworkCheck(msgspec.Struct, frozen=True, kw_only=True):
-    reach: Reach
+    reach: Reached
     sentence: str
     hint: str
     groups: tuple[SecurityGroup, ...]
@@ -120,35 +120,35 @@ def _port(text: str, protocol: Protocol) -> int:
     return first
 
 
-def _words(picture: _Picture, found: Reach, one: End, other: End, what: str) -> tuple[str, str]:
+def _words(picture: _Picture, found: Reached, one: End, other: End, what: str) -> tuple[str, str]:
     """The answer in a sentence, and what to do about it. `what`: `tcp 22`."""
     if found.stop is None:
         return f"{what} from `{one.name}` to `{other.name}` passes", ""
+    if found.stop in (Stop.OUT, Stop.IN):
+        return _stopped_by_groups(picture, found, one, other, what)
+    if found.stop == Stop.UNPUBLISHED:
+        ports = ", ".join(map(str, sorted(other.open_ports))) or "none"
+        return (
+            f"The host of `{other.name}` opens no port that leads to its port {what}",
+            f"Its open TCP ports: {ports}. Publish more with `tera publish {other.name} PORT`",
+        )
+    if found.stop == Stop.CLOSED:
+        sentence = f"Hosts do not let instances into the network of {other.name}"
+        return sentence, "The operator can open it: `tera host allow-out`"
+    sentence = f"{_end_text(one)} and {_end_text(other)} have no common network"
+    return sentence, "Only instances of one project at one site have one"
+
+
+def _stopped_by_groups(picture: _Picture, found: Reached, one: End, other: End, what: str) -> tuple[str, str]:
     if found.stop == Stop.OUT:
         return (
             f"No rule of {picture.names(one)} lets {what} out of `{one.name}` to {_end_text(other)}",
             f"Allow it with `{_allow(picture, one, '--out', what, '--to', other)}`",
         )
-    if found.stop == Stop.IN:
-        only = f". Only {', '.join(found.only_from)} can reach it" if found.only_from else ""
-        return (
-            f"No rule of {picture.names(other)} lets {what} into `{other.name}` from {_end_text(one)}{only}",
-            f"Allow it with `{_allow(picture, other, '--in', what, '--from', one)}`",
-        )
-    if found.stop == Stop.UNPUBLISHED:
-        ports = ", ".join(map(str, sorted(other.open_ports))) or "none"
-        return (
-            f"The host of `{other.name}` opens no port that leads to its port {what}",
-            f"TCP ports that it opens: {ports}",
-        )
-    if found.stop == Stop.CLOSED:
-        return (
-            f"Hosts do not let instances into the network of {other.name}",
-            "The operator can open it: `tera host allow-out`",
-        )
+    only = f". Only {', '.join(found.only_from)} can reach it" if found.only_from else ""
     return (
-        f"{_end_text(one)} and {_end_text(other)} have no common network",
-        "Only instances of one project at one site have one",
+        f"No rule of {picture.names(other)} lets {what} into `{other.name}` from {_end_text(one)}{only}",
+        f"Allow it with `{_allow(picture, other, '--in', what, '--from', one)}`",
     )
 
 

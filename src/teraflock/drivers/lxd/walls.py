@@ -57,32 +57,32 @@ def compiled(walls: Walls) -> Compiled:
     used = sorted({group for groups in combinations for group in groups})
     rules = {group: walls.groups.get(group, ()) for group in used}
     named = {GroupId(rule.peer) for each in rules.values() for rule in each if rule.names_group}
-    chains: dict[str, tuple[str, ...]] = {}
+    chains = {_chain(side, group): _lines(rules[group], side) for side in Direction for group in used}
     for side in Direction:
-        for group in used:
-            lines = tuple(_line(rule) for rule in rules[group] if rule.direction == side)
-            chains[_chain(side, group)] = lines
         for groups in combinations:
-            jumps = tuple(f"jump {_chain(side, group)}" for group in groups)
+            jumps = (f"jump {_chain(side, group)}" for group in groups)
             chains[_combination(side, groups)] = (*jumps, "drop")
+    maps = {_SIDES[side][3]: _leads(walls, side) for side in Direction}
+    maps[PUBLISHED] = {str(int(each.port)): _target(each) for each in walls.published}
+    return Compiled(chains=chains, sets=_members(walls, named), maps=maps)
+
+
+def _lines(rules: Iterable[Rule], side: Direction) -> tuple[str, ...]:
+    return tuple(_line(rule) for rule in rules if rule.direction == side)
+
+
+def _leads(walls: Walls, side: Direction) -> dict[str, str]:
+    return {
+        _address(address): f"goto {_combination(side, groups)}" for address, groups in walls.stations.items()
+    }
+
+
+def _members(walls: Walls, named: set[GroupId]) -> dict[str, frozenset[str]]:
     members: dict[GroupId, set[str]] = {group: set() for group in named}
     for address, groups in walls.stations.items():
         for group in named.intersection(groups):
             members[group].add(_address(address))
-    return Compiled(
-        chains=chains,
-        sets={_set(group): frozenset(each) for group, each in members.items()},
-        maps={
-            PUBLISHED: {str(int(each.port)): _target(each) for each in walls.published},
-            **{
-                _SIDES[side][3]: {
-                    _address(address): f"goto {_combination(side, groups)}"
-                    for address, groups in walls.stations.items()
-                }
-                for side in Direction
-            },
-        },
-    )
+    return {_set(group): frozenset(each) for group, each in members.items()}
 
 
 def full(table: str, wanted: Compiled, bridges: Iterable[str]) -> str:
@@ -102,25 +102,26 @@ def frame(table: str, bridges: Iterable[str]) -> str:
         f"add map inet {table} {PUBLISHED} {{ type inet_service : ipv4_addr . inet_service; }}",
     ]
     for hook, priority in (("prerouting", "dstnat"), ("output", "-100")):
-        at = f"inet {table} {PUBLISHED}_{hook}"
-        lines += [
-            f"add chain {at} {{ type nat hook {hook} priority {priority}; policy accept; }}",
-            f"flush chain {at}",
-            f"add rule {at} fib daddr type local dnat ip to tcp dport map @{PUBLISHED}",
-        ]
+        chain = f"{PUBLISHED}_{hook}"
+        dnat = f"fib daddr type local dnat ip to tcp dport map @{PUBLISHED}"
+        lines += _base_chain(table, chain, f"type nat hook {hook} priority {priority}", dnat)
     for side, (chain, interface, address, map_name) in _SIDES.items():
-        at = f"inet {table} {chain}"
-        lines += [
-            f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}",
-            f"add chain {at} {{ type filter hook forward priority {PRIORITIES[side]}; policy accept; }}",
-            f"flush chain {at}",
-            f"add rule {at} {interface} != @bridges accept",
-            f"add rule {at} ct state vmap {{ established : accept, related : accept, invalid : drop }}",
-            f"add rule {at} tcp flags & (fin | syn | rst | ack) != syn drop",
-            f"add rule {at} ip {address} vmap @{map_name}",
-            f"add rule {at} drop",
-        ]
+        lines.append(f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}")
+        rules = (
+            f"{interface} != @bridges accept",
+            "ct state vmap { established : accept, related : accept, invalid : drop }",
+            "tcp flags & (fin | syn | rst | ack) != syn drop",
+            f"ip {address} vmap @{map_name}",
+            "drop",
+        )
+        lines += _base_chain(table, chain, f"type filter hook forward priority {PRIORITIES[side]}", *rules)
     return "\n".join(lines) + "\n"
+
+
+def _base_chain(table: str, name: str, hook: str, *rules: str) -> Iterator[str]:
+    yield f"add chain inet {table} {name} {{ {hook}; policy accept; }}"
+    yield f"flush chain inet {table} {name}"
+    yield from (f"add rule inet {table} {name} {rule}" for rule in rules)
 
 
 def changes(table: str, loaded: Compiled | None, after: Compiled) -> str:

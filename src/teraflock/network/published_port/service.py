@@ -26,7 +26,6 @@ class PublishedPortService:
         self,
         database: Database,
         clock: Clock,
-        *,
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
     ) -> None:

@@ -35,7 +35,6 @@ class SecurityGroupService:
         self,
         database: Database,
         clock: Clock,
-        *,
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
