@@ -194,6 +194,7 @@ def _furnished(server: ApiServer) -> Tenants:
     ids["image"] = made("POST", "/v1/images", owner, {"name": "tools", "instance": "web"})["id"]
     server.settle()
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
+    ids["acl"] = made("POST", "/v1/acls", owner, {"name": "acme-border"})["id"]
     publish = {"instance": "web", "guest_port": 80}
     ids["published"] = made("POST", "/v1/published-ports", owner, publish)["id"]
     group = made("POST", "/v1/security-groups", owner, {"name": "acme-web"})

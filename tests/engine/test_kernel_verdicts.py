@@ -10,9 +10,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.engine.house import INSIDE_ADDRESS
 from tests.engine.namespaces import Namespaces, NoNamespaces, entered
+from tests.unit.network.acl.test_rules import acls
 from tests.unit.network.wall_samples import GUESTS, OUTSIDE, packets, walls
 
 from teraflock.drivers.lxd.enforcing import Enforcing
+from teraflock.network.acl.model import AclRule
+from teraflock.network.acl.rules import passes
+from teraflock.network.reach import REPLY_PORT
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 from teraflock.network.walls import Packet, Published, Walls, decide
 
@@ -171,6 +175,37 @@ def test_a_published_port_leads_to_its_guest_until_it_is_closed(
     assert not Connection.is_made(place, at_host[30_002]), "a published port needs a rule"
     for each in connections.values():
         each.close()
+
+
+@settings(
+    max_examples=8,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(acls())
+def test_acls_check_requests_and_replies_at_the_border(
+    place: Namespaces, enforcing: Enforcing, rules: tuple[AclRule, ...]
+) -> None:
+    stations = dict.fromkeys(GUESTS, (A,))
+    enforcing.load(Walls(groups={A: OPEN}, stations=stations, borders={"10.128.0.0/20": rules}))
+    inside = [each for each in EVERY if OUTSIDE not in (each.source, each.target)][:12]
+    chosen = [each for each in EVERY if OUTSIDE in (each.source, each.target)][:40] + inside
+    wanted = {each: crosses(rules, each) for each in chosen}
+    got = place.arrived(chosen)
+    got |= place.arrived([each for each in chosen if wanted[each] and not got[each]])
+    assert got == wanted
+
+
+def crosses(rules: tuple[AclRule, ...], packet: Packet) -> bool:
+    """A datagram only has to arrive; a connection and a ping need their replies, too."""
+    if OUTSIDE not in (packet.source, packet.target):
+        return True
+    leaves = packet.target == OUTSIDE
+    there, back = (Direction.OUT, Direction.IN) if leaves else (Direction.IN, Direction.OUT)
+    asked = passes(rules, there, OUTSIDE, packet.protocol, packet.port)
+    if packet.protocol == Protocol.UDP:
+        return asked
+    return asked and passes(rules, back, OUTSIDE, packet.protocol, REPLY_PORT if packet.port else 0)
 
 
 class Connection:

@@ -23,7 +23,7 @@ OWNERS = {
     "image": "image",
     "instance": "instance instance_label instance_output site site_state site_use snapshot",
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
-    "network": "published_port security_group security_group_member security_group_rule",
+    "network": "acl acl_rule published_port security_group security_group_member security_group_rule",
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "ran_unwatched site_watch worker",
     "storage": "event",

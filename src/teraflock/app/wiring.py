@@ -39,6 +39,7 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.service import SiteService
+from teraflock.network.acl.service import AclService
 from teraflock.network.published_port.service import PublishedPortService
 from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
@@ -172,6 +173,7 @@ class Cloud:
                 instances=by_instance,
                 operator=OperatorService(database, self.clock, by_instance, random_bytes),
                 networks=NetworkService(database),
+                acls=AclService(database, self.clock, random_bytes, wake),
                 published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
                 security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),

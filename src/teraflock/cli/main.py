@@ -59,6 +59,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "publish": ("teraflock.cli.published_port:publish", "Publish ports of instances on their host"),
     "unpublish": ("teraflock.cli.published_port:unpublish", "Close a published port"),
     "network": ("teraflock.cli.network", "Check which connections pass, and draw who can reach whom"),
+    "acl": ("teraflock.cli.acl", "Manage network ACLs at the border of a project's network"),
     "sg": ("teraflock.cli.security_group", "Manage security groups: the firewall of instances"),
     "shapes": ("teraflock.cli.shape", "List named sizes, and how many are free"),
 }

@@ -144,7 +144,7 @@ def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
 @project_option
 @json_option
 def allow(name: str, project: str | None, as_json: bool, **words: Any) -> None:
-    request = _request(**words)
+    request = rule_request(**words)
     with connected(project) as client:
         rule = client.security_groups.allow(name, request)
         others = client.security_groups.get(name).rules if request.direction == "out" else ()
@@ -169,7 +169,7 @@ def revoke(name: str, rule_id: str, project: str | None, as_json: bool, **words:
     given = any(words[each] for each in ("is_in", "is_out", "port", "source", "target"))
     if rule_id and given:
         raise BadInput("`--rule` already names the rule", hint="Leave out the other options")
-    request = None if rule_id else _request(**words)
+    request = None if rule_id else rule_request(**words)
     with connected(project) as client:
         group = client.security_groups.get(name)
         rule = _found(group, rule_id, request)
@@ -202,7 +202,7 @@ def detach(name: str, instance: str, project: str | None, as_json: bool) -> None
     _tell_members(group, as_json)
 
 
-def _request(
+def rule_request(
     *, is_in: bool, is_out: bool, protocol: str, port: str, source: str | None, target: str | None
 ) -> RuleRequest:
     if is_in == is_out:

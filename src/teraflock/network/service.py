@@ -6,6 +6,7 @@ import msgspec
 
 from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.network import store
+from teraflock.network.acl import store as acls
 from teraflock.network.reach import INTERNET, Edge, End, Reached, Stop, anyone, graph, reach
 from teraflock.network.security_group import store as groups
 from teraflock.network.security_group.model import GroupMember, Protocol, SecurityGroup
@@ -71,6 +72,8 @@ class _Picture:
             groups={each.id: each.rules for each in self.groups},
             stations={each.address: each.groups for each in self.members.values() if each.address},
         )
+        attached = [each for each in acls.acls(tx, project.id) if each.attached]
+        self._border = attached[0].rules if attached else None
         self._by_id = {each.instance_id: each for each in self.members.values()}
 
     def end(self, tx: Transaction, ref: str) -> End:
@@ -91,7 +94,12 @@ class _Picture:
             )
         ports, allowed = store.surroundings(tx, member.instance_id)
         return End(
-            name=member.name, address=member.address, site=member.site, open_ports=ports, allowed_out=allowed
+            name=member.name,
+            address=member.address,
+            site=member.site,
+            open_ports=ports,
+            allowed_out=allowed,
+            border=self._border,
         )
 
     def names(self, end: End) -> str:
@@ -126,6 +134,13 @@ def _words(picture: _Picture, found: Reached, one: End, other: End, what: str) -
         return f"{what} from `{one.name}` to `{other.name}` passes", ""
     if found.stop in (Stop.OUT, Stop.IN):
         return _stopped_by_groups(picture, found, one, other, what)
+    if found.stop in (Stop.ACL, Stop.ACL_REPLY):
+        what = f"{what}" if found.stop == Stop.ACL else f"replies to {what}"
+        sentence = f"The ACL of the network drops {what} between {_end_text(one)} and {_end_text(other)}"
+        return (
+            sentence,
+            "`tera acl list` shows which ACL is attached. It has no memory: replies need a rule, too",
+        )
     if found.stop == Stop.UNPUBLISHED:
         ports = ", ".join(map(str, sorted(other.open_ports))) or "none"
         return (

@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 import msgspec
 
+from teraflock.network.acl.model import AclRule
 from teraflock.network.rules import RANGE
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 
@@ -31,6 +32,8 @@ class Walls(msgspec.Struct, frozen=True, kw_only=True):
     """The groups of each instance, sorted, by its address."""
     published: tuple[Published, ...] = ()
     """Sorted."""
+    borders: Mapping[str, tuple[AclRule, ...]] = {}
+    """The ACL of each network that has one, by the network. It sees all packets between the network and the outside."""
 
 
 class Packet(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from teraflock.fleet.model import HostId
 from teraflock.fleet.store import lock_hosts
 from teraflock.instance.machines import network_of
 from teraflock.network import store
+from teraflock.network.acl import store as acls
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.published_port.rules import chosen
 from teraflock.network.security_group import store as groups
@@ -59,6 +60,7 @@ def _follow(tx: Transaction) -> None:
 
 
 def _forget(tx: Transaction, project: ProjectId) -> None:
+    acls.remove_all_of(tx, project)
     groups.remove_all_of(tx, project)
     published_ports.remove_all_of(tx, project)
     store.take_down(tx, project)

@@ -10,7 +10,9 @@ from typing import Final
 
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Capability
+from teraflock.network.acl import store as acls
 from teraflock.network.published_port import store as published_ports
+from teraflock.network.rules import subnet
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import GroupId, Rule
 from teraflock.network.walls import Published, Walls
@@ -52,9 +54,13 @@ class WallLoop:
         published: dict[str, list[Published]] = {}
         for site, port in published_ports.in_all_projects(tx):
             published.setdefault(site, []).append(port)
+        borders = {str(subnet(number)): acl for number, acl in acls.attached_in_all_projects(tx).items()}
         return {
             site: Walls(
-                groups=_of(each, rules), stations=each, published=tuple(sorted(published.get(site, ())))
+                groups=_of(each, rules),
+                stations=each,
+                published=tuple(sorted(published.get(site, ()))),
+                borders=borders,
             )
             for site, each in stations.items()
         }

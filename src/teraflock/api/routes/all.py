@@ -4,6 +4,7 @@ from typing import Final
 
 from teraflock.api.route import Route
 from teraflock.api.routes import (
+    acl,
     announcement,
     audit,
     bill,
@@ -59,6 +60,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         instance,
         snapshot,
         security_group,
+        acl,
         published_port,
         network,
         price,

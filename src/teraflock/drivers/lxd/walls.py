@@ -11,6 +11,7 @@ what they receive. A map leads from an address to the chain of its groups:
 
 An address without an element is dropped. A connection must start with a SYN: otherwise the rest of one that was cut
 could be taken for a new one in the other direction.
+ACLs have two more chains, which see what crosses the border of a project's network and know no connections.
 A full load replaces the table and a change touches only what differs; both are one transaction. An empty chain whose
 name is the digest of the content marks what is loaded.
 """
@@ -19,12 +20,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 import msgspec
 
 from teraflock.drivers.lxd.words import checked_network, quoted
+from teraflock.network.acl.model import AclAction, AclRule
+from teraflock.network.rules import PREFIX as LENGTH
 from teraflock.network.security_group.model import PORT_MAX, PREFIX, Direction, GroupId, Protocol, Rule
 from teraflock.network.walls import Published, Walls
 
@@ -33,6 +36,16 @@ _SIDES: Final = {
     Direction.OUT: ("leaving", "iifname", "saddr", "from"),
     Direction.IN: ("entering", "oifname", "daddr", "to"),
 }
+_BORDERS: Final = {
+    Direction.OUT: (
+        "going_out",
+        "saddr",
+        "border_out",
+        "iifname != @bridges accept; oifname @bridges accept",
+    ),
+    Direction.IN: ("coming_in", "daddr", "border_in", "oifname != @bridges accept; iifname @bridges accept"),
+}
+"""For ACLs: the base chain, the address in the network, the map, and which packets do not cross the border."""
 PUBLISHED: Final = "published"
 PRIORITIES: Final = {Direction.OUT: 1, Direction.IN: 2}
 """After the firewall's own table, which has 0. An accept ends one chain only."""
@@ -63,6 +76,12 @@ def compiled(walls: Walls) -> Compiled:
             jumps = (f"jump {_chain(side, group)}" for group in groups)
             chains[_combination(side, groups)] = (*jumps, "drop")
     maps = {_SIDES[side][3]: _leads(walls, side) for side in Direction}
+    maps |= {map_name: {} for _, _, map_name, _ in _BORDERS.values()}
+    for network, acl in walls.borders.items():
+        for side in Direction:
+            border = _border(side, network)
+            chains[border] = (*map(_acl_line, (rule for rule in acl if rule.direction == side)), "drop")
+            maps[_BORDERS[side][2]][_first(network)] = f"goto {border}"
     maps[PUBLISHED] = {str(int(each.port)): _target(each) for each in walls.published}
     return Compiled(chains=chains, sets=_members(walls, named), maps=maps)
 
@@ -115,7 +134,15 @@ def frame(table: str, bridges: Iterable[str]) -> str:
             "drop",
         )
         lines += _base_chain(table, chain, f"type filter hook forward priority {PRIORITIES[side]}", *rules)
-    return "\n".join(lines) + "\n"
+    return "\n".join((*lines, *_border_chains(table))) + "\n"
+
+
+def _border_chains(table: str) -> Iterator[str]:
+    for side, (chain, address, map_name, inside) in _BORDERS.items():
+        hook = f"type filter hook forward priority {PRIORITIES[side] + 2}"
+        yield f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}"
+        found = f"ip {address} & {IPv4Network((0, LENGTH)).netmask} vmap @{map_name}"
+        yield from _base_chain(table, chain, hook, *inside.split("; "), found)
 
 
 def _base_chain(table: str, name: str, hook: str, *rules: str) -> Iterator[str]:
@@ -206,6 +233,30 @@ def _line(rule: Rule) -> str:
 @lru_cache(maxsize=1 << 16)
 def _address(text: str) -> str:
     return str(IPv4Address(text))
+
+
+def _acl_line(rule: AclRule) -> str:
+    """An ACL knows no connections: every packet is checked by where it goes."""
+    as_rule = Rule(
+        direction=rule.direction,
+        protocol=rule.protocol,
+        port_first=rule.port_first,
+        port_last=rule.port_last,
+        peer=checked_network(rule.peer),
+    )
+    return _line(as_rule).removesuffix("accept") + ("accept" if rule.action == AclAction.ALLOW else "drop")
+
+
+def _border(side: Direction, network: str) -> str:
+    return f"b{side[0]}_{_first(network).replace('.', '_')}"
+
+
+def _first(network: str) -> str:
+    """All networks of projects have the same size, so their first address is enough."""
+    parsed = IPv4Network(network)
+    if parsed.prefixlen != LENGTH:
+        raise ValueError(f"not the network of a project: {network!r}")
+    return str(parsed.network_address)
 
 
 def _target(published: Published) -> str:

@@ -128,11 +128,13 @@ def is_address(text: str) -> bool:
 
 def ports_text(rule: Rule) -> str:
     """`80`, `80-90`, or empty for every port."""
-    if (rule.port_first, rule.port_last) == (0, PORT_MAX):
+    return span_text(rule.port_first, rule.port_last)
+
+
+def span_text(first: int, last: int) -> str:
+    if (first, last) == (0, PORT_MAX):
         return ""
-    return (
-        str(rule.port_first) if rule.port_first == rule.port_last else f"{rule.port_first}-{rule.port_last}"
-    )
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def peer_text(rule: Rule, names: Mapping[str, str]) -> str:

@@ -55,3 +55,26 @@ CREATE TABLE published_port (
     UNIQUE (instance_id, guest_port)
 );
 CREATE INDEX published_port_by_project ON published_port (project_id, id);
+
+-- Network ACLs: numbered rules for what crosses the border of a project's network, in both directions and without memory.
+CREATE TABLE acl (
+    id TEXT PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES project (id),
+    name TEXT NOT NULL,
+    attached BIGINT NOT NULL,   -- 1: it guards the project's network
+    created_at_us BIGINT NOT NULL,
+    UNIQUE (project_id, name)
+);
+CREATE UNIQUE INDEX acl_attached ON acl (project_id) WHERE attached = 1;
+
+CREATE TABLE acl_rule (
+    acl_id TEXT NOT NULL REFERENCES acl (id),
+    direction TEXT NOT NULL,    -- in or out
+    number BIGINT NOT NULL,     -- the lowest that matches decides
+    action TEXT NOT NULL,       -- allow or deny
+    protocol TEXT NOT NULL,
+    port_first BIGINT NOT NULL,
+    port_last BIGINT NOT NULL,
+    peer TEXT NOT NULL,         -- a network
+    PRIMARY KEY (acl_id, direction, number)
+);
