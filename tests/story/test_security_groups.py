@@ -183,3 +183,45 @@ def test_a_port_is_published_shown_and_closed(cloud: Cloud) -> None:
     cloud.ok("unpublish", "web", "8080")
     assert told(cloud, "publish") == []
     cloud.ok("sg", "revoke", "default", "--in", "--protocol", "tcp", "--port", "8080", "--from", "0.0.0.0/0")
+
+
+def test_an_acl_is_made_attached_and_removed(cloud: Cloud) -> None:
+    assert "No ACLs yet" in cloud.ok("acl", "list").err
+    cloud.ok("acl", "create", "border")
+    cloud.ok(
+        "acl", "deny", "border", "10", "--in", "--protocol", "tcp", "--port", "22", "--from", "192.0.2.0/24"
+    )
+    cloud.ok("acl", "allow", "border", "20", "--in", "--from", "0.0.0.0/0")
+    assert "one direction only" in cloud.ok("acl", "attach", "border").err
+    reply = cloud.run("network", "check", "--from", "internet", "--to", "web", "--port", "22")
+    assert (reply.code, reply.out.splitlines()[0]) == (
+        1,
+        "The ACL of the network drops replies to tcp 22 between the internet and `web`",
+    )
+    cloud.ok("acl", "allow", "border", "20", "--out", "--to", "0.0.0.0/0")
+    cloud.ok("network", "check", "--from", "internet", "--to", "web", "--port", "22")
+    denied = cloud.run("network", "check", "--from", "192.0.2.9", "--to", "web", "--port", "22")
+    assert "The ACL of the network drops tcp 22 between 192.0.2.9 and `web`" in denied.out
+    cloud.ok("network", "check", "--from", "web", "--to", "db", "--port", "22")
+    for words, sentence in (
+        (("acl", "deny", "border", "10", "--in", "--from", "10.0.0.0/8"), "has a rule 10 for `in` already"),
+        (
+            ("acl", "deny", "border", "0", "--in", "--from", "10.0.0.0/8"),
+            "`0` cannot be the number of a rule",
+        ),
+        (
+            ("acl", "deny", "border", "x", "--in", "--from", "10.0.0.0/8"),
+            "`x` cannot be the number of a rule",
+        ),
+        (("acl", "deny", "border", "9", "--in", "--from", "sg:default"), "cannot name a security group"),
+        (("acl", "delete", "border", "--yes"), "is in use"),
+        (("acl", "remove", "border", "11", "--in"), "has no rule 11"),
+        (("acl", "show", "boarder"), "There is no ACL `boarder`"),
+    ):
+        failed = cloud.fails(*words)
+        assert sentence in failed.err
+        assert failed.hint
+    assert "deny" in cloud.ok("acl", "show", "border", columns=60).out
+    cloud.ok("acl", "remove", "border", "10", "--in")
+    cloud.ok("acl", "detach", "border")
+    cloud.ok("acl", "delete", "border", "--yes")

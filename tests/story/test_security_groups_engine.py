@@ -149,6 +149,8 @@ class Theatre:
         self.house, self.red, self.blue = house, red, blue
         self.guests: dict[str, Guest] = {}
         self.ports: dict[str, int] = {}
+        self.published: dict[int, tuple[Guest, int]] = {}
+        """By port of the host: the guest and its port."""
         for tenant, name in ((red, "r1"), (red, "r2"), (blue, "b1"), (blue, "b2")):
             made = tenant.ok("launch", "--name", name, *SMALL, "--json").json
             self.guests[name] = Guest(name, made["private_address"], tenant)
@@ -194,10 +196,11 @@ class Theatre:
 
     def check_outside(self) -> int:
         direct = [(p, each.address, n) for each in self.guests.values() for p, n in KINDS]
-        published = [("tcp", INSIDE_ADDRESS, port) for port in self.ports.values()]
+        published = [("tcp", INSIDE_ADDRESS, port) for port in (*self.ports.values(), *self.published)]
         wanted = [False] * len(direct)
-        for each in self.guests.values():
-            packet = Packet(OUTSIDE_ADDRESS, each.address, Protocol.TCP, 22)
+        leads = [*((each, 22) for each in self.guests.values()), *self.published.values()]
+        for each, port in leads:
+            packet = Packet(OUTSIDE_ADDRESS, each.address, Protocol.TCP, port)
             wanted.append(decide(self.walls(each.cloud), packet).passes)
         got = self.from_outside(*direct, *published)
         assert got == wanted
@@ -255,6 +258,9 @@ def eventually(check: Any, seconds: float = 30) -> None:
 
 def test_every_connection_is_as_the_rules_say_through_changes_restarts_and_kills(theatre: Theatre) -> None:
     red, blue, guests = theatre.red, theatre.blue, theatre.guests
+    for guest, port in ((guests["r1"], 80), (guests["r2"], 8080)):
+        made = red.ok("publish", guest.name, str(port), "--json").json
+        theatre.published[made["port"]] = (guest, port)
     count = theatre.check_all()
     forbidden = [f"{guests['b1'].address}:22", f"{guests['b2'].address}:80"]
     guests["r1"].python(PROBE, *forbidden)
@@ -291,6 +297,7 @@ def test_every_connection_is_as_the_rules_say_through_changes_restarts_and_kills
         red.ok("up")
         eventually(theatre.check_all)
         count += theatre.check_all()
+    count += check_acl(theatre)
     assert count >= 500
     for name in ("r1", "r2"):
         guests[name].python("open('/tmp/probe-end', 'w')")
@@ -299,6 +306,26 @@ def test_every_connection_is_as_the_rules_say_through_changes_restarts_and_kills
         assert red.run("exec", name, "--", "cat", "/tmp/probe-passed").code != 0, (
             "a forbidden connection was made"
         )
+
+
+def check_acl(theatre: Theatre) -> int:
+    """An ACL stops what the security groups allow, at once and only from outside."""
+    red, first = theatre.red, min(theatre.published)
+    at_host = ("tcp", INSIDE_ADDRESS, first)
+    assert theatre.from_outside(at_host) == [True]
+    red.ok("acl", "create", "border")
+    red.ok("acl", "deny", "border", "10", "--in", "--from", f"{OUTSIDE_ADDRESS}/32")
+    red.ok("acl", "allow", "border", "20", "--in", "--from", "0.0.0.0/0")
+    red.ok("acl", "allow", "border", "20", "--out", "--to", "0.0.0.0/0")
+    red.ok("acl", "attach", "border")
+
+    def is_stopped() -> None:
+        assert theatre.from_outside(at_host) == [False]
+
+    eventually(is_stopped)
+    red.ok("acl", "detach", "border")
+    eventually(theatre.check_all)
+    return theatre.check_all()
 
 
 def check_without_server(theatre: Theatre) -> int:
