@@ -130,9 +130,10 @@ def _is_in(address: str, networks: Iterable[str]) -> bool:
     return any(IPv4Address(address) in IPv4Network(each) for each in networks)
 
 
-def anyone(rules: Iterable[Rule]) -> str:
+def anyone(rules: Iterable[Rule | AclRule]) -> str:
     """An address that stands for the internet: in as few networks of the rules as possible."""
-    narrow = [IPv4Network(rule.peer) for rule in rules if not rule.names_group and rule.peer != "0.0.0.0/0"]
+    peers = {rule.peer for rule in rules if not (isinstance(rule, Rule) and rule.names_group)}
+    narrow = [IPv4Network(peer) for peer in peers if peer != "0.0.0.0/0"]
     return min(ANYONE, key=lambda each: sum(IPv4Address(each) in network for network in narrow))
 
 

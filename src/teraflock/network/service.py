@@ -79,7 +79,8 @@ class _Picture:
     def end(self, tx: Transaction, ref: str) -> End:
         member = self.members.get(ref) or self._by_id.get(ref)
         if ref == INTERNET and member is None:
-            return End(name=INTERNET, address=anyone(rule for each in self.groups for rule in each.rules))
+            rules = [rule for each in self.groups for rule in each.rules]
+            return End(name=INTERNET, address=anyone([*rules, *(self._border or ())]))
         if member is None and is_address(ref):
             member = next((each for each in self.members.values() if each.address == ref), None)
             if member is None:

@@ -3,6 +3,7 @@
 from hypothesis import given
 from tests.unit.network.wall_samples import GUESTS, OUTSIDE, PORTS, may, walls
 
+from teraflock.network.acl.rules import rule_from
 from teraflock.network.reach import INTERNET, End, Stop, anyone, graph, joined, openings, openings_text, reach
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 from teraflock.network.walls import Packet, Walls
@@ -75,6 +76,7 @@ def test_the_internet_is_nobody_in_particular() -> None:
     narrow = a_rule("192.0.2.0/24", 22)
     stands_for_all = anyone([narrow])
     assert not stands_for_all.startswith("192.0.2.")
+    assert anyone([rule_from("in", 1, "deny", "any", "", "192.0.2.0/24")]) == stands_for_all
     internet = End(name=INTERNET, address=stands_for_all)
     answer = reach(one_guest(narrow), internet, ENDS[GUESTS[0]], Protocol.TCP, 22)
     assert (answer.stop, answer.only_from) == (Stop.IN, ("192.0.2.0/24",))
