@@ -9,6 +9,7 @@ from teraflock.base.quantities import Word
 from teraflock.offer.words import OfferWords
 from teraflock.wire.bill import ByWord, MarginByWord
 from teraflock.wire.field import Month, Reason
+from teraflock.wire.field import Ref as AnyRef
 from teraflock.wire.instance import LogSource, PhaseWord
 
 LIMIT: Final = 50
@@ -120,7 +121,7 @@ class FileQuery(InProject, frozen=True, kw_only=True):
 
 
 class OfInstanceQuery(InProject, frozen=True, kw_only=True):
-    instance: Annotated[str, Meta(max_length=100, description="Only those of this instance.")] = ""
+    instance: Annotated[AnyRef, Meta(description="Only those of this instance.")] = ""
 
 
 class NetworkCheckQuery(InProject, frozen=True, kw_only=True):

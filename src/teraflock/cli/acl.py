@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 HELP: Final = """Manage network ACLs: numbered rules for what crosses the border of a project's network.
 
 The attached ACL looks at every packet between instances and the outside. The lowest number that matches decides; what
-no rule matches is dropped. An ACL has no memory, so replies need a rule, too. Traffic between instances always passes.
-Most projects need only security groups (`tera sg`).
+no rule matches is dropped. An ACL has no memory, so replies need a rule, too. It does not see traffic
+between instances. Most projects need only security groups (`tera sg`).
 
 \b
 Examples:

@@ -92,7 +92,7 @@ def _arrow(
         f' marker-end="url(#arrow)"><title>{escape(f"{source} {way} {target}: {allows}")}</title></path>'
     )
     if count <= LABELS_MAX:
-        share = 0.5 if both else 0.38 + 0.06 * (number % 3)
+        share = 0.5 if both else 0.26 + 0.06 * (number % 3)
         yield (
             f'<text x="{x1 + (x2 - x1) * share:.1f}" y="{y1 + (y2 - y1) * share - 4:.1f}" text-anchor="middle"'
             f' font-size="10" stroke="white" stroke-width="3" paint-order="stroke">{escape(allows)}</text>'
@@ -102,11 +102,18 @@ def _arrow(
 def _edge_of(
     centre: tuple[float, float], across: tuple[float, float], sign: int, aside: float
 ) -> tuple[float, float]:
-    """Where a line leaves the box of a node."""
-    dx, dy = abs(across[0]) or 1e-9, abs(across[1]) or 1e-9
-    reach = min(NODE_WIDTH / 2 / dx, NODE_HEIGHT / 2 / dy) + 3
-    x = centre[0] + sign * across[0] * reach - across[1] * aside
-    return x, centre[1] + sign * across[1] * reach + across[0] * aside
+    """Where a line beside the centre of a node leaves its box."""
+    beside = (-across[1] * aside, across[0] * aside)
+    reaches = [
+        (half - (1 if step > 0 else -1) * offset) / abs(step)
+        for half, step, offset in (
+            (NODE_WIDTH / 2, sign * across[0], beside[0]),
+            (NODE_HEIGHT / 2, sign * across[1], beside[1]),
+        )
+        if abs(step) > 1e-9
+    ]
+    reach = sign * (min(reaches) + 3)
+    return centre[0] + beside[0] + across[0] * reach, centre[1] + beside[1] + across[1] * reach
 
 
 def _node(name: str, x: float, y: float) -> Iterator[str]:
