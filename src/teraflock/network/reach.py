@@ -5,7 +5,7 @@ the sender's groups, networks that the host closes to guests, a port that the ho
 project's network, the rules of the receiver's groups.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Sequence
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
@@ -248,11 +248,11 @@ class Edge(msgspec.Struct, frozen=True):
     allows: str
 
 
-def graph(walls: Walls, ends: Mapping[str, End]) -> tuple[Edge, ...]:
+def graph(walls: Walls, ends: Sequence[End]) -> tuple[Edge, ...]:
     """Every pair of ends with something that can pass."""
     return tuple(
         Edge(source.name, target.name, openings_text(spans))
-        for source in ends.values()
-        for target in ends.values()
+        for source in ends
+        for target in ends
         if source is not target and (spans := openings(walls, source, target))
     )

@@ -52,14 +52,14 @@ class NetworkService:
         """The names of all ends, and what can pass between them."""
         with self._database.read() as tx:
             picture = _Picture(tx, project)
-            named = [each.name for each in picture.members.values() if each.address]
-            if len(named) > INSTANCES_MAX:
+            placed = [each.instance_id for each in picture.members.values() if each.address]
+            if len(placed) > INSTANCES_MAX:
                 raise Refused(
-                    f"The project has {len(named)} instances; a graph shows up to {INSTANCES_MAX}",
+                    f"The project has {len(placed)} instances; a graph shows up to {INSTANCES_MAX}",
                     hint="Ask about single connections: `tera network check --from A --to B --port 22`",
                 )
-            ends = {name: picture.end(tx, name) for name in (INTERNET, *named)}
-        return tuple(ends), graph(picture.walls, ends)
+            ends = [picture.end(tx, each) for each in (INTERNET, *placed)]
+        return tuple(each.name for each in ends), graph(picture.walls, ends)
 
 
 class _Picture:
@@ -77,8 +77,9 @@ class _Picture:
         self._by_id = {each.instance_id: each for each in self.members.values()}
 
     def end(self, tx: Transaction, ref: str) -> End:
+        """Of an instance that is called `internet`, only the id means the instance."""
         member = self.members.get(ref) or self._by_id.get(ref)
-        if ref == INTERNET and member is None:
+        if ref == INTERNET:
             rules = [rule for each in self.groups for rule in each.rules]
             return End(name=INTERNET, address=anyone([*rules, *(self._border or ())]))
         if member is None and is_address(ref):

@@ -14,11 +14,13 @@ from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance import launching
 from teraflock.instance.orders import Order
+from teraflock.network.reach import Stop
 from teraflock.network.security_group import service as acts
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import Direction, Protocol, Rule
 from teraflock.network.security_group.rules import default_group
 from teraflock.network.security_group.service import SecurityGroupService
+from teraflock.network.service import NetworkService
 from teraflock.network.walls import Packet, Walls, decide
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.reconcile.walls import WallLoop
@@ -215,3 +217,14 @@ def _error_of(work: Any) -> TeraflockError | None:
     except TeraflockError as error:
         return error
     return None
+
+
+def test_an_instance_called_internet_is_not_the_internet(office: Office) -> None:
+    web, odd = office.launch("web"), office.launch("internet")
+    networks = NetworkService(office.database)
+    from_outside = networks.check(office.project, "internet", "web", "tcp", "80")
+    assert from_outside.reach.stop == Stop.UNPUBLISHED
+    assert networks.check(office.project, odd, web, "tcp", "80").reach.stop is None
+    names, edges = networks.graph(office.project)
+    assert names == ("internet", "internet", "web")
+    assert len([each for each in edges if each.target == "web"]) == 2

@@ -98,7 +98,7 @@ def test_the_graph_has_an_edge_for_each_pair_that_can_connect() -> None:
         groups={A: (a_rule("sgr_a", 5432), a_rule("0.0.0.0/0", 22), OUT)},
         stations=dict.fromkeys(GUESTS[:2], (A,)),
     )
-    ends = {name: ENDS[name] for name in (OUTSIDE, *GUESTS[:2])}
+    ends = [ENDS[name] for name in (OUTSIDE, *GUESTS[:2])]
     found = {(each.source, each.target): each.allows for each in graph(group, ends)}
     assert found == {
         (INTERNET, GUESTS[0]): "tcp 22",
