@@ -30,6 +30,7 @@ BENCHMARKS: Final = {
     "cloud_scale": "bench.cloud_scale",
     "launches": "bench.launches",
     "spot": "bench.spot",
+    "walls": "bench.walls",
 }
 BUSY_LOAD: Final = 1.5  # a benchmark itself causes a load of about one
 

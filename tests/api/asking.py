@@ -197,6 +197,11 @@ def _furnished(server: ApiServer) -> Tenants:
     ids["image"] = made("POST", "/v1/images", owner, {"name": "tools", "instance": "web"})["id"]
     server.settle()
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
+    ids["acl"] = made("POST", "/v1/acls", owner, {"name": "acme-border"})["id"]
+    publish = {"instance": "web", "guest_port": 80}
+    ids["published"] = made("POST", "/v1/published-ports", owner, publish)["id"]
+    group = made("POST", "/v1/security-groups", owner, {"name": "acme-web"})
+    ids["group"], ids["rule"] = group["id"], group["rules"][0]["id"]
     assert made("GET", "/v1/instances/web", owner)["state"] == "running"
     assert made("GET", "/v1/images/tools", owner)["state"] == "ready"
     _put_on_the_books(server, operator, ids)

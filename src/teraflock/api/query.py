@@ -9,6 +9,7 @@ from teraflock.base.quantities import Word
 from teraflock.offer.words import OfferWords
 from teraflock.wire.bill import ByWord, MarginByWord
 from teraflock.wire.field import Month, Reason
+from teraflock.wire.field import Ref as AnyRef
 from teraflock.wire.instance import LogSource, PhaseWord
 
 LIMIT: Final = 50
@@ -117,6 +118,17 @@ class FileQuery(InProject, frozen=True, kw_only=True):
             description="A file or folder on the instance's disk, as an absolute path.",
         ),
     ]
+
+
+class OfInstanceQuery(InProject, frozen=True, kw_only=True):
+    instance: Annotated[AnyRef, Meta(description="Only those of this instance.")] = ""
+
+
+class NetworkCheckQuery(InProject, frozen=True, kw_only=True):
+    source: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
+    target: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
+    protocol: Annotated[str, Meta(max_length=10, description="`tcp`, `udp` or `icmp`.")] = "tcp"
+    port: Annotated[str, Meta(max_length=20, description="The port of the target; none for ICMP.")] = ""
 
 
 class LogQuery(InProject, frozen=True, kw_only=True):

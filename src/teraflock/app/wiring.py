@@ -43,6 +43,10 @@ from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.service import SiteService
 from teraflock.instance.terminal.service import TerminalService
+from teraflock.network.acl.service import AclService
+from teraflock.network.published_port.service import PublishedPortService
+from teraflock.network.security_group.service import SecurityGroupService
+from teraflock.network.service import NetworkService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
@@ -178,6 +182,10 @@ class Cloud:
                 sessions=SessionService(database, self.clock, random_bytes, self.passwords),
                 instances=by_instance,
                 operator=OperatorService(database, self.clock, by_instance, random_bytes),
+                networks=NetworkService(database),
+                acls=AclService(database, self.clock, random_bytes, wake),
+                published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
+                security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
                 sites=SiteService(
                     database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes

@@ -57,6 +57,11 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "delete": ("teraflock.cli.instance.lifecycle:delete", "Delete instances with their disks and snapshots"),
     "events": ("teraflock.cli.event", "Show events; `--follow` streams new ones"),
     "image": ("teraflock.cli.image", "List, build and delete images"),
+    "publish": ("teraflock.cli.published_port:publish", "Publish ports of instances on their host"),
+    "unpublish": ("teraflock.cli.published_port:unpublish", "Close a published port"),
+    "network": ("teraflock.cli.network", "Check which connections pass, and draw who can reach whom"),
+    "acl": ("teraflock.cli.acl", "Manage network ACLs at the border of a project's network"),
+    "sg": ("teraflock.cli.security_group", "Manage security groups: the firewall of instances"),
     "shapes": ("teraflock.cli.shape", "List named sizes, and how many are free"),
 }
 TENANTS: Final[dict[str, tuple[str, str]]] = {

@@ -115,6 +115,13 @@ Examples:
     help="The purchase mode: `spot` is cheaper but can be interrupted; `bid` offers a price. [default: on-demand]",
 )
 @click.option("--spot", is_flag=True, help="Short for `--mode spot`.")
+@click.option(
+    "--security-group",
+    "security_groups",
+    multiple=True,
+    metavar="NAME",
+    help="Put it into this security group. Can be repeated. [default: `default`]",
+)
 @click.option("--host", metavar="NAME", help="Place it on this own host.")
 @click.option("--site", default="", metavar="NAME", help="Run it at this site. [default: any own host]")
 @click.option("--type", default="", metavar="TYPE", help="With --site: the machine type to rent.")
@@ -232,6 +239,7 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         zone=words["zone"],
         bid_micros_per_hour=parse_amount(words["bid"]) if words["bid"] else None,
         max_price_micros_per_hour=parse_amount(words["max_price"]) if words["max_price"] else None,
+        security_groups=words["security_groups"],
         restart_policy=words["restart_policy"],
     )
 

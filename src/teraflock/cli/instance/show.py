@@ -1,5 +1,6 @@
 """`tera show`: show everything about one instance."""
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,6 +12,7 @@ from teraflock.cli.instance.costs import costs_by_id, with_cost
 from teraflock.cli.options import json_option, organisation_option, project_option
 from teraflock.cli.output import emphasised, write_json
 from teraflock.words.instance import facts, state_text
+from teraflock.words.published_port import ports_text
 
 if TYPE_CHECKING:
     from teraflock.wire.operator import LocatedInstance
@@ -42,11 +44,18 @@ def command(
             return
         instance = client.instances.acknowledge(name) if acknowledge else client.instances.get(name)
         costs = costs_by_id(client)
+        published = client.published_ports.list(instance=instance.id)
+        groups = client.security_groups.list(instance=instance.id) if instance.state != "gone" else ()
     if as_json:
-        write_json(with_cost(instance, costs))
+        names = [each.name for each in groups]
+        write_json({**with_cost(instance, costs), "published_ports": published, "security_groups": names})
         return
     click.echo(emphasised(f"{instance.name}: {state_text(instance)}"))
-    write_facts(facts(instance, SystemClock().now(), costs.get(instance.id)))
+    more = (
+        ("security groups", ", ".join(each.name for each in groups)),
+        ("published", ports_text(published)),
+    )
+    write_facts(chain(facts(instance, SystemClock().now(), costs.get(instance.id)), more))
 
 
 def _show_any(located: "LocatedInstance", as_json: bool) -> None:

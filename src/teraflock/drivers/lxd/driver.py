@@ -61,6 +61,7 @@ from teraflock.instance.driver import (
     Sighting,
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineRefused
+from teraflock.network.walls import Walls
 
 STOP_SECONDS: Final = (4, 20)
 """Timeouts for a clean shutdown. It is tried twice, because a guest that has just started misses the first
@@ -88,6 +89,7 @@ class Lxd:
             Capability.IMAGES_FROM_INSTANCES,
             Capability.BUILDS,
             Capability.TRAFFIC,
+            Capability.FIREWALL,
         }
     )
     simulated = False
@@ -178,6 +180,9 @@ class Lxd:
 
     def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
         self.networks.allow_out(networks)
+
+    def enforce(self, walls: Walls) -> None:
+        self.networks.enforce(walls)
 
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)
