@@ -21,7 +21,9 @@ OWNERS = {
     ),
     "fleet": "host host_gpu host_port",
     "image": "image",
-    "instance": "instance instance_label instance_output site site_state site_use snapshot",
+    "instance": (
+        "cloud_account cloud_account_use instance instance_label instance_output site site_state site_use snapshot"
+    ),
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "ran_unwatched site_watch worker",

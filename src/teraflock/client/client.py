@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Self
 
+from teraflock.client.account import Accounts
 from teraflock.client.announcement import Announcements
 from teraflock.client.audit import AuditLog
 from teraflock.client.bill import Bills
@@ -62,6 +63,7 @@ class Client:
             server, key, project=project, ca_file=ca_file, pause=pause, random_bytes=random_bytes
         )
         self.transport = transport
+        self.accounts = Accounts(transport)
         self.announcements = Announcements(transport)
         self.audit = AuditLog(transport)
         self.billing = Billing(transport)

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Final
 
@@ -233,12 +233,14 @@ def add_rented(tx: Transaction, host: Host) -> None:
         tx.run(_INSERT_GPU, **values)
 
 
-def note_token(tx: Transaction, id: HostId, token: str, now: datetime) -> None:
-    """Remember that the provider is asked with a token; the time is that of the first use."""
+def note_token(tx: Transaction, id: HostId, token: str, now: datetime, *, grace: timedelta) -> None:
+    """Remember that the provider is asked with a token. A time within `grace` stays: nothing was launched since."""
     tx.run(
-        "UPDATE host SET token = :token, token_at_us = :now WHERE id = :id AND token <> :token",
+        "UPDATE host SET token = :token, token_at_us = :now"
+        " WHERE id = :id AND (token <> :token OR token_at_us <= :stale)",
         token=token,
         now=microseconds(now),
+        stale=microseconds(now - grace),
         id=id,
     )
 

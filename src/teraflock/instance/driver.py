@@ -15,10 +15,6 @@ The protocol fits public clouds as well as own servers. An engine without PLACEM
 - `create` returns what the cloud decided (`Made`), `ready` returns where the guest is reached (`Endpoint`);
 - `NoRoom` makes the next place be tried, `OverQuota` and `NoMoney` end the launch, and `BadCredentials` ends nothing:
   an account that cannot be read says nothing about its machines.
-
-For EC2: `create` is RunInstances with the token as client token and the id as tag, `start` of a new instance does
-nothing, `look` is DescribeInstances by tag, a capacity error is `NoRoom`, and a spot interruption shows as `leaving_at`
-in a sighting two minutes before.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -219,6 +215,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     price_micros_per_hour: int | None = None
     """What it costs us; None: the engine does not say."""
     currency: str = ""
+    since: datetime | None = None
+    """From when on it costs us money; None: the engine does not say."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):

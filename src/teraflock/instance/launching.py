@@ -10,11 +10,12 @@ from teraflock.base.ids import new_id
 from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostState
+from teraflock.fleet.model import Gpu, GpuKind, Host, HostCost, HostId, HostState
 from teraflock.fleet.placement import Policy, Room
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
+from teraflock.instance.account import store as accounts
 from teraflock.instance.claims import check_quota, place, take, take_cards
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.engines import Engines
@@ -83,7 +84,8 @@ def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Size:
 def check_site(tx: Transaction, engines: Engines, project: Project, order: Order) -> None:
     """Refuse a site that is not there and one that the project may not rent at in the same words."""
     site = order.site
-    allowed = sites.names_for(tx, project.organisation_id) | engines.for_all
+    shared = accounts.names_for(tx, project.id)
+    allowed = sites.names_for(tx, project.organisation_id) | shared | engines.for_all
     over = removed(engines.records, sites.records(tx))
     names = [
         each.site
@@ -179,6 +181,8 @@ def _rent(
         gpus=tuple(_rented_card(shape.gpu, number, memory) for number in range(shape.gpus)),
     )
     fleet.add_rented(tx, host)
+    if (cost := _expected_cost(blank, driver)) is not None:  # spending limits count it from now on
+        fleet.set_cost(tx, host.id, cost)
     held = Held(
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
@@ -187,6 +191,15 @@ def _rent(
     )
     instance = replace(blank, site=driver.site, host_id=host.id, held=held)
     return store.insert(tx, instance, now=now, random_bytes=random_bytes)
+
+
+def _expected_cost(blank: Instance, driver: ComputeDriver) -> HostCost | None:
+    rental = blank.spec.rental
+    for each in driver.types() if rental else ():
+        if rental and (each.name, each.region) == (rental.type, rental.regions[0]):
+            price = each.prices.get(blank.spec.mode)
+            return None if price is None else HostCost(micros_per_hour=price, currency=each.currency)
+    return None
 
 
 def _rented_card(gpu: str, number: int, memory_bytes: int) -> Gpu:

@@ -163,6 +163,11 @@ def ended(instance: Instance, at: datetime) -> Instance:
     return replace(instance, wanted=wanted, wanted_at=first)  # what was asked first counts
 
 
+def deletes_itself(instance: Instance) -> bool:
+    """Whether an instance was deleted when its command ended: as asked, or since its site keeps no stopped machine."""
+    return instance.spec.delete_when_done or (not instance.spec.keeps_disk and instance.exit_code is not None)
+
+
 def end_of(instance: Instance) -> Wanted:
     """How an instance is ended that may not run on: stopped, or deleted where its site cannot keep its disk."""
     return Wanted.STOPPED if instance.spec.keeps_disk else Wanted.GONE

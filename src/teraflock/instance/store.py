@@ -24,6 +24,7 @@ from teraflock.instance.model import (
     View,
 )
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
+from teraflock.instance.rules import deletes_itself
 from teraflock.instance.states import Phase
 from teraflock.instance.telling import RandomBytes, event_of, host_of, kinds_of
 from teraflock.storage.database import Row, Transaction
@@ -238,7 +239,7 @@ def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since
         name=name,
     )
     view = _views(tx, rows)[0] if rows else None
-    if view is None or not view.instance.spec.delete_when_done:
+    if view is None or not deletes_itself(view.instance):
         return None
     return view if view.instance.gone_at and view.instance.gone_at >= since else None
 

@@ -14,6 +14,7 @@ is reported and tried again later.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -28,6 +29,7 @@ from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
 from teraflock.instance import store
 from teraflock.instance.driver import GRACE, Capability, ComputeDriver, Handle, Seen, Sighting
+from teraflock.instance.ending import StillEnding
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy
 from teraflock.instance.rules import end_of, given_up, lost, region_of, returned, settled
 from teraflock.instance.states import Phase, Wanted
@@ -380,7 +382,8 @@ def remove(driver: ComputeDriver, sighting: Sighting) -> None:
     driver.hide(handle)
     if Capability.STOP in driver.capabilities:
         driver.stop(handle, force=True)
-    driver.delete(handle)
+    with suppress(StillEnding):  # accepted; the next listings show whether it is gone
+        driver.delete(handle)
 
 
 def _to_start(instance: Instance, now: datetime) -> Instance:

@@ -31,7 +31,15 @@ from teraflock.fleet.model import Host, HostId, HostKind
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
-from teraflock.instance.driver import PATIENCE, ComputeDriver, EngineBusy, EngineRefused, Network, NoRoom
+from teraflock.instance.driver import (
+    GRACE,
+    PATIENCE,
+    ComputeDriver,
+    EngineBusy,
+    EngineRefused,
+    Network,
+    NoRoom,
+)
 from teraflock.instance.machines import machine_of, network_of
 from teraflock.instance.model import Instance, Operation, Progress
 from teraflock.instance.rules import (
@@ -202,7 +210,7 @@ class InstanceLoop:
     def _run_patiently(self, step: Step, instance: Instance) -> Outcome:
         stayed = 0.0
         while isinstance(outcome := self._run(step, instance), Wait):
-            if stayed >= STAY_SECONDS_MAX or self._crowded():
+            if stayed >= STAY_SECONDS_MAX or outcome.over_at or self._crowded():
                 break
             self._pause(outcome.seconds)
             stayed += outcome.seconds
@@ -221,8 +229,9 @@ class InstanceLoop:
             raise _Suspended
         rental = task.machine.rental
         if rental is not None and step.name == "create" and not progress.undoing:
+            host_id, token = HostId(instance.host_id or ""), rental.token
             self._around.database.write(
-                lambda tx: fleet.note_token(tx, HostId(instance.host_id or ""), rental.token, task.now)
+                lambda tx: fleet.note_token(tx, host_id, token, task.now, grace=GRACE)
             )
         outcome = act(driver, task)
         self._fault(f"{point}:after")
@@ -270,6 +279,9 @@ class InstanceLoop:
                 traffic.keep(tx, [done.sent], now)
             after = change(fresh, now)
             rentals.note(tx, fresh, after, done, now, self._around.random_bytes)
+            if isinstance(outcome, Wait) and outcome.over_at and fresh.host_id is not None:
+                over_at, random_bytes = outcome.over_at, self._around.random_bytes
+                rentals.note_end(tx, fresh, fresh.host_id, now, random_bytes, since=over_at)
             if fresh.progress is not None and after.progress is None:
                 _close_books(tx, fresh, fresh.progress, done)
                 after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))

@@ -4,6 +4,7 @@ from typing import Final
 
 from teraflock.api.route import Route
 from teraflock.api.routes import (
+    account,
     announcement,
     audit,
     bill,
@@ -52,6 +53,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         host,
         shape,
         site,
+        account,
         image,
         instance,
         snapshot,

@@ -1,0 +1,9 @@
+"""The clouds that can be rented from, and where each is written. Loads none of them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+CLOUDS: Final[Mapping[str, str]] = {
+    "lambda": "lambda_cloud:LambdaCloud",
+}
+"""Kind of site → module and class."""
