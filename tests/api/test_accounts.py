@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.api.asking import SETTINGS, ApiServer, Asking
 from tests.fakes.base import KEY
 from tests.fakes.guest import FakeLink
@@ -297,3 +298,44 @@ def test_delete_of_a_machine_is_confirmed_by_two_listings(server: Server, url: s
             driver.delete(handle)
     driver.delete(handle)
     assert fake.alive == []
+
+
+# Launching by provider
+
+
+def test_a_provider_is_enough_to_launch(server: Server, url: str, fake: FakeLambda) -> None:
+    added(server, url, fake)
+    body = {"name": "far", "provider": "lambda", "type": "gpu_1x_a10"}
+    assert "Unknown provider" in server.refused("POST", "/v1/instances", body, server.owner)["detail"]
+    shared(server)
+    made = server.ok("POST", "/v1/instances", body, server.owner)["items"][0]
+    assert (made["site"], made["rental"]["type"]) == ("acct", "gpu_1x_a10")
+    by_gpu = {"name": "near", "provider": "lambda", "shape": {"gpu": "A10", "gpus": 1}}
+    assert (
+        server.ok("POST", "/v1/instances", by_gpu, server.owner)["items"][0]["rental"]["type"] == "gpu_1x_a10"
+    )
+    for change, words in (
+        ({"shape": {"gpu": "H100"}}, "has no machine with 1× H100"),
+        ({"max_price_micros_per_hour": 1}, "has no machine with 1× A10"),
+        ({"site": "acct"}, "cannot be combined"),
+        ({"shape": {}}, "needs a machine type or a GPU"),
+    ):
+        refused = server.refused("POST", "/v1/instances", {**by_gpu, "name": "no", **change}, server.owner)
+        assert words in refused["detail"]
+
+
+def test_burst_uses_own_hosts_first(server: Server, url: str, fake: FakeLambda) -> None:
+    added(server, url, fake)
+    shared(server)
+    driver = server.cloud.engines.at("acct")
+    assert isinstance(driver, CloudSite)
+    eight = next(each for each in driver.types() if each.gpus == 8)
+    driver._types = (
+        replace(eight, name="gpu_1x_v100", gpus=1, vcpus=2, ram_bytes=1 << 30, disk_bytes=1 << 30),
+    )
+    body = {"provider": "lambda", "type": "gpu_1x_v100", "burst": True}
+    where = [
+        server.ok("POST", "/v1/instances", {"name": f"n{n}", **body}, server.owner)["items"][0]["site"]
+        for n in range(5)
+    ]
+    assert where == ["simulated"] * 4 + ["acct"], "two hosts have four such GPUs"

@@ -40,6 +40,7 @@ class FakeMachine(msgspec.Struct, kw_only=True):
     ended: datetime | None = None
     dead: bool = False
     """It never comes up."""
+    outbid: bool = False
     cuda: int = 0
     """What `cuInit` returns."""
     gpus_seen: int | None = None
@@ -56,6 +57,8 @@ class FakeCloud:
     """The file of the provider's own description, which judges both sides."""
     judged_with: ClassVar[dict[str, Any]] = {}
     """Changes that the description needs, for `judge_for`."""
+    troubles: ClassVar[frozenset[str]] = frozenset({"over_quota", "broke"})
+    """Which of these its API can report."""
 
     def __init__(self, clock: Clock, *, boot_seconds: float = 20.0, judge: Judge | None = None) -> None:
         self.base_url = "https://fake.invalid"

@@ -37,7 +37,7 @@ class FakeLink:
         machine = self._up(at)
         if machine is None or host_key != (_host_key(machine) or "ssh-ed25519 AAAAC3NzaGenerated"):
             return None
-        assert key.public in _authorized(machine), "the server cannot log in"
+        assert key.public in authorized(machine), "the server cannot log in"
         self.ran.append(command)
         return Ran(exit_code=0, stdout=self._output(machine, command), stderr=b"")
 
@@ -65,7 +65,7 @@ def _host_key(machine: FakeMachine) -> str:
     return base64.b64decode(found[1]).decode().strip() if found else ""
 
 
-def _authorized(machine: FakeMachine) -> str:
+def authorized(machine: FakeMachine) -> str:
     found = re.search(r"echo (\S+) \| base64 -d > /root/.ssh/authorized_keys", machine.boot)
     written = base64.b64decode(found[1]).decode() if found else ""
     if machine.boot.startswith("#cloud-config"):

@@ -1,7 +1,7 @@
 """The installation's key: encrypts credentials, and derives keys for rented machines.
 
 The key is a file of 32 random bytes next to the settings, readable only by its owner. It is not in the database, so a
-copy of the database alone reveals no credentials. Backups include it. All servers of one installation need the same key.
+copy of the database alone reveals no credentials. Backups include it. All servers of an installation need the same key.
 """
 
 import base64

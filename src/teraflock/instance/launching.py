@@ -1,6 +1,7 @@
 """From an order to rows: quota, image, hosts, cards, addresses and ports in one transaction, or nothing at all."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
 from teraflock.instance.account import store as accounts
-from teraflock.instance.claims import check_quota, place, take, take_cards
+from teraflock.instance.claims import NoCapacity, check_quota, place, take, take_cards
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
@@ -30,6 +31,7 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.naming import new_name, numbered
 from teraflock.instance.orders import Order, ShapeWish, shape_of
+from teraflock.instance.providing import at_provider, own_first
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.rules import removed
@@ -53,6 +55,14 @@ def launch(
     random_bytes: Callable[[int], bytes],
 ) -> tuple[Instance, ...]:
     """Make the rows of an order, all or none. The project is claimed; hosts are locked last, as many want them."""
+    if order.provider:
+        order = at_provider(tx, engines, project, order)
+    if order.burst and (own := own_first(order, engines.at(order.site).types())):
+        with suppress(NoCapacity, BadInput):  # no host has room for it
+            return launch(
+                tx, actor, project, own,
+                engines=engines, policy=policy, memory=memory, now=now, random_bytes=random_bytes,
+            )  # fmt: skip
     image = _image(tx, project, order.image)
     if order.site:
         check_site(tx, engines, project, order)

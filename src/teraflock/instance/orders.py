@@ -61,8 +61,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     host: str | None = None
     site: str = ""
     """Empty: wherever one of our hosts has room."""
+    provider: str = ""
+    """Rent at one of the provider's accounts that the project may use."""
     type: str = ""
     """The machine type to rent."""
+    burst: bool = False
+    """Use our own hosts while they have room, and rent otherwise."""
     region: str = ""
     zone: str = ""
     bid_micros_per_hour: int | None = None
@@ -101,8 +105,18 @@ def check(order: Order) -> None:
 
 
 def _check_place(order: Order) -> None:
-    if order.type and not order.site:
+    if order.type and not (order.site or order.provider):
         raise BadInput("A machine type needs a site", hint="Name the site that rents it out: `--site NAME`")
+    if order.provider and (order.site or order.host):
+        raise BadInput(
+            "`--provider` cannot be combined with `--site` or `--host`", hint="Leave one of them out"
+        )
+    if order.provider and not (order.type or order.shape.gpu):
+        raise BadInput(
+            "`--provider` needs a machine type or a GPU", hint="Add `--type TYPE` or `--gpu MODEL`"
+        )
+    if order.burst and not (order.type or order.provider):
+        raise BadInput("`--burst` needs what to rent", hint="Add `--provider NAME` and `--type TYPE`")
     if order.type and order.host:
         raise BadInput(
             "`--host` names one of our hosts and `--type` rents a machine", hint="Leave one of them out"
@@ -116,9 +130,11 @@ def _check_place(order: Order) -> None:
         "--region": order.region,
         "--zone": order.zone,
         "--bid": order.bid_micros_per_hour,
-        "--max-price": order.price_limit_micros_per_hour,
+        "--price-max": order.price_limit_micros_per_hour,
     }
-    if not order.type and (given := [name for name, value in only_rented.items() if value]):
+    if not (order.type or order.provider) and (
+        given := [name for name, value in only_rented.items() if value]
+    ):
         raise BadInput(
             f"`{given[0]}` is for rented machines", hint="Choose one with `--site NAME --type TYPE`"
         )

@@ -12,7 +12,7 @@ from teraflock.offer.model import Listing, Offer, OffersFound, Outcome, Query, R
 from teraflock.offer.question import store
 from teraflock.offer.rules import folded, price_in
 from teraflock.offer.source.store import sources
-from teraflock.offer.store import providers
+from teraflock.offer.store import by_id, providers
 from teraflock.storage.database import Database, Transaction
 
 
@@ -43,6 +43,11 @@ class OfferService:
             offers = tuple(islice(store.search(tx, query, self._rates, self.day_of(query)), limit))
             outcome = self._outcome(tx, query)
         return OffersFound(offers=offers, **msgspec.structs.asdict(outcome))
+
+    def offer(self, id: int) -> Offer | None:
+        """The current offer with this id."""
+        with self._database.read() as tx:
+            return by_id(tx, id)
 
     def listing(self, query: Query, *, limit: int | None) -> Listing:
         """Like `search`, but merge offers that differ only in their place. Return at most `limit` lines."""

@@ -9,6 +9,8 @@ import msgspec
 from tests.fakes.base import KEY, FakeCloud
 from tests.fakes.guest import FakeLink
 from tests.fakes.lambda_cloud import FakeLambda
+from tests.fakes.runpod import FakeRunPod
+from tests.fakes.vast import FakeVast
 from tests.faults.house import House
 
 from teraflock.base.clock import FixedClock, microseconds
@@ -42,6 +44,8 @@ class Kind(msgspec.Struct, frozen=True):
 
 KINDS = {
     "lambda": Kind("lambda", FakeLambda, "gpu_1x_a10", "us-east-1", "us-west-1"),
+    "runpod": Kind("runpod", FakeRunPod, "1x_NVIDIA_L4", "EU-RO-1", "US-KS-2"),
+    "vast": Kind("vast", FakeVast, "1x_RTX_4090", "US", "DE"),
 }
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.cloud.ground import KINDS, Ground
+from tests.fakes.guest import authorized
 from tests.fakes.judge import judge_for
 
 from teraflock.base.errors import TeraflockError
@@ -27,7 +28,7 @@ def test_a_machine_is_rented_used_and_given_back(ground: Ground) -> None:
     assert view.rented is not None
     assert view.rented.endpoints[22][0] == machine.address
     assert view.instance.host_key.startswith("ssh-ed25519 ")
-    assert "AAAAtenant" in machine.boot or "AAAAtenant" in "".join(machine.keys)
+    assert "AAAAtenant" in authorized(machine)
     ground.delete()
     ground.settle()
     assert ground.one().phase == Phase.GONE
@@ -135,6 +136,8 @@ def test_no_capacity_anywhere_fails_with_a_reason(ground: Ground) -> None:
 
 @pytest.mark.parametrize("trouble", ["over_quota", "broke"])
 def test_quota_and_money_end_a_launch_with_the_provider_s_words(ground: Ground, trouble: str) -> None:
+    if trouble not in ground.fake.troubles:
+        pytest.skip("this API does not report it")
     setattr(ground.fake, trouble, True)
     ground.launch()
     ground.work(rounds=10)
@@ -180,7 +183,7 @@ def test_a_machine_that_is_not_usable_is_given_back_and_the_next_place_tried(
     ground.settle()
     first, *rest = ground.fake.machines.values()
     assert first.ended is not None
-    assert len(rest) <= 1
+    assert len(rest) <= 1, [each.region for each in rest]
     if ground.kind.other_region:
         assert (ground.one().phase, rest[0].region) == (Phase.RUNNING, ground.kind.other_region)
         ground.delete()

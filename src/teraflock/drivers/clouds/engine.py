@@ -318,6 +318,12 @@ class CloudSite(RentedDriver):
         except StopIteration as done:
             result: T = done.value
             return result
+        except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
+            LOG.exception("%s: unexpected answer", self.site)
+            raise EngineDown(
+                f"{self.cloud.title} answered in a form that this version does not know: {type(error).__name__}",
+                hint="Update Teraflock, or report it",
+            ) from None
         raise EngineDown(f"{self.cloud.title} did not come to an end after {CALLS_MAX} pages")
 
     def _send(self, call: Call, launched_at: list[datetime]) -> Reply:

@@ -101,6 +101,12 @@ class Unusable(NoRoom):
     for_tenant: ClassVar[str] = ""
 
 
+class CannotDo(EngineRefused):
+    """The provider has nothing for what the tenant asked."""
+
+    for_tenant: ClassVar[str] = ""
+
+
 class Cloud(ABC):
     kind: ClassVar[str]
     title: ClassVar[str]

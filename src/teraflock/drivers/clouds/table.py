@@ -5,5 +5,7 @@ from typing import Final
 
 CLOUDS: Final[Mapping[str, str]] = {
     "lambda": "lambda_cloud:LambdaCloud",
+    "runpod": "runpod:RunPodCloud",
+    "vast": "vast:VastCloud",
 }
 """Kind of site → module and class."""
