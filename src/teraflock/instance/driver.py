@@ -48,6 +48,8 @@ class Capability(StrEnum):
     """Processors, memory and a growing disk change while the guest runs."""
     STOP = "stop"
     """A stopped instance keeps its disk."""
+    STOP_SPOT = "stop-spot"
+    """The same for machines of mode `spot` and `bid`."""
     SNAPSHOTS = "snapshots"
     EXEC = "exec"
     FILES = "files"

@@ -155,7 +155,7 @@ def _launch_rented(
         spec = replace(
             blank.spec,
             rental=rental,
-            keeps_disk=Capability.STOP in can,
+            keeps_disk=Capability.STOP in can and (order.mode == "on-demand" or Capability.STOP_SPOT in can),
             watches_guest=Capability.EXEC in can,
             restart_policy=policy,
         )

@@ -47,7 +47,7 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_labels, check_name
 from teraflock.instance.renting import choose
-from teraflock.instance.rules import asked_at, end_of, holding, settled
+from teraflock.instance.rules import allows, asked_at, end_of, holding, settled
 from teraflock.instance.snapshot import store as snapshots
 from teraflock.instance.states import Phase, Wanted
 from teraflock.instance.telling import operated
@@ -246,6 +246,7 @@ class InstanceService:
 
     def restart(self, actor: Actor, project: Project, ref: str) -> Instance:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            self._check_can(instance, Capability.STOP, "be restarted")
             _check_idle(instance, Phase.RUNNING, "be restarted")
             return replace(instance, request=Request(operation=Operation.RESTART))
 
@@ -581,7 +582,9 @@ class InstanceService:
 
     def _check_can(self, instance: Instance, capability: Capability, what: str) -> None:
         """Refuse what its site does not support. A site that is not set up any more does not answer."""
-        if instance.host_id and not self._engines.can(instance.site, capability):
+        if instance.host_id and not (
+            allows(instance, capability) and self._engines.can(instance.site, capability)
+        ):
             self._engines.at(instance.site)
             raise Refused(
                 f"`{instance.name}` cannot {what}: its site `{instance.site}` does not support it",

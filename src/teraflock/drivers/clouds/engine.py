@@ -53,7 +53,6 @@ CALLS_MAX: Final = 200
 """Calls of one question: pages of a listing, mostly. Beyond that the provider repeats itself."""
 LISTING_AGE_MAX: Final = timedelta(seconds=5)
 """`ready` and `look` use a listing of this age, so that many machines that boot cost few calls."""
-TYPES_AGE_MAX: Final = timedelta(minutes=2)
 CONFIRMS: Final = 2
 PROBE_SECONDS_MAX: Final = 30.0
 COMMAND_SECONDS: Final = timedelta(seconds=10)
@@ -122,7 +121,7 @@ class CloudSite(RentedDriver):
 
     def _keep_types_fresh(self) -> None:
         now = self._clock.now()
-        if self._types_at is not None and now - self._types_at < TYPES_AGE_MAX:
+        if self._types_at is not None and now - self._types_at < self.cloud.types_age_max:
             return
         self._types_at = now  # also after a failure: the listing matters more
         try:

@@ -119,6 +119,8 @@ class Cloud(ABC):
     injects_host_key: ClassVar[bool] = True
     """Whether the machine can be given a host key. Otherwise the first key it shows is trusted."""
     boot_time_max: ClassVar[timedelta] = timedelta(minutes=20)
+    types_age_max: ClassVar[timedelta] = timedelta(minutes=2)
+    """How often types, prices and free capacity are read again."""
     options: ClassVar[Mapping[str, str]] = {}
     """Options of its sites, besides those of all clouds."""
 

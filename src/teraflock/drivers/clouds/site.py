@@ -5,11 +5,11 @@ import importlib
 
 from teraflock.base.errors import BadInput
 from teraflock.drivers.clouds.engine import CloudSite
-from teraflock.drivers.clouds.http import HttpTransport
+from teraflock.drivers.clouds.http import HttpTransport, Transport
 from teraflock.drivers.clouds.link import SshLink
 from teraflock.drivers.clouds.model import Cloud
 from teraflock.drivers.clouds.pacing import pacer_of
-from teraflock.drivers.clouds.signing import Bearer
+from teraflock.drivers.clouds.signing import Bearer, Signer
 from teraflock.drivers.clouds.table import CLOUDS
 from teraflock.drivers.opening import DriverKind, Opening
 from teraflock.instance.account.rules import check_base_url
@@ -41,18 +41,29 @@ def _opened(cloud: type[Cloud], opening: Opening) -> CloudSite:
     if opening.derive is None:
         raise BadInput(f"The site `{opening.name}` needs the installation's key")
     base_url = opening.options.get("base_url") or cloud.base_url
-    check_base_url(base_url)
+    if base_url:
+        check_base_url(base_url)
     secret = opening.secret("key")
+    transport, signer = _way(cloud, base_url, secret)
     account = hashlib.sha256(f"{base_url}\0{secret}".encode()).hexdigest()
     return CloudSite(
         opening.name,
         opening.mark,
         opening.clock,
         cloud=cloud(opening.options),
-        transport=HttpTransport(base_url),
-        signer=Bearer(secret),
+        transport=transport,
+        signer=signer,
         pacer=pacer_of(account, cloud.pace),
         link=SshLink(),
         derive=opening.derive,
         folder=opening.folder,
     )
+
+
+def _way(cloud: type[Cloud], base_url: str, secret: str) -> tuple[Transport, Signer]:
+    """How calls reach the provider, and who signs them."""
+    if cloud.kind == "aws":
+        from teraflock.drivers.clouds.boto import BotoTransport, Hidden
+
+        return BotoTransport(secret, base_url), Hidden(secret)
+    return HttpTransport(base_url), Bearer(secret)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 CLOUDS: Final[Mapping[str, str]] = {
+    "aws": "ec2:Ec2Cloud",
     "lambda": "lambda_cloud:LambdaCloud",
     "runpod": "runpod:RunPodCloud",
     "vast": "vast:VastCloud",
