@@ -177,7 +177,7 @@ def test_limits_refuse_launches_and_end_machines(server: Server, url: str, fake:
     added(server, url, fake, limit_micros=700_000)
     shared(server)
     refused = server.refused("POST", "/v1/instances", LAUNCH, server.owner)
-    assert (refused["code"], "0.70 USD per month" in refused["detail"]) == ("quota_reached", True)
+    assert (refused["code"], "0.70 USD per month" in refused["detail"]) == ("budget_reached", True)
     server.ok("PUT", "/v1/accounts/acct/limit", {"limit_micros": 800_000})
     shared(server, limit_micros=700_000)
     assert "for this project" in server.refused("POST", "/v1/instances", LAUNCH, server.owner)["detail"]
@@ -185,7 +185,7 @@ def test_limits_refuse_launches_and_end_machines(server: Server, url: str, fake:
     made = server.ok("POST", "/v1/instances", LAUNCH, server.owner)["items"][0]
     server.settle()
     second = server.refused("POST", "/v1/instances", {**LAUNCH, "name": "two"}, server.owner)
-    assert second["code"] == "quota_reached"
+    assert second["code"] == "budget_reached"
     host = _started_earlier(server, timedelta(hours=2))
     from teraflock.reconcile.accounts import AccountLoop
 

@@ -1,7 +1,7 @@
 """What all fakes of clouds share: machines with a price and a life, the same fault switches, and the cost charged.
 
-A fake is a `Transport`: it answers calls in this process, and `server.py` serves it over HTTP. It charges each machine
-from its launch until it ends, at its price, rounded down to the micro-unit.
+A fake is a `CloudTransport`: it answers calls in this process, and `server.py` serves it over HTTP. It charges each
+machine from its launch until it ends, at its price, rounded down to the micro-unit.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from tests.fakes.judge import Judge
 
 from teraflock.base.clock import Clock
 from teraflock.drivers.clouds.http import reply_of
-from teraflock.drivers.clouds.model import Call, Reply
+from teraflock.drivers.clouds.model import CloudCall, CloudReply
 from teraflock.instance.driver import EngineDown
 
 HOUR_US = 3_600 * 10**6
@@ -86,7 +86,7 @@ class FakeCloud:
 
     # The transport
 
-    def send(self, call: Call, headers: Mapping[str, str], content: bytes | None) -> Reply:
+    def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
         self.calls.append(f"{call.act} {call.method} {call.path}")
         if call.act in self.lost_requests:
             self.lost_requests.remove(call.act)

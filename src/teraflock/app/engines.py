@@ -32,14 +32,14 @@ def engine_mark(installation_id: str) -> str:
     return installation_id.partition("_")[2]
 
 
-class Keys(msgspec.Struct, frozen=True, kw_only=True):
+class SiteKeys(msgspec.Struct, frozen=True, kw_only=True):
     """What drivers of clouds read from the installation: see `Opening`."""
 
     account_secret: Callable[[str], str] | None = None
     derive: Callable[[str], bytes] | None = None
 
 
-NO_KEYS: Final = Keys()
+NO_KEYS: Final = SiteKeys()
 
 
 def open_engines(
@@ -48,7 +48,7 @@ def open_engines(
     installation_id: str,
     clock: Clock,
     kept: Iterable[SiteRecord] = (),
-    keys: Keys = NO_KEYS,
+    keys: SiteKeys = NO_KEYS,
 ) -> Engines:
     """Open all sites. A site in the settings that cannot be opened is an error. A site in the database is skipped, and
     `tera site list` shows the reason."""
@@ -61,7 +61,12 @@ def open_engines(
 
 
 def add_kept(
-    engines: Engines, at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: Keys = NO_KEYS
+    engines: Engines,
+    at: Place,
+    record: SiteRecord,
+    installation_id: str,
+    clock: Clock,
+    keys: SiteKeys = NO_KEYS,
 ) -> None:
     """Open a site from the database, or note why it failed."""
     try:
@@ -78,7 +83,7 @@ def synchronise(
     kept: Sequence[SiteRecord],
     installation_id: str,
     clock: Clock,
-    keys: Keys = NO_KEYS,
+    keys: SiteKeys = NO_KEYS,
 ) -> None:
     """Open and close sites of a running server so that they match the database."""
     fixed = {record.name for record in of_settings(settings)}
@@ -117,21 +122,21 @@ def lxd_driver(at: Place, settings: Settings, installation_id: str, clock: Clock
 
 
 def open_record(
-    at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: Keys = NO_KEYS
+    at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: SiteKeys = NO_KEYS
 ) -> ComputeDriver:
     """Open one site without adding it to the server's engines."""
     return open_site(record.kind, _opening(at, record, installation_id, clock, keys))
 
 
 def _add(
-    engines: Engines, at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: Keys
+    engines: Engines, at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: SiteKeys
 ) -> None:
     driver = open_record(at, record, installation_id, clock, keys)
     engines.put(driver, record, for_all=record.options.get(OPEN) == "true")
 
 
 def _opening(
-    at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: Keys = NO_KEYS
+    at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: SiteKeys = NO_KEYS
 ) -> Opening:
     folder = at.folder / FOLDER
     folder.mkdir(parents=True, exist_ok=True)

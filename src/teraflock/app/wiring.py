@@ -14,7 +14,7 @@ from teraflock.api.metrics import Metrics
 from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
-from teraflock.app.engines import Keys, check_record, open_engines, open_record, synchronise
+from teraflock.app.engines import SiteKeys, check_record, open_engines, open_record, synchronise
 from teraflock.app.home import RATES_NAME
 from teraflock.app.installation.keeper import EngineKeeper
 from teraflock.app.installation.places import Places
@@ -99,7 +99,7 @@ class Cloud:
             with self.database.read() as tx:
                 kept = sites.records(tx)
             self.vault = FileVault(at.folder)
-            self._keys = Keys(account_secret=self._account_secret, derive=self.vault.derive)
+            self._keys = SiteKeys(account_secret=self._account_secret, derive=self.vault.derive)
             self.engines = engines or open_engines(
                 at, settings, self.installed.installation_id, self.clock, kept, self._keys
             )

@@ -13,13 +13,15 @@ from teraflock.catalog.providers import (
     find_provider,
     provider_facts,
 )
+from teraflock.catalog.renting import renting
 from teraflock.cli.output import columns, emphasised, write_json
 from teraflock.cli.table import Column, render
 from teraflock.wire.provider import shape_provider
 
 HELP: Final = """List providers of GPUs: how they bill, their spot terms and their pitfalls.
 
-With NAME, shows one provider in detail. Facts that are not confirmed are marked, in the table with a `?`.
+The column LAUNCH says whether machines can be rented there with `tera account add`. With NAME, shows one provider in
+detail, and how its driver was tested. Facts that are not confirmed are marked, in the table with a `?`.
 
 \b
 Examples:
@@ -49,6 +51,7 @@ _COLUMNS: Final = [
     Column("PROVIDER"),
     Column("NAME", flexible=True),
     Column("KIND", worth=4),
+    Column("LAUNCH", worth=8),
     Column("BILLED PER", worth=8),
     Column("SPOT", flexible=True, worth=7),
     Column("NOTICE", worth=6),
@@ -59,16 +62,35 @@ _COLUMNS: Final = [
 def _cells(provider: Provider) -> list[str]:
     facts = provider_facts(provider.id)
     if facts is None:
-        return [provider.id, provider.name, provider.kind, "", "", "", ""]
+        return [provider.id, provider.name, provider.kind, _launch(provider), "", "", "", ""]
     return [
         provider.id,
         provider.name,
         provider.kind,
+        _launch(provider),
         _short(facts.billing_step_seconds),
         _short(facts.spot),
         _short(facts.notice_seconds),
         _short(facts.disk_after_reclaim),
     ]
+
+
+def _launch(provider: Provider) -> str:
+    if provider.kind == "own":
+        return "yes"
+    return "yes" if renting(provider.id).launch else "no"
+
+
+def _renting(provider: Provider) -> Iterator[tuple[str, str]]:
+    """What Teraflock can do with an account at a provider."""
+    found = renting(provider.id)
+    if provider.kind == "own":
+        return
+    yield "launch", f"with an account: `tera account add {provider.id}`" if found.launch else "no"
+    yield "live catalog", "yes" if found.catalog else "no"
+    yield "spot launches", found.spot or "no"
+    yield "driver tested", found.tested
+    yield "driver lacks", found.missing
 
 
 def _short(fact: Fact | None) -> str:
@@ -95,6 +117,9 @@ def _period(seconds: int) -> str:
 
 def _in_full(provider: Provider) -> Iterator[str]:
     yield emphasised(f"{provider.id}: {provider.name}")
+    for name, text in _renting(provider):
+        if text:
+            yield f"  {name:<{_LABEL}} {text}"
     facts = provider_facts(provider.id)
     if facts is None:
         yield "  No details are known besides its offers"

@@ -48,8 +48,8 @@ class Capability(StrEnum):
     """Processors, memory and a growing disk change while the guest runs."""
     STOP = "stop"
     """A stopped instance keeps its disk."""
-    STOP_SPOT = "stop-spot"
-    """The same for machines of mode `spot` and `bid`."""
+    STOP_SPOT = "stop-spot"  # also machines of mode `spot` and `bid`
+    JUPYTER = "jupyter"  # its port can be reached
     SNAPSHOTS = "snapshots"
     EXEC = "exec"
     FILES = "files"

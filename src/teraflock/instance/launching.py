@@ -145,6 +145,11 @@ def _launch_rented(
             f"The site `{order.site}` cannot run a command and keep its exit code",
             hint="Leave `--command` out and use SSH, or give a script with `--user-data`",
         )
+    if order.access == Access.JUPYTER and Capability.JUPYTER not in can:
+        raise BadInput(
+            f"The site `{order.site}` has no Jupyter",
+            hint="Launch with SSH, start Jupyter there, and reach it with `tera ssh NAME -- -L 8888:localhost:8888`",
+        )
     check_quota(tx, project, shape, order.instances)
     names = _names(tx, project, order, random_bytes)
     project = with_network(tx, actor, project)

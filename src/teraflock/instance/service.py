@@ -93,8 +93,6 @@ class InstanceService:
         self._shown: dict[Row, View] = {}
         self._audit = Audit(clock, random_bytes)
 
-    # Reading
-
     def page(
         self,
         project: ProjectId,
@@ -582,9 +580,8 @@ class InstanceService:
 
     def _check_can(self, instance: Instance, capability: Capability, what: str) -> None:
         """Refuse what its site does not support. A site that is not set up any more does not answer."""
-        if instance.host_id and not (
-            allows(instance, capability) and self._engines.can(instance.site, capability)
-        ):
+        can = self._engines.can(instance.site, capability) and allows(instance, capability)
+        if instance.host_id and not can:
             self._engines.at(instance.site)
             raise Refused(
                 f"`{instance.name}` cannot {what}: its site `{instance.site}` does not support it",

@@ -3,6 +3,7 @@
 import msgspec
 
 from teraflock.catalog.providers import Provider, ProviderFacts, provider_facts
+from teraflock.catalog.renting import Renting, renting
 
 
 class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -11,9 +12,15 @@ class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     facts: ProviderFacts | None
     """Facts about the provider, each with its evidence. `null` if only the name is known."""
+    renting: Renting
+    """What Teraflock can do with an account there."""
 
 
 def shape_provider(provider: Provider) -> ProviderShape:
     return ProviderShape(
-        provider=provider.id, name=provider.name, kind=provider.kind, facts=provider_facts(provider.id)
+        provider=provider.id,
+        name=provider.name,
+        kind=provider.kind,
+        facts=provider_facts(provider.id),
+        renting=renting(provider.id),
     )

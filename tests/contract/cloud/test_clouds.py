@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.contract.cloud.ground import KINDS, Ground
 from tests.fakes.guest import authorized
 from tests.fakes.judge import judge_for
 
-from teraflock.base.errors import TeraflockError
-from teraflock.instance.driver import BadCredentials
+from teraflock.base.errors import BadInput, Refused, TeraflockError
+from teraflock.instance.driver import BadCredentials, Capability, EngineDown
 from teraflock.instance.model import Access, Operation, RestartPolicy
 from teraflock.instance.states import Phase
 from teraflock.reconcile.rehearsal import points
@@ -242,9 +243,65 @@ def test_an_orphan_is_shown_and_never_deleted_by_itself(ground: Ground) -> None:
     assert len(ground.fake.alive) == 1
 
 
-def test_a_command_runs_and_its_exit_code_is_read(ground: Ground) -> None:
-    from teraflock.instance.driver import Capability
+def test_what_a_cloud_cannot_do_is_refused_before_anything_is_rented(ground: Ground) -> None:
+    with pytest.raises(BadInput, match="has no Jupyter"):
+        ground.launch(access=Access.JUPYTER)
+    if Capability.EXEC not in ground.driver.capabilities:
+        with pytest.raises(BadInput, match="cannot run a command"):
+            ground.launch(access=Access.COMMAND, command=("true",))
+    assert not [call for call in ground.fake.calls if not call.startswith("read")]
+    ground.launch()
+    ground.settle()
+    for act in (ground.house.service.stop, ground.house.service.restart):
+        with pytest.raises(Refused, match="does not support"):
+            act(ground.house.tenant.actor, ground.house.tenant.project, "one")
+    assert ground.one().phase == Phase.RUNNING
 
+
+def test_an_outbid_machine_is_given_back(tmp_path: Path) -> None:
+    ground = Ground("vast", tmp_path)
+    ground.launch(mode="bid", bid_micros_per_hour=300_000)
+    ground.settle()
+    (machine,) = ground.fake.alive
+    assert (ground.one().phase, machine.micros_per_hour) == (Phase.RUNNING, 300_000)
+    machine.outbid = True
+    ground.work(rounds=40)
+    assert ground.one().phase == Phase.FAILED
+    assert ground.fake.alive == []
+
+
+def test_a_refused_bid_that_left_a_machine_leaves_none(tmp_path: Path) -> None:
+    """Vast answers a low bid with an error and a machine that is stopped and billed."""
+    ground = Ground("vast", tmp_path)
+    ground.launch(mode="bid", bid_micros_per_hour=100_000)
+    ground.work(rounds=40)
+    assert ground.one().phase == Phase.FAILED
+    assert ground.fake.machines
+    assert ground.fake.alive == []
+
+
+def test_a_wrong_key_at_vast_is_404_and_does_not_count_as_gone(tmp_path: Path) -> None:
+    ground = Ground("vast", tmp_path)
+    ground.launch()
+    ground.settle()
+    (machine,) = ground.fake.alive
+    ground.fake.locked_out = True
+    with pytest.raises(BadCredentials):
+        ground.driver._ask(ground.driver.cloud.give_back(machine.id))
+
+
+@pytest.mark.parametrize("reply", [b"[]", b"{}", b'{"data": 5}', b"<html>", b'{"instances": 7, "pods": 7}'])
+def test_an_unexpected_answer_is_an_engine_that_is_down(ground: Ground, reply: bytes) -> None:
+    ground.launch()
+    ground.settle()
+    ground.fake.route = lambda *words: (200, msgspec.Raw(reply))  # type: ignore[method-assign]
+    with pytest.raises(EngineDown):
+        ground.driver.sightings()
+    ground.work(rounds=5)
+    assert ground.one().phase == Phase.RUNNING
+
+
+def test_a_command_runs_and_its_exit_code_is_read(ground: Ground) -> None:
     if Capability.EXEC not in ground.driver.capabilities:
         pytest.skip("this cloud runs no commands")
     ground.launch(access=Access.COMMAND, command=("echo", "hello"))

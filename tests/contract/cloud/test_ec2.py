@@ -17,7 +17,7 @@ from teraflock.base.errors import BadInput
 from teraflock.drivers.clouds.boto import BotoTransport, Hidden
 from teraflock.drivers.clouds.ec2 import Ec2Cloud
 from teraflock.drivers.clouds.engine import CloudSite
-from teraflock.drivers.clouds.model import Call, CannotDo, Pace, Reply
+from teraflock.drivers.clouds.model import CannotDo, CloudCall, CloudReply, Pace
 from teraflock.drivers.clouds.pacing import Pacer
 from teraflock.instance.driver import (
     BadCredentials,
@@ -50,15 +50,15 @@ class Aws:
     def __init__(self) -> None:
         self.transport = BotoTransport(SECRET)
         self.errors: dict[str, tuple[int, str]] = {}
-        self.calls: list[Call] = []
+        self.calls: list[CloudCall] = []
 
-    def send(self, call: Call, headers: Mapping[str, str], content: bytes | None) -> Reply:
+    def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
         self.calls.append(call)
         if call.method in self.errors:
             status, code = self.errors[call.method]
-            return Reply(status=status, body={"code": code, "message": "as AWS says"})
+            return CloudReply(status=status, body={"code": code, "message": "as AWS says"})
         if call.method == "pricing.GetProducts":
-            return Reply(status=200, body={"PriceList": [json.dumps(PRODUCT)]})
+            return CloudReply(status=200, body={"PriceList": [json.dumps(PRODUCT)]})
         if call.method == "ec2.DescribeImages":  # moto loads its hundreds of images each time
             older = {"ImageId": "ami-1", "CreationDate": "2024-01-01T00:00:00.000Z"}
             newer = {
@@ -66,7 +66,7 @@ class Aws:
                 "CreationDate": "2026-01-01T00:00:00.000Z",
                 "RootDeviceName": "/dev/xvda",
             }
-            return Reply(status=200, body={"Images": [newer, older]})
+            return CloudReply(status=200, body={"Images": [newer, older]})
         return self.transport.send(call, headers, content)
 
 

@@ -16,7 +16,7 @@ from teraflock.wire.account import (
 )
 
 routes = Routes("accounts")
-CLOUD = (*ENGINE, "bad_credentials", "over_quota", "no_money", "refused")
+CLOUD = (*ENGINE, "bad_credentials", "over_quota", "no_money", "does_not_boot", "bad_input", "unknown_name")
 """Error codes of a call to a provider."""
 
 
@@ -32,7 +32,7 @@ def list_accounts(call: Call) -> AccountList:
     may=Permission.HOST_WRITE,
     status=201,
     creates=True,
-    errors=("conflict", "bad_input", "unknown_name", "refused"),
+    errors=("conflict", "bad_input", "unknown_name"),
 )
 def add_account(call: Call, body: AccountRequest) -> AccountAnswer:
     """Add an account and its site. The server opens the site within seconds.
@@ -53,7 +53,6 @@ def show_account(call: Call, account: str) -> AccountAnswer:
     scope=Scope.INSTALLATION,
     may=Permission.HOST_WRITE,
     work=RouteWork.LONG,
-    errors=CLOUD,
 )
 def remove_account(call: Call, account: str, query: ForceQuery) -> None:
     """Remove an account that has no machines. `force` does not ask the provider."""
@@ -65,7 +64,6 @@ def remove_account(call: Call, account: str, query: ForceQuery) -> None:
     scope=Scope.INSTALLATION,
     may=Permission.HOST_READ,
     work=RouteWork.LONG,
-    errors=CLOUD,
 )
 def check_account(call: Call, account: str) -> AccountCheckAnswer:
     """Make one read-only call with the credentials, and explain what is wrong. Changes nothing."""

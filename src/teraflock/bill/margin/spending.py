@@ -8,24 +8,24 @@ from collections.abc import Callable
 from datetime import datetime
 
 from teraflock.base.clock import Clock, microseconds
-from teraflock.base.errors import QuotaReached
 from teraflock.base.money import decimal_text
+from teraflock.bill.budget.admission import BudgetReached
 from teraflock.bill.margin import store
 from teraflock.bill.margin.rules import cost_between
 from teraflock.instance.account import store as accounts
-from teraflock.instance.account.model import Account, Spending
+from teraflock.instance.account.model import CloudAccount, Spending
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import ProjectId
 
 Admits = Callable[[Transaction, ProjectId], None]
 
 
-def spending(clock: Clock) -> Callable[[Transaction, Account, str], Spending]:
+def spending(clock: Clock) -> Callable[[Transaction, CloudAccount, str], Spending]:
     """For `AccountService`."""
     return lambda tx, account, project_id: spent(tx, account, project_id, clock.now())
 
 
-def spent(tx: Transaction, account: Account, project_id: str, now: datetime) -> Spending:
+def spent(tx: Transaction, account: CloudAccount, project_id: str, now: datetime) -> Spending:
     """What the machines of an account cost: those of one project, or all."""
     begin_us = microseconds(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
     rates = store.rates_at_site(tx, account.name, project_id, begin_us)
@@ -59,14 +59,14 @@ def within_limits(clock: Clock) -> Admits:
     return check
 
 
-def _check(tx: Transaction, account: Account, project_id: str, limit: int | None, now: datetime) -> None:
+def _check(tx: Transaction, account: CloudAccount, project_id: str, limit: int | None, now: datetime) -> None:
     if limit is None:
         return
     so_far = spent(tx, account, project_id, now)
     if so_far.month_micros + so_far.per_hour_micros > limit:
         whose = "this project" if project_id else "all projects"
         amount = f"{decimal_text(limit, 2)} {account.currency}"
-        raise QuotaReached(
+        raise BudgetReached(
             f"The account `{account.name}` has a limit of {amount} per month for {whose}, and this would exceed it",
             hint="Delete machines that you no longer need, or ask the operator for a higher limit",
         )

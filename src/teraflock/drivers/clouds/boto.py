@@ -1,14 +1,14 @@
 """Sends calls to AWS with botocore, which signs them and checks their parameters. Loaded only for accounts at AWS.
 
-A `Call` names the service and operation in `method` (`ec2.RunInstances`), the region in `path`, and has the parameters
-in `body`. Credentials are `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with an optional `:SESSION_TOKEN`.
+A `CloudCall` names the service and operation in `method` (`ec2.RunInstances`), the region in `path`, and has the
+parameters in `body`. Credentials are `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with an optional `:SESSION_TOKEN`.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
 from teraflock.base.errors import BadInput
-from teraflock.drivers.clouds.model import Call, Reply
+from teraflock.drivers.clouds.model import CloudCall, CloudReply
 from teraflock.drivers.clouds.signing import HIDDEN
 from teraflock.instance.driver import EngineDown, EngineRefused
 
@@ -21,7 +21,7 @@ class Hidden:
     def __init__(self, secret: str) -> None:
         self._secrets = [part for part in secret.split(":")[1:] if part]
 
-    def headers(self, call: Call, content: bytes | None) -> dict[str, str]:
+    def headers(self, call: CloudCall, content: bytes | None) -> dict[str, str]:
         return {}
 
     def scrubbed(self, text: str) -> str:
@@ -44,7 +44,7 @@ class BotoTransport:
         }  # fmt: skip
         self._clients: dict[tuple[str, str], Any] = {}
 
-    def send(self, call: Call, headers: Mapping[str, str], content: bytes | None) -> Reply:
+    def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
         from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError
 
         service, _, operation = call.method.partition(".")
@@ -54,14 +54,14 @@ class BotoTransport:
         except ClientError as error:
             said = error.response.get("Error", {})
             status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400))
-            return Reply(
+            return CloudReply(
                 status=max(status, 400), body={"code": said.get("Code"), "message": said.get("Message")}
             )
         except ParamValidationError as error:
             raise EngineRefused(f"AWS does not accept this request: {error}") from None
         except BotoCoreError as error:
             raise EngineDown(f"No answer from AWS: {type(error).__name__}") from None
-        return Reply(status=200, body=body)
+        return CloudReply(status=200, body=body)
 
     def _client(self, service: str, region: str) -> Any:
         key = (service, region)

@@ -17,12 +17,12 @@ from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.model import (
     Asking,
     Boot,
-    Call,
     CannotDo,
-    Cloud,
-    NoCapacity,
+    CloudApi,
+    CloudCall,
+    CloudReply,
+    NoMachineFree,
     Pace,
-    Reply,
     common_error,
     no_capacity,
     one_line,
@@ -78,7 +78,7 @@ NO_ACCESS: Final = frozenset(
 GONE: Final = "InvalidInstanceID.NotFound"
 
 
-class Ec2Cloud(Cloud):
+class Ec2Cloud(CloudApi):
     kind = "aws"
     title = "AWS"
     base_url = ""
@@ -195,7 +195,7 @@ class Ec2Cloud(Cloud):
         region, _, id = leftover.remote_id.partition("/")
         yield _ec2(region, "DeleteSecurityGroup", {"GroupId": id}, act="change", accepts=frozenset({400}))
 
-    def error(self, call: Call, reply: Reply) -> TeraflockError:
+    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
         code, words = _code(reply), one_line(str((reply.body or {}).get("message", "")))
         if code in NO_ROOM:
             return no_capacity(self, words)
@@ -209,24 +209,26 @@ class Ec2Cloud(Cloud):
                 hint="Check the access key and its IAM policy, then run `tera account key NAME`",
             )
         if code == "IdempotentParameterMismatch":
-            return NoCapacity("AWS knows this launch with other parameters", hint="The next place is tried")
+            return NoMachineFree(
+                "AWS knows this launch with other parameters", hint="The next place is tried"
+            )
         return common_error(self, reply, f"{code}: {words}")
 
 
 _GPU_TYPES: Final = {"Filters": [{"Name": "instance-type", "Values": ["g*", "p*"]}]}
 
 
-def _ec2(region: str, operation: str, body: Mapping[str, Any], **more: Any) -> Call:
-    return Call(method=f"ec2.{operation}", path=region, body=body, **more)
+def _ec2(region: str, operation: str, body: Mapping[str, Any], **more: Any) -> CloudCall:
+    return CloudCall(method=f"ec2.{operation}", path=region, body=body, **more)
 
 
-def _every(call: Call, name: str) -> Asking[list[Any]]:
+def _every(call: CloudCall, name: str) -> Asking[list[Any]]:
     """All pages of a listing."""
     found: list[Any] = []
     token = ""
     while True:
         body = {**call.body, "NextToken": token} if token else call.body
-        reply = yield Call(method=call.method, path=call.path, body=body)
+        reply = yield CloudCall(method=call.method, path=call.path, body=body)
         found += reply.body[name]
         token = reply.body.get("NextToken") or ""
         if not token:
@@ -244,7 +246,9 @@ def _on_demand_prices(region: str) -> Asking[dict[str, int]]:
     token = ""
     while True:
         body = {"ServiceCode": "AmazonEC2", "Filters": filters, **({"NextToken": token} if token else {})}
-        call = Call(method="pricing.GetProducts", path=PRICES_IN, body=body, accepts=frozenset({400, 403}))
+        call = CloudCall(
+            method="pricing.GetProducts", path=PRICES_IN, body=body, accepts=frozenset({400, 403})
+        )
         reply = yield call
         if reply.status >= 400:
             return prices
@@ -264,7 +268,7 @@ def _spot_prices(region: str, names: list[str]) -> Asking[dict[str, int]]:
     if not names:
         return {}
     body = {"InstanceTypes": names, "ProductDescriptions": ["Linux/UNIX"], "MaxResults": 1000}
-    rows = yield Call(method="ec2.DescribeSpotPriceHistory", path=region, body=body)
+    rows = yield CloudCall(method="ec2.DescribeSpotPriceHistory", path=region, body=body)
     newest: dict[tuple[str, str], Any] = {}
     for each in rows.body["SpotPriceHistory"]:
         key = (each["InstanceType"], each["AvailabilityZone"])
@@ -355,7 +359,7 @@ def _max_price(rental: Rental) -> dict[str, str]:
     return {} if limit is None else {"MaxPrice": f"{limit / 10**6:.6f}"}
 
 
-def _code(reply: Reply) -> str:
+def _code(reply: CloudReply) -> str:
     return str((reply.body or {}).get("code") or "") if isinstance(reply.body, dict) else ""
 
 

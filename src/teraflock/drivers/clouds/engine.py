@@ -20,10 +20,18 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.clouds import guest, keys, probe
-from teraflock.drivers.clouds.http import Transport, headers_of
+from teraflock.drivers.clouds.http import CloudTransport, headers_of
 from teraflock.drivers.clouds.keys import Derive
 from teraflock.drivers.clouds.link import Link
-from teraflock.drivers.clouds.model import Asking, Boot, Call, Cloud, NoCapacity, Reply, Unusable
+from teraflock.drivers.clouds.model import (
+    Asking,
+    Boot,
+    CloudApi,
+    CloudCall,
+    CloudReply,
+    NoMachineFree,
+    Unusable,
+)
 from teraflock.drivers.clouds.pacing import Pacer
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote, RentedDriver
@@ -66,8 +74,8 @@ class CloudSite(RentedDriver):
         mark: str,
         clock: Clock,
         *,
-        cloud: Cloud,
-        transport: Transport,
+        cloud: CloudApi,
+        transport: CloudTransport,
         signer: Signer,
         pacer: Pacer,
         link: Link,
@@ -168,7 +176,7 @@ class CloudSite(RentedDriver):
 
     def _check_price(self, type: str, price: int | None, limit: int | None) -> None:
         if limit is not None and price is not None and price > limit:
-            raise NoCapacity(f"`{type}` now costs more than the limit at {self.cloud.title}")
+            raise NoMachineFree(f"`{type}` now costs more than the limit at {self.cloud.title}")
 
     def _price(self, machine: Machine) -> int | None:
         rental = machine.rental
@@ -325,7 +333,7 @@ class CloudSite(RentedDriver):
             ) from None
         raise EngineDown(f"{self.cloud.title} did not come to an end after {CALLS_MAX} pages")
 
-    def _send(self, call: Call, launched_at: list[datetime]) -> Reply:
+    def _send(self, call: CloudCall, launched_at: list[datetime]) -> CloudReply:
         content = None if call.body is None else msgspec.json.encode(call.body)
         for attempt in range(1, READS_MAX + 1):
             self._pacer.wait(call.act)
@@ -339,7 +347,7 @@ class CloudSite(RentedDriver):
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _judged(self, call: Call, reply: Reply) -> Reply:
+    def _judged(self, call: CloudCall, reply: CloudReply) -> CloudReply:
         if reply.status == 429:
             self._pacer.refused(reply.retry_after)
         else:

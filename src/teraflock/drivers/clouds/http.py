@@ -9,7 +9,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 
 from teraflock import __version__
-from teraflock.drivers.clouds.model import Call, Reply
+from teraflock.drivers.clouds.model import CloudCall, CloudReply
 from teraflock.instance.account.rules import check_base_url
 from teraflock.instance.driver import EngineDown, EngineRefused
 
@@ -18,10 +18,10 @@ REPLY_BYTES_MAX: Final = 32 << 20
 TEXT_CHARACTERS_MAX: Final = 500
 
 
-class Transport(Protocol):
+class CloudTransport(Protocol):
     base_url: str
 
-    def send(self, call: Call, headers: Mapping[str, str], content: bytes | None) -> Reply: ...
+    def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply: ...
 
 
 class HttpTransport:
@@ -31,7 +31,7 @@ class HttpTransport:
         self._parts = urlsplit(self.base_url)
         self._seconds_max = seconds_max
 
-    def send(self, call: Call, headers: Mapping[str, str], content: bytes | None) -> Reply:
+    def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
         """Send one request over a connection of its own."""
         connection = self._connection()
         host = self._parts.hostname or ""
@@ -59,7 +59,7 @@ class HttpTransport:
             raise EngineDown(f"The answer of `{host}` is too large")
         return reply_of(response.status, answered, body)
 
-    def _target(self, call: Call) -> str:
+    def _target(self, call: CloudCall) -> str:
         query = f"?{urlencode(call.query)}" if call.query else ""
         return f"{self._parts.path}{call.path}{query}"
 
@@ -71,14 +71,16 @@ class HttpTransport:
         return HTTPConnection(host, port, timeout=self._seconds_max)
 
 
-def reply_of(status: int, headers: Mapping[str, str], body: bytes) -> Reply:
+def reply_of(status: int, headers: Mapping[str, str], body: bytes) -> CloudReply:
     lowered = {name.lower(): value for name, value in headers.items()}
     try:
         decoded = msgspec.json.decode(body) if body else None
         text = ""
     except msgspec.MsgspecError:
         decoded, text = None, body[:TEXT_CHARACTERS_MAX].decode("utf-8", "replace")
-    return Reply(status=status, body=decoded, text=text, retry_after=_seconds(lowered.get("retry-after", "")))
+    return CloudReply(
+        status=status, body=decoded, text=text, retry_after=_seconds(lowered.get("retry-after", ""))
+    )
 
 
 def _seconds(text: str) -> float | None:

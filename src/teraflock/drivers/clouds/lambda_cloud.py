@@ -8,10 +8,10 @@ from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.model import (
     Asking,
     Boot,
-    Call,
-    Cloud,
+    CloudApi,
+    CloudCall,
+    CloudReply,
     Pace,
-    Reply,
     common_error,
     names,
     no_capacity,
@@ -35,7 +35,7 @@ SEEN: Final = {
 """`terminated` and `preempted` are missing on purpose: such a machine no longer exists."""
 
 
-class LambdaCloud(Cloud):
+class LambdaCloud(CloudApi):
     kind = "lambda"
     title = "Lambda"
     base_url = "https://cloud.lambda.ai/api/v1"
@@ -44,15 +44,15 @@ class LambdaCloud(Cloud):
     options: ClassVar = {"image_family": "The image family. Default: the latest Lambda Stack"}
 
     def check(self) -> Asking[str]:
-        reply = yield Call(method="GET", path="/instance-types")
+        reply = yield CloudCall(method="GET", path="/instance-types")
         return f"Lambda offers {names(_types(reply.body))} with free capacity"
 
     def types(self) -> Asking[list[MachineType]]:
-        reply = yield Call(method="GET", path="/instance-types")
+        reply = yield CloudCall(method="GET", path="/instance-types")
         return _types(reply.body)
 
     def machines(self, mark: str) -> Asking[list[Remote]]:
-        reply = yield Call(method="GET", path="/instances")
+        reply = yield CloudCall(method="GET", path="/instances")
         found = (_remote(mark, each) for each in reply.body["data"])
         return [each for each in found if each is not None]
 
@@ -61,7 +61,7 @@ class LambdaCloud(Cloud):
         assert rental is not None, "the engine rents only what has a rental"
         key = yield from _key_name(boot)
         family = self._options.get("image_family", "")
-        reply = yield Call(
+        reply = yield CloudCall(
             method="POST",
             path="/instance-operations/launch",
             act="launch",
@@ -87,7 +87,7 @@ class LambdaCloud(Cloud):
         )
 
     def give_back(self, remote_id: str) -> Asking[None]:
-        yield Call(
+        yield CloudCall(
             method="POST",
             path="/instance-operations/terminate",
             act="change",
@@ -96,15 +96,15 @@ class LambdaCloud(Cloud):
         )
 
     def leftovers(self, mark: str) -> Asking[list[Leftover]]:
-        reply = yield Call(method="GET", path="/ssh-keys")
+        reply = yield CloudCall(method="GET", path="/ssh-keys")
         ours = [each for each in reply.body["data"] if each["name"] == key_name(mark)]
         return [Leftover(kind="ssh-key", remote_id=each["id"], name=each["name"]) for each in ours]
 
     def remove_leftover(self, leftover: Leftover) -> Asking[None]:
         path = f"/ssh-keys/{leftover.remote_id}"
-        yield Call(method="DELETE", path=path, act="change", accepts=frozenset({404}))
+        yield CloudCall(method="DELETE", path=path, act="change", accepts=frozenset({404}))
 
-    def error(self, call: Call, reply: Reply) -> TeraflockError:
+    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
         error = reply.body.get("error", {}) if isinstance(reply.body, dict) else {}
         code, words = str(error.get("code", "")), str(error.get("message", ""))
         if code == "instance-operations/launch/insufficient-capacity":
@@ -123,15 +123,15 @@ def key_name(mark: str) -> str:
 def _key_name(boot: Boot) -> Asking[str]:
     """Register the server's login key unless it is there. Lambda accepts exactly one key per machine."""
     name = key_name(boot.mark)
-    listed = yield Call(method="GET", path="/ssh-keys")
+    listed = yield CloudCall(method="GET", path="/ssh-keys")
     mine = [each for each in listed.body["data"] if each["name"] == name]
     if mine and _blob(mine[0]["public_key"]) == _blob(boot.login_key):
         return name
     for each in mine:  # of an older installation key
         path = f"/ssh-keys/{each['id']}"
-        yield Call(method="DELETE", path=path, act="change", accepts=frozenset({404}))
+        yield CloudCall(method="DELETE", path=path, act="change", accepts=frozenset({404}))
     body = {"name": name, "public_key": boot.login_key}
-    yield Call(method="POST", path="/ssh-keys", act="change", body=body, accepts=frozenset({400, 409}))
+    yield CloudCall(method="POST", path="/ssh-keys", act="change", body=body, accepts=frozenset({400, 409}))
     return name
 
 

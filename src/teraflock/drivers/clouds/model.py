@@ -1,7 +1,7 @@
 """What a module for one cloud describes: calls, and how their replies are read. Pure.
 
-A question that needs several calls is a generator: it yields a `Call`, receives the `Reply`, and returns its result.
-The engine sends the calls, so a module never waits, retries or knows credentials.
+A question that needs several calls is a generator: it yields a `CloudCall`, receives the `CloudReply`, and returns its
+result. The engine sends the calls, so a module never waits, retries or knows credentials.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ T = TypeVar("T")
 WORDS_CHARACTERS_MAX: Final = 300
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class CloudCall(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     path: str
     query: Mapping[str, str] = {}
@@ -41,7 +41,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """Statuses from 400 on that are an answer and not an error, such as 404 for a delete."""
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class CloudReply(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     body: Any = None
     """Decoded JSON. None if there was none."""
@@ -50,7 +50,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     retry_after: float | None = None
 
 
-Asking = Generator[Call, Reply, T]
+Asking = Generator[CloudCall, CloudReply, T]
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ def read_label(mark: str, text: str) -> tuple[str, str] | None:
     return (token.partition(".")[0], token) if text.startswith(begin) and token else None
 
 
-class NoCapacity(NoRoom):
+class NoMachineFree(NoRoom):
     """The provider has no such machine free there now."""
 
     for_tenant: ClassVar[str] = "The provider has no such machine free. Try another type or region"
@@ -107,7 +107,7 @@ class CannotDo(EngineRefused):
     for_tenant: ClassVar[str] = ""
 
 
-class Cloud(ABC):
+class CloudApi(ABC):
     kind: ClassVar[str]
     title: ClassVar[str]
     base_url: ClassVar[str]
@@ -146,7 +146,7 @@ class Cloud(ABC):
         """End a machine. Succeeds if it does not exist."""
 
     @abstractmethod
-    def error(self, call: Call, reply: Reply) -> TeraflockError:
+    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
         """The error of ours that a reply means."""
 
     def stop(self, remote_id: str) -> Asking[None]:
@@ -165,7 +165,7 @@ class Cloud(ABC):
         yield
 
 
-def common_error(cloud: Cloud, reply: Reply, words: str) -> TeraflockError:
+def common_error(cloud: CloudApi, reply: CloudReply, words: str) -> TeraflockError:
     """The error for a status, where the provider has no more specific code."""
     said = f"{cloud.title} answered {reply.status}: {one_line(words)}" if words else ""
     status = f"{cloud.title} answered with status {reply.status}"
@@ -182,20 +182,20 @@ def common_error(cloud: Cloud, reply: Reply, words: str) -> TeraflockError:
     return EngineRefused(said or status, hint="The provider does not accept this request")
 
 
-def no_capacity(cloud: Cloud, words: str) -> NoRoom:
-    return NoCapacity(
+def no_capacity(cloud: CloudApi, words: str) -> NoRoom:
+    return NoMachineFree(
         f"{cloud.title} has no such machine free: {one_line(words)}", hint="The next place is tried"
     )
 
 
-def over_quota(cloud: Cloud, words: str) -> OverQuota:
+def over_quota(cloud: CloudApi, words: str) -> OverQuota:
     return OverQuota(
         f"{cloud.title} refuses more machines: {one_line(words)}",
         hint=f"Ask {cloud.title} for a higher quota, or use another type, region or account",
     )
 
 
-def no_money(cloud: Cloud, words: str) -> NoMoney:
+def no_money(cloud: CloudApi, words: str) -> NoMoney:
     return NoMoney(
         f"{cloud.title} wants to be paid first: {one_line(words)}",
         hint=f"Check the balance and payment method of the account at {cloud.title}",

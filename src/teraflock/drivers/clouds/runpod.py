@@ -13,11 +13,11 @@ from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.model import (
     Asking,
     Boot,
-    Call,
     CannotDo,
-    Cloud,
+    CloudApi,
+    CloudCall,
+    CloudReply,
     Pace,
-    Reply,
     common_error,
     micros_of,
     names,
@@ -45,7 +45,7 @@ SEEN: Final = {
 """`TERMINATED` is missing on purpose: such a pod no longer exists. We stop none, so one that exited is lost."""
 
 
-class RunPodCloud(Cloud):
+class RunPodCloud(CloudApi):
     kind = "runpod"
     title = "RunPod"
     base_url = "https://api.runpod.io/v2"
@@ -64,11 +64,11 @@ class RunPodCloud(Cloud):
 
     def types(self) -> Asking[list[MachineType]]:
         query = {"include": "AVAILABILITY", "product": "POD", "cloud": "SECURE"}
-        reply = yield Call(method="GET", path="/catalog/gpus", query=query)
+        reply = yield CloudCall(method="GET", path="/catalog/gpus", query=query)
         return [each for gpu in reply.body["gpus"] for each in _types(gpu, self._disk_gb * GIB)]
 
     def machines(self, mark: str) -> Asking[list[Remote]]:
-        reply = yield Call(method="GET", path="/pods")
+        reply = yield CloudCall(method="GET", path="/pods")
         found = (_remote(mark, each) for each in reply.body["pods"])
         return [each for each in found if each is not None]
 
@@ -78,7 +78,7 @@ class RunPodCloud(Cloud):
         if boot.machine.user_data:
             raise CannotDo("RunPod runs no user-data", hint="Log in with SSH, or use another provider")
         count, _, gpu = rental.type.partition("x_")
-        reply = yield Call(
+        reply = yield CloudCall(
             method="POST",
             path="/pods",
             act="launch",
@@ -99,9 +99,9 @@ class RunPodCloud(Cloud):
         return made
 
     def give_back(self, remote_id: str) -> Asking[None]:
-        yield Call(method="DELETE", path=f"/pods/{remote_id}", act="change", accepts=frozenset({404}))
+        yield CloudCall(method="DELETE", path=f"/pods/{remote_id}", act="change", accepts=frozenset({404}))
 
-    def error(self, call: Call, reply: Reply) -> TeraflockError:
+    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
         body = reply.body if isinstance(reply.body, dict) else {}
         words = str(body.get("detail") or body.get("title") or reply.text)
         if reply.status == 402 or "balance" in words.lower():

@@ -2,13 +2,13 @@
 
 from typing import Protocol
 
-from teraflock.drivers.clouds.model import Call
+from teraflock.drivers.clouds.model import CloudCall
 
 HIDDEN = "…"
 
 
 class Signer(Protocol):
-    def headers(self, call: Call, content: bytes | None) -> dict[str, str]: ...
+    def headers(self, call: CloudCall, content: bytes | None) -> dict[str, str]: ...
 
     def scrubbed(self, text: str) -> str:
         """A text without the credentials, for errors and logs: a provider may repeat what it was sent."""
@@ -21,7 +21,7 @@ class Bearer:
     def __init__(self, key: str) -> None:
         self._key = key
 
-    def headers(self, call: Call, content: bytes | None) -> dict[str, str]:
+    def headers(self, call: CloudCall, content: bytes | None) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._key}"}
 
     def scrubbed(self, text: str) -> str:

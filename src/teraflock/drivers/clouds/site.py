@@ -5,9 +5,9 @@ import importlib
 
 from teraflock.base.errors import BadInput
 from teraflock.drivers.clouds.engine import CloudSite
-from teraflock.drivers.clouds.http import HttpTransport, Transport
+from teraflock.drivers.clouds.http import CloudTransport, HttpTransport
 from teraflock.drivers.clouds.link import SshLink
-from teraflock.drivers.clouds.model import Cloud
+from teraflock.drivers.clouds.model import CloudApi
 from teraflock.drivers.clouds.pacing import pacer_of
 from teraflock.drivers.clouds.signing import Bearer, Signer
 from teraflock.drivers.clouds.table import CLOUDS
@@ -20,10 +20,10 @@ OPTIONS = {
 }
 
 
-def cloud_class(kind: str) -> type[Cloud]:
+def cloud_class(kind: str) -> type[CloudApi]:
     module, _, name = CLOUDS[kind].partition(":")
-    found: type[Cloud] = getattr(importlib.import_module(f"teraflock.drivers.clouds.{module}"), name)
-    assert issubclass(found, Cloud), f"{kind} is not a cloud"
+    found: type[CloudApi] = getattr(importlib.import_module(f"teraflock.drivers.clouds.{module}"), name)
+    assert issubclass(found, CloudApi), f"{kind} is not a cloud"
     return found
 
 
@@ -37,7 +37,7 @@ def kind_of(kind: str) -> DriverKind:
     )
 
 
-def _opened(cloud: type[Cloud], opening: Opening) -> CloudSite:
+def _opened(cloud: type[CloudApi], opening: Opening) -> CloudSite:
     if opening.derive is None:
         raise BadInput(f"The site `{opening.name}` needs the installation's key")
     base_url = opening.options.get("base_url") or cloud.base_url
@@ -60,7 +60,7 @@ def _opened(cloud: type[Cloud], opening: Opening) -> CloudSite:
     )
 
 
-def _way(cloud: type[Cloud], base_url: str, secret: str) -> tuple[Transport, Signer]:
+def _way(cloud: type[CloudApi], base_url: str, secret: str) -> tuple[CloudTransport, Signer]:
     """How calls reach the provider, and who signs them."""
     if cloud.kind == "aws":
         from teraflock.drivers.clouds.boto import BotoTransport, Hidden

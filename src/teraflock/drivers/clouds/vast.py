@@ -14,10 +14,10 @@ from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.model import (
     Asking,
     Boot,
-    Call,
-    Cloud,
+    CloudApi,
+    CloudCall,
+    CloudReply,
     Pace,
-    Reply,
     common_error,
     micros_of,
     no_capacity,
@@ -49,7 +49,7 @@ SEEN: Final[Mapping[str | None, Seen]] = {
 NEVER_STARTS: Final = "OCI runtime create failed"
 
 
-class VastCloud(Cloud):
+class VastCloud(CloudApi):
     kind = "vast"
     title = "Vast"
     base_url = "https://console.vast.ai"
@@ -62,13 +62,13 @@ class VastCloud(Cloud):
     }
 
     def check(self) -> Asking[str]:
-        reply = yield Call(method="GET", path="/api/v0/users/current/")
+        reply = yield CloudCall(method="GET", path="/api/v0/users/current/")
         balance = reply.body.get("credit", reply.body.get("balance"))
         return f"Vast accepts the key; the balance is {balance} USD"
 
     def types(self) -> Asking[list[MachineType]]:
         body = {**self._search(), "limit": OFFERS_MAX, "num_gpus": {"in": [1, 2, 4, 8]}}
-        reply = yield Call(method="POST", path="/api/v0/bundles/", body=body)
+        reply = yield CloudCall(method="POST", path="/api/v0/bundles/", body=body)
         return _types(reply.body["offers"], self._disk_gb * GIB)
 
     def machines(self, mark: str) -> Asking[list[Remote]]:
@@ -76,7 +76,7 @@ class VastCloud(Cloud):
         after = ""
         while True:
             query = {"limit": PAGE, **({"after_token": after} if after else {})}
-            reply = yield Call(method="GET", path="/api/v1/instances/", query=query)
+            reply = yield CloudCall(method="GET", path="/api/v1/instances/", query=query)
             found += [_remote(mark, each) for each in reply.body["instances"]]
             after = reply.body.get("next_token") or ""
             if not after:
@@ -85,26 +85,26 @@ class VastCloud(Cloud):
     def rent(self, boot: Boot) -> Asking[Remote]:
         rental = boot.machine.rental
         assert rental is not None, "the engine rents only what has a rental"
-        reply = yield Call(method="POST", path="/api/v0/bundles/", body=self._wanted(boot, rental))
+        reply = yield CloudCall(method="POST", path="/api/v0/bundles/", body=self._wanted(boot, rental))
         offers = sorted(reply.body["offers"], key=lambda each: each[_price_name(rental)])
         words = f"no offer of `{rental.type}` in {rental.region}"
         for offer in offers[:TRIES_MAX]:
             accepts = frozenset({400, 404, 410})
             body = self._launch(boot, rental)
             path = f"/api/v0/asks/{offer['id']}/"
-            reply = yield Call(method="PUT", path=path, act="launch", accepts=accepts, body=body)
+            reply = yield CloudCall(method="PUT", path=path, act="launch", accepts=accepts, body=body)
             if reply.status < 400 and reply.body.get("success"):
                 return _rented(reply.body["new_contract"], boot, rental, offer)
             if reply.body and reply.body.get("new_contract"):  # refused, and yet made: it would be billed
                 yield from self.give_back(str(reply.body["new_contract"]))
-            error = self.error(Call(method="PUT", path=path), reply)
+            error = self.error(CloudCall(method="PUT", path=path), reply)
             if not _is_taken(reply):
                 raise error
             words = error.sentence
         raise no_capacity(self, words)
 
     def give_back(self, remote_id: str) -> Asking[None]:
-        call = Call(
+        call = CloudCall(
             method="DELETE",
             path=f"/api/v0/instances/{remote_id}/",
             act="change",
@@ -115,7 +115,7 @@ class VastCloud(Cloud):
         if reply.status == 404 and _code(reply) == "auth_error":  # Vast answers a wrong key with 404
             raise self.error(call, reply)
 
-    def error(self, call: Call, reply: Reply) -> TeraflockError:
+    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
         body = reply.body if isinstance(reply.body, dict) else {}
         words = str(body.get("msg") or body.get("detail") or reply.text)
         if _code(reply) == "auth_error" or "Invalid user key" in words:
@@ -176,11 +176,11 @@ def _price_name(rental: Rental) -> str:
     return "min_bid" if rental.mode == "bid" else "dph_total"
 
 
-def _code(reply: Reply) -> str:
+def _code(reply: CloudReply) -> str:
     return str(reply.body.get("error", "")) if isinstance(reply.body, dict) else ""
 
 
-def _is_taken(reply: Reply) -> bool:
+def _is_taken(reply: CloudReply) -> bool:
     """Whether the offer is gone, or the bid was too low for it: another offer may do."""
     said = f"{_code(reply)} {reply.body.get('msg', '') if isinstance(reply.body, dict) else ''}"
     return "no_such_ask" in said or "invalid_price" in said or reply.status < 400

@@ -33,7 +33,7 @@ class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
     limit_micros: int | None = None
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class CloudAccount(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     provider: str
     sealed: str
@@ -99,7 +99,7 @@ class UseView(msgspec.Struct, frozen=True, kw_only=True):
 class AccountView(msgspec.Struct, frozen=True, kw_only=True):
     """All that an operator sees of an account. The credentials are not part of it."""
 
-    account: Account
+    account: CloudAccount
     secret_from: str
     """`env:VARIABLE`, `file:PATH`, or empty: stored encrypted."""
     options: Mapping[str, str]

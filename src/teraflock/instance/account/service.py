@@ -17,10 +17,10 @@ from teraflock.instance import store as instances
 from teraflock.instance.account import rules, store
 from teraflock.instance.account.model import (
     SEALED,
-    Account,
     AccountCheck,
     AccountUse,
     AccountView,
+    CloudAccount,
     CloudDriver,
     NewAccount,
     Orphans,
@@ -38,12 +38,12 @@ from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.project.store import project_of_any_organisation
 
-Spent = Callable[[Transaction, Account, str], Spending]
+Spent = Callable[[Transaction, CloudAccount, str], Spending]
 """What an account's machines cost; the last argument is a project's id, or empty for all projects."""
 KEY = "key"
 
 
-def spends_nothing(tx: Transaction, account: Account, project_id: str) -> Spending:
+def spends_nothing(tx: Transaction, account: CloudAccount, project_id: str) -> Spending:
     return Spending()
 
 
@@ -106,7 +106,7 @@ class AccountService:
         reference = new.secret_from or f"{SEALED}{new.name}"
         record = SiteRecord(name=new.name, kind=new.provider, options={**new.options, KEY: reference})
         self._check_record(record)
-        account = Account(
+        account = CloudAccount(
             name=new.name,
             provider=new.provider,
             sealed=self._sealed(new.name, new.secret) if new.secret else "",
@@ -232,7 +232,7 @@ class AccountService:
     def _sealed(self, name: str, secret: str) -> str:
         return self._vault.seal(secret.strip(), bound_to=name)
 
-    def _view(self, tx: Transaction, account: Account) -> AccountView:
+    def _view(self, tx: Transaction, account: CloudAccount) -> AccountView:
         record = next((each for each in sites.records(tx) if each.name == account.name), None)
         options = dict(record.options) if record else {}
         reference = options.pop(KEY, "")
@@ -248,7 +248,7 @@ class AccountService:
             uses=tuple(self._use(tx, account, use) for use in store.uses(tx) if use.account == account.name),
         )
 
-    def _use(self, tx: Transaction, account: Account, use: AccountUse) -> UseView:
+    def _use(self, tx: Transaction, account: CloudAccount, use: AccountUse) -> UseView:
         project = project_of_any_organisation(tx, use.project_id)
         return UseView(
             project_id=use.project_id,
@@ -258,7 +258,7 @@ class AccountService:
         )
 
 
-def _found(tx: Transaction, name: str) -> Account:
+def _found(tx: Transaction, name: str) -> CloudAccount:
     found = store.account(tx, name)
     if found is None:
         names = [each.name for each in store.accounts(tx)]

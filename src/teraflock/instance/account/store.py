@@ -1,22 +1,22 @@
 """All SQL about accounts at clouds. Accounts belong to the installation, so reads here cross tenants."""
 
 from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.instance.account.model import Account, AccountUse
+from teraflock.instance.account.model import AccountUse, CloudAccount
 from teraflock.storage.database import Row, Transaction
 
 _COLUMNS = "name, provider, sealed, currency, limit_micros, created_at_us"
 
 
-def accounts(tx: Transaction) -> tuple[Account, ...]:
+def accounts(tx: Transaction) -> tuple[CloudAccount, ...]:
     return tuple(_account(row) for row in tx.all(f"SELECT {_COLUMNS} FROM cloud_account ORDER BY name"))
 
 
-def account(tx: Transaction, name: str) -> Account | None:
+def account(tx: Transaction, name: str) -> CloudAccount | None:
     row = tx.one(f"SELECT {_COLUMNS} FROM cloud_account WHERE name = :name", name=name)
     return _account(row) if row else None
 
 
-def insert(tx: Transaction, account: Account) -> None:
+def insert(tx: Transaction, account: CloudAccount) -> None:
     tx.run(
         f"INSERT INTO cloud_account ({_COLUMNS})"
         " VALUES (:name, :provider, :sealed, :currency, :limit_micros, :created_at_us)",
@@ -75,9 +75,9 @@ def names_for(tx: Transaction, project_id: str) -> frozenset[str]:
     return frozenset(row[0] for row in rows)
 
 
-def _account(row: Row) -> Account:
+def _account(row: Row) -> CloudAccount:
     name, provider, sealed, currency, limit_micros, created_at_us = row
-    return Account(
+    return CloudAccount(
         name=name,
         provider=provider,
         sealed=sealed,
