@@ -160,7 +160,7 @@ def test_a_wrong_key_is_explained_and_can_be_replaced(server: Server, url: str, 
         ({"secret": None}, "needs its credentials once"),
         ({"secret_from": "env:X"}, "needs its credentials once"),
         ({"secret": None, "secret_from": "plain"}, "referred to as"),
-        ({"provider": "lambdda"}, "Unknown kind of site"),
+        ({"provider": "lambdda"}, "Unknown provider"),
         ({"name": "simulated"}, "already"),
         ({"options": {"base_url": "http://example.com"}}, "without encryption"),
         ({"options": {"base_url": "https://u:p@example.com"}}, "not a base URL"),
@@ -306,7 +306,9 @@ def test_delete_of_a_machine_is_confirmed_by_two_listings(server: Server, url: s
 def test_a_provider_is_enough_to_launch(server: Server, url: str, fake: FakeLambda) -> None:
     added(server, url, fake)
     body = {"name": "far", "provider": "lambda", "type": "gpu_1x_a10"}
-    assert "Unknown provider" in server.refused("POST", "/v1/instances", body, server.owner)["detail"]
+    assert (
+        "has no account at `lambda`" in server.refused("POST", "/v1/instances", body, server.owner)["detail"]
+    )
     shared(server)
     made = server.ok("POST", "/v1/instances", body, server.owner)["items"][0]
     assert (made["site"], made["rental"]["type"]) == ("acct", "gpu_1x_a10")

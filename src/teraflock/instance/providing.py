@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import BadInput, unknown_name
+from teraflock.base.errors import BadInput, UnknownName, suggestion
 from teraflock.instance.account import store as accounts
 from teraflock.instance.driver import MachineType
 from teraflock.instance.engines import Engines
@@ -23,11 +23,10 @@ def at_provider(tx: Transaction, engines: Engines, project: Project, order: Orde
     mine = {name: record.kind for name, record in engines.records.items() if name in allowed}
     names = sorted(name for name, kind in mine.items() if kind == order.provider and name in engines)
     if not names:
-        raise unknown_name(
-            "provider",
-            order.provider,
-            sorted(set(mine.values())),
-            see="The operator adds accounts and shares them with projects: `tera account share`",
+        near = suggestion(order.provider, set(mine.values()))
+        raise UnknownName(
+            f"This project has no account at `{order.provider}`",
+            hint=f"{near} The operator shares accounts with projects: `tera account share`".strip(),
         )
     found = [
         (each, name) for name in names if (each := cheapest(order, engines.at(name).types())) is not None

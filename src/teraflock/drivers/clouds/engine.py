@@ -42,6 +42,7 @@ from teraflock.instance.driver import (
     Endpoint,
     EngineDown,
     EngineMissing,
+    EngineRefused,
     Handle,
     Machine,
     MachineType,
@@ -62,7 +63,8 @@ CALLS_MAX: Final = 200
 LISTING_AGE_MAX: Final = timedelta(seconds=5)
 """`ready` and `look` use a listing of this age, so that many machines that boot cost few calls."""
 CONFIRMS: Final = 2
-PROBE_SECONDS_MAX: Final = 30.0
+PROBE_SECONDS_MAX: Final = 20.0
+"""A guest cannot hold a thread of the server for longer."""
 COMMAND_SECONDS: Final = timedelta(seconds=10)
 """How often a command's state is read over SSH."""
 
@@ -148,7 +150,10 @@ class CloudSite(RentedDriver):
         return found
 
     def _machines(self) -> tuple[Remote, ...]:
-        found = tuple(self._ask(self.cloud.machines(self._mark)))
+        try:
+            found = tuple(self._ask(self.cloud.machines(self._mark)))
+        except EngineRefused as error:  # a listing that is refused says nothing about machines
+            raise EngineDown(error.sentence, hint=error.hint) from None
         self._listing = (self._clock.now(), found)
         return found
 

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 from teraflock.drivers.clouds.keys import KeyPair
 from teraflock.instance.driver import Endpoint, EngineDown, Ran
 
-CONNECT_SECONDS_MAX: Final = 10
+CONNECT_SECONDS_MAX: Final = 5
 OUTPUT_BYTES_MAX: Final = 8 << 20
 SSH_FAILED: Final = 255
 TIMED_OUT: Final = 124

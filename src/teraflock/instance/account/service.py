@@ -6,6 +6,7 @@ Invariants:
 - an account is removed only when its provider lists no machine of ours, or the operator forces it.
 """
 
+import hashlib
 import os
 from collections.abc import Callable
 
@@ -102,6 +103,7 @@ class AccountService:
 
     def add(self, actor: Actor, new: NewAccount) -> AccountView:
         """Store an account and define its site. Every server process opens it within seconds."""
+        rules.check_provider(new.provider)
         rules.check(new)
         reference = new.secret_from or f"{SEALED}{new.name}"
         record = SiteRecord(name=new.name, kind=new.provider, options={**new.options, KEY: reference})
@@ -139,7 +141,8 @@ class AccountService:
                 )
             sealed = self._sealed(name, secret)
             store.set_sealed(tx, name, sealed)
-            sites.set_option(tx, name, KEY, f"{SEALED}{name}:{sealed[-12:]}")  # every process opens it again
+            revision = hashlib.sha256(sealed.encode()).hexdigest()[:8]
+            sites.set_option(tx, name, KEY, f"{SEALED}{name}:{revision}")  # every process opens it again
             self._audit.record(tx, actor, "account.key", name)
             return self._view(tx, replace(found, sealed=sealed))
 
