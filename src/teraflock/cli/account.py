@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from teraflock import __version__
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.cli.connection import connected
@@ -16,6 +17,7 @@ from teraflock.cli.output import emphasised, remark, write_json
 from teraflock.cli.table import write_list, write_table
 from teraflock.cli.words import parse_pairs
 from teraflock.wire.account import AccountCheckAnswer, AccountRequest, OrphanAnswer
+from teraflock.wire.site import SiteAnswer
 from teraflock.words.account import FIELDS, ORPHAN_FIELDS, facts
 
 HELP: Final = """Add, check and share accounts at public clouds. For operators.
@@ -131,14 +133,20 @@ def add(
 
 @command.command(help="Make one read-only call and explain what is wrong. Exit code 1 if something is.")
 @click.argument("name")
+@click.option(
+    "--live-report", is_flag=True, help="Also print what you can send us about this cloud. No credentials."
+)
 @json_option
-def check(name: str, as_json: bool) -> None:
+def check(name: str, live_report: bool, as_json: bool) -> None:
     with connected() as client:
         found = client.accounts.check(name)
+        site = client.sites.get(name) if live_report else None
     if as_json:
-        write_json(found)
+        write_json({"check": found, "report": _report(found, site)} if site else found)
     else:
         _write_check(found)
+        if site:
+            click.echo("\n".join(f"{key}: {value}" for key, value in _report(found, site).items()))
     if not found.ok:
         raise SystemExit(1)
 
@@ -252,6 +260,20 @@ def read_secret(path: str | None) -> str:
             "No credentials were given, or they are not text", hint="Use `--key-file FILE`, or stdin"
         )
     return secret
+
+
+def _report(found: AccountCheckAnswer, site: SiteAnswer) -> dict[str, str]:
+    """Facts about a driver on a real cloud, without names, ids, addresses or credentials."""
+    return {
+        "teraflock": __version__,
+        "provider": site.kind,
+        "check": "ok" if found.ok else found.problem,
+        "state": site.state,
+        "machine types": str(len({each.name for each in site.types})),
+        "regions": str(len({each.region for each in site.types})),
+        "instances": str(site.instances),
+        "default address": "no" if site.options.get("base_url") else "yes",
+    }
 
 
 def _write_check(found: AccountCheckAnswer) -> None:

@@ -49,10 +49,14 @@ def within_limits(clock: Clock) -> Admits:
     """For `InstanceService`: raise if an account that the project uses would exceed a limit."""
 
     def check(tx: Transaction, project_id: ProjectId) -> None:
-        limits = {use.account: use.limit_micros for use in accounts.uses(tx) if use.project_id == project_id}
-        for account in accounts.accounts(tx):
+        known = accounts.accounts(tx)
+        uses = accounts.uses(tx) if known else ()
+        limits = {use.account: use.limit_micros for use in uses if use.project_id == project_id}
+        for account in known:
             if not store.per_hour_at_site(tx, account.name, project_id):
                 continue  # this project rents nothing there
+            if account.limit_micros is not None:
+                accounts.hold(tx, account.name)  # launches of other projects count against the same limit
             _check(tx, account, "", account.limit_micros, clock.now())
             _check(tx, account, project_id, limits.get(account.name), clock.now())
 

@@ -16,6 +16,11 @@ def account(tx: Transaction, name: str) -> CloudAccount | None:
     return _account(row) if row else None
 
 
+def hold(tx: Transaction, name: str) -> None:
+    """Lock an account until the end of the transaction. Launches lock it last, several accounts by name."""
+    tx.run("UPDATE cloud_account SET name = name WHERE name = :name", name=name)
+
+
 def insert(tx: Transaction, account: CloudAccount) -> None:
     tx.run(
         f"INSERT INTO cloud_account ({_COLUMNS})"
