@@ -188,6 +188,13 @@ def _furnished(server: ApiServer) -> Tenants:
     ids["announcement"] = told["id"]
     clouds = {"name": "clouds", "kind": "simulated", "options": {"style": "cloud"}}
     made("POST", "/v1/sites", operator, clouds)
+    far = {
+        "name": "far",
+        "provider": "lambda",
+        "secret": "sk-far",
+        "options": {"base_url": "http://127.0.0.1:9"},
+    }
+    made("POST", "/v1/accounts", operator, far)
     server.settle()
     launch = {"name": "web", "shape": {"gpu": "V100"}, "access": "jupyter", "labels": {"team": "red"}}
     ids["instance"] = made("POST", "/v1/instances", owner, launch)["items"][0]["id"]

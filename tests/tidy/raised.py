@@ -15,7 +15,14 @@ LEFT_OUT: Final = ("teraflock.cli", "teraflock.client", "teraflock.console", "te
 ROOT: Final = "teraflock.base.errors.TeraflockError"
 
 CALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {
-    "teraflock.instance.changes.InstanceChanges.admits": ("teraflock.bill.budget.admission.admission",),
+    "teraflock.instance.changes.InstanceChanges.admits": (
+        "teraflock.bill.budget.admission.admission",
+        "teraflock.bill.margin.spending.within_limits",
+    ),
+    "teraflock.instance.account.service.AccountService._check_record": (
+        "teraflock.app.engines.check_record",
+    ),
+    "teraflock.instance.account.service.AccountService._open_site": ("teraflock.app.engines.open_record",),
     "teraflock.instance.site.service.SiteService._check_record": ("teraflock.app.engines.check_record",),
     "teraflock.image.service.ImageService._publish": ("teraflock.instance.service.InstanceService.publish",),
 }

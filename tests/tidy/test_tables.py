@@ -21,7 +21,10 @@ OWNERS = {
     ),
     "fleet": "host host_gpu host_port site_watch",
     "image": "image",
-    "instance": "instance instance_label instance_output site site_state site_use snapshot worker",
+    "instance": (
+        "cloud_account cloud_account_use instance instance_label instance_output site site_state site_use snapshot"
+        " worker"
+    ),
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
     "network": "acl acl_rule published_port security_group security_group_member security_group_rule",
     "offer": "offer offer_count offer_past offer_shape offer_source",

@@ -183,3 +183,7 @@ class BillQuery(MonthQuery, frozen=True, kw_only=True):
             description="With `by=label`: the key of the label. Default: all labels.",
         ),
     ] = ""
+
+
+class ForceQuery(_Query, frozen=True, kw_only=True):
+    force: Annotated[bool, Meta(description="Skip the question to the provider.")] = False

@@ -20,6 +20,7 @@ from teraflock.bill.service import BillService
 from teraflock.catalog.model import Card
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
+from teraflock.instance.account.service import AccountService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
@@ -46,6 +47,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     operator: OperatorService
     fleet: FleetService
     sites: SiteService
+    accounts: AccountService
     images: ImageService
     security_groups: SecurityGroupService
     acls: AclService

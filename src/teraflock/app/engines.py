@@ -1,14 +1,17 @@
 """The sites of a server: one from the setting `engine`, more from the setting `sites`, and those in the database."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from teraflock.app.settings import NO_ENGINE, Place, Settings
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.opening import Opening
 from teraflock.drivers.registry import kind, open_site
+from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.site.model import SiteRecord
 
@@ -29,23 +32,45 @@ def engine_mark(installation_id: str) -> str:
     return installation_id.partition("_")[2]
 
 
+class SiteKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """What drivers of clouds read from the installation: see `Opening`."""
+
+    account_secret: Callable[[str], str] | None = None
+    derive: Callable[[str], bytes] | None = None
+
+
+NO_KEYS: Final = SiteKeys()
+
+
 def open_engines(
-    at: Place, settings: Settings, installation_id: str, clock: Clock, kept: Iterable[SiteRecord] = ()
+    at: Place,
+    settings: Settings,
+    installation_id: str,
+    clock: Clock,
+    kept: Iterable[SiteRecord] = (),
+    keys: SiteKeys = NO_KEYS,
 ) -> Engines:
     """Open all sites. A site in the settings that cannot be opened is an error. A site in the database is skipped, and
     `tera site list` shows the reason."""
     engines = Engines(())
     for record in of_settings(settings):
-        _add(engines, at, record, installation_id, clock)
+        _add(engines, at, record, installation_id, clock, keys)
     for record in kept:
-        add_kept(engines, at, record, installation_id, clock)
+        add_kept(engines, at, record, installation_id, clock, keys)
     return engines
 
 
-def add_kept(engines: Engines, at: Place, record: SiteRecord, installation_id: str, clock: Clock) -> None:
+def add_kept(
+    engines: Engines,
+    at: Place,
+    record: SiteRecord,
+    installation_id: str,
+    clock: Clock,
+    keys: SiteKeys = NO_KEYS,
+) -> None:
     """Open a site from the database, or note why it failed."""
     try:
-        _add(engines, at, record, installation_id, clock)
+        _add(engines, at, record, installation_id, clock, keys)
     except TeraflockError as error:
         LOG.warning("cannot open the site %s: %s", record.name, error.sentence)
         engines.note_broken(record, error.sentence)
@@ -58,12 +83,13 @@ def synchronise(
     kept: Sequence[SiteRecord],
     installation_id: str,
     clock: Clock,
+    keys: SiteKeys = NO_KEYS,
 ) -> None:
     """Open and close sites of a running server so that they match the database."""
     fixed = {record.name for record in of_settings(settings)}
     for record in kept:
         if record.name not in fixed and engines.records.get(record.name) != record:
-            add_kept(engines, at, record, installation_id, clock)
+            add_kept(engines, at, record, installation_id, clock, keys)
     for name in set(engines.records) - fixed - {record.name for record in kept}:
         engines.drop(name)
 
@@ -95,17 +121,36 @@ def lxd_driver(at: Place, settings: Settings, installation_id: str, clock: Clock
     return driver_of(_opening(at, record, installation_id, clock))
 
 
-def _add(engines: Engines, at: Place, record: SiteRecord, installation_id: str, clock: Clock) -> None:
-    driver = open_site(record.kind, _opening(at, record, installation_id, clock))
+def open_record(
+    at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: SiteKeys = NO_KEYS
+) -> ComputeDriver:
+    """Open one site without adding it to the server's engines."""
+    return open_site(record.kind, _opening(at, record, installation_id, clock, keys))
+
+
+def _add(
+    engines: Engines, at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: SiteKeys
+) -> None:
+    driver = open_record(at, record, installation_id, clock, keys)
     engines.put(driver, record, for_all=record.options.get(OPEN) == "true")
 
 
-def _opening(at: Place, record: SiteRecord, installation_id: str, clock: Clock) -> Opening:
+def _opening(
+    at: Place, record: SiteRecord, installation_id: str, clock: Clock, keys: SiteKeys = NO_KEYS
+) -> Opening:
     folder = at.folder / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     options = {name: value for name, value in record.options.items() if name != OPEN}
     mark = engine_mark(installation_id)
-    return Opening(name=record.name, options=options, folder=folder, mark=mark, clock=clock)
+    return Opening(
+        name=record.name,
+        options=options,
+        folder=folder,
+        mark=mark,
+        clock=clock,
+        account_secret=keys.account_secret,
+        derive=keys.derive,
+    )
 
 
 def _lxd_options(settings: Settings) -> Mapping[str, str]:

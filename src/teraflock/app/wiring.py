@@ -16,7 +16,7 @@ from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
 from teraflock.app.argon2_passwords import Argon2Passwords
-from teraflock.app.engines import check_record, open_engines, synchronise
+from teraflock.app.engines import SiteKeys, check_record, open_engines, open_record, synchronise
 from teraflock.app.home import RATES_NAME
 from teraflock.app.installation.keeper import EngineKeeper
 from teraflock.app.installation.places import Places
@@ -25,9 +25,12 @@ from teraflock.app.planner.files import PlannerFiles
 from teraflock.app.planner.pool import PlannerPool
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
+from teraflock.app.vault import FileVault
 from teraflock.base.clock import Clock, SystemClock
+from teraflock.base.errors import Refused
 from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
+from teraflock.bill.margin.spending import in_turn, spending, within_limits
 from teraflock.bill.service import BillService
 from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
@@ -36,11 +39,15 @@ from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
+from teraflock.instance.account import store as accounts
+from teraflock.instance.account.service import AccountService
 from teraflock.instance.across import store as across
+from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
+from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.site.service import SiteService
 from teraflock.instance.terminal.service import TerminalService
 from teraflock.network.acl.service import AclService
@@ -48,6 +55,7 @@ from teraflock.network.published_port.service import PublishedPortService
 from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
 from teraflock.offer.index.warm import WarmOffers
+from teraflock.reconcile.accounts import AccountLoop
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
@@ -67,6 +75,7 @@ SESSIONS_KEPT_FOR: Final = timedelta(days=30)  # after their end, for anyone who
 BILLS_SECONDS: Final = 2.0
 ORGANISATIONS_SECONDS: Final = 2.0
 ENGINE_SECONDS: Final = 2.0
+ACCOUNTS_SECONDS: Final = 30.0
 SITES_SECONDS: Final = 2.0
 
 RandomBytes = Callable[[int], bytes]
@@ -99,8 +108,10 @@ class Cloud:
                 _keep_secret(at, self.installed.secret)
             with self.database.read() as tx:
                 kept = sites.records(tx)
+            self.vault = FileVault(at.folder)
+            self._keys = SiteKeys(account_secret=self._account_secret, derive=self.vault.derive)
             self.engines = engines or open_engines(
-                at, settings, self.installed.installation_id, self.clock, kept
+                at, settings, self.installed.installation_id, self.clock, kept, self._keys
             )
         except BaseException:
             self.database.close()
@@ -124,6 +135,8 @@ class Cloud:
         nouns = self.services.nouns
         organisations = OrganisationLoop(self.database, nouns.tenants.organisations, nouns.instances)
         self.loops.also("organisations", organisations.turn, ORGANISATIONS_SECONDS)
+        account_limits = AccountLoop(self.database, self.clock, nouns.instances)
+        self.loops.also("accounts", account_limits.turn, ACCOUNTS_SECONDS)
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
         if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
             keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
@@ -165,7 +178,7 @@ class Cloud:
                 memory=memory,
                 random_bytes=random_bytes,
                 wake=wake,
-                admits=admission(self.clock),
+                admits=in_turn(admission(self.clock), within_limits(self.clock)),
             )
             bills = BillService(
                 database,
@@ -190,6 +203,7 @@ class Cloud:
                 sites=SiteService(
                     database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes
                 ),
+                accounts=self._accounts(database, random_bytes),
                 images=ImageService(
                     database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
                 ),
@@ -231,6 +245,28 @@ class Cloud:
             seconds=time.monotonic,
             processor_seconds=time.thread_time,
         )
+
+    def _accounts(self, database: Database, random_bytes: RandomBytes) -> AccountService:
+        return AccountService(
+            database,
+            self.clock,
+            self.engines,
+            self.vault,
+            check_record=check_record,
+            open_site=self._open_site,
+            spent=spending(self.clock),
+            random_bytes=random_bytes,
+        )
+
+    def _open_site(self, record: SiteRecord) -> ComputeDriver:
+        return open_record(self.at, record, self.installed.installation_id, self.clock, self._keys)
+
+    def _account_secret(self, name: str) -> str:
+        with self.database.read() as tx:
+            found = accounts.account(tx, name)
+        if found is None:
+            raise Refused(f"There is no account `{name}`", hint="`tera account list` lists them")
+        return self.vault.open(found.sealed, bound_to=name)
 
     def _planner(self) -> Planner:
         files = self.planner_files
@@ -295,7 +331,8 @@ class Cloud:
         """Open sites that were added to the database, and close those that were removed."""
         with self.database.read() as tx:
             kept = sites.records(tx)
-        synchronise(self.engines, self.at, self.settings, kept, self.installed.installation_id, self.clock)
+        installation = self.installed.installation_id
+        synchronise(self.engines, self.at, self.settings, kept, installation, self.clock, self._keys)
 
     def _follow_sites(self) -> None:
         while not self._ending.wait(SITES_SECONDS):

@@ -97,6 +97,7 @@ INSTALLATION: Final[dict[str, tuple[str, str]]] = {
     "backup": ("teraflock.cli.backup", "Back up and restore the installation"),
     "host": ("teraflock.cli.host", "Manage hosts: capacity, networks, costs"),
     "site": ("teraflock.cli.site", "List, check and add engines and cloud accounts"),
+    "account": ("teraflock.cli.account", "Add, check and share accounts at public clouds"),
     "completion": ("teraflock.cli.completion", "Print the completion script for bash, zsh or fish"),
 }
 SECTIONS: Final = {"Plan": PLAN, "Run": RUN, "Costs": COSTS, "Tenants": TENANTS, "Installation": INSTALLATION}

@@ -14,6 +14,7 @@ from teraflock.catalog.providers import (
     find_provider,
     provider_facts,
 )
+from teraflock.catalog.renting import renting
 from teraflock.catalog.series import series_of_provider
 from teraflock.cli.complete import complete_provider
 from teraflock.cli.output import columns, emphasised, write_json
@@ -22,7 +23,8 @@ from teraflock.wire.provider import shape_provider
 
 HELP: Final = """List providers of GPUs: how they bill, their spot terms and their pitfalls.
 
-With NAME, shows one provider in detail. Facts that are not confirmed are marked, in the table with a `?`.
+The column LAUNCH says whether machines can be rented there with `tera account add`. With NAME, shows one provider in
+detail, and how its driver was tested. Facts that are not confirmed are marked, in the table with a `?`.
 
 \b
 Examples:
@@ -48,6 +50,7 @@ _COLUMNS: Final = [
     Column("PROVIDER"),
     Column("NAME", flexible=True),
     Column("KIND", worth=4),
+    Column("LAUNCH", worth=8),
     Column("BILLED PER", worth=8),
     Column("SPOT", flexible=True, worth=7),
     Column("NOTICE", worth=6),
@@ -58,16 +61,35 @@ _COLUMNS: Final = [
 def _cells(provider: Provider) -> list[str]:
     facts = provider_facts(provider.id)
     if facts is None:
-        return [provider.id, provider.name, provider.kind, "", "", "", ""]
+        return [provider.id, provider.name, provider.kind, _launch(provider), "", "", "", ""]
     return [
         provider.id,
         provider.name,
         provider.kind,
+        _launch(provider),
         short_fact(facts.billing_step_seconds),
         short_fact(facts.spot),
         short_fact(facts.notice_seconds),
         short_fact(facts.disk_after_reclaim),
     ]
+
+
+def _launch(provider: Provider) -> str:
+    if provider.kind == "own":
+        return "yes"
+    return "yes" if renting(provider.id).launch else "no"
+
+
+def _renting(provider: Provider) -> Iterator[tuple[str, str]]:
+    """What Teraflock can do with an account at a provider."""
+    found = renting(provider.id)
+    if provider.kind == "own":
+        return
+    yield "launch", f"with an account: `tera account add {provider.id}`" if found.launch else "no"
+    yield "live catalog", "yes" if found.catalog else "no"
+    yield "spot launches", found.spot or "no"
+    yield "driver tested", found.tested
+    yield "driver lacks", found.missing
 
 
 def short_fact(fact: Fact | None) -> str:
@@ -94,6 +116,9 @@ def _period(seconds: int) -> str:
 
 def _in_full(provider: Provider) -> Iterator[str]:
     yield emphasised(f"{provider.id}: {provider.name}")
+    for name, text in _renting(provider):
+        if text:
+            yield f"  {name:<{_LABEL}} {text}"
     facts, costs = provider_facts(provider.id), list(_costs(provider))
     if facts is None:
         yield from costs or ["  No details are known besides its offers"]

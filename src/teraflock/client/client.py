@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Self
 
+from teraflock.client.account import Accounts
 from teraflock.client.acl import Acls
 from teraflock.client.announcement import Announcements
 from teraflock.client.audit import AuditLog
@@ -73,6 +74,7 @@ class Client:
         )
         self.transport = transport
         self.acls = Acls(transport)
+        self.accounts = Accounts(transport)
         self.announcements = Announcements(transport)
         self.audit = AuditLog(transport)
         self.billing = Billing(transport)

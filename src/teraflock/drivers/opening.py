@@ -25,6 +25,10 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     mark: str
     """Label on everything that this installation creates at the site."""
     clock: Clock
+    account_secret: Callable[[str], str] | None = None
+    """Returns the stored credentials of an account. None: there are no accounts."""
+    derive: Callable[[str], bytes] | None = None
+    """Returns 32 secret bytes for a purpose, always the same for one installation."""
 
     def option(self, name: str, default: T, convert: Callable[[str], T]) -> T:
         """Return the value of an option, or the default if it is missing or empty."""
@@ -39,8 +43,10 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
             ) from None
 
     def secret(self, name: str) -> str:
-        """Read the secret that an option refers to: `env:VARIABLE` or `file:PATH`."""
+        """Read the secret that an option refers to: `env:VARIABLE`, `file:PATH` or `account:NAME`."""
         kind, _, where = self.options.get(name, "").partition(":")
+        if kind == "account" and self.account_secret is not None:
+            return self.account_secret(where.partition(":")[0])
         if kind == "env" and where in os.environ:
             return os.environ[where]
         try:
@@ -71,7 +77,7 @@ class DriverKind(msgspec.Struct, frozen=True, kw_only=True):
         for name, value in options.items():
             if name not in self.options:
                 raise unknown_name(f"option of the site `{site}`", name, self.options)
-            if name in self.secrets and not value.startswith(("env:", "file:")):
+            if name in self.secrets and not value.startswith(("env:", "file:", "account:")):
                 raise BadInput(
                     f"The option `{name}` of the site `{site}` is a secret and cannot be written in plain text",
                     hint="Name the variable or file that contains it: `env:VARIABLE` or `file:PATH`",

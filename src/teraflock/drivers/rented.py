@@ -17,6 +17,7 @@ from typing import NoReturn
 import msgspec
 
 from teraflock.base.clock import Clock
+from teraflock.base.errors import TeraflockError
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import (
     GRACE,
@@ -60,6 +61,8 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
     host_key: str = ""
     started_at: datetime | None = None
     leaving_at: datetime | None = None
+    since: datetime | None = None
+    """From when on it costs money, if that is known."""
 
 
 class RentedDriver(ABC):
@@ -75,6 +78,8 @@ class RentedDriver(ABC):
         self.site = site
         self._mark = mark
         self._clock = clock
+        self._missed: dict[str, datetime] = {}
+        """When a listing first lacked a machine that was just rented, by its id."""
 
     # Calls that each driver implements
 
@@ -109,7 +114,7 @@ class RentedDriver(ABC):
             raise EngineRefused(f"The site `{self.site}` needs a machine type, and none was given")
         for found in self._of(machine.handle):
             if found.token == rental.token:
-                return _made(found)
+                return made_of(found)
             self._give_back(found)
         asked = rental.asked_at is not None and self._clock.now() - rental.asked_at < GRACE
         if asked and not self.honours_tokens:
@@ -117,36 +122,50 @@ class RentedDriver(ABC):
                 f"The site `{self.site}` may have launched this machine already",
                 hint="Teraflock checks again before it retries",
             )
-        return _made(self._rent(machine))
+        return made_of(self._rent(machine))
 
     def start(self, handle: Handle) -> None:
         """Do nothing: a rented machine starts by itself."""
         return
 
     def ready(self, machine: Machine) -> Readiness:
-        found = next(iter(self._of(machine.handle)), None)
+        found = self._seen(machine.handle)
         if found is None:
-            asked_at = machine.rental.asked_at if machine.rental else None
-            if asked_at is not None and self._clock.now() - asked_at < GRACE:
+            if self._may_be_listed_later(machine):
                 return Readiness(ready=False, doing="waiting for the machine to be listed")
             raise EngineMissing(f"The site `{self.site}` does not have this machine")
+        self._missed.pop(machine.handle.remote_id, None)
         if found.seen in (Seen.BROKEN, Seen.STOPPED):
-            raise DoesNotBoot("The rented machine did not start", hint="Launch another instance")
+            raise self._broken(found)
         wanted = {port.guest_port for port in machine.ports}
         if found.seen == Seen.PENDING or not wanted <= found.endpoints.keys():
             return Readiness(ready=False, doing=found.doing)
         return Readiness(ready=True, host_key=found.host_key, endpoints=found.endpoints, user=found.user)
+
+    def _may_be_listed_later(self, machine: Machine) -> bool:
+        """Whether the launch, or the first listing without a machine that the cloud confirmed, is recent."""
+        now, remote_id = self._clock.now(), machine.handle.remote_id
+        missed_at = self._missed.setdefault(remote_id, now) if remote_id else None
+        asked_at = machine.rental.asked_at if machine.rental else None
+        return any(at is not None and now - at < GRACE for at in (asked_at, missed_at))
 
     def delete(self, handle: Handle) -> None:
         for found in self._of(handle):
             self._give_back(found)
 
     def look(self, handle: Handle) -> Sighting | None:
-        found = next(iter(self._of(handle)), None)
+        found = self._seen(handle)
         return None if found is None else _sighting(found)
 
     def sightings(self) -> Iterable[Sighting]:
         return [_sighting(each) for each in self._machines()]
+
+    def _seen(self, handle: Handle) -> Remote | None:
+        """The machine of an instance. The listing may be a few seconds old."""
+        return next(iter(self._of(handle)), None)
+
+    def _broken(self, remote: Remote) -> TeraflockError:
+        return DoesNotBoot("The rented machine did not start", hint="Launch another instance")
 
     def _of(self, handle: Handle) -> list[Remote]:
         """Return the named machine, or all machines of the instance."""
@@ -230,12 +249,13 @@ class RentedDriver(ABC):
         )
 
 
-def _made(remote: Remote) -> Made:
+def made_of(remote: Remote) -> Made:
     return Made(
         remote_id=remote.remote_id,
         zone=remote.zone,
         price_micros_per_hour=remote.price_micros_per_hour,
         currency=remote.currency,
+        since=remote.since,
     )
 
 
@@ -246,5 +266,5 @@ def _sighting(remote: Remote) -> Sighting:
         seen=remote.seen,
         started_at=remote.started_at if remote.seen == Seen.RUNNING else None,
         leaving_at=remote.leaving_at,
-        made=_made(remote),
+        made=made_of(remote),
     )

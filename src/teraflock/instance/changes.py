@@ -16,7 +16,7 @@ from teraflock.instance.engines import Engines
 from teraflock.instance.events import operated
 from teraflock.instance.lookup import cannot, found
 from teraflock.instance.model import Instance, View
-from teraflock.instance.rules import settled
+from teraflock.instance.rules import allows, settled
 from teraflock.instance.states import Wanted
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
@@ -120,7 +120,8 @@ class InstanceChanges:
 
     def check_can(self, instance: Instance, capability: Capability, what: str) -> None:
         """Refuse what the instance's site does not support. Raise `EngineDown` for a site that was removed."""
-        if instance.host_id and not self.engines.can(instance.site, capability):
+        can = self.engines.can(instance.site, capability) and allows(instance, capability)
+        if instance.host_id and not can:
             self.engines.at(instance.site)
             raise Refused(
                 f"`{instance.name}` cannot {what}: its site `{instance.site}` does not support it",

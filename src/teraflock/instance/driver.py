@@ -16,10 +16,6 @@ The protocol is for public clouds as well as own hosts. An engine without PLACEM
 - `create` returns what the cloud decided (`Made`), `ready` returns where the guest can be reached (`Endpoint`);
 - after `NoRoom` the launch tries the next place. `OverQuota` and `NoMoney` end the launch. `BadCredentials` ends
   nothing: an account that cannot be read gives no information about its machines.
-
-For EC2: `create` is RunInstances with the token as client token and the id as tag, `start` of a new instance does
-nothing, `look` is DescribeInstances by tag, a capacity error is `NoRoom`, and a spot interruption shows as `leaving_at`
-in a sighting two minutes before it happens.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,6 +49,8 @@ class Capability(StrEnum):
     """Can change processors and memory, and grow a disk, while the guest runs."""
     STOP = "stop"
     """A stopped instance keeps its disk."""
+    STOP_SPOT = "stop-spot"  # also machines of mode `spot` and `bid`
+    JUPYTER = "jupyter"  # its port can be reached
     SNAPSHOTS = "snapshots"
     EXEC = "exec"
     FILES = "files"
@@ -150,6 +148,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     price_micros_per_hour: int | None = None
     """What it costs the operator. None: unknown."""
     currency: str = ""
+    since: datetime | None = None
+    """From when on it costs us money; None: the engine does not say."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Turns an order into rows: quota, image, hosts, cards, addresses and ports, in one transaction or not at all."""
 
 from collections.abc import Callable, Sequence, Set
+from contextlib import suppress
 from datetime import datetime
 
 import msgspec
@@ -10,14 +11,15 @@ from teraflock.base.errors import BadInput, Conflict, unknown_name
 from teraflock.base.ids import new_id
 from teraflock.base.size import Size
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostKind, HostState
+from teraflock.fleet.model import Gpu, GpuKind, Host, HostCost, HostId, HostKind, HostState
 from teraflock.fleet.placement import Policy, Room
 from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
+from teraflock.instance.account import store as accounts
 from teraflock.instance.across import store as across
-from teraflock.instance.claims import check_quota, place, take
+from teraflock.instance.claims import NoCapacity, check_quota, place, take
 from teraflock.instance.driver import Capability, ComputeDriver, MachineType
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
@@ -31,6 +33,7 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.naming import new_name, numbered
 from teraflock.instance.orders import Order, ShapeWish, shape_of
+from teraflock.instance.providing import own_first
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.rules import removed
@@ -69,6 +72,12 @@ def launch(
 ) -> tuple[Instance, ...]:
     """Write the rows of an order, all or none. The caller has claimed the project. Hosts are locked last, because many
     launches want them."""
+    if order.burst and (own := own_first(order, types)):
+        with suppress(NoCapacity, BadInput):  # no host has room for it
+            return launch(
+                tx, actor, project, own, engines=engines, types=(), policy=policy, memory=memory, now=now,
+                random_bytes=random_bytes,
+            )  # fmt: skip
     image = _image(tx, project, order.image)
     new = _Launch(actor=actor, project=project, order=order, image=image, now=now, random_bytes=random_bytes)
     if order.site:
@@ -111,7 +120,8 @@ def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Size:
 def check_site(tx: Transaction, engines: Engines, project: Project, order: Order) -> None:
     """Refuse an unknown site and a site that the project may not use with the same words."""
     site = order.site
-    allowed = sites.names_for(tx, project.organisation_id) | engines.for_all
+    shared = accounts.names_for(tx, project.id)
+    allowed = sites.names_for(tx, project.organisation_id) | shared | engines.for_all
     over = removed(engines.records, sites.records(tx))
     names = [
         each.site
@@ -163,6 +173,11 @@ def _launch_rented(
             f"The site `{order.site}` cannot run a command and keep its exit code",
             hint="Leave `--command` out and use SSH, or give a script with `--user-data`",
         )
+    if order.access == Access.JUPYTER and Capability.JUPYTER not in can:
+        raise BadInput(
+            f"The site `{order.site}` has no Jupyter",
+            hint="Launch with SSH, start Jupyter there, and reach it with `tera ssh NAME -- -L 8888:localhost:8888`",
+        )
     check_quota(tx, new.project, shape, order.instances)
     names = _names(tx, new.project, order, new.random_bytes)
     with_network(tx, new.actor, new.project)
@@ -180,7 +195,7 @@ def _rented_spec(spec: Spec, order: Order, rental: RentalSpec, can: Set[Capabili
     return replace(
         spec,
         rental=rental,
-        keeps_disk=Capability.STOP in can,
+        keeps_disk=Capability.STOP in can and (order.mode == "on-demand" or Capability.STOP_SPOT in can),
         watches_guest=Capability.EXEC in can,
         restart_policy=order.restart_policy or RestartPolicy.NEVER,
     )
@@ -192,6 +207,9 @@ def _rent(
     """Write an instance with its own host. The loops rent the machine."""
     host = _rented_host(new, blank, driver, machine)
     rented_hosts.add_rented(tx, host)
+    price = machine.prices.get(blank.spec.mode)
+    if price is not None:  # spending limits count it from now on
+        rented_hosts.set_cost(tx, host.id, HostCost(micros_per_hour=price, currency=machine.currency))
     held = take(tx, blank.id, host.id, blank.shape, guest_ports=())
     instance = replace(blank, site=driver.site, host_id=host.id, held=held)
     return store.insert(tx, instance, now=new.now, random_bytes=new.random_bytes)

@@ -64,8 +64,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     host: str | None = None
     site: str = ""
     """Empty: any site with own hosts."""
+    provider: str = ""
+    """Rent at one of the provider's accounts that the project may use."""
     type: str = ""
     """The machine type to rent."""
+    burst: bool = False
+    """Use own hosts while they have room, and rent otherwise."""
     region: str = ""
     zone: str = ""
     bid_micros_per_hour: int | None = None
@@ -112,8 +116,18 @@ def _check_command(order: Order) -> None:
 
 
 def _check_place(order: Order) -> None:
-    if order.type and not order.site:
+    if order.type and not (order.site or order.provider):
         raise BadInput("A machine type needs a site", hint="Name the site that rents it: `--site NAME`")
+    if order.provider and (order.site or order.host):
+        raise BadInput(
+            "`--provider` cannot be combined with `--site` or `--host`", hint="Leave one of them out"
+        )
+    if order.provider and not (order.type or order.shape.gpu):
+        raise BadInput(
+            "`--provider` needs a machine type or a GPU", hint="Add `--type TYPE` or `--gpu MODEL`"
+        )
+    if order.burst and not (order.type or order.provider):
+        raise BadInput("`--burst` needs what to rent", hint="Add `--provider NAME` and `--type TYPE`")
     if order.type and order.host:
         raise BadInput(
             "`--host` selects an own host and `--type` rents a machine", hint="Use only one of them"
@@ -127,9 +141,11 @@ def _check_place(order: Order) -> None:
         "--region": order.region,
         "--zone": order.zone,
         "--bid": order.bid_micros_per_hour,
-        "--max-price": order.price_limit_micros_per_hour,
+        "--price-max": order.price_limit_micros_per_hour,
     }
-    if not order.type and (given := [name for name, value in only_rented.items() if value]):
+    if not (order.type or order.provider) and (
+        given := [name for name, value in only_rented.items() if value]
+    ):
         raise BadInput(
             f"`{given[0]}` works only with rented machines", hint="Choose one with `--site NAME --type TYPE`"
         )

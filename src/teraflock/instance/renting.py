@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from teraflock.base.errors import BadInput, Refused, unknown_name
 from teraflock.base.size import Size
+from teraflock.catalog.names import find_cards
 from teraflock.instance.driver import MachineType
 from teraflock.instance.model import RentalSpec
 from teraflock.instance.orders import Order
@@ -44,6 +45,25 @@ def _available(order: Order, types: Sequence[MachineType]) -> list[MachineType]:
     return in_mode
 
 
+def cheapest(order: Order, types: Sequence[MachineType]) -> MachineType | None:
+    """The cheapest machine of the named type, or with the GPUs of the order, within its region, mode and limit."""
+    gpus = {each.id for each in find_cards(order.shape.gpu)} if order.shape.gpu and not order.type else set()
+    limit = order.price_limit_micros_per_hour
+    fitting = [
+        each
+        for each in types
+        if (
+            each.name == order.type
+            if order.type
+            else each.gpu in gpus and each.gpus == (order.shape.gpus or 1)
+        )
+        and order.region in ("", each.region)
+        and order.mode in each.prices
+        and (limit is None or each.prices[order.mode] <= limit)
+    ]
+    return min(fitting, key=lambda each: (each.prices[order.mode], each.name, each.region), default=None)
+
+
 def _affordable(order: Order, types: Sequence[MachineType]) -> list[MachineType]:
     """The types within the price limit, cheapest first. All have the size and currency of the first one."""
     in_order = sorted(types, key=lambda each: (each.prices[order.mode], each.region))
@@ -53,7 +73,7 @@ def _affordable(order: Order, types: Sequence[MachineType]) -> list[MachineType]
         price = in_order[0].prices[order.mode] / 10**6
         raise Refused(
             f"`{order.type}` costs {price:.6g} {in_order[0].currency} per hour, more than your limit",
-            hint="Raise `--max-price`, or choose another type",
+            hint="Raise `--price-max`, or choose another type",
         )
     return [each for each in found if _size(each) == _size(found[0]) and each.currency == found[0].currency]
 

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.instance.driver import Capability
 from teraflock.instance.model import Held, Instance, Operation, Progress, Request, RestartPolicy
 from teraflock.instance.states import BILLABLE, MOVES, Phase, Wanted
 
@@ -155,6 +156,16 @@ def ended(instance: Instance, at: datetime) -> Instance:
     wanted = Wanted.GONE if instance.spec.delete_when_done else end_of(instance)
     first = instance.wanted_at if instance.wanted == Wanted.STOPPED else asked_at(instance, at)
     return replace(instance, wanted=wanted, wanted_at=first)  # the first request counts
+
+
+def deletes_itself(instance: Instance) -> bool:
+    """Whether an instance was deleted when its command ended: as asked, or since its site keeps no stopped machine."""
+    return instance.spec.delete_when_done or (not instance.spec.keeps_disk and instance.exit_code is not None)
+
+
+def allows(instance: Instance, capability: Capability) -> bool:
+    """Whether the way it was bought allows what its site can do: some machines cannot be stopped."""
+    return capability != Capability.STOP or instance.spec.keeps_disk
 
 
 def end_of(instance: Instance) -> Wanted:

@@ -41,6 +41,7 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_labels
 from teraflock.instance.output import store as outputs
+from teraflock.instance.providing import at_provider
 from teraflock.instance.renting import choose
 from teraflock.instance.rules import asked_at, end_of, holding
 from teraflock.instance.snapshot.service import SnapshotService
@@ -78,8 +79,6 @@ class InstanceService:
         self._shown: dict[Row, View] = {}
         self.snapshots = SnapshotService(self._changes)
         self.guests = GuestService(self._changes)
-
-    # Reading
 
     def page(
         self,
@@ -119,6 +118,8 @@ class InstanceService:
 
     def launch(self, actor: Actor, project: Project, order: Order) -> tuple[Instance, ...]:
         check(order)
+        if order.provider:
+            order = self._at_provider(project, order)
         types = self._types(project, order) if order.site else ()
 
         def work(tx: Transaction) -> tuple[Instance, ...]:
@@ -146,6 +147,10 @@ class InstanceService:
         made = self._database.write_with_locks(work)
         self._changes.wake()
         return made
+
+    def _at_provider(self, project: Project, order: Order) -> Order:
+        with self._database.read() as tx:
+            return at_provider(tx, self._engines, project, order)
 
     def _types(self, project: Project, order: Order) -> Sequence[MachineType]:
         """The machine types of a site that the project may use. Read before a launch takes its locks."""
@@ -218,6 +223,7 @@ class InstanceService:
 
     def restart(self, actor: Actor, project: Project, ref: str) -> Instance:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
+            self._changes.check_can(instance, Capability.STOP, "be restarted")
             if instance.phase != Phase.RUNNING or not is_at_rest(instance):
                 raise cannot("be restarted", instance)
             return replace(instance, request=Request(operation=Operation.RESTART))

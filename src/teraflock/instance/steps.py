@@ -17,9 +17,11 @@ from typing import Final, TypeAlias
 import msgspec
 
 from teraflock.instance.driver import Capability, ComputeDriver, Machine, Made, Readiness, Sent
+from teraflock.instance.ending import StillEnding
 from teraflock.instance.engine_errors import DoesNotBoot, EngineMissing
 from teraflock.instance.model import Operation
 
+ENDING_AGAIN_SECONDS: Final = 2.0
 READY_AGAIN_SECONDS: Final = 0.05
 READY_AGAIN_SECONDS_MAX: Final = 15.0
 READY_AGAIN_PARTS: Final = 8
@@ -53,6 +55,8 @@ class Wait(msgspec.Struct, frozen=True):
     seconds: float
     doing: str = ""
     """What it waits for."""
+    over_at: datetime | None = None
+    """Since when the machine is given back and costs nothing. Only a listing has to confirm it."""
 
 
 Outcome: TypeAlias = StepDone | Wait
@@ -82,7 +86,6 @@ _start: Final = _call(lambda driver, task: driver.start(task.machine.handle))
 _expose: Final = _call(lambda driver, task: driver.expose(task.machine))
 _hide: Final = _call(lambda driver, task: driver.hide(task.machine.handle))
 _stop: Final = _call(lambda driver, task: driver.stop(task.machine.handle, force=False))
-_delete: Final = _call(lambda driver, task: driver.delete(task.machine.handle))
 _fit: Final = _call(lambda driver, task: driver.resize(task.machine))
 _drop_snapshot: Final = _call(lambda driver, task: driver.delete_snapshot(task.machine.handle, task.subject))
 _restore: Final = _call(lambda driver, task: driver.restore(task.machine.handle, task.subject))
@@ -92,6 +95,14 @@ _drop_image: Final = _call(lambda driver, task: driver.delete_image(task.subject
 
 def _create(driver: ComputeDriver, task: Task) -> Outcome:
     return StepDone(made=driver.create(task.machine))
+
+
+def _delete(driver: ComputeDriver, task: Task) -> Outcome:
+    try:
+        driver.delete(task.machine.handle)
+    except StillEnding as still:
+        return Wait(ENDING_AGAIN_SECONDS, still.sentence, over_at=still.over_at)
+    return StepDone()
 
 
 def _unplug(driver: ComputeDriver, task: Task) -> Outcome:

@@ -28,6 +28,7 @@ from teraflock.instance.model import (
     WantedRunning,
 )
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
+from teraflock.instance.rules import deletes_itself
 from teraflock.instance.states import Phase
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
@@ -246,7 +247,7 @@ def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since
         name=name,
     )
     view = _views(tx, rows)[0] if rows else None
-    if view is None or not view.instance.spec.delete_when_done:
+    if view is None or not deletes_itself(view.instance):
         return None
     return view if view.instance.gone_at and view.instance.gone_at >= since else None
 

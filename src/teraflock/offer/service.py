@@ -15,7 +15,7 @@ from teraflock.offer.place.store import PlaceCount, place_counts
 from teraflock.offer.question import store
 from teraflock.offer.rules import folded, price_in
 from teraflock.offer.source.store import sources
-from teraflock.offer.store import gpus, providers, regions
+from teraflock.offer.store import by_id, gpus, providers, regions
 from teraflock.offer.types import TypeLine, by_type
 from teraflock.storage.database import Database, Transaction
 
@@ -49,6 +49,11 @@ class OfferService:
             offers = tuple(islice(store.search(tx, query, self._rates, self.day_of(query)), limit))
             outcome = self._outcome(tx, query)
         return OffersFound(offers=offers, **msgspec.structs.asdict(outcome))
+
+    def offer(self, id: int) -> Offer | None:
+        """The current offer with this id."""
+        with self._database.read() as tx:
+            return by_id(tx, id)
 
     def listing(self, query: Query, *, limit: int | None) -> Listing:
         """Like `search`, but merge offers that differ only in their place. Return at most `limit` lines."""

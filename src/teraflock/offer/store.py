@@ -30,6 +30,11 @@ def every(tx: Transaction) -> Iterator[Offer]:
     return map(offer_from, tx.each(f"SELECT {LIST} FROM offer"))
 
 
+def by_id(tx: Transaction, id: int) -> Offer | None:
+    row = tx.one(f"SELECT {LIST} FROM offer WHERE id = :id", id=id)
+    return offer_from(row) if row else None
+
+
 def with_gpu(tx: Transaction) -> Iterator[Offer]:
     """Yield all current offers with a GPU, unordered."""
     return map(offer_from, tx.each(f"SELECT {LIST} FROM offer WHERE {IS_WITH_GPU}"))

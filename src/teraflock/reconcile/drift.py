@@ -15,6 +15,7 @@ is reported and tried again later.
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -30,6 +31,7 @@ from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.driver import GRACE, Capability, ComputeDriver, Handle, Seen, Sighting
+from teraflock.instance.ending import StillEnding
 from teraflock.instance.events import notice_of
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy
 from teraflock.instance.rules import end_of, given_up, lost, region_of, returned, settled
@@ -367,7 +369,8 @@ def remove(driver: ComputeDriver, sighting: Sighting) -> None:
     driver.hide(handle)
     if Capability.STOP in driver.capabilities:
         driver.stop(handle, force=True)
-    driver.delete(handle)
+    with suppress(StillEnding):  # accepted; the next listings show whether it is gone
+        driver.delete(handle)
 
 
 def _to_start(instance: Instance, now: datetime) -> Instance:

@@ -32,7 +32,7 @@ from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
-from teraflock.instance.driver import PATIENCE, ComputeDriver, Network
+from teraflock.instance.driver import GRACE, PATIENCE, ComputeDriver, Network
 from teraflock.instance.engine_errors import EngineBusy, EngineFailed, EngineMissing, EngineRefused, NoRoom
 from teraflock.instance.events import problem_texts
 from teraflock.instance.lease import store as leases
@@ -208,7 +208,7 @@ class InstanceLoop:
     def _run_patiently(self, step: Step, instance: Instance) -> Outcome:
         stayed = 0.0
         while isinstance(outcome := self._run(step, instance), Wait):
-            if stayed >= STAY_SECONDS_MAX or self._crowded():
+            if stayed >= STAY_SECONDS_MAX or outcome.over_at or self._crowded():
                 break
             self._pause(outcome.seconds)
             stayed += outcome.seconds
@@ -227,8 +227,9 @@ class InstanceLoop:
             raise _Suspended
         rental = task.machine.rental
         if rental is not None and step.name == "create" and not progress.undoing:
+            host_id, token = HostId(instance.host_id or ""), rental.token
             self._around.database.write(
-                lambda tx: rented_hosts.note_token(tx, HostId(instance.host_id or ""), rental.token, task.now)
+                lambda tx: rented_hosts.note_token(tx, host_id, token, task.now, grace=GRACE)
             )
         outcome = act(driver, task)
         self._fault(f"{point}:after")
@@ -274,6 +275,9 @@ class InstanceLoop:
                 return None
             if done.sent is not None:
                 traffic.keep(tx, [done.sent], now)
+            if isinstance(outcome, Wait) and outcome.over_at and fresh.host_id is not None:
+                over_at, random_bytes = outcome.over_at, self._around.random_bytes
+                rentals.note_end(tx, fresh, fresh.host_id, now, random_bytes, since=over_at)
             return self._applied(tx, fresh, change(fresh, now), done, now)
 
         return write(work)

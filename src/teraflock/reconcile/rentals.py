@@ -10,6 +10,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.base.clock import microseconds
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.bill.margin.service import note_rental
@@ -17,7 +18,7 @@ from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostCost, HostId
 from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance.driver import Made, Readiness, Sighting
-from teraflock.instance.model import SSH_PORT, Instance
+from teraflock.instance.model import SSH_PORT, Instance, Operation
 from teraflock.instance.rules import region_of
 from teraflock.instance.steps import StepDone
 from teraflock.storage.database import Transaction
@@ -77,23 +78,46 @@ def note_machine(
     if made.price_micros_per_hour is None:
         return
     cost = HostCost(micros_per_hour=made.price_micros_per_hour, currency=made.currency)
-    if is_new or host.cost != cost:
+    if is_new or (host.cost != cost and not _is_ending(instance)):
+        since = min(made.since or host.token_at or now, now) if is_new else now
         rented_hosts.set_cost(tx, host_id, cost)
-        _tell(tx, instance, replace(host, remote_id=made.remote_id, zone=made.zone), cost, now, random_bytes)
+        known = replace(host, remote_id=made.remote_id, zone=made.zone)
+        _tell(tx, instance, known, cost, now, random_bytes, since=since)
+
+
+def _is_ending(instance: Instance) -> bool:
+    """Whether the machine is being given back. Its cost has ended, although it may still be listed."""
+    progress = instance.progress
+    return progress is not None and (progress.undoing or progress.operation == Operation.DELETE)
 
 
 def note_end(
-    tx: Transaction, instance: Instance, host_id: HostId, now: datetime, random_bytes: RandomBytes
+    tx: Transaction,
+    instance: Instance,
+    host_id: HostId,
+    now: datetime,
+    random_bytes: RandomBytes,
+    *,
+    since: datetime | None = None,
 ) -> None:
-    """Record that a machine is gone and costs nothing from now on. Do nothing if none was ever known."""
+    """Record that a machine costs nothing from a time on (None: now). Do nothing if that is recorded, or none was
+    ever known."""
     host = fleet.host(tx, host_id)
-    if host is not None and host.remote_id and host.cost is not None:
+    if host is not None and host.remote_id and host.cost is not None and host.cost.micros_per_hour:
         over = replace(host.cost, micros_per_hour=0)
-        _tell(tx, instance, host, over, now, random_bytes)
+        rented_hosts.set_cost(tx, host_id, over)
+        _tell(tx, instance, host, over, now, random_bytes, since=since)
 
 
 def _tell(
-    tx: Transaction, instance: Instance, host: Host, cost: HostCost, now: datetime, random_bytes: RandomBytes
+    tx: Transaction,
+    instance: Instance,
+    host: Host,
+    cost: HostCost,
+    now: datetime,
+    random_bytes: RandomBytes,
+    *,
+    since: datetime | None = None,
 ) -> None:
     details: dict[str, str | int | float | bool | None] = {
         "host": host.id,
@@ -104,6 +128,7 @@ def _tell(
         "remote_id": host.remote_id,
         "cost_micros_per_hour": cost.micros_per_hour,
         "cost_currency": cost.currency,
+        "from_us": microseconds(since or now),
     }
     id = EventId(new_id("evt", now, random_bytes))
     record_event(
@@ -117,6 +142,7 @@ def _tell(
         micros_per_hour=cost.micros_per_hour,
         currency=cost.currency,
         now=now,
+        since=since,
     )
 
 

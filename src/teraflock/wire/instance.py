@@ -64,8 +64,12 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Place it on this host only."""
     site: Ref = ""
     """Run it at this site. Default: on any own host."""
+    provider: Ref = ""
+    """Rent at this provider, with the cheapest account that the project may use. Needs `type`, or a GPU in `shape`."""
     type: Ref = ""
-    """The machine type to rent at `site`. It fixes the shape."""
+    """The machine type to rent at `site` or `provider`. It fixes the shape."""
+    burst: bool = False
+    """Use own hosts while they have room for the same GPUs, and rent otherwise."""
     region: Ref = ""
     """The region to rent in. Default: the cheapest region with capacity."""
     zone: Ref = ""

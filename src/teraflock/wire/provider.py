@@ -4,6 +4,7 @@ import msgspec
 
 from teraflock.catalog.costs import UNKNOWN, ProviderCosts, costs_of
 from teraflock.catalog.providers import Provider, ProviderFacts, provider_facts
+from teraflock.catalog.renting import Renting, renting
 from teraflock.catalog.series import InstanceSeries, series_of_provider
 
 
@@ -13,6 +14,8 @@ class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     facts: ProviderFacts | None
     """Facts about the provider, each with its evidence. `null` if only the name is known."""
+    renting: Renting
+    """What Teraflock can do with an account there."""
     series: tuple[InstanceSeries, ...] = ()
     """Series of instance types with their cards and purposes, as far as known."""
     costs: ProviderCosts = UNKNOWN
@@ -25,6 +28,7 @@ def shape_provider(provider: Provider) -> ProviderShape:
         name=provider.name,
         kind=provider.kind,
         facts=provider_facts(provider.id),
+        renting=renting(provider.id),
         series=tuple(series_of_provider(provider.id)),
         costs=costs_of(provider.id),
     )

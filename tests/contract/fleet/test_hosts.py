@@ -21,6 +21,7 @@ from teraflock.fleet.model import (
 )
 from teraflock.fleet.port import store as ports
 from teraflock.fleet.rented import store as rented
+from teraflock.instance.driver import GRACE
 from teraflock.storage.database import Database
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
@@ -148,7 +149,7 @@ def test_every_field_of_a_rented_host_is_stored(database: Database) -> None:
     cost = HostCost(micros_per_hour=900_000, currency="USD")
     database.write(lambda tx: rented.add_rented(tx, written))
     assert host(database) == written
-    database.write(lambda tx: rented.note_token(tx, ID, "ins_1.1.0", START))
+    database.write(lambda tx: rented.note_token(tx, ID, "ins_1.1.0", START, grace=GRACE))
     database.write(lambda tx: rented.note_made(tx, ID, remote_id="i-7", zone="east-a", now=later))
     database.write(lambda tx: rented.set_cost(tx, ID, cost))
     known = replace(

@@ -4,6 +4,7 @@ from typing import Final
 
 from teraflock.api.route import Route
 from teraflock.api.routes import (
+    account,
     acl,
     announcement,
     audit,
@@ -59,6 +60,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         host,
         shape,
         site,
+        account,
         image,
         instance,
         snapshot,

@@ -123,7 +123,7 @@ def stop_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer
     scope=Scope.PROJECT,
     may=Permission.INSTANCE_WRITE,
     status=202,
-    errors=("conflict",),
+    errors=("conflict", "refused", "engine_down"),
 )
 def restart_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Stop an instance and start it again on the same disk."""

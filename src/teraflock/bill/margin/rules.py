@@ -108,6 +108,12 @@ def ends_at(rates: Sequence[CostRate]) -> int | None:
     return None if rates[-1].micros_per_hour else rates[-1].from_us
 
 
+def cost_between(rates: Sequence[CostRate], begin_us: int, end_us: int) -> int:
+    """What a rented host cost between two times."""
+    stretches = _stretches(rates, begin_us, end_us)
+    return sum(_accrued(rate, to_us) - _accrued(rate, from_us) for rate, from_us, to_us in stretches)
+
+
 def _stretches(rates: Sequence[CostRate], begin_us: int, end_us: int) -> Iterable[tuple[CostRate, int, int]]:
     """The time during which each rate applies. A rate that was replaced before its time has no effect."""
     edges = sorted({begin_us, *(rate.from_us for rate in rates if begin_us < rate.from_us < end_us)})

@@ -165,13 +165,14 @@ def note_rental(
     micros_per_hour: int,
     currency: str,
     now: datetime,
+    since: datetime | None = None,
 ) -> None:
-    """Record the cost of a rented host from now on, as the provider reports it. 0: the host is gone."""
+    """Record what a rented host costs from a time on (None: now), as the provider reports it. 0: it is gone."""
     rate = CostRate(
         host_id=host_id,
         instance_id=instance_id,
         project_id=project_id,
-        from_us=microseconds(now),
+        from_us=microseconds(since or now),
         micros_per_hour=micros_per_hour,
         currency=currency,
         recorded_at_us=microseconds(now),

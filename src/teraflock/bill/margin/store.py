@@ -94,6 +94,35 @@ def rates_of_own_hosts(tx: Transaction, *, after: int, limit: int) -> list[tuple
     return [(row[0], _RATE.value(row[1:])) for row in rows]
 
 
+def rates_at_site(tx: Transaction, site: str, project_id: str, since_us: int) -> dict[str, list[CostRate]]:
+    """What was recorded of the rented hosts of a site that existed after a time, by host. Empty project: of all."""
+    rows = tx.all(
+        f"{_RATE.select} WHERE (:project = '' OR project_id = :project) AND host_id IN (SELECT h.id FROM host h"
+        " WHERE h.site = :site AND h.kind = 'rented' AND (h.gone_at_us IS NULL OR h.gone_at_us >= :since))"
+        " ORDER BY number",
+        project=project_id,
+        site=site,
+        since=since_us,
+    )
+    found: dict[str, list[CostRate]] = {}
+    for row in rows:
+        rate = _RATE.value(row)
+        found.setdefault(rate.host_id, []).append(rate)
+    return found
+
+
+def per_hour_at_site(tx: Transaction, site: str, project_id: str) -> int:
+    """What the machines that are rented now, or are about to be, cost per hour together. Empty project: of all."""
+    row = tx.one(
+        "SELECT SUM(h.cost_micros_per_hour) FROM host h JOIN instance i ON i.host_id = h.id"
+        " WHERE h.site = :site AND h.kind = 'rented' AND h.gone_at_us IS NULL"
+        " AND (:project = '' OR i.project_id = :project)",
+        site=site,
+        project=project_id,
+    )
+    return int(row[0] or 0) if row else 0
+
+
 # -- sizes -------------------------------------------------------------------------------------------------------------
 
 

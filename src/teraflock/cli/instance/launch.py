@@ -9,7 +9,7 @@ import click
 from teraflock.app.home import home
 from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
-from teraflock.cli.instance import plan_file, ssh_files
+from teraflock.cli.instance import offer_file, plan_file, ssh_files
 from teraflock.cli.instance.costs import price_of
 from teraflock.cli.instance.follow import follow, has_ended
 from teraflock.cli.instance.list import write_instances
@@ -35,6 +35,7 @@ from teraflock.words.instance import state_text
 
 if TYPE_CHECKING:
     from teraflock.client import Client
+    from teraflock.wire.offer import OfferShape
 
 CUT_OFF: Final = 124
 """The exit code for a command that was stopped from outside, as in `timeout`."""
@@ -58,6 +59,8 @@ Examples:
   tera launch --rm --time-limit 2h --wait --shell --command 'make && ./run'
   tera launch --name node --instances 8 --label team=vision
   tera launch --site sky --type sim-1xv100 --mode spot
+  tera launch --provider lambda --type gpu_1x_a10 --price-max 0.80
+  tera launch --provider runpod --gpu L4 --burst
   tera plan --gpus 4 --hours 100 --json > plan.json
   tera launch --plan plan.json --wait
 """
@@ -124,7 +127,14 @@ Examples:
 )
 @click.option("--host", metavar="NAME", help="Place it on this own host.")
 @click.option("--site", default="", metavar="NAME", help="Run it at this site. [default: any own host]")
-@click.option("--type", default="", metavar="TYPE", help="With --site: the machine type to rent.")
+@click.option(
+    "--provider", default="", metavar="NAME", help="Rent at this provider. Needs --type, or --gpu and --gpus."
+)
+@click.option("--offer", metavar="ID", help="Rent this offer of `tera offers --json`, at its price at most.")
+@click.option("--burst", is_flag=True, help="Use own hosts while they have room, and rent otherwise.")
+@click.option(
+    "--type", default="", metavar="TYPE", help="With --site or --provider: the machine type to rent."
+)
 @click.option(
     "--region",
     default="",
@@ -133,7 +143,13 @@ Examples:
 )
 @click.option("--zone", default="", metavar="ZONE", help="With --type: the zone.")
 @click.option("--bid", metavar="PRICE", help="With --mode bid: your offer for the machine, per hour.")
-@click.option("--max-price", metavar="PRICE", help="With --type: the highest price per hour.")
+@click.option(
+    "--price-max",
+    "--max-price",
+    "max_price",
+    metavar="PRICE",
+    help="Of a rented machine: the highest price per hour.",
+)
 @click.option(
     "--restart-policy",
     type=click.Choice(list(get_args(RestartPolicyWord))),
@@ -151,7 +167,7 @@ Examples:
     "--choice",
     type=click.IntRange(1),
     metavar="N",
-    help="With --plan: its rank. [default: the best own host]",
+    help="With --plan: its rank. [default: the best own host, else the best offer]",
 )
 @click.option(
     "--idempotency-key", default="", metavar="TEXT", help="Repeating a launch with this key has no effect."
@@ -202,11 +218,15 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
     """Build the request from the options, and check what can be checked without the server."""
     shape, labels = shape_from(words), parse_pairs(words["labels"], "--label")
     instances = words["instances"]
+    if words["plan"] and words["offer"]:
+        raise BadInput("`--plan` and `--offer` cannot be combined", hint="Leave one of them out")
     if words["plan"]:
-        shape, planned = _planned(shape, words["plan"], words["choice"])
+        shape, words, planned = _planned(shape, words)
         instances = max(instances, planned)
     elif words["choice"]:
         raise BadInput("`--choice` needs `--plan`", hint="Add `--plan FILE.json`")
+    elif words["offer"]:
+        shape, words = _offered(shape, words, offer_file.find(words["offer"]))
     command = _command_from(words["line"], words["words"], shell=words["shell"])
     access: AccessWord = words["access"] or ("command" if command else "ssh")
     if access == "command" and not command:
@@ -234,7 +254,9 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         instances=instances,
         host=words["host"],
         site=words["site"],
+        provider=words["provider"],
         type=words["type"],
+        burst=words["burst"],
         region=words["region"],
         zone=words["zone"],
         bid_micros_per_hour=parse_amount(words["bid"]) if words["bid"] else None,
@@ -250,11 +272,15 @@ def _mode(mode: ModeWord | None, *, spot: bool) -> ModeWord:
     return "spot" if spot else mode or "on-demand"
 
 
-def _planned(shape: ShapeRequest, path: str, rank: int | None) -> tuple[ShapeRequest, int]:
-    """The shape of a plan's choice, and the number of machines."""
+def _planned(shape: ShapeRequest, words: dict[str, Any]) -> tuple[ShapeRequest, dict[str, Any], int]:
+    """The shape and options of a plan's choice, and the number of machines."""
     if shape.name or shape.gpu or shape.gpus is not None:
         raise BadInput("`--plan` already names the GPUs", hint="Leave out `--gpu`, `--gpus` and `--shape`")
-    choice = plan_file.choose(plan_file.read_plan(path), rank)
+    choice = plan_file.choose(plan_file.read_plan(words["plan"]), words["choice"], rented=words["burst"])
+    if not plan_file.is_own(choice):
+        assert choice.offer is not None, "`choose` returns choices with an offer"
+        shape, words = _offered(shape, words, choice.offer)
+        return shape, words, choice.instances
     planned = plan_file.shape_of(choice)
     remark(f"From the plan: {planned.gpus}× {planned.gpu}, as on `{plan_file.server_of(choice)}`")
     whole = ShapeRequest(
@@ -264,7 +290,21 @@ def _planned(shape: ShapeRequest, path: str, rank: int | None) -> tuple[ShapeReq
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
     )
-    return whole, choice.instances
+    return whole, words, choice.instances
+
+
+def _offered(
+    shape: ShapeRequest, words: dict[str, Any], offer: "OfferShape"
+) -> tuple[ShapeRequest, dict[str, Any]]:
+    """The shape and options that rent an offer, at its price at most unless `--price-max` says otherwise."""
+    if shape != ShapeRequest() or words["type"] or words["provider"] or words["site"]:
+        raise BadInput(
+            "The offer already names the machine",
+            hint="Leave out the GPUs, `--type`, `--provider` and `--site`",
+        )
+    shape, found = offer_file.options_of(offer)
+    remark(f"Renting {offer_file.text_of(offer)}")
+    return shape, {**words, **found, "max_price": words["max_price"] or found["max_price"]}
 
 
 def _time_limit(text: str | None) -> int | None:

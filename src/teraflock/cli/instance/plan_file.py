@@ -1,8 +1,7 @@
 """`tera launch --plan FILE.json`: turn a choice of `tera plan --json` into a launch.
 
-Only choices on own hosts can be launched. The plan's names of own hosts come from `tera host cost` and can differ from
-the names of registered hosts. The instance is therefore placed on any host with such GPUs free, unless `--host` names
-one.
+A choice of a provider is rented there. For a choice of an own host, any host with such GPUs is used unless `--host`
+names one: the plan's names of own hosts come from `tera host cost` and can differ from those of registered hosts.
 """
 
 import sys
@@ -46,25 +45,24 @@ def read_plan(path: str) -> Planned:
         ) from None
 
 
-def choose(plan: Planned, rank: int | None) -> ChoiceShape:
-    """The choice of this rank, or the best one on an own host."""
+def choose(plan: Planned, rank: int | None, *, rented: bool = False) -> ChoiceShape:
+    """The choice of this rank. Without one: the best on an own host, or with `rented` or none such the best offer."""
     if rank is not None:
         chosen = next((each for each in plan.choices if each.rank == rank), None)
         if chosen is None:
             raise BadInput(f"The plan has no choice {rank}", hint=f"It has {len(plan.choices)} choices")
-        if not is_own(chosen):
-            raise Refused(
-                f"Choice {rank} is {_place(chosen)}, and only own hosts can be launched on",
-                hint="Leave out `--choice` to take the best own host",
-            )
+        if chosen.offer is None:
+            raise Refused(f"Choice {rank} names no offer", hint="Choose another rank")
         return chosen
-    for each in plan.choices:
-        if is_own(each):
-            return each
-    raise Refused(
-        "No choice of the plan is a server of your own, and only those can be launched",
-        hint="Add one with `tera plan server add`, or list more choices with `tera plan --top 100`",
-    )
+    own = [each for each in plan.choices if is_own(each)]
+    offers = [each for each in plan.choices if each.offer is not None and not is_own(each)]
+    found = offers if rented else own or offers
+    if not found:
+        raise Refused(
+            "The plan has no choice that can be launched",
+            hint="Add a server with `tera plan server add`, or list more choices with `tera plan --top 100`",
+        )
+    return found[0]
 
 
 def is_own(choice: ChoiceShape) -> bool:
@@ -81,7 +79,3 @@ def shape_of(choice: ChoiceShape) -> ShapeRequest:
 def server_of(choice: ChoiceShape) -> str:
     assert choice.offer is not None, "an own host has an offer"
     return choice.offer.instance_type
-
-
-def _place(choice: ChoiceShape) -> str:
-    return f"an offer of {choice.offer.provider}" if choice.offer else "no offer"

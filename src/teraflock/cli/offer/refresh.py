@@ -11,6 +11,7 @@ from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.errors import BadInput, TeraflockError, unknown_name
 from teraflock.cli.offer.importing import check_source, layout_of, print_report
+from teraflock.cli.offer.live import is_live, refresh_live
 from teraflock.cli.output import complain, remark, write_json
 from teraflock.cli.progress import ProgressLine
 from teraflock.offer.dates import day_of_prices
@@ -26,9 +27,13 @@ Give the URL once; it is stored with SOURCE. Without SOURCE, refreshes every sou
 CSV file, or a zip or tar archive of a catalog. If the server has a `.sha256` file next to it, the download must match
 that checksum. An incomplete download changes nothing.
 
+If SOURCE is a provider with an account (`tera account list`), imports what that provider offers now: machine types,
+prices and regions with free capacity, as the source `live-PROVIDER`.
+
 \b
 Examples:
   tera offers refresh skypilot --url https://example.org/catalogs.tar.gz
+  tera offers refresh lambda
   tera offers refresh
 """
 
@@ -58,6 +63,9 @@ def command(
 ) -> None:  # fmt: skip
     with Local() as local:
         day = day_of_prices(as_of, today(local.clock)).isoformat() if as_of else ""
+        if source and not url and is_live(source):
+            print_report(refresh_live(local, source), as_json=as_json)
+            return
         reports: list[Report] = []
         failed: TeraflockError | None = None
         for each in _targets(local, source, url, layout):

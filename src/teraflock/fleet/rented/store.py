@@ -1,7 +1,7 @@
 """All SQL about rented hosts: each is made for one instance and given back with it. Its row is kept for bills."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from teraflock.base.clock import microseconds
 from teraflock.fleet.card import store as cards
@@ -27,12 +27,15 @@ def add_rented(tx: Transaction, host: Host) -> None:
         cards.add(tx, host.id, card)
 
 
-def note_token(tx: Transaction, id: HostId, token: str, now: datetime) -> None:
-    """Store the launch token before the provider is asked with it, and the time of its first use."""
+def note_token(tx: Transaction, id: HostId, token: str, now: datetime, *, grace: timedelta) -> None:
+    """Store the launch token before the provider is asked with it. A time within `grace` is kept: nothing was launched
+    since."""
     tx.run(
-        "UPDATE host SET token = :token, token_at_us = :now WHERE id = :id AND token <> :token",
+        "UPDATE host SET token = :token, token_at_us = :now"
+        " WHERE id = :id AND (token <> :token OR token_at_us <= :stale)",
         token=token,
         now=microseconds(now),
+        stale=microseconds(now - grace),
         id=id,
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Refused, TeraflockError, not_found
+from teraflock.instance.account import store as accounts
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.site import store
@@ -70,6 +71,10 @@ class SiteService:
             view = self._found(tx, name)
             if not view.record.is_kept:
                 raise Refused(f"The site `{name}` is defined in the settings", hint="Remove it there")
+            if accounts.account(tx, name):
+                raise Refused(
+                    f"The site `{name}` belongs to an account", hint=f"Use `tera account remove {name}`"
+                )
             if view.instances:
                 raise Conflict(
                     f"The site `{name}` still has instances: {view.instances}", hint="Delete them first"

@@ -36,6 +36,13 @@ def remove(tx: Transaction, name: str) -> None:
     tx.run("DELETE FROM site_state WHERE site = :name", name=name)
 
 
+def set_option(tx: Transaction, name: str, option: str, value: str) -> None:
+    row = tx.one("SELECT options FROM site WHERE name = :name", name=name)
+    options = {**(msgspec.json.decode(row[0]) if row else {}), option: value}
+    text = msgspec.json.encode(options).decode()
+    tx.run("UPDATE site SET options = :options WHERE name = :name", options=text, name=name)
+
+
 def set_use(tx: Transaction, name: str, organisation: OrganisationId, *, may: bool) -> None:
     tx.run("DELETE FROM site_use WHERE site = :name AND organisation_id = :id", name=name, id=organisation)
     if may:

@@ -24,8 +24,8 @@ NOTHING: dict[str, Any] = {
     "access": None, "line": None, "words": (), "user_data": None, "keys": (KEY,), "labels": (), "environment": (),
     "instances": 1, "spot": False, "host": None, "plan": None, "choice": None,
     "shell": False, "time_limit": None, "removed": False,
-    "mode": None, "site": "", "type": "", "region": "", "zone": "", "bid": None, "max_price": None,
-    "restart_policy": None,
+    "provider": "", "offer": None, "burst": False, "mode": None, "site": "", "type": "", "region": "", "zone": "",
+    "bid": None, "max_price": None, "restart_policy": None,
     "security_groups": (),
 }  # fmt: skip
 
@@ -203,15 +203,19 @@ def test_plan_launches_its_best_own_host(plan_path: Path) -> None:
     assert asked(plan=str(plan_path), choice=3).shape == ShapeRequest(gpu="V100-SXM2", gpus=2)
 
 
-def test_only_own_hosts_can_be_launched_from_a_plan(plan_path: Path, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="Choice 1 is an offer of aws"):
+def test_a_provider_s_choice_is_rented_there_at_its_price(plan_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="mode `owned` cannot be launched"):
         asked(plan=str(plan_path), choice=1)
     with pytest.raises(BadInput, match="no choice 9"):
         asked(plan=str(plan_path), choice=9)
     other = tmp_path / "other.json"
-    other.write_bytes(plan(("aws", "A100-SXM4-40", 8)))
-    with pytest.raises(Refused, match="No choice of the plan is a server of your own"):
-        asked(plan=str(other))
+    other.write_bytes(plan(("aws", "A100-SXM4-40", 8)).replace(b'"mode":"owned"', b'"mode":"spot"'))
+    request = asked(plan=str(other))
+    assert (request.provider, request.type, request.mode) == ("aws", "box1", "spot")
+    assert request.max_price_micros_per_hour == 1_000_000
+    assert asked(plan=str(other), max_price="2").max_price_micros_per_hour == 2_000_000
+    with pytest.raises(BadInput, match="already names the machine"):
+        asked(plan=str(other), provider="aws")
 
 
 @given(st.binary(max_size=200))

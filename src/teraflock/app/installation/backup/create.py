@@ -25,7 +25,7 @@ from teraflock.storage.open import open_as_it_is
 from teraflock.tenant.installation.store import installation_id
 from teraflock.tenant.organisation.store import count_organisations
 
-FILES: Final = ("settings.toml", "operator.key")
+FILES: Final = ("settings.toml", "operator.key", "secrets.key")
 """Files in the server's folder. The settings are also in the manifest, for `tera backup show`."""
 RATES: Final = "rates.csv"
 

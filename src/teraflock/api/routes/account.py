@@ -1,0 +1,134 @@
+"""Accounts at public clouds: credentials, limits, and who may use them. For operators."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.account import account_answer, account_check_answer, new_account, orphan_list
+from teraflock.api.query import ForceQuery
+from teraflock.api.route import ENGINE, Routes, RouteWork, Scope
+from teraflock.tenant.rules import Permission
+from teraflock.wire.account import (
+    AccountAnswer,
+    AccountCheckAnswer,
+    AccountKeyRequest,
+    AccountLimitRequest,
+    AccountList,
+    AccountRequest,
+    OrphanList,
+)
+
+routes = Routes("accounts")
+CLOUD = (*ENGINE, "bad_credentials", "over_quota", "no_money", "does_not_boot", "bad_input", "unknown_name")
+"""Error codes of a call to a provider."""
+
+
+@routes.get("/v1/accounts", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+def list_accounts(call: Call) -> AccountList:
+    """List all accounts, with what their machines cost this month."""
+    return AccountList(items=tuple(map(account_answer, call.nouns.accounts.accounts())))
+
+
+@routes.post(
+    "/v1/accounts",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_WRITE,
+    status=201,
+    creates=True,
+    errors=("conflict", "bad_input", "unknown_name"),
+)
+def add_account(call: Call, body: AccountRequest) -> AccountAnswer:
+    """Add an account and its site. The server opens the site within seconds.
+
+    Nobody may use it until you share it with a project.
+    """
+    return account_answer(call.nouns.accounts.add(call.actor, new_account(body)))
+
+
+@routes.get("/v1/accounts/{account}", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+def show_account(call: Call, account: str) -> AccountAnswer:
+    """Show one account."""
+    return account_answer(call.nouns.accounts.account(account))
+
+
+@routes.delete(
+    "/v1/accounts/{account}",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_WRITE,
+    work=RouteWork.LONG,
+)
+def remove_account(call: Call, account: str, query: ForceQuery) -> None:
+    """Remove an account that has no machines. `force` does not ask the provider."""
+    call.nouns.accounts.remove(call.actor, account, force=query.force)
+
+
+@routes.post(
+    "/v1/accounts/{account}/check",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_READ,
+    work=RouteWork.LONG,
+)
+def check_account(call: Call, account: str) -> AccountCheckAnswer:
+    """Make one read-only call with the credentials, and explain what is wrong. Changes nothing."""
+    return account_check_answer(call.nouns.accounts.check(account))
+
+
+@routes.put(
+    "/v1/accounts/{account}/key", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE, errors=("refused",)
+)
+def set_account_key(call: Call, account: str, body: AccountKeyRequest) -> AccountAnswer:
+    """Replace the stored credentials of an account."""
+    return account_answer(call.nouns.accounts.set_secret(call.actor, account, body.secret))
+
+
+@routes.put("/v1/accounts/{account}/limit", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
+def set_account_limit(call: Call, account: str, body: AccountLimitRequest) -> AccountAnswer:
+    """Set the most that the account's machines may cost in a month."""
+    return account_answer(call.nouns.accounts.set_limit(call.actor, account, body.limit_micros))
+
+
+@routes.put(
+    "/v1/accounts/{account}/projects/{shared}",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_WRITE,
+    errors=("ambiguous_name",),
+)
+def share_account(call: Call, account: str, shared: str, body: AccountLimitRequest) -> AccountAnswer:
+    """Let a project rent machines with an account, up to a limit per month."""
+    project = call.nouns.tenants.projects.show(call.actor, shared)
+    return account_answer(
+        call.nouns.accounts.share(call.actor, account, project, limit_micros=body.limit_micros)
+    )
+
+
+@routes.delete(
+    "/v1/accounts/{account}/projects/{shared}",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_WRITE,
+    errors=("ambiguous_name",),
+)
+def unshare_account(call: Call, account: str, shared: str) -> AccountAnswer:
+    """Stop letting a project rent machines with an account. Its machines keep running."""
+    project = call.nouns.tenants.projects.show(call.actor, shared)
+    return account_answer(call.nouns.accounts.share(call.actor, account, project, may=False))
+
+
+@routes.get(
+    "/v1/accounts/{account}/orphans",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_READ,
+    work=RouteWork.LONG,
+    errors=CLOUD,
+)
+def list_orphans(call: Call, account: str) -> OrphanList:
+    """List what the provider has with our mark that belongs to no instance."""
+    return orphan_list(call.nouns.accounts.orphans(account))
+
+
+@routes.post(
+    "/v1/accounts/{account}/sweep",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_WRITE,
+    work=RouteWork.LONG,
+    errors=CLOUD,
+)
+def sweep_account(call: Call, account: str) -> OrphanList:
+    """Delete orphans that two listings in a row show. Returns what was deleted."""
+    return orphan_list(call.nouns.accounts.sweep(call.actor, account))

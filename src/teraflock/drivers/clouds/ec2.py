@@ -1,0 +1,374 @@
+"""AWS EC2: virtual machines with cloud-init, launch tokens, stop and start, and spot. Called through botocore.
+
+Machines are in the default VPC of a region, in a security group that admits SSH. Each has its mark in tags, on the
+instance and on its disk, which goes with it.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, ClassVar, Final
+
+from teraflock.base.errors import TeraflockError
+from teraflock.base.money import parse_micros
+from teraflock.base.quantities import GIB, MIB
+from teraflock.drivers.clouds.cards import card
+from teraflock.drivers.clouds.model import (
+    Asking,
+    Boot,
+    CannotDo,
+    CloudApi,
+    CloudCall,
+    CloudReply,
+    NoMachineFree,
+    Pace,
+    common_error,
+    no_capacity,
+    one_line,
+    over_quota,
+)
+from teraflock.drivers.rented import Remote
+from teraflock.instance.account.model import Leftover
+from teraflock.instance.driver import Capability, Endpoint, MachineType, Rental, Seen
+from teraflock.instance.engine_errors import BadCredentials, EngineBusy
+from teraflock.instance.model import SSH_PORT
+
+REGIONS: Final = "us-east-1,us-west-2"
+IMAGE_OWNER: Final = "898082745236"
+IMAGE_NAME: Final = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) *"
+DISK_GB: Final = 128
+PRICES_IN: Final = "us-east-1"
+"""The region of the pricing service."""
+MARK: Final = "teraflock"
+TOKEN: Final = "teraflock-token"  # noqa: S105 -- the name of a tag
+USER_DATA_BYTES_MAX: Final = 16_384
+LIVES: Final = ["pending", "running", "stopping", "stopped", "shutting-down"]
+SEEN: Final = {
+    "pending": Seen.PENDING,
+    "running": Seen.RUNNING,
+    "stopping": Seen.PENDING,
+    "stopped": Seen.STOPPED,
+    "shutting-down": Seen.PENDING,
+}
+NO_ROOM: Final = frozenset(
+    {
+        "InsufficientInstanceCapacity",
+        "InsufficientCapacity",
+        "UnfulfillableCapacity",
+        "InsufficientHostCapacity",
+        "Unsupported",
+        "SpotMaxPriceTooLow",
+    }
+)
+QUOTA: Final = frozenset(
+    {"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded"}
+)
+BUSY: Final = frozenset({"RequestLimitExceeded", "InternalError", "Throttling", "ThrottlingException"})
+NO_ACCESS: Final = frozenset(
+    {"AuthFailure", "UnauthorizedOperation", "OptInRequired", "InvalidClientTokenId", "ExpiredToken"}
+)
+GONE: Final = "InvalidInstanceID.NotFound"
+
+
+class Ec2Cloud(CloudApi):
+    kind = "aws"
+    title = "AWS"
+    base_url = ""
+    login = "ubuntu"
+    honours_tokens = True
+    pace = Pace(call_seconds=0.1, launch_seconds=0.5)
+    capabilities = frozenset({Capability.EXEC, Capability.STOP})
+    boot_time_max = timedelta(minutes=15)
+    types_age_max = timedelta(hours=6)
+    options: ClassVar = {
+        "regions": f"Regions to use, separated by commas. Default: `{REGIONS}`",
+        "image": "The image id, if all regions have the same. Default: the newest with `image_name`",
+        "image_owner": f"The account that publishes the image. Default: `{IMAGE_OWNER}`",
+        "image_name": f"The name of the image, with `*`. Default: `{IMAGE_NAME}`",
+        "disk_gb": f"Disk of each machine. Default: {DISK_GB}",
+    }
+
+    @property
+    def regions(self) -> list[str]:
+        return [each.strip() for each in (self._options.get("regions") or REGIONS).split(",") if each.strip()]
+
+    @property
+    def _disk_gb(self) -> int:
+        return int(self._options.get("disk_gb") or DISK_GB)
+
+    def check(self) -> Asking[str]:
+        reply = yield _ec2(self.regions[0], "DescribeRegions", {})
+        known = {each["RegionName"] for each in reply.body["Regions"]}
+        if missing := sorted(set(self.regions) - known):
+            raise CannotDo(f"AWS has no region {', '.join(missing)}", hint="Change `--set regions=…`")
+        return f"AWS accepts the key; regions: {', '.join(self.regions)}"
+
+    def types(self) -> Asking[list[MachineType]]:
+        found = []
+        for region in self.regions:
+            kinds = yield from _every(_ec2(region, "DescribeInstanceTypes", _GPU_TYPES), "InstanceTypes")
+            prices = yield from _on_demand_prices(region)
+            spot = yield from _spot_prices(region, [each["InstanceType"] for each in kinds])
+            found += [_type(each, region, prices, spot, self._disk_gb * GIB) for each in kinds]
+        return [each for each in found if each.gpus and each.prices]
+
+    def machines(self, mark: str) -> Asking[list[Remote]]:
+        filters = [
+            {"Name": f"tag:{MARK}", "Values": [mark]},
+            {"Name": "instance-state-name", "Values": LIVES},
+        ]
+        found = []
+        for region in self.regions:
+            call = _ec2(region, "DescribeInstances", {"Filters": filters})
+            groups = yield from _every(call, "Reservations")
+            found += [_remote(region, each) for group in groups for each in group["Instances"]]
+        return found
+
+    def rent(self, boot: Boot) -> Asking[Remote]:
+        rental = boot.machine.rental
+        assert rental is not None, "the engine rents only what has a rental"
+        config = boot.cloud_config.encode()
+        if len(config) > USER_DATA_BYTES_MAX:
+            raise CannotDo(
+                f"AWS accepts {USER_DATA_BYTES_MAX >> 10} KB of first-boot files, and this has {len(config) >> 10} KB",
+                hint="Let a short user-data script download the rest",
+            )
+        image = yield from self._image(rental.region)
+        group = yield from _security_group(rental.region, boot.mark)
+        body = _launch(boot, rental, image, group, self._disk_gb, base64.b64encode(config).decode())
+        reply = yield _ec2(rental.region, "RunInstances", body, act="launch")
+        return _remote(rental.region, reply.body["Instances"][0])
+
+    def _image(self, region: str) -> Asking[Any]:
+        wanted = self._options.get("image", "")
+        name = self._options.get("image_name") or IMAGE_NAME
+        query: dict[str, Any] = {"ImageIds": [wanted]} if wanted else {
+            "Owners": [self._options.get("image_owner") or IMAGE_OWNER],
+            "Filters": [{"Name": "name", "Values": [name]}, {"Name": "state", "Values": ["available"]}],
+        }  # fmt: skip
+        reply = yield _ec2(region, "DescribeImages", query)
+        images = sorted(reply.body["Images"], key=lambda each: str(each.get("CreationDate", "")))
+        if not images:
+            raise CannotDo(
+                f"AWS has no image `{wanted or name}` in {region}", hint="Set `image` or `image_name`"
+            )
+        return images[-1]
+
+    def give_back(self, remote_id: str) -> Asking[None]:
+        yield from self._act(remote_id, "TerminateInstances")
+
+    def stop(self, remote_id: str) -> Asking[None]:
+        yield from self._act(remote_id, "StopInstances")
+
+    def start(self, remote_id: str) -> Asking[None]:
+        yield from self._act(remote_id, "StartInstances")
+
+    def _act(self, remote_id: str, operation: str) -> Asking[None]:
+        region, _, id = remote_id.partition("/")
+        call = _ec2(region, operation, {"InstanceIds": [id]}, act="change", accepts=frozenset({400}))
+        reply = yield call
+        if reply.status >= 400 and _code(reply) != GONE:
+            raise self.error(call, reply)
+
+    def leftovers(self, mark: str) -> Asking[list[Leftover]]:
+        found = []
+        for region in self.regions:
+            query = {"Filters": [{"Name": "group-name", "Values": [f"teraflock-{mark}"]}]}
+            reply = yield _ec2(region, "DescribeSecurityGroups", query)
+            found += [
+                Leftover(
+                    kind="security-group", remote_id=f"{region}/{each['GroupId']}", name=each["GroupName"]
+                )
+                for each in reply.body["SecurityGroups"]
+            ]
+        return found
+
+    def remove_leftover(self, leftover: Leftover) -> Asking[None]:
+        region, _, id = leftover.remote_id.partition("/")
+        yield _ec2(region, "DeleteSecurityGroup", {"GroupId": id}, act="change", accepts=frozenset({400}))
+
+    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
+        code, words = _code(reply), one_line(str((reply.body or {}).get("message", "")))
+        if code in NO_ROOM:
+            return no_capacity(self, words)
+        if code in QUOTA:
+            return over_quota(self, words)
+        if code in BUSY:
+            return EngineBusy(f"AWS asks for fewer requests: {code}", hint="Teraflock waits and tries again")
+        if code in NO_ACCESS or reply.status in (401, 403):
+            return BadCredentials(
+                f"AWS does not allow this: {code}: {words}",
+                hint="Check the access key and its IAM policy, then run `tera account key NAME`",
+            )
+        if code == "IdempotentParameterMismatch":
+            return NoMachineFree(
+                "AWS knows this launch with other parameters", hint="The next place is tried"
+            )
+        return common_error(self, reply, f"{code}: {words}")
+
+
+_GPU_TYPES: Final = {"Filters": [{"Name": "instance-type", "Values": ["g*", "p*"]}]}
+
+
+def _ec2(region: str, operation: str, body: Mapping[str, Any], **more: Any) -> CloudCall:
+    return CloudCall(method=f"ec2.{operation}", path=region, body=body, **more)
+
+
+def _every(call: CloudCall, name: str) -> Asking[list[Any]]:
+    """All pages of a listing."""
+    found: list[Any] = []
+    token = ""
+    while True:
+        body = {**call.body, "NextToken": token} if token else call.body
+        reply = yield CloudCall(method=call.method, path=call.path, body=body)
+        found += reply.body[name]
+        token = reply.body.get("NextToken") or ""
+        if not token:
+            return found
+
+
+def _on_demand_prices(region: str) -> Asking[dict[str, int]]:
+    """Micro-units per hour by type. Empty if the key may not read prices."""
+    fields = {
+        "regionCode": region, "instanceFamily": "GPU instance", "operatingSystem": "Linux", "tenancy": "Shared",
+        "preInstalledSw": "NA", "capacitystatus": "Used",
+    }  # fmt: skip
+    filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in fields.items()]
+    prices: dict[str, int] = {}
+    token = ""
+    while True:
+        body = {"ServiceCode": "AmazonEC2", "Filters": filters, **({"NextToken": token} if token else {})}
+        call = CloudCall(
+            method="pricing.GetProducts", path=PRICES_IN, body=body, accepts=frozenset({400, 403})
+        )
+        reply = yield call
+        if reply.status >= 400:
+            return prices
+        for text in reply.body["PriceList"]:
+            product = json.loads(text)
+            for term in product["terms"].get("OnDemand", {}).values():
+                for each in term["priceDimensions"].values():
+                    amount = parse_micros(each["pricePerUnit"]["USD"].rstrip("0").rstrip(".") or "0")
+                    prices[product["product"]["attributes"]["instanceType"]] = amount
+        token = reply.body.get("NextToken") or ""
+        if not token:
+            return {name: price for name, price in prices.items() if price}
+
+
+def _spot_prices(region: str, names: list[str]) -> Asking[dict[str, int]]:
+    """The lowest price now in any zone, by type."""
+    if not names:
+        return {}
+    body = {"InstanceTypes": names, "ProductDescriptions": ["Linux/UNIX"], "MaxResults": 1000}
+    rows = yield CloudCall(method="ec2.DescribeSpotPriceHistory", path=region, body=body)
+    newest: dict[tuple[str, str], Any] = {}
+    for each in rows.body["SpotPriceHistory"]:
+        key = (each["InstanceType"], each["AvailabilityZone"])
+        if key not in newest or each["Timestamp"] > newest[key]["Timestamp"]:
+            newest[key] = each
+    prices: dict[str, int] = {}
+    for (name, _), each in newest.items():
+        price = round(float(each["SpotPrice"]) * 10**6)
+        prices[name] = min(prices.get(name, price), price)
+    return prices
+
+
+def _type(
+    each: Any, region: str, prices: Mapping[str, int], spot: Mapping[str, int], disk_bytes: int
+) -> MachineType:
+    gpus = (each.get("GpuInfo") or {}).get("Gpus") or []
+    name = each["InstanceType"]
+    memory_mib = int(gpus[0]["MemoryInfo"]["SizeInMiB"]) if gpus else 0
+    gpu, _ = card(str(gpus[0]["Name"]) if gpus else "", round(memory_mib / 1024))
+    offered = {"on-demand": prices.get(name), "spot": spot.get(name)}
+    return MachineType(
+        name=name,
+        region=region,
+        gpu=gpu,
+        gpus=sum(int(one["Count"]) for one in gpus),
+        gpu_memory_bytes=memory_mib * MIB,
+        vcpus=int(each["VCpuInfo"]["DefaultVCpus"]),
+        ram_bytes=int(each["MemoryInfo"]["SizeInMiB"]) * MIB,
+        disk_bytes=disk_bytes,
+        prices={mode: price for mode, price in offered.items() if price is not None},
+        currency=Ec2Cloud.currency,
+    )
+
+
+def _security_group(region: str, mark: str) -> Asking[str]:
+    """The id of our security group, created if it does not exist. It admits SSH only."""
+    name = f"teraflock-{mark}"
+    query = {"Filters": [{"Name": "group-name", "Values": [name]}]}
+    found = yield _ec2(region, "DescribeSecurityGroups", query)
+    if found.body["SecurityGroups"]:
+        return str(found.body["SecurityGroups"][0]["GroupId"])
+    body = {"GroupName": name, "Description": "SSH to machines of Teraflock"}
+    made = yield _ec2(region, "CreateSecurityGroup", body, act="change")
+    id = str(made.body["GroupId"])
+    ssh = {
+        "IpProtocol": "tcp", "FromPort": SSH_PORT, "ToPort": SSH_PORT, "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
+    }  # fmt: skip
+    rule = {"GroupId": id, "IpPermissions": [ssh]}
+    yield _ec2(region, "AuthorizeSecurityGroupIngress", rule, act="change", accepts=frozenset({400}))
+    return id
+
+
+def _launch(
+    boot: Boot, rental: Rental, image: Any, group: str, disk_gb: int, user_data: str
+) -> dict[str, Any]:
+    tags = [
+        {"Key": "Name", "Value": boot.machine.hostname},
+        {"Key": MARK, "Value": boot.mark},
+        {"Key": TOKEN, "Value": boot.token},
+    ]
+    disk = {"VolumeSize": disk_gb, "VolumeType": "gp3", "DeleteOnTermination": True}
+    spot = {
+        "MarketType": "spot",
+        "SpotOptions": {
+            "SpotInstanceType": "one-time",
+            "InstanceInterruptionBehavior": "terminate",
+            **_max_price(rental),
+        },
+    }
+    return {
+        "ImageId": image["ImageId"],
+        "InstanceType": rental.type,
+        "MinCount": 1,
+        "MaxCount": 1,
+        "ClientToken": boot.token[:64],
+        "UserData": user_data,
+        "SecurityGroupIds": [group],
+        "BlockDeviceMappings": [{"DeviceName": image.get("RootDeviceName") or "/dev/sda1", "Ebs": disk}],
+        "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume")],
+        "MetadataOptions": {"HttpTokens": "required"},
+        **({"Placement": {"AvailabilityZone": rental.zone}} if rental.zone else {}),
+        **({"InstanceMarketOptions": spot} if rental.mode == "spot" else {}),
+    }
+
+
+def _max_price(rental: Rental) -> dict[str, str]:
+    limit = rental.price_limit_micros_per_hour
+    return {} if limit is None else {"MaxPrice": f"{limit / 10**6:.6f}"}
+
+
+def _code(reply: CloudReply) -> str:
+    return str((reply.body or {}).get("code") or "") if isinstance(reply.body, dict) else ""
+
+
+def _remote(region: str, each: Any) -> Remote:
+    tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags") or ()}
+    token = tags.get(TOKEN, "")
+    address = each.get("PublicIpAddress") or ""
+    return Remote(
+        remote_id=f"{region}/{each['InstanceId']}",
+        instance_id=token.partition(".")[0],
+        token=token,
+        seen=SEEN.get(each["State"]["Name"], Seen.BROKEN),
+        doing=one_line(str((each.get("StateReason") or {}).get("Message", ""))) or each["State"]["Name"],
+        zone=(each.get("Placement") or {}).get("AvailabilityZone", ""),
+        currency=Ec2Cloud.currency,
+        endpoints={SSH_PORT: Endpoint(address, SSH_PORT)} if address else {},
+        user=Ec2Cloud.login,
+        since=each.get("LaunchTime"),
+    )

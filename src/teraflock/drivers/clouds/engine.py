@@ -1,0 +1,370 @@
+"""The driver of an account at a public cloud. The module of the cloud says what to ask, this one asks it.
+
+Invariants, besides those of `RentedDriver`:
+- only `_send` makes requests: paced for the whole account, signed, and with the credentials removed from errors;
+- a launch is sent once. If its answer is lost, the next attempt looks for the machine first;
+- `delete` succeeds when two listings in a row lack the machine. Until then it raises `StillEnding`;
+- a machine is ready when its SSH server shows the host key that we gave it, and CUDA sees the promised GPUs;
+- credentials that are not accepted say nothing about machines.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import TeraflockError
+from teraflock.drivers.clouds import guest, keys, probe
+from teraflock.drivers.clouds.http import CloudTransport, headers_of
+from teraflock.drivers.clouds.keys import Derive
+from teraflock.drivers.clouds.link import Link
+from teraflock.drivers.clouds.model import (
+    Asking,
+    Boot,
+    CloudApi,
+    CloudCall,
+    CloudReply,
+    NoMachineFree,
+    Unusable,
+)
+from teraflock.drivers.clouds.pacing import Pacer
+from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.rented import Remote, RentedDriver
+from teraflock.instance.account.model import Leftover
+from teraflock.instance.driver import (
+    Capability,
+    CommandState,
+    Endpoint,
+    Handle,
+    Machine,
+    MachineType,
+    Ran,
+    Readiness,
+    Seen,
+    Sighting,
+)
+from teraflock.instance.ending import StillEnding
+from teraflock.instance.engine_errors import EngineDown, EngineMissing, EngineRefused
+from teraflock.instance.model import SSH_PORT
+
+LOG: Final = logging.getLogger("teraflock.clouds")
+T = TypeVar("T")
+READS_MAX: Final = 2
+"""How often a read is sent if the connection fails. Everything else is repeated by the loops, which look first."""
+CALLS_MAX: Final = 200
+"""Calls of one question: pages of a listing, mostly. Beyond that the provider repeats itself."""
+LISTING_AGE_MAX: Final = timedelta(seconds=5)
+"""`ready` and `look` use a listing of this age, so that many machines that boot cost few calls."""
+CONFIRMS: Final = 2
+PROBE_SECONDS_MAX: Final = 20.0
+"""A guest cannot hold a thread of the server for longer."""
+COMMAND_SECONDS: Final = timedelta(seconds=10)
+"""How often a command's state is read over SSH."""
+
+
+class CloudSite(RentedDriver):
+    def __init__(
+        self,
+        site: str,
+        mark: str,
+        clock: Clock,
+        *,
+        cloud: CloudApi,
+        transport: CloudTransport,
+        signer: Signer,
+        pacer: Pacer,
+        link: Link,
+        derive: Derive,
+        folder: Path,
+    ) -> None:
+        super().__init__(site, mark, clock)
+        self.cloud = cloud
+        self.capabilities = cloud.capabilities
+        self.honours_tokens = cloud.honours_tokens
+        self._transport = transport
+        self._signer = signer
+        self._pacer = pacer
+        self._link = link
+        self._derive = derive
+        self._types_file = folder / f"types-{site}.json"
+        self._types: tuple[MachineType, ...] = _read_types(self._types_file)
+        self._types_at: datetime | None = None
+        self._listing: tuple[datetime, tuple[Remote, ...]] | None = None
+        self._absent: dict[tuple[str, str], int] = {}
+        """How many listings in a row lacked a machine that is being deleted."""
+        self._ended_at: dict[tuple[str, str], datetime] = {}
+        """When a machine that is being deleted was given back."""
+        self._looked_at: dict[str, datetime] = {}
+
+    # What accounts ask
+
+    def check(self) -> str:
+        return self._ask(self.cloud.check())
+
+    def leftovers(self) -> Sequence[Leftover]:
+        """Nothing while machines exist: they may use it."""
+        return () if self._machines() else self._ask(self.cloud.leftovers(self._mark))
+
+    def remove_leftover(self, leftover: Leftover) -> None:
+        self._ask(self.cloud.remove_leftover(leftover))
+
+    # What can be rented
+
+    def types(self) -> Sequence[MachineType]:
+        return self._types
+
+    def refresh_types(self) -> Sequence[MachineType]:
+        """Read machine types and prices again, and keep them for the next start."""
+        found = tuple(self._ask(self.cloud.types()))
+        self._types, self._types_at = found, self._clock.now()
+        beside = self._types_file.with_suffix(".new")
+        beside.write_bytes(msgspec.json.encode(found))
+        beside.replace(self._types_file)
+        return found
+
+    def _keep_types_fresh(self) -> None:
+        now = self._clock.now()
+        if self._types_at is not None and now - self._types_at < self.cloud.types_age_max:
+            return
+        self._types_at = now  # also after a failure: the listing matters more
+        try:
+            self.refresh_types()
+        except TeraflockError as error:
+            LOG.warning("%s: machine types cannot be read: %s", self.site, error.sentence)
+
+    # Machines
+
+    def boot_time_max(self, machine: Machine) -> timedelta:
+        return self.cloud.boot_time_max
+
+    def sightings(self) -> Iterable[Sighting]:
+        found = super().sightings()
+        self._keep_types_fresh()
+        return found
+
+    def _machines(self) -> tuple[Remote, ...]:
+        try:
+            found = tuple(self._ask(self.cloud.machines(self._mark)))
+        except EngineRefused as error:  # a listing that is refused says nothing about machines
+            raise EngineDown(error.sentence, hint=error.hint) from None
+        self._listing = (self._clock.now(), found)
+        return found
+
+    def _seen(self, handle: Handle) -> Remote | None:
+        listing = self._listing
+        if listing is None or not timedelta(0) <= self._clock.now() - listing[0] <= LISTING_AGE_MAX:
+            return super()._seen(handle)
+        mine = (each for each in listing[1] if each.instance_id == handle.instance_id)
+        return next((each for each in mine if handle.remote_id in ("", each.remote_id)), None)
+
+    def _rent(self, machine: Machine) -> Remote:
+        rental = machine.rental
+        assert rental is not None, "`create` checks this"
+        limit = rental.price_limit_micros_per_hour
+        self._check_price(rental.type, self._price(machine), limit)
+        launched_at: list[datetime] = []
+        made = self._ask(self.cloud.rent(self._boot(machine)), launched_at)
+        self._listing = None
+        price = self._price(machine) if made.price_micros_per_hour is None else made.price_micros_per_hour
+        if limit is not None and price is not None and price > limit:
+            self._give_back(made)
+            self._check_price(rental.type, price, limit)
+        since = made.since or (launched_at[-1] if launched_at else None)
+        return replace(made, since=since, price_micros_per_hour=price)
+
+    def _check_price(self, type: str, price: int | None, limit: int | None) -> None:
+        if limit is not None and price is not None and price > limit:
+            raise NoMachineFree(f"`{type}` now costs more than the limit at {self.cloud.title}")
+
+    def _price(self, machine: Machine) -> int | None:
+        rental = machine.rental
+        for each in self._types if rental else ():
+            if rental and (each.name, each.region) == (rental.type, rental.region):
+                return each.prices.get(rental.mode)
+        return None
+
+    def _boot(self, machine: Machine) -> Boot:
+        token = machine.rental.token if machine.rental else ""
+        host, login = keys.host_key(self._derive, token), self._login().public
+        return Boot(
+            mark=self._mark,
+            machine=machine,
+            login_key=login,
+            cloud_config=guest.cloud_config(machine, host, login),
+            script=guest.script(machine, host, login),
+        )
+
+    def _give_back(self, remote: Remote) -> None:
+        self._ask(self.cloud.give_back(remote.remote_id))
+        self._listing = None
+
+    def delete(self, handle: Handle) -> None:
+        """End the machine, and succeed when two listings in a row lack it."""
+        key = (handle.instance_id, handle.remote_id)
+        found = self._of(handle)
+        for each in found:
+            self._ended_at[key] = self._clock.now()  # also if the answer is lost
+            self._give_back(each)
+        if not found and handle.remote_id and key not in self._absent:
+            self._ask(self.cloud.give_back(handle.remote_id))  # it may be too new to be listed
+        self._absent[key] = 0 if found else self._absent.get(key, 0) + 1
+        if self._absent[key] < CONFIRMS:
+            over_at = self._ended_at.get(key, self._clock.now())
+            said = f"{self.cloud.title} has accepted the delete, and a listing must confirm it"
+            raise StillEnding(said, over_at=over_at)
+        del self._absent[key]
+        self._ended_at.pop(key, None)
+
+    def stop(self, handle: Handle, *, force: bool) -> None:
+        if Capability.STOP not in self.capabilities:
+            self._lacks(Capability.STOP)
+        for each in self._of(handle):
+            if each.seen != Seen.STOPPED:
+                self._ask(self.cloud.stop(each.remote_id))
+                self._listing = None
+
+    def start(self, handle: Handle) -> None:
+        """Start a stopped machine. A new one starts by itself."""
+        if Capability.STOP not in self.capabilities:
+            return
+        for each in self._of(handle):
+            if each.seen == Seen.STOPPED:
+                self._ask(self.cloud.start(each.remote_id))
+                self._listing = None
+
+    # Inside a machine
+
+    def ready(self, machine: Machine) -> Readiness:
+        listed = super().ready(machine)
+        if not listed.ready:
+            return listed
+        at = listed.endpoints[SSH_PORT]
+        token = machine.rental.token if machine.rental else ""
+        expected = self._host_key(token, at)
+        command = probe.COMMAND if machine.gpus else probe.NO_GPUS
+        ran = self._run_at(at, listed.user, expected, command, PROBE_SECONDS_MAX) if expected else None
+        if ran is None:
+            return Readiness(ready=False, doing="waiting for SSH with the machine's own host key")
+        wrong = probe.problem(probe.read(ran.stdout), len(machine.gpus), self._memory_of(machine))
+        if wrong:
+            raise Unusable(f"The rented machine is not usable: {wrong}", hint="It was given back")
+        return replace(listed, host_key=expected)
+
+    def _broken(self, remote: Remote) -> TeraflockError:
+        said = f": {remote.doing}" if remote.doing else ""
+        return Unusable(f"The rented machine did not start{said}", hint="It was given back")
+
+    def _memory_of(self, machine: Machine) -> int:
+        rental = machine.rental
+        wanted = rental.type if rental else ""
+        return next((each.gpu_memory_bytes for each in self._types if each.name == wanted), 0)
+
+    def _host_key(self, token: str, at: Endpoint) -> str:
+        if self.cloud.injects_host_key:
+            return keys.host_key(self._derive, token).public
+        return self._link.host_key(at)
+
+    def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
+        found = self._seen(handle)
+        at = found.endpoints.get(SSH_PORT) if found else None
+        if found is None or at is None:
+            raise EngineMissing(
+                f"The site `{self.site}` does not have this machine, or it has no address yet"
+            )
+        words = command if found.user == "root" else ("sudo", "-n", "--", *command)
+        ran = self._run_at(at, found.user, self._host_key(found.token, at), words, seconds_max, stdin)
+        if ran is None:
+            raise EngineDown("The rented machine does not answer over SSH", hint="Teraflock tries again")
+        return ran
+
+    def command_state(self, handle: Handle) -> CommandState | None:
+        return self._program_state(handle, "command")
+
+    def user_data_state(self, handle: Handle) -> CommandState | None:
+        return self._program_state(handle, "user-data")
+
+    def _program_state(self, handle: Handle, name: str) -> CommandState | None:
+        now, key = self._clock.now(), f"{handle.instance_id} {name}"
+        last = self._looked_at.get(key)
+        if last is not None and timedelta(0) <= now - last < COMMAND_SECONDS:
+            return None
+        self._looked_at[key] = now
+        ran = self.run(handle, guest.state_command(name), stdin=b"", seconds_max=PROBE_SECONDS_MAX)
+        exit_code, log = guest.read_state(ran.stdout)
+        if exit_code is not None:
+            del self._looked_at[key]
+        return CommandState(exit_code=exit_code, log=log)
+
+    def _run_at(
+        self,
+        at: Endpoint,
+        user: str,
+        host_key: str,
+        command: Sequence[str],
+        seconds_max: float,
+        stdin: bytes = b"",
+    ) -> Ran | None:
+        return self._link.run(
+            at, user, host_key, self._login(), command, stdin=stdin, seconds_max=seconds_max
+        )
+
+    def _login(self) -> keys.KeyPair:
+        return keys.login_key(self._derive, self._mark)
+
+    # Calls
+
+    def _ask(self, asking: Asking[T], launched_at: list[datetime] | None = None) -> T:
+        """Answer the calls of a question until it has its result. `launched_at` receives the times of launches."""
+        times = [] if launched_at is None else launched_at
+        try:
+            call = next(asking)
+            for _ in range(CALLS_MAX):
+                call = asking.send(self._send(call, times))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
+            LOG.exception("%s: unexpected answer", self.site)
+            raise EngineDown(
+                f"{self.cloud.title} answered in a form that this version does not know: {type(error).__name__}",
+                hint="Update Teraflock, or report it",
+            ) from None
+        raise EngineDown(f"{self.cloud.title} did not come to an end after {CALLS_MAX} pages")
+
+    def _send(self, call: CloudCall, launched_at: list[datetime]) -> CloudReply:
+        content = None if call.body is None else msgspec.json.encode(call.body)
+        for attempt in range(1, READS_MAX + 1):
+            self._pacer.wait(call.act)
+            headers = {**headers_of(content), **self._signer.headers(call, content)}
+            if call.act == "launch":
+                launched_at.append(self._clock.now())
+            try:
+                return self._judged(call, self._transport.send(call, headers, content))
+            except EngineDown:
+                if call.act != "read" or attempt == READS_MAX:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _judged(self, call: CloudCall, reply: CloudReply) -> CloudReply:
+        if reply.status == 429:
+            self._pacer.refused(reply.retry_after)
+        else:
+            self._pacer.answered()
+        if reply.status < 400 or reply.status in call.accepts:
+            return reply
+        error = self.cloud.error(call, reply)
+        error.sentence = self._signer.scrubbed(error.sentence)
+        error.args = (error.sentence,)
+        raise error
+
+
+def _read_types(path: Path) -> tuple[MachineType, ...]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=tuple[MachineType, ...])
+    except (OSError, msgspec.MsgspecError):
+        return ()

@@ -1,0 +1,1 @@
+"""Accounts at public clouds: credentials, limits, and the projects that may use them."""

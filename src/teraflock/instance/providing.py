@@ -1,0 +1,64 @@
+"""From a provider in an order to the account and machine type to rent: the cheapest that the project may use."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from teraflock.base.errors import BadInput, UnknownName, suggestion
+from teraflock.instance.account import store as accounts
+from teraflock.instance.driver import MachineType
+from teraflock.instance.engines import Engines
+from teraflock.instance.orders import Order, ShapeWish
+from teraflock.instance.renting import cheapest
+from teraflock.instance.site import store as sites
+from teraflock.storage.database import Transaction
+from teraflock.tenant.model import Project
+
+
+def at_provider(tx: Transaction, engines: Engines, project: Project, order: Order) -> Order:
+    """The order with the site, and the machine type where it names only a GPU."""
+    allowed = (
+        sites.names_for(tx, project.organisation_id) | accounts.names_for(tx, project.id) | engines.for_all
+    )
+    mine = {name: record.kind for name, record in engines.records.items() if name in allowed}
+    names = sorted(name for name, kind in mine.items() if kind == order.provider and name in engines)
+    if not names:
+        near = suggestion(order.provider, set(mine.values()))
+        raise UnknownName(
+            f"This project has no account at `{order.provider}`",
+            hint=f"{near} The operator shares accounts with projects: `tera account share`".strip(),
+        )
+    found = [
+        (each, name) for name in names if (each := cheapest(order, engines.at(name).types())) is not None
+    ]
+    if not found:
+        return replace(order, site=names[0]) if order.type else _nothing_fits(order)
+    machine, site = min(found, key=lambda pair: (pair[0].prices[order.mode], pair[1]))
+    return replace(order, site=site, type=machine.name, shape=ShapeWish())
+
+
+def own_first(order: Order, types: Sequence[MachineType]) -> Order | None:
+    """The same order for our own hosts: with the GPUs of the machine type. None: the type is unknown."""
+    machine = next((each for each in types if each.name == order.type), None)
+    if machine is None:
+        return None
+    shape = ShapeWish(gpu=machine.gpu, gpus=machine.gpus) if machine.gpus else ShapeWish(vcpus=machine.vcpus)
+    return replace(
+        order,
+        site="",
+        provider="",
+        type="",
+        region="",
+        zone="",
+        price_limit_micros_per_hour=None,
+        burst=False,
+        shape=shape,
+    )
+
+
+def _nothing_fits(order: Order) -> Order:
+    gpus = order.shape.gpus or 1
+    raise BadInput(
+        f"`{order.provider}` has no machine with {gpus}× {order.shape.gpu or 'GPU'} free within these limits",
+        hint="`tera site show NAME` lists machine types. Raise `--price-max`, or leave out `--region`",
+    )

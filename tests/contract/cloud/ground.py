@@ -1,0 +1,125 @@
+"""An installation whose account is at a fake cloud: real loops, the real engine, and a clock to move."""
+
+import hmac
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from tests.fakes.base import KEY, FakeCloud
+from tests.fakes.guest import FakeLink
+from tests.fakes.lambda_cloud import FakeLambda
+from tests.fakes.runpod import FakeRunPod
+from tests.fakes.vast import FakeVast
+from tests.faults.house import House
+
+from teraflock.base.clock import FixedClock, microseconds
+from teraflock.bill.margin.rules import cost_between
+from teraflock.bill.margin.store import rates_at_site
+from teraflock.drivers.clouds.engine import CloudSite
+from teraflock.drivers.clouds.model import Pace
+from teraflock.drivers.clouds.pacing import Pacer
+from teraflock.drivers.clouds.signing import Bearer
+from teraflock.drivers.clouds.site import cloud_class
+from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance.driver import GRACE
+from teraflock.instance.model import Instance
+from teraflock.instance.orders import Order
+from teraflock.instance.site.model import SiteRecord
+from teraflock.storage.memory import MemoryDatabase
+from teraflock.storage.migrate import migrate
+
+START = datetime(2026, 11, 15, tzinfo=UTC)
+SITE = "acct"
+
+
+class Kind(msgspec.Struct, frozen=True):
+    kind: str
+    fake: type[FakeCloud]
+    type: str
+    first_region: str
+    other_region: str = ""
+    """Empty: the cloud chooses the place itself."""
+
+
+KINDS = {
+    "lambda": Kind("lambda", FakeLambda, "gpu_1x_a10", "us-east-1", "us-west-1"),
+    "runpod": Kind("runpod", FakeRunPod, "1x_NVIDIA_L4", "EU-RO-1", "US-KS-2"),
+    "vast": Kind("vast", FakeVast, "1x_RTX_4090", "US", "DE"),
+}
+
+
+def derive(purpose: str) -> bytes:
+    return hmac.digest(b"installation", purpose.encode(), "sha256")
+
+
+class Ground:
+    def __init__(self, kind: str, folder: Path, **options: Any) -> None:
+        self.kind = KINDS[kind]
+        self.clock = FixedClock(START)
+        database = MemoryDatabase()
+        migrate(database, self.clock)
+        self.fake = self.kind.fake(self.clock, **options)
+        self.link = FakeLink(self.fake)
+        self.folder = folder
+        self.house = House(database, MemoryWorld(), self.clock)
+        self.open()
+        self.house.workers[0].look()
+
+    def open(self) -> CloudSite:
+        """Open the site as a new process does: without anything in memory."""
+        driver = CloudSite(
+            SITE,
+            self.house.tenant.mark,
+            self.clock,
+            cloud=cloud_class(self.kind.kind)({}),
+            transport=self.fake,
+            signer=Bearer(KEY),
+            pacer=Pacer(Pace(call_seconds=0, launch_seconds=0), seconds=self._seconds, pause=self.house.wait),
+            link=self.link,
+            derive=derive,
+            folder=self.folder,
+        )
+        self.house.engines.put(driver, SiteRecord(name=SITE, kind=self.kind.kind), for_all=True)
+        return driver
+
+    @property
+    def driver(self) -> CloudSite:
+        driver = self.house.engines.at(SITE)
+        assert isinstance(driver, CloudSite)
+        return driver
+
+    def _seconds(self) -> float:
+        return microseconds(self.clock.now()) / 10**6
+
+    def order(self, **changes: Any) -> Order:
+        return Order(**{"name": "one", "site": SITE, "type": self.kind.type, **changes})
+
+    def launch(self, **changes: Any) -> None:
+        self.house.service.launch(self.house.tenant.actor, self.house.tenant.project, self.order(**changes))
+
+    def delete(self) -> None:
+        self.house.service.delete(self.house.tenant.actor, self.house.tenant.project, "one")
+
+    def one(self) -> Instance:
+        return self.house.service.page(self.house.tenant.project.id, limit=9, gone=True)[0].instance
+
+    def settle(self) -> None:
+        """Settle until listings show everything and extra machines are gone."""
+        self.house.settle()
+        self.house.wait(GRACE.total_seconds())
+        self.house.settle()
+
+    def work(self, rounds: int = 60, seconds: float = 2.0) -> None:
+        """Let the loops run for a while; a worker that dies is replaced by one without memory."""
+        for _ in range(rounds):
+            worker = self.house.workers[0]
+            if not self.house.survive(worker.turn, 0) or not self.house.survive(worker.look, 0):
+                self.open()
+            self.house.wait(seconds)
+
+    def recorded(self) -> int:
+        """What the account cost so far, as recorded."""
+        with self.house.database.read() as tx:
+            rates = rates_at_site(tx, SITE, "", 0)
+        return sum(cost_between(each, 0, microseconds(self.clock.now())) for each in rates.values())

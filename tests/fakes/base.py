@@ -1,0 +1,181 @@
+"""What all fakes of clouds share: machines with a price and a life, the same fault switches, and the cost charged.
+
+A fake is a `CloudTransport`: it answers calls in this process, and `server.py` serves it over HTTP. It charges each
+machine from its launch until it ends, at its price, rounded down to the micro-unit.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, ClassVar
+
+import msgspec
+from tests.fakes.judge import Judge
+
+from teraflock.base.clock import Clock
+from teraflock.drivers.clouds.http import reply_of
+from teraflock.drivers.clouds.model import CloudCall, CloudReply
+from teraflock.instance.engine_errors import EngineDown
+
+HOUR_US = 3_600 * 10**6
+KEY = "sk-fake-1234567890"
+
+
+class FakeMachine(msgspec.Struct, kw_only=True):
+    id: str
+    type: str
+    region: str
+    label: Any
+    """Where the cloud keeps our mark: a text or tags."""
+    boot: str
+    """The first-boot configuration or script."""
+    keys: list[str]
+    """Public keys that may log in."""
+    gpus: int
+    gpu_memory_bytes: int
+    micros_per_hour: int
+    born: datetime
+    up_at: datetime
+    listed_at: datetime
+    address: str
+    ended: datetime | None = None
+    dead: bool = False
+    """It never comes up."""
+    outbid: bool = False
+    cuda: int = 0
+    """What `cuInit` returns."""
+    gpus_seen: int | None = None
+    host_key: str = ""
+    """Shown by its SSH server; empty: the one in its first-boot files."""
+
+    def charged(self, now: datetime) -> int:
+        us = ((self.ended or now) - self.born) // timedelta(microseconds=1)
+        return self.micros_per_hour * us // HOUR_US
+
+
+class FakeCloud:
+    spec: ClassVar[str] = ""
+    """The file of the provider's own description, which judges both sides."""
+    judged_with: ClassVar[dict[str, Any]] = {}
+    """Changes that the description needs, for `judge_for`."""
+    troubles: ClassVar[frozenset[str]] = frozenset({"over_quota", "broke"})
+    """Which of these its API can report."""
+
+    def __init__(self, clock: Clock, *, boot_seconds: float = 20.0, judge: Judge | None = None) -> None:
+        self.base_url = "https://fake.invalid"
+        self.clock = clock
+        self.machines: dict[str, FakeMachine] = {}
+        self.calls: list[str] = []
+        self.judge = judge
+        self.boot_seconds = boot_seconds
+        self.listing_seconds = 0.0
+        """How long listings lack a new machine."""
+        self.lost_answers: list[str] = []
+        """Acts whose next answer is lost after they were done: `launch`, `change` or `read`."""
+        self.lost_requests: list[str] = []
+        """Acts whose next request is lost before anything is done."""
+        self.refusals = 0
+        """How many requests are answered with 429."""
+        self.sold_out: set[str] = set()
+        self.over_quota = False
+        self.broke = False
+        self.locked_out = False
+        self.born_dead = 0
+        """How many of the next machines never come up."""
+        self.born_broken = 0
+        """How many of the next machines have GPUs that CUDA cannot use."""
+
+    # The transport
+
+    def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
+        self.calls.append(f"{call.act} {call.method} {call.path}")
+        if call.act in self.lost_requests:
+            self.lost_requests.remove(call.act)
+            raise EngineDown("The request was lost")
+        status, answered, body = self.answer(call.method, call.path, dict(call.query), headers, content)
+        if call.act in self.lost_answers:
+            self.lost_answers.remove(call.act)
+            raise EngineDown("The answer was lost")
+        return reply_of(status, answered, body)
+
+    def answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        content: bytes | None,
+    ) -> tuple[int, dict[str, str], bytes]:
+        if self.refusals:
+            self.refusals -= 1
+            return self._encoded(429, self.too_many(), {"Retry-After": "2"})
+        if headers.get("Authorization") != f"Bearer {KEY}" or self.locked_out:
+            return self._encoded(*self.unauthorised())
+        status, body = self.route(method, path, query, msgspec.json.decode(content) if content else None)
+        encoded = self._encoded(status, body)
+        if self.judge is not None:
+            self.judge.check(method, path, query, headers, content, *encoded)
+        return encoded
+
+    def _encoded(
+        self, status: int, body: Any, headers: dict[str, str] | None = None
+    ) -> tuple[int, dict[str, str], bytes]:
+        content = b"" if body is None else msgspec.json.encode(body)
+        return status, {"Content-Type": "application/json", **(headers or {})}, content
+
+    # What each cloud writes
+
+    def route(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, Any]:
+        raise NotImplementedError
+
+    def unauthorised(self) -> tuple[int, Any]:
+        return 401, {}
+
+    def too_many(self) -> Any:
+        return {}
+
+    # Machines
+
+    def launch(self, **facts: Any) -> FakeMachine:
+        number = len(self.machines) + 1
+        now = self.clock.now()
+        made = FakeMachine(
+            id=self.new_id(number),
+            born=now,
+            up_at=now + timedelta(seconds=self.boot_seconds),
+            listed_at=now + timedelta(seconds=self.listing_seconds),
+            address=f"198.51.100.{number}",
+            dead=self.born_dead > 0,
+            cuda=802 if self.born_broken > 0 else 0,
+            **facts,
+        )
+        self.born_dead = max(self.born_dead - 1, 0)
+        self.born_broken = max(self.born_broken - 1, 0)
+        self.machines[made.id] = made
+        return made
+
+    def new_id(self, number: int) -> str:
+        return f"m-{number:06d}"
+
+    def end(self, id: str) -> bool:
+        found = self.machines.get(id)
+        if found is None or found.ended is not None:
+            return False
+        found.ended = self.clock.now()
+        return True
+
+    @property
+    def alive(self) -> list[FakeMachine]:
+        return [each for each in self.machines.values() if each.ended is None]
+
+    def listed(self) -> list[FakeMachine]:
+        now = self.clock.now()
+        return [each for each in self.alive if each.listed_at <= now]
+
+    def is_up(self, machine: FakeMachine) -> bool:
+        return not machine.dead and self.clock.now() >= machine.up_at
+
+    def charged(self) -> int:
+        return sum(each.charged(self.clock.now()) for each in self.machines.values())
+
+    def by_address(self, address: str) -> FakeMachine | None:
+        return next((each for each in self.alive if each.address == address), None)

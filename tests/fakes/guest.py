@@ -1,0 +1,73 @@
+"""The SSH servers of a fake cloud's machines. They read the first-boot files that a machine was given."""
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+
+from tests.fakes.base import FakeCloud, FakeMachine
+
+from teraflock.drivers.clouds.keys import KeyPair
+from teraflock.drivers.clouds.probe import COMMAND
+from teraflock.instance.driver import Endpoint, Ran
+
+
+class FakeLink:
+    def __init__(self, cloud: FakeCloud) -> None:
+        self.cloud = cloud
+        self.exit_codes: dict[str, int] = {}
+        """By machine: how its command ended."""
+        self.ran: list[Sequence[str]] = []
+
+    def host_key(self, at: Endpoint) -> str:
+        machine = self._up(at)
+        return _host_key(machine) or "ssh-ed25519 AAAAC3NzaGenerated" if machine else ""
+
+    def run(
+        self,
+        at: Endpoint,
+        user: str,
+        host_key: str,
+        key: KeyPair,
+        command: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        seconds_max: float,
+    ) -> Ran | None:
+        machine = self._up(at)
+        if machine is None or host_key != (_host_key(machine) or "ssh-ed25519 AAAAC3NzaGenerated"):
+            return None
+        assert key.public in authorized(machine), "the server cannot log in"
+        self.ran.append(command)
+        return Ran(exit_code=0, stdout=self._output(machine, command), stderr=b"")
+
+    def _up(self, at: Endpoint) -> FakeMachine | None:
+        machine = self.cloud.by_address(at.address)
+        return machine if machine is not None and self.cloud.is_up(machine) else None
+
+    def _output(self, machine: FakeMachine, command: Sequence[str]) -> bytes:
+        if tuple(command[-3:]) == COMMAND:
+            seen = machine.gpus if machine.gpus_seen is None else machine.gpus_seen
+            memory = [] if machine.cuda else [int(machine.gpu_memory_bytes * 0.97)] * seen
+            return json.dumps({"cuda": machine.cuda, "memory": memory}).encode() + b"\n"
+        if "command.exit" in command[-1]:
+            code = self.exit_codes.get(machine.id)
+            return b"-\n" if code is None else b"%d\nhello\n" % code
+        return b""
+
+
+def _host_key(machine: FakeMachine) -> str:
+    if machine.host_key:
+        return machine.host_key
+    if machine.boot.startswith("#cloud-config"):
+        return str(json.loads(machine.boot.partition("\n")[2])["ssh_keys"]["ed25519_public"])
+    found = re.search(r"echo (\S+) \| base64 -d > /etc/ssh/ssh_host_ed25519_key.pub", machine.boot)
+    return base64.b64decode(found[1]).decode().strip() if found else ""
+
+
+def authorized(machine: FakeMachine) -> str:
+    found = re.search(r"echo (\S+) \| base64 -d > /root/.ssh/authorized_keys", machine.boot)
+    written = base64.b64decode(found[1]).decode() if found else ""
+    if machine.boot.startswith("#cloud-config"):
+        written = "\n".join(json.loads(machine.boot.partition("\n")[2])["ssh_authorized_keys"])
+    return "\n".join([written, *machine.keys])
