@@ -5,15 +5,12 @@ instance and on its disk, which goes with it.
 """
 
 import base64
-import json
-from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Final
 
 from teraflock.base.errors import TeraflockError
-from teraflock.base.money import parse_micros
-from teraflock.base.quantities import GIB, MIB
-from teraflock.drivers.clouds.cards import card
+from teraflock.base.quantities import GIB
+from teraflock.drivers.clouds.ec2_types import ec2_call, every, gpu_types
 from teraflock.drivers.clouds.model import (
     Asking,
     Boot,
@@ -38,8 +35,6 @@ REGIONS: Final = "us-east-1,us-west-2"
 IMAGE_OWNER: Final = "898082745236"
 IMAGE_NAME: Final = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) *"
 DISK_GB: Final = 128
-PRICES_IN: Final = "us-east-1"
-"""The region of the pricing service."""
 MARK: Final = "teraflock"
 TOKEN: Final = "teraflock-token"  # noqa: S105 -- the name of a tag
 USER_DATA_BYTES_MAX: Final = 16_384
@@ -98,7 +93,7 @@ class Ec2Cloud(CloudApi):
         return int(self._options.get("disk_gb") or DISK_GB)
 
     def check(self) -> Asking[str]:
-        reply = yield _ec2(self.regions[0], "DescribeRegions", {})
+        reply = yield ec2_call(self.regions[0], "DescribeRegions", {})
         known = {each["RegionName"] for each in reply.body["Regions"]}
         if missing := sorted(set(self.regions) - known):
             raise CannotDo(f"AWS has no region {', '.join(missing)}", hint="Change `--set regions=…`")
@@ -107,11 +102,8 @@ class Ec2Cloud(CloudApi):
     def types(self) -> Asking[list[MachineType]]:
         found = []
         for region in self.regions:
-            kinds = yield from _every(_ec2(region, "DescribeInstanceTypes", _GPU_TYPES), "InstanceTypes")
-            prices = yield from _on_demand_prices(region)
-            spot = yield from _spot_prices(region, [each["InstanceType"] for each in kinds])
-            found += [_type(each, region, prices, spot, self._disk_gb * GIB) for each in kinds]
-        return [each for each in found if each.gpus and each.prices]
+            found += yield from gpu_types(region, self._disk_gb * GIB)
+        return found
 
     def machines(self, mark: str) -> Asking[list[Remote]]:
         filters = [
@@ -120,8 +112,8 @@ class Ec2Cloud(CloudApi):
         ]
         found = []
         for region in self.regions:
-            call = _ec2(region, "DescribeInstances", {"Filters": filters})
-            groups = yield from _every(call, "Reservations")
+            call = ec2_call(region, "DescribeInstances", {"Filters": filters})
+            groups = yield from every(call, "Reservations")
             found += [_remote(region, each) for group in groups for each in group["Instances"]]
         return found
 
@@ -137,7 +129,7 @@ class Ec2Cloud(CloudApi):
         image = yield from self._image(rental.region)
         group = yield from _security_group(rental.region, boot.mark)
         body = _launch(boot, rental, image, group, self._disk_gb, base64.b64encode(config).decode())
-        reply = yield _ec2(rental.region, "RunInstances", body, act="launch")
+        reply = yield ec2_call(rental.region, "RunInstances", body, act="launch")
         return _remote(rental.region, reply.body["Instances"][0])
 
     def _image(self, region: str) -> Asking[Any]:
@@ -147,7 +139,7 @@ class Ec2Cloud(CloudApi):
             "Owners": [self._options.get("image_owner") or IMAGE_OWNER],
             "Filters": [{"Name": "name", "Values": [name]}, {"Name": "state", "Values": ["available"]}],
         }  # fmt: skip
-        reply = yield _ec2(region, "DescribeImages", query)
+        reply = yield ec2_call(region, "DescribeImages", query)
         images = sorted(reply.body["Images"], key=lambda each: str(each.get("CreationDate", "")))
         if not images:
             raise CannotDo(
@@ -166,7 +158,7 @@ class Ec2Cloud(CloudApi):
 
     def _act(self, remote_id: str, operation: str) -> Asking[None]:
         region, _, id = remote_id.partition("/")
-        call = _ec2(region, operation, {"InstanceIds": [id]}, act="change", accepts=frozenset({400}))
+        call = ec2_call(region, operation, {"InstanceIds": [id]}, act="change", accepts=frozenset({400}))
         reply = yield call
         if reply.status >= 400 and _code(reply) != GONE:
             raise self.error(call, reply)
@@ -175,7 +167,7 @@ class Ec2Cloud(CloudApi):
         found = []
         for region in self.regions:
             query = {"Filters": [{"Name": "group-name", "Values": [f"teraflock-{mark}"]}]}
-            reply = yield _ec2(region, "DescribeSecurityGroups", query)
+            reply = yield ec2_call(region, "DescribeSecurityGroups", query)
             found += [
                 Leftover(
                     kind="security-group", remote_id=f"{region}/{each['GroupId']}", name=each["GroupName"]
@@ -186,7 +178,7 @@ class Ec2Cloud(CloudApi):
 
     def remove_leftover(self, leftover: Leftover) -> Asking[None]:
         region, _, id = leftover.remote_id.partition("/")
-        yield _ec2(region, "DeleteSecurityGroup", {"GroupId": id}, act="change", accepts=frozenset({400}))
+        yield ec2_call(region, "DeleteSecurityGroup", {"GroupId": id}, act="change", accepts=frozenset({400}))
 
     def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
         code, words = _code(reply), one_line(str((reply.body or {}).get("message", "")))
@@ -208,109 +200,21 @@ class Ec2Cloud(CloudApi):
         return common_error(self, reply, f"{code}: {words}")
 
 
-_GPU_TYPES: Final = {"Filters": [{"Name": "instance-type", "Values": ["g*", "p*"]}]}
-
-
-def _ec2(region: str, operation: str, body: Mapping[str, Any], **more: Any) -> CloudCall:
-    return CloudCall(method=f"ec2.{operation}", path=region, body=body, **more)
-
-
-def _every(call: CloudCall, name: str) -> Asking[list[Any]]:
-    """All pages of a listing."""
-    found: list[Any] = []
-    token = ""
-    while True:
-        body = {**call.body, "NextToken": token} if token else call.body
-        reply = yield CloudCall(method=call.method, path=call.path, body=body)
-        found += reply.body[name]
-        token = reply.body.get("NextToken") or ""
-        if not token:
-            return found
-
-
-def _on_demand_prices(region: str) -> Asking[dict[str, int]]:
-    """Micro-units per hour by type. Empty if the key may not read prices."""
-    fields = {
-        "regionCode": region, "instanceFamily": "GPU instance", "operatingSystem": "Linux", "tenancy": "Shared",
-        "preInstalledSw": "NA", "capacitystatus": "Used",
-    }  # fmt: skip
-    filters = [{"Type": "TERM_MATCH", "Field": name, "Value": value} for name, value in fields.items()]
-    prices: dict[str, int] = {}
-    token = ""
-    while True:
-        body = {"ServiceCode": "AmazonEC2", "Filters": filters, **({"NextToken": token} if token else {})}
-        call = CloudCall(
-            method="pricing.GetProducts", path=PRICES_IN, body=body, accepts=frozenset({400, 403})
-        )
-        reply = yield call
-        if reply.status >= 400:
-            return prices
-        for text in reply.body["PriceList"]:
-            product = json.loads(text)
-            for term in product["terms"].get("OnDemand", {}).values():
-                for each in term["priceDimensions"].values():
-                    amount = parse_micros(each["pricePerUnit"]["USD"].rstrip("0").rstrip(".") or "0")
-                    prices[product["product"]["attributes"]["instanceType"]] = amount
-        token = reply.body.get("NextToken") or ""
-        if not token:
-            return {name: price for name, price in prices.items() if price}
-
-
-def _spot_prices(region: str, names: list[str]) -> Asking[dict[str, int]]:
-    """The lowest price now in any zone, by type."""
-    if not names:
-        return {}
-    body = {"InstanceTypes": names, "ProductDescriptions": ["Linux/UNIX"], "MaxResults": 1000}
-    rows = yield CloudCall(method="ec2.DescribeSpotPriceHistory", path=region, body=body)
-    newest: dict[tuple[str, str], Any] = {}
-    for each in rows.body["SpotPriceHistory"]:
-        key = (each["InstanceType"], each["AvailabilityZone"])
-        if key not in newest or each["Timestamp"] > newest[key]["Timestamp"]:
-            newest[key] = each
-    prices: dict[str, int] = {}
-    for (name, _), each in newest.items():
-        price = round(float(each["SpotPrice"]) * 10**6)
-        prices[name] = min(prices.get(name, price), price)
-    return prices
-
-
-def _type(
-    each: Any, region: str, prices: Mapping[str, int], spot: Mapping[str, int], disk_bytes: int
-) -> MachineType:
-    gpus = (each.get("GpuInfo") or {}).get("Gpus") or []
-    name = each["InstanceType"]
-    memory_mib = int(gpus[0]["MemoryInfo"]["SizeInMiB"]) if gpus else 0
-    gpu, _ = card(str(gpus[0]["Name"]) if gpus else "", round(memory_mib / 1024))
-    offered = {"on-demand": prices.get(name), "spot": spot.get(name)}
-    return MachineType(
-        name=name,
-        region=region,
-        gpu=gpu,
-        gpus=sum(int(one["Count"]) for one in gpus),
-        gpu_memory_bytes=memory_mib * MIB,
-        vcpus=int(each["VCpuInfo"]["DefaultVCpus"]),
-        ram_bytes=int(each["MemoryInfo"]["SizeInMiB"]) * MIB,
-        disk_bytes=disk_bytes,
-        prices={mode: price for mode, price in offered.items() if price is not None},
-        currency=Ec2Cloud.currency,
-    )
-
-
 def _security_group(region: str, mark: str) -> Asking[str]:
     """The id of our security group, created if it does not exist. It admits SSH only."""
     name = f"teraflock-{mark}"
     query = {"Filters": [{"Name": "group-name", "Values": [name]}]}
-    found = yield _ec2(region, "DescribeSecurityGroups", query)
+    found = yield ec2_call(region, "DescribeSecurityGroups", query)
     if found.body["SecurityGroups"]:
         return str(found.body["SecurityGroups"][0]["GroupId"])
     body = {"GroupName": name, "Description": "SSH to machines of Teraflock"}
-    made = yield _ec2(region, "CreateSecurityGroup", body, act="change")
+    made = yield ec2_call(region, "CreateSecurityGroup", body, act="change")
     id = str(made.body["GroupId"])
     ssh = {
         "IpProtocol": "tcp", "FromPort": SSH_PORT, "ToPort": SSH_PORT, "IpRanges": [{"CidrIp": "0.0.0.0/0"}],
     }  # fmt: skip
     rule = {"GroupId": id, "IpPermissions": [ssh]}
-    yield _ec2(region, "AuthorizeSecurityGroupIngress", rule, act="change", accepts=frozenset({400}))
+    yield ec2_call(region, "AuthorizeSecurityGroupIngress", rule, act="change", accepts=frozenset({400}))
     return id
 
 

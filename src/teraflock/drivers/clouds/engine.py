@@ -1,7 +1,7 @@
 """The driver of an account at a public cloud. The module of the cloud says what to ask, this one asks it.
 
 Invariants, besides those of `RentedDriver`:
-- only `_send` makes requests: paced for the whole account, signed, and with the credentials removed from errors;
+- only `calling.py` makes requests: paced for the whole account, signed, with the credentials removed from errors;
 - a launch is sent once. If its answer is lost, the next attempt looks for the machine first;
 - `delete` succeeds when two listings in a row lack the machine. Until then it raises `StillEnding`;
 - a machine is ready when its SSH server shows the host key that we gave it, and CUDA sees the promised GPUs;
@@ -12,26 +12,18 @@ import logging
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.clouds import guest, keys, probe
-from teraflock.drivers.clouds.http import CloudTransport, headers_of
+from teraflock.drivers.clouds import guest, keys, probe, types_file
+from teraflock.drivers.clouds.calling import Caller
+from teraflock.drivers.clouds.http import CloudTransport
 from teraflock.drivers.clouds.keys import Derive
 from teraflock.drivers.clouds.link import Link
-from teraflock.drivers.clouds.model import (
-    Asking,
-    Boot,
-    CloudApi,
-    CloudCall,
-    CloudReply,
-    NoMachineFree,
-    Unusable,
-)
+from teraflock.drivers.clouds.model import Boot, CloudApi, NoMachineFree, Unusable
 from teraflock.drivers.clouds.pacing import Pacer
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote, RentedDriver
@@ -53,11 +45,6 @@ from teraflock.instance.engine_errors import EngineDown, EngineMissing, EngineRe
 from teraflock.instance.model import SSH_PORT
 
 LOG: Final = logging.getLogger("teraflock.clouds")
-T = TypeVar("T")
-READS_MAX: Final = 2
-"""How often a read is sent if the connection fails. Everything else is repeated by the loops, which look first."""
-CALLS_MAX: Final = 200
-"""Calls of one question: pages of a listing, mostly. Beyond that the provider repeats itself."""
 LISTING_AGE_MAX: Final = timedelta(seconds=5)
 """`ready` and `look` use a listing of this age, so that many machines that boot cost few calls."""
 CONFIRMS: Final = 2
@@ -86,13 +73,11 @@ class CloudSite(RentedDriver):
         self.cloud = cloud
         self.capabilities = cloud.capabilities
         self.honours_tokens = cloud.honours_tokens
-        self._transport = transport
-        self._signer = signer
-        self._pacer = pacer
+        self._ask = Caller(cloud, transport, signer, pacer, clock).ask
         self._link = link
         self._derive = derive
         self._types_file = folder / f"types-{site}.json"
-        self._types: tuple[MachineType, ...] = _read_types(self._types_file)
+        self._types: tuple[MachineType, ...] = types_file.read(self._types_file)
         self._types_at: datetime | None = None
         self._listing: tuple[datetime, tuple[Remote, ...]] | None = None
         self._absent: dict[tuple[str, str], int] = {}
@@ -122,9 +107,7 @@ class CloudSite(RentedDriver):
         """Read machine types and prices again, and keep them for the next start."""
         found = tuple(self._ask(self.cloud.types()))
         self._types, self._types_at = found, self._clock.now()
-        beside = self._types_file.with_suffix(".new")
-        beside.write_bytes(msgspec.json.encode(found))
-        beside.replace(self._types_file)
+        types_file.write(self._types_file, found)
         return found
 
     def _keep_types_fresh(self) -> None:
@@ -256,12 +239,10 @@ class CloudSite(RentedDriver):
         return replace(listed, host_key=expected)
 
     def _broken(self, remote: Remote) -> TeraflockError:
-        said = f": {remote.doing}" if remote.doing else ""
-        return Unusable(f"The rented machine did not start{said}", hint="It was given back")
+        return Unusable(f"The rented machine did not start: {remote.doing}", hint="It was given back")
 
     def _memory_of(self, machine: Machine) -> int:
-        rental = machine.rental
-        wanted = rental.type if rental else ""
+        wanted = machine.rental.type if machine.rental else ""
         return next((each.gpu_memory_bytes for each in self._types if each.name == wanted), 0)
 
     def _host_key(self, token: str, at: Endpoint) -> str:
@@ -315,56 +296,3 @@ class CloudSite(RentedDriver):
 
     def _login(self) -> keys.KeyPair:
         return keys.login_key(self._derive, self._mark)
-
-    # Calls
-
-    def _ask(self, asking: Asking[T], launched_at: list[datetime] | None = None) -> T:
-        """Answer the calls of a question until it has its result. `launched_at` receives the times of launches."""
-        times = [] if launched_at is None else launched_at
-        try:
-            call = next(asking)
-            for _ in range(CALLS_MAX):
-                call = asking.send(self._send(call, times))
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
-            LOG.exception("%s: unexpected answer", self.site)
-            raise EngineDown(
-                f"{self.cloud.title} answered in a form that this version does not know: {type(error).__name__}",
-                hint="Update Teraflock, or report it",
-            ) from None
-        raise EngineDown(f"{self.cloud.title} did not come to an end after {CALLS_MAX} pages")
-
-    def _send(self, call: CloudCall, launched_at: list[datetime]) -> CloudReply:
-        content = None if call.body is None else msgspec.json.encode(call.body)
-        for attempt in range(1, READS_MAX + 1):
-            self._pacer.wait(call.act)
-            headers = {**headers_of(content), **self._signer.headers(call, content)}
-            if call.act == "launch":
-                launched_at.append(self._clock.now())
-            try:
-                return self._judged(call, self._transport.send(call, headers, content))
-            except EngineDown:
-                if call.act != "read" or attempt == READS_MAX:
-                    raise
-        raise AssertionError("the last attempt returns or raises")
-
-    def _judged(self, call: CloudCall, reply: CloudReply) -> CloudReply:
-        if reply.status == 429:
-            self._pacer.refused(reply.retry_after)
-        else:
-            self._pacer.answered()
-        if reply.status < 400 or reply.status in call.accepts:
-            return reply
-        error = self.cloud.error(call, reply)
-        error.sentence = self._signer.scrubbed(error.sentence)
-        error.args = (error.sentence,)
-        raise error
-
-
-def _read_types(path: Path) -> tuple[MachineType, ...]:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=tuple[MachineType, ...])
-    except (OSError, msgspec.MsgspecError):
-        return ()

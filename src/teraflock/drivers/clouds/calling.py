@@ -1,0 +1,76 @@
+"""Makes the calls of a question to a cloud: paced for the whole account, signed, with errors free of credentials."""
+
+import logging
+from datetime import datetime
+from typing import Final, TypeVar
+
+import msgspec
+
+from teraflock.base.clock import Clock
+from teraflock.drivers.clouds.http import CloudTransport, headers_of
+from teraflock.drivers.clouds.model import Asking, CloudApi, CloudCall, CloudReply
+from teraflock.drivers.clouds.pacing import Pacer
+from teraflock.drivers.clouds.signing import Signer
+from teraflock.instance.driver import EngineDown
+
+LOG: Final = logging.getLogger("teraflock.clouds")
+T = TypeVar("T")
+READS_MAX: Final = 2
+"""How often a read is sent if the connection fails. Everything else is repeated by the loops, which look first."""
+CALLS_MAX: Final = 200
+"""Calls of one question: pages of a listing, mostly. Beyond that the provider repeats itself."""
+
+
+class Caller:
+    def __init__(
+        self, cloud: CloudApi, transport: CloudTransport, signer: Signer, pacer: Pacer, clock: Clock
+    ) -> None:
+        self.cloud = cloud
+        self._transport = transport
+        self._signer = signer
+        self._pacer = pacer
+        self._clock = clock
+
+    def ask(self, asking: Asking[T], launched_at: list[datetime] | None = None) -> T:
+        """Answer the calls of a question until it has its result. `launched_at` receives the times of launches."""
+        times = [] if launched_at is None else launched_at
+        try:
+            call = next(asking)
+            for _ in range(CALLS_MAX):
+                call = asking.send(self._send(call, times))
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
+            LOG.exception("%s: unexpected answer", self.cloud.title)
+            raise EngineDown(
+                f"{self.cloud.title} answered in a form that this version does not know: {type(error).__name__}",
+                hint="Update Teraflock, or report it",
+            ) from None
+        raise EngineDown(f"{self.cloud.title} did not come to an end after {CALLS_MAX} pages")
+
+    def _send(self, call: CloudCall, launched_at: list[datetime]) -> CloudReply:
+        content = None if call.body is None else msgspec.json.encode(call.body)
+        for attempt in range(1, READS_MAX + 1):
+            self._pacer.wait(call.act)
+            headers = {**headers_of(content), **self._signer.headers(call, content)}
+            if call.act == "launch":
+                launched_at.append(self._clock.now())
+            try:
+                return self._judged(call, self._transport.send(call, headers, content))
+            except EngineDown:
+                if call.act != "read" or attempt == READS_MAX:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _judged(self, call: CloudCall, reply: CloudReply) -> CloudReply:
+        if reply.status == 429:
+            self._pacer.refused(reply.retry_after)
+        else:
+            self._pacer.answered()
+        if reply.status < 400 or reply.status in call.accepts:
+            return reply
+        error = self.cloud.error(call, reply)
+        error.sentence = self._signer.scrubbed(error.sentence)
+        error.args = (error.sentence,)
+        raise error
