@@ -42,6 +42,7 @@ READERS = {
     ("bill", "host"): "the proof of a bill, as above",
     ("bill", "meter_cursor"): "the proof of a bill, as above",
     ("bill", "meter_instance"): "the proof of a bill, as above",
+    ("bill", "instance"): "spending limits per project: one statement for each account",
     ("fleet", "instance"): "a host's room is its size less what instances hold: one statement for every host",
     ("image", "instance"): "an image cannot be deleted while instances boot from it, in one transaction",
     ("instance", "host"): "lists join the host's name",

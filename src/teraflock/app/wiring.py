@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -165,50 +166,7 @@ class Cloud:
 
     def _services(self, random_bytes: RandomBytes) -> Services:
         settings = self.settings
-        policy = policy_of(settings)
-
-        memory = FleetMemory(self.clock)
-
-        def nouns_on(database: Database, wake: Callable[[], None] = lambda: None) -> Nouns:
-            by_instance = InstanceService(
-                database,
-                self.clock,
-                self.engines,
-                policy=policy,
-                memory=memory,
-                random_bytes=random_bytes,
-                wake=wake,
-                admits=in_turn(admission(self.clock), within_limits(self.clock)),
-            )
-            bills = BillService(
-                database,
-                self.clock,
-                self.rates,
-                random_bytes,
-                stopper(database, by_instance),
-                issuer_lines(settings),
-                settings.invoice_days,
-            )
-            return Nouns(
-                bills=bills,
-                tenants=TenantService(database, self.clock, random_bytes, defaults_of(settings)),
-                sessions=SessionService(database, self.clock, random_bytes, self.passwords),
-                instances=by_instance,
-                operator=OperatorService(database, self.clock, by_instance, random_bytes),
-                networks=NetworkService(database),
-                acls=AclService(database, self.clock, random_bytes, wake),
-                published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
-                security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),
-                fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
-                sites=SiteService(
-                    database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes
-                ),
-                accounts=self._accounts(database, random_bytes),
-                images=ImageService(
-                    database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
-                ),
-            )
-
+        nouns_on = partial(self._nouns, random_bytes, FleetMemory(self.clock))
         snapshots = RequestReads(self.database)
         return Services(
             database=self.database,
@@ -244,6 +202,53 @@ class Cloud:
             openapi=document_bytes,
             seconds=time.monotonic,
             processor_seconds=time.thread_time,
+        )
+
+    def _nouns(
+        self,
+        random_bytes: RandomBytes,
+        memory: FleetMemory,
+        database: Database,
+        wake: Callable[[], None] = lambda: None,
+    ) -> Nouns:
+        settings, policy = self.settings, policy_of(self.settings)
+        by_instance = InstanceService(
+            database,
+            self.clock,
+            self.engines,
+            policy=policy,
+            memory=memory,
+            random_bytes=random_bytes,
+            wake=wake,
+            admits=in_turn(admission(self.clock), within_limits(self.clock)),
+        )
+        bills = BillService(
+            database,
+            self.clock,
+            self.rates,
+            random_bytes,
+            stopper(database, by_instance),
+            issuer_lines(settings),
+            settings.invoice_days,
+        )
+        return Nouns(
+            bills=bills,
+            tenants=TenantService(database, self.clock, random_bytes, defaults_of(settings)),
+            sessions=SessionService(database, self.clock, random_bytes, self.passwords),
+            instances=by_instance,
+            operator=OperatorService(database, self.clock, by_instance, random_bytes),
+            networks=NetworkService(database),
+            acls=AclService(database, self.clock, random_bytes, wake),
+            published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
+            security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),
+            fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
+            sites=SiteService(
+                database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes
+            ),
+            accounts=self._accounts(database, random_bytes),
+            images=ImageService(
+                database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
+            ),
         )
 
     def _accounts(self, database: Database, random_bytes: RandomBytes) -> AccountService:

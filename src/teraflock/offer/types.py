@@ -11,7 +11,7 @@ import msgspec
 from teraflock.offer.model import Offer
 
 
-class InstanceType(msgspec.Struct, frozen=True):
+class OfferedType(msgspec.Struct, frozen=True):
     """A machine that a provider offers, wherever it is."""
 
     provider: str
@@ -26,7 +26,7 @@ class InstanceType(msgspec.Struct, frozen=True):
 
 
 class TypeLine(msgspec.Struct, frozen=True):
-    type: InstanceType
+    type: OfferedType
     best: dict[str, Offer]
     """The best offer in each purchase mode."""
     offers: int
@@ -34,9 +34,9 @@ class TypeLine(msgspec.Struct, frozen=True):
 
 
 def by_type(offers: Iterable[Offer]) -> list[TypeLine]:
-    best: dict[InstanceType, dict[str, Offer]] = {}
-    places: dict[InstanceType, set[str]] = {}
-    counts: dict[InstanceType, int] = {}
+    best: dict[OfferedType, dict[str, Offer]] = {}
+    places: dict[OfferedType, set[str]] = {}
+    counts: dict[OfferedType, int] = {}
     for offer in offers:
         key = _type_of(offer)
         best.setdefault(key, {}).setdefault(offer.mode or "unknown", offer)
@@ -45,8 +45,8 @@ def by_type(offers: Iterable[Offer]) -> list[TypeLine]:
     return [TypeLine(key, modes, counts[key], len(places[key])) for key, modes in best.items()]
 
 
-def _type_of(offer: Offer) -> InstanceType:
-    return InstanceType(
+def _type_of(offer: Offer) -> OfferedType:
+    return OfferedType(
         offer.provider, offer.instance_type, offer.gpu, offer.gpu_name, offer.gpu_count, offer.gpu_share,
         offer.gpu_memory_bytes, offer.vcpus, offer.ram_bytes,
     )  # fmt: skip

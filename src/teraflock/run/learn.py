@@ -15,8 +15,8 @@ from teraflock.run.survival import (
     CLASSES,
     PRIOR_DOWN,
     PRIOR_UP,
+    AgeTally,
     Survival,
-    Tally,
     age_class,
     new_tally,
     tallies,
@@ -109,7 +109,7 @@ def _best(now: Sequence[Sight], scores: Sequence[Sequence[float]]) -> int | None
     return max(found, key=lambda each: scores[each][age_class(now[each].age_hours)]) if found else None
 
 
-def _note(tally: Tally, age: int, *, ended: bool) -> None:
+def _note(tally: AgeTally, age: int, *, ended: bool) -> None:
     tally.ticks[age] += 1
     tally.ends[age] += ended
 

@@ -47,13 +47,13 @@ class Survival(msgspec.Struct, frozen=True):
         return total
 
 
-class Tally(msgspec.Struct):
+class AgeTally(msgspec.Struct):
     """Observed ticks and ends by class of age, for available (`up`) or unavailable periods."""
 
     ticks: list[float]
     ends: list[float]
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "AgeTally") -> None:
         for mine, others in ((self.ticks, other.ticks), (self.ends, other.ends)):
             for position, value in enumerate(others):
                 mine[position] += value
@@ -69,15 +69,17 @@ class Tally(msgspec.Struct):
         )
 
 
-def new_tally() -> Tally:
-    return Tally([0.0] * CLASSES, [0.0] * CLASSES)
+def new_tally() -> AgeTally:
+    return AgeTally([0.0] * CLASSES, [0.0] * CLASSES)
 
 
 def age_class(age_hours: float) -> int:
     return bisect_left(AGES, age_hours - ROUNDING_HOURS)
 
 
-def tallies(series: Sequence[bool], tick_hours: float, half_life_hours: float = inf) -> tuple[Tally, Tally]:
+def tallies(
+    series: Sequence[bool], tick_hours: float, half_life_hours: float = inf
+) -> tuple[AgeTally, AgeTally]:
     """Count the unavailable and the available periods of a series. Old periods count less with a half-life."""
     down, up = new_tally(), new_tally()
     bounds = [int((end + ROUNDING_HOURS) / tick_hours) if end < inf else len(series) for end in AGES]
@@ -91,7 +93,7 @@ def tallies(series: Sequence[bool], tick_hours: float, half_life_hours: float = 
     return down, up
 
 
-def _count(tally: Tally, length: int, bounds: Sequence[int], weight: float, *, ended: bool) -> None:
+def _count(tally: AgeTally, length: int, bounds: Sequence[int], weight: float, *, ended: bool) -> None:
     """Add one period. The last tick of a series shows nothing: its next tick is unknown."""
     observed = length if ended else length - 1
     low = 0

@@ -11,7 +11,7 @@ from teraflock.drivers.clouds.http import CloudTransport, headers_of
 from teraflock.drivers.clouds.model import Asking, CloudApi, CloudCall, CloudReply
 from teraflock.drivers.clouds.pacing import Pacer
 from teraflock.drivers.clouds.signing import Signer
-from teraflock.instance.driver import EngineDown
+from teraflock.instance.engine_errors import EngineDown
 
 LOG: Final = logging.getLogger("teraflock.clouds")
 T = TypeVar("T")
