@@ -36,7 +36,7 @@ class Fgd:
 
     def __init__(self, classes: Classes) -> None:
         self._classes = classes
-        self._weights = np.where(classes.cards > 0, classes.counts / max(1, classes.counts.sum()), 0)
+        self._weights = classes.counts / classes.counts.sum()
         self._kept: dict[tuple[int, ...], tuple[Floats, list[int]]] = {}
 
     def scores(self, state: State) -> Floats:
@@ -82,13 +82,14 @@ class Fgd:
         return [option for option in options if len(option[0])]
 
     def _fragments(self, cpu: Floats, ram: Floats, cards: Whole, state: State) -> Floats:
-        """The free GPU that the expected class cannot use, for many free rooms of one node."""
+        """The free GPU that the expected class cannot use, for many free rooms of one node. A class without cards uses
+        none of it."""
         classes = self._classes
         accepted = classes.accepts[state.model]
         total = cards.sum(axis=1)[:, None]
         fits = (cpu[:, None] >= classes.cpu) & (ram[:, None] >= classes.ram) & accepted
         enough = (cards[:, :, None] >= np.where(classes.share < CARD, classes.share, CARD)).sum(axis=1)
-        fits &= enough >= classes.cards
+        fits &= (enough >= classes.cards) & (classes.cards > 0)
         small = np.where(cards[:, :, None] < classes.share, cards[:, :, None], 0).sum(axis=1)
         fragments: Floats = np.where(fits, small, total) @ self._weights
         return fragments
