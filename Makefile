@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: help up down purge doctor test test-long corpus check format bench lock clean
+.PHONY: help up down purge doctor test test-long screenshots corpus check format bench lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 18
@@ -32,11 +32,17 @@ doctor: $(BIN)/tera  ## check the installation and show what to repair
 
 test: $(READY)  ## set up and run the tests on all cores, without the long ones
 	@sh scripts/postgres
+	@sh scripts/browser
 	$(BIN)/python -m pytest -n auto -m "not long"
 
 test-long: $(READY)  ## run the long tests: simulations, fault injection at every step, large property tests
 	@sh scripts/postgres
+	@sh scripts/browser
 	$(BIN)/python -m pytest -n auto -m "long"
+
+screenshots: $(READY)  ## write pictures of every page of the console to build/screenshots
+	@sh scripts/browser
+	$(BIN)/python -m tests.console.screenshots build/screenshots
 
 corpus: $(READY)  ## trace every script in tests/corpus, with PyTorch in a separate environment
 	@sh scripts/setup-trace $(VENV) .venv-trace

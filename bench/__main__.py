@@ -31,11 +31,17 @@ BENCHMARKS: Final = {
     "cloud_scale": "bench.cloud_scale",
     "launches": "bench.launches",
     "placement": "bench.placement",
+    "spot": "bench.spot",
+    "walls": "bench.walls",
 }
 BUSY_LOAD: Final = 1.5  # a benchmark itself causes a load of about one
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["spot"] and sys.argv[2:]:
+        return int(
+            import_module(BENCHMARKS["spot"]).main(sys.argv[2:])
+        )  # for other traces; it has its own options
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="Run benchmarks and print their figures."
     )

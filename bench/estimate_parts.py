@@ -72,7 +72,7 @@ def _steps(title: str, rows: list[dict[str, Any]], key: str) -> Section:
 def _sharded(rows: list[dict[str, Any]]) -> Section:
     by: dict[str, list[float]] = defaultdict(list)
     for row in rows:
-        survey = Survey(workload_of(row["job"]), [card(MEASURED_ID)], stage=STAGES[row["job"]["way"]])
+        survey = Survey(workload_of(row["job"]), stage=STAGES[row["job"]["way"]])
         by[row["job"]["way"]].append(100 * abs(survey.need_bytes(row["job"]["gpus"]) / row["live"] - 1))
     errors = [each for values in by.values() for each in values]
     return Section(

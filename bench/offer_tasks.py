@@ -21,6 +21,7 @@ from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.quantities import GIB
 from teraflock.catalog.names import find_kinds
+from teraflock.catalog.places import place_filter
 from teraflock.offer import store
 from teraflock.offer.model import Offer, PriceLimit, Query, Source
 from teraflock.offer.question import store as question_store
@@ -53,7 +54,11 @@ def questions() -> dict[str, Query]:
     return {
         "a100": Query(gpus=a100),
         "a100_filtered": Query(
-            gpus=a100, count_min=4, ram_bytes_min=256 * GIB, regions=("us-",), modes=("on-demand",)
+            gpus=a100,
+            count_min=4,
+            ram_bytes_min=256 * GIB,
+            places=place_filter(("us-",), (), ()),
+            modes=("on-demand",),
         ),
         "a100_price_max": Query(gpus=a100, price_max=PriceLimit(10_000_000, "USD", "hour")),
         "a100_per_gpu": Query(gpus=a100, sort="price-per-gpu"),
@@ -168,10 +173,13 @@ def compare(folder: Path) -> dict[str, Any]:
 
     Querying each card in turn makes caching the last answer useless.
     """
-    from teraflock.offer.imports import Origin, import_offers
+    from teraflock.offer.imports import import_offers
     from teraflock.offer.index.service import OfferIndex
+    from teraflock.offer.tally import Origin
 
-    origin = Origin(source="gpuhunt", layout="gpuhunt", path=folder, as_of=generate.AS_OF.isoformat())
+    origin = Origin(
+        source="gpuhunt", layout="gpuhunt", path=folder, day_of=lambda file: generate.AS_OF.isoformat()
+    )
     with Local() as local:
         import_offers(local.database(to_write=True), local.rates, local.clock, origin)
         with local.database().read() as tx:

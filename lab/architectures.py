@@ -23,6 +23,10 @@ POSITIONS = 16 * 31
 TEXT, SPEECH, IMAGE, PAIRS = "text", "speech", "image", "pairs"
 
 
+def _primes(*names: str) -> dict[str, tuple[int, int]]:
+    return {name: PRIMES[name] for name in names}
+
+
 class Architecture(NamedTuple):
     make: Callable[[int], Any]
     """A model with so many layers in each stack."""
@@ -126,10 +130,8 @@ def _phis() -> dict[str, Architecture]:
             ),
         )  # fmt: skip
 
-    own = {"head": (13, 8), "inter": (23, 16), "vocab": (29, 16)}
-    rotary = {
-        "kv": (7, 1),
-        "head": (13, 8),
+    own = _primes("head", "inter", "vocab")
+    rotary = _primes("kv", "head") | {
         "rotary": (29, 2),
         "rest": (23, 2),
         "inter": (31, 16),
@@ -155,14 +157,7 @@ def _phis() -> dict[str, Architecture]:
     }
 
 
-ENCODER = {
-    "kv": (7, 1),
-    "head": (13, 8),
-    "inter": (23, 16),
-    "vocab": (29, 16),
-    "positions": (31, 16),
-    "types": (37, 1),
-}
+ENCODER = _primes("kv", "head", "inter", "vocab") | {"positions": (31, 16), "types": (37, 1)}
 WIDE = 7 * HEAD
 
 

@@ -5,18 +5,21 @@ from typing import Any
 import transformers as hf
 
 
+def _causal(name: str, **sizes: int | bool) -> Any:
+    return getattr(hf, f"{name}ForCausalLM")(getattr(hf, f"{name}Config")(**sizes))
+
+
 def _llama(width: int, mlp: int, layers: int, heads: int, tied: bool) -> Any:
-    return hf.LlamaForCausalLM(
-        hf.LlamaConfig(
-            vocab_size=128256,
-            hidden_size=width,
-            intermediate_size=mlp,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            num_key_value_heads=8,
-            tie_word_embeddings=tied,
-            max_position_embeddings=4096,
-        )
+    return _causal(
+        "Llama",
+        vocab_size=128256,
+        hidden_size=width,
+        intermediate_size=mlp,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=8,
+        tie_word_embeddings=tied,
+        max_position_embeddings=4096,
     )
 
 
@@ -43,24 +46,22 @@ MODELS = {
     "llama-1b": lambda: _llama(2048, 8192, 16, 32, tied=True),
     "llama-3b": lambda: _llama(3072, 8192, 28, 24, tied=True),
     "llama-8b": lambda: _llama(4096, 14336, 32, 32, tied=False),
-    "qwen2-0.5b": lambda: hf.Qwen2ForCausalLM(
-        hf.Qwen2Config(
-            vocab_size=151936,
-            hidden_size=896,
-            intermediate_size=4864,
-            num_hidden_layers=24,
-            num_attention_heads=14,
-            num_key_value_heads=2,
-            tie_word_embeddings=True,
-        )
+    "qwen2-0.5b": lambda: _causal(
+        "Qwen2",
+        vocab_size=151936,
+        hidden_size=896,
+        intermediate_size=4864,
+        num_hidden_layers=24,
+        num_attention_heads=14,
+        num_key_value_heads=2,
+        tie_word_embeddings=True,
     ),
-    "opt-1.3b": lambda: hf.OPTForCausalLM(
-        hf.OPTConfig(
-            hidden_size=2048,
-            num_hidden_layers=24,
-            ffn_dim=8192,
-            num_attention_heads=32,
-            word_embed_proj_dim=2048,
-        )
+    "opt-1.3b": lambda: _causal(
+        "OPT",
+        hidden_size=2048,
+        num_hidden_layers=24,
+        ffn_dim=8192,
+        num_attention_heads=32,
+        word_embed_proj_dim=2048,
     ),
 }

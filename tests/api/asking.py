@@ -18,6 +18,7 @@ from teraflock.app.wiring import Cloud
 from teraflock.bill.budget.model import Budget
 from teraflock.reconcile.bills import BillLoop
 from teraflock.tenant.model import ProjectId
+from teraflock.tenant.session.model import Browser
 
 SETTINGS = Settings(
     engine="simulated", simulated_hosts="2x2xV100", simulated_boot_seconds=0, rate_per_second=0, loops=False
@@ -181,6 +182,8 @@ def _furnished(server: ApiServer) -> Tenants:
         keys[name], ids[name] = key["secret"], key["key"]["id"]
     made("DELETE", f"/v1/keys/{ids['revoked']}", owner)
     _expire(server.cloud.at.folder / "cloud.db", ids["expired"])
+    browser = Browser("127.0.0.1", "a browser")
+    ids["session"] = server.cloud.services.nouns.sessions.sign_in_with_key(owner, browser).session.id
     told = made("POST", "/v1/announcements", operator, {"text": "Welcome"})
     ids["announcement"] = told["id"]
     clouds = {"name": "clouds", "kind": "simulated", "options": {"style": "cloud"}}
@@ -194,6 +197,11 @@ def _furnished(server: ApiServer) -> Tenants:
     ids["image"] = made("POST", "/v1/images", owner, {"name": "tools", "instance": "web"})["id"]
     server.settle()
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
+    ids["acl"] = made("POST", "/v1/acls", owner, {"name": "acme-border"})["id"]
+    publish = {"instance": "web", "guest_port": 80}
+    ids["published"] = made("POST", "/v1/published-ports", owner, publish)["id"]
+    group = made("POST", "/v1/security-groups", owner, {"name": "acme-web"})
+    ids["group"], ids["rule"] = group["id"], group["rules"][0]["id"]
     assert made("GET", "/v1/instances/web", owner)["state"] == "running"
     assert made("GET", "/v1/images/tools", owner)["state"] == "ready"
     _put_on_the_books(server, operator, ids)

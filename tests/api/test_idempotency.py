@@ -26,6 +26,7 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
     "make_project": ("owner", {"name": "second"}, {"name": "third"}),
     "add_member": ("owner", {"name": "new", "role": "viewer"}, {"name": "new", "role": "member"}),
     "make_key": ("owner", {"name": "ci"}, {"name": "ci", "days": 3}),
+    "make_console_link": ("owner", {}, {"member": "viewer@acme"}),
     "make_image": ("owner", {"name": "again", "recipe": "base"}, {"name": "another", "recipe": "base"}),
     "launch_instances": ("owner", {"name": "new"}, {"name": "new", "image": "tools"}),
     "make_credit": ("operator", {"micros": 5, "reason": "a"}, {"micros": 6, "reason": "a"}),

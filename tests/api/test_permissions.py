@@ -87,6 +87,9 @@ RULES: dict[str, Rule] = {
         body={"name": "mine"},
     ),
     "revoke_key": Rule(may=OWNER, path={"key": "{spare}"}),
+    "make_console_link": Rule(may=EVERYONE, own=EVERYONE - {"owner"}, body={}),
+    "list_console_sessions": Rule(may=EVERYONE, own=EVERYONE - {"owner"}),
+    "revoke_console_session": Rule(may=frozenset({"owner"}), path={"session": "{session}"}),
     "list_audit": Rule(may=EVERYONE - {"billing"}, own=frozenset({"other", "elsewhere", "operator"})),
     "list_shapes": Rule(may=EVERYONE - {"billing"}),
     "list_hosts": Rule(may=HOUSE),
@@ -132,6 +135,38 @@ RULES: dict[str, Rule] = {
     "restore_instance": Rule(
         may=WORKS, path={"instance": "{instance}"}, query=IN, body={"snapshot": "before"}
     ),
+    "check_network": Rule(may=SEES, query=IN + "&source=internet&target=web&port=22"),
+    "show_network_graph": Rule(may=SEES, query=IN),
+    "list_acls": Rule(may=SEES, query=IN),
+    "create_acl": Rule(may=WORKS, query=IN, body={"name": "outer"}),
+    "show_acl": Rule(may=SEES, path={"acl": "{acl}"}, query=IN),
+    "delete_acl": Rule(may=WORKS, path={"acl": "{acl}"}, query=IN),
+    "add_acl_rule": Rule(
+        may=WORKS,
+        path={"acl": "{acl}"},
+        query=IN,
+        body={"direction": "in", "number": 9, "action": "deny", "peer": "10.0.0.0/8"},
+    ),
+    "remove_acl_rule": Rule(
+        may=WORKS, path={"acl": "{acl}", "direction": "in", "number": "1"}, query=IN, states=frozenset({404})
+    ),
+    "attach_acl": Rule(may=WORKS, path={"acl": "{acl}"}, query=IN),
+    "detach_acl": Rule(may=WORKS, path={"acl": "{acl}"}, query=IN, states=frozenset({409})),
+    "list_published_ports": Rule(may=SEES, query=IN),
+    "publish_port": Rule(may=WORKS, query=IN, body={"instance": "web", "guest_port": 8080}),
+    "unpublish_port": Rule(may=WORKS, path={"id": "{published}"}, query=IN),
+    "list_security_groups": Rule(may=SEES, query=IN),
+    "create_security_group": Rule(may=WORKS, query=IN, body={"name": "front"}),
+    "show_security_group": Rule(may=SEES, path={"group": "default"}, query=IN),
+    "delete_security_group": Rule(may=WORKS, path={"group": "{group}"}, query=IN),
+    "allow_traffic": Rule(
+        may=WORKS, path={"group": "{group}"}, query=IN, body={"direction": "in", "peer": "10.0.0.0/8"}
+    ),
+    "revoke_traffic": Rule(may=WORKS, path={"group": "{group}", "rule": "{rule}"}, query=IN),
+    "attach_security_group": Rule(may=WORKS, path={"group": "{group}", "instance": "{instance}"}, query=IN),
+    "detach_security_group": Rule(
+        may=WORKS, path={"group": "{group}", "instance": "{instance}"}, query=IN, states=frozenset({409})
+    ),
     "list_events": Rule(may=SEES, query=IN),
     "list_instance_events": Rule(may=SEES, path={"instance": "{instance}"}, query=IN),
     "follow_events": Rule(may=SEES, query=IN),
@@ -141,6 +176,7 @@ RULES: dict[str, Rule] = {
     "list_rates": Rule(may=EVERYONE),
     "estimate_workload": Rule(may=EVERYONE, body={"model": "resnet18", "batch": 8, "gpu": ["V100"]}),
     "make_plan": Rule(may=EVERYONE, body={"hours": 10, "top": 1}),
+    "recommend_gpus": Rule(may=EVERYONE, body={"purpose": "training"}),
     "show_prices": Rule(may=EVERYONE),
     "set_prices": Rule(may=HOUSE, body={"text": BOOK}),
     "show_quote": Rule(may=COUNTS, query=IN, body={"shape": {"vcpus": 1}}),

@@ -141,7 +141,21 @@ FILTERS = st.fixed_dictionaries(
         "mode": st.lists(st.sampled_from(("on-demand", "spot", "monthly", "sometimes")), max_size=2),
         "source": st.just(["survey"]),
         "price_max": st.sampled_from(("0.5", "10", "1e3", "cheap", "-1")),
-        "sort": st.sampled_from(("price", "price-per-gpu", "price-per-tflops", "price-per-gb", "luck")),
+        "sort": st.sampled_from(
+            (
+                "price",
+                "price-per-gpu",
+                "price-per-tflops",
+                "price-per-gb",
+                "price-per-fp64",
+                "price-per-int8",
+                "luck",
+            )
+        ),
+        "fp64_min": st.sampled_from(("4", "900", "x")),
+        "int8_min": st.sampled_from(("1", "100")),
+        "graphics": st.booleans(),
+        "encodes": st.sampled_from(("hevc", "AV1", "vp9")),
         "per": st.sampled_from(("hour", "month", "year")),
         "currency": st.sampled_from(("USD", "CNY", "eur", "XXX")),
         "as_of": st.sampled_from(("2022-12-31", "2019", "2022-13")),
@@ -229,11 +243,13 @@ def test_estimates_equal_the_cli(
 PLANS = st.fixed_dictionaries(
     {"top": st.integers(0, 3)},
     optional={
-        "gpus": st.sampled_from(("1", "2-8", "4+", "x")),
+        "gpus": st.sampled_from(("1", "2-8", "4+", "0", "x")),
+        "gpu": st.lists(st.sampled_from(("V100", "a100", "Z100")), max_size=2),
+        "source": st.lists(st.sampled_from(("shipped", "nobody")), max_size=1),
         "instances": st.sampled_from(("1-4", "0")),
         "memory_min": st.sampled_from(("16", "80GB")),
-        "deadline": st.sampled_from(("36h", "7d", "soon")),
-        "budget": st.sampled_from(("5", "200CNY", "0.001", "much")),
+        "deadline": st.sampled_from(("36h", "2 weeks", "2190-01-01", "soon")),
+        "budget": st.sampled_from(("5", "200CNY", "$20", "¥5", "0.001", "much")),
         "provider": st.lists(st.sampled_from(("aws", "gcp", "nobody")), max_size=2),
         "region": st.lists(st.sampled_from(("us", "eu")), max_size=1),
         "mode": st.lists(st.sampled_from(("on-demand", "spot", "sometimes")), max_size=2),
@@ -264,6 +280,28 @@ def test_plans_equal_the_cli(
     model = [work["model"]] if "model" in work else []
     expected = tera("plan", *model, *options({**work, **wish, "model": []}), "--json")
     same(planner.ask("POST", "/v1/plans", keys["tenant"], body={**work, **wish}), expected)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"purpose": "training", "limit": 3},
+        {"purpose": "hpc", "fp64_min": "5", "currency": "EUR"},
+        {"purpose": "inference", "mode": ["on-demand"], "provider": ["aws"]},
+        {"purpose": "learning"},
+        {"purpose": "mining"},
+        {"purpose": "video", "limit": 0},
+        {"purpose": "video", "sort": "price-per-gb"},
+        {"purpose": "rendering", "gpu": ["A100"], "graphics": True},
+    ],
+    ids=str,
+)
+def test_recommendations_equal_the_cli(
+    planner: ApiServer, keys: dict[str, str], tera: RunTera, words: dict[str, Any]
+) -> None:
+    purpose = words["purpose"]
+    expected = tera("recommend", purpose, *options({**words, "purpose": []}), "--json")
+    same(planner.ask("POST", "/v1/recommendations", keys["tenant"], body=words), expected)
 
 
 def test_a_plan_without_choices_says_why(planner: ApiServer, keys: dict[str, str], tera: RunTera) -> None:

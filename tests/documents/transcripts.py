@@ -15,7 +15,7 @@ from shlex import split
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-DOCUMENTS: Final = (ROOT / "README.md", ROOT / "docs" / "planning.md")
+DOCUMENTS: Final = (ROOT / "README.md", ROOT / "docs" / "planning.md", ROOT / "docs" / "offers-and-plans.md")
 DAY: Final = "2026-11-15"
 BLOCK: Final = re.compile(r"```console\n\$ (?P<command>[^\n]+)\n(?P<printed>.*?)```", re.DOTALL)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.engine.house import House, NoHouse, mark_cgroups
 from tests.engine.login import Login
+from tests.engine.open_walls import OpenWalls
 
 from teraflock.drivers.lxd import build, daemon, recipe
 from teraflock.drivers.lxd.driver import Lxd
@@ -96,6 +97,7 @@ NETWORKS = tuple(
     for number, name in enumerate(("alpha", "beta"), start=1)
 )
 
+OPEN: dict[Lxd, OpenWalls] = {}
 _numbers = itertools.count(10)
 
 
@@ -131,8 +133,9 @@ def a_machine(login: Login) -> MachineMaker:
 
 
 def launched(driver: Lxd, machine: Machine) -> str:
-    """Create the machine and wait until it answers. Return its host key."""
+    """Create the machine, open to everything, and wait until it answers. Return its host key."""
     driver.prepare(machine)
+    OPEN.setdefault(driver, OpenWalls(driver)).admit(machine.address)
     driver.create(machine)
     driver.start(machine.handle)
     driver.expose(machine)

@@ -59,7 +59,7 @@ def test_abandoned_create_is_completed(driver: Lxd, client: LxdClient, a_machine
     driver.prepare(machine)
     begin_making(client, machine)  # the server that asked for it is dead
     until_done(lambda: driver.create(machine))
-    launched(driver, machine)
+    assert launched(driver, machine), "the guest has a host key"
 
 
 @pytest.mark.parametrize(

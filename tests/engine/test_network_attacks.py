@@ -109,8 +109,10 @@ def test_guests_cannot_spoof_even_without_the_engine_filters(
     assert "8100" not in said
     honest = heard(driver, neighbour, red, ("udp", "own", red.address, neighbour.address))
     assert f"{own} 0800 spoof" in honest, "traffic with its own address arrives"
-    house.inside_command("nft", "delete", "table", "bridge", driver.networks._ours.guard_table)
-    assert "spoof" in heard(driver, neighbour, red, frames[0]), "only our table stopped it"
+    ours = driver.networks._ours
+    house.inside_command("nft", "delete", "table", "bridge", ours.guard_table)
+    house.inside_command("nft", "delete", "table", "inet", ours.walls_table)
+    assert "spoof" in heard(driver, neighbour, red, frames[0]), "only our tables stopped it"
     driver.hosts()
     assert "spoof" not in heard(driver, neighbour, red, frames[0]), "the table is restored automatically"
 
@@ -157,7 +159,7 @@ def test_guests_reach_the_internet_but_not_operator_networks(
     assert said["192.168.77.7"] == "allowed"
     assert said["169.254.169.254"] == said[OUTSIDE_ADDRESS] == closed
     driver.networks.drop_firewall()
-    assert reached(driver, red, targets[1])["169.254.169.254"] == "allowed", "only our table stopped it"
+    assert reached(driver, red, targets[1])["169.254.169.254"] == "allowed", "only our tables stopped it"
     driver.hosts()
     assert driver.networks.allowed_out() == ("192.168.77.0/24",), "the engine stores the allowed networks"
     assert reached(driver, red, *targets[1:3]) == {"169.254.169.254": closed, "192.168.77.7": "allowed"}

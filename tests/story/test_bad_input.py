@@ -43,14 +43,14 @@ def test_an_invalid_value_is_an_error(tera: Tera) -> None:
 def test_an_empty_result_names_its_filter(tera: Tera) -> None:
     done = tera.ok("offers", "--gpu", "V100", "--region", "atlantis", "--json")
     assert done.json == []
-    assert "No offers match: `--region` removed the last 35" in done.err
+    assert "No offers match: `--region` removed the last 38" in done.err
 
 
 def test_an_empty_result_is_an_empty_table(tera: Tera) -> None:
     table = tera.ok("offers", "--gpu", "B300")
     assert len(table.out.splitlines()) == 1
     assert "USD/hour" in table.out
-    assert "No offers match: `--gpu` removed the last 128" in table.err
+    assert "No offers match: `--gpu` removed the last 137" in table.err
     assert len(tera.ok("offers", "--gpu", "B300", "--csv").out.splitlines()) == 1
     assert tera.ok("offers", "history", "--gpu", "B300", "--json").json == []
     assert "No prices match for B300" in tera.ok("offers", "history", "--gpu", "B300").err

@@ -101,7 +101,7 @@ def test_concurrent_first_commands(newcomer: Tera) -> None:
     answers = [finished(process) for process in processes]
     assert [answer.code for answer in answers] == [0] * 4
     assert len({answer.out for answer in answers}) == 1
-    assert len(newcomer.offers("--all")) == 127
+    assert len(newcomer.offers("--all")) == 136
     assert sound(newcomer.home)
 
 
@@ -169,7 +169,7 @@ def test_shipped_offers_work_without_a_home(tmp_path: Path) -> None:
     shut.mkdir()
     with unwritable(shut):
         tera = Tera(shut / "home")
-        assert len(tera.offers("--all")) == 127
+        assert len(tera.offers("--all")) == 136
         done = tera.run("offers", "import", "mine", catalog(tmp_path / "new.csv", 3))
         assert (done.code, done.out) == (1, "")
         assert str(shut) in done.err
@@ -180,7 +180,7 @@ def test_a_home_that_is_a_file(tmp_path: Path) -> None:
     file = tmp_path / "home"
     file.write_text("mine")
     tera = Tera(file)
-    assert len(tera.offers("--all")) == 127
+    assert len(tera.offers("--all")) == 136
     for words in (
         ("offers", "import", "mine", catalog(tmp_path / "new.csv", 3)),
         ("offers", "refresh", "mine", "--url", "http://127.0.0.1:1/x.csv"),

@@ -93,18 +93,18 @@ def test_an_invalid_rates_file_changes_nothing(tera: Tera, tmp_path: Path, conte
 
 def test_rates_of_currencies_in_use_cannot_be_removed(tera: Tera, tmp_path: Path) -> None:
     francs = tmp_path / "rates.csv"
-    francs.write_text("date,currency,per_usd,source\n2020-01-01,CHF,0.9,my bank\n")
+    francs.write_text("date,currency,per_usd,source\n2020-01-01,XTS,0.9,my bank\n")
     tera.ok("rates", "import", francs)
     prices = tmp_path / "prices.csv"
     prices.write_text(
-        "provider,gpu,gpu_count,mode,price,currency,per\nsome cloud,T4,1,on-demand,0.9,CHF,hour\n"
+        "provider,gpu,gpu_count,mode,price,currency,per\nsome cloud,T4,1,on-demand,0.9,XTS,hour\n"
     )
     tera.ok("offers", "import", "mine", prices)
     (offer,) = tera.offers("--source", "mine")
     assert offer["price_micros"] == 1_000_000
     refused = tera.run("rates", "reset")
     assert refused.code == 1
-    assert "CHF" in refused.err
+    assert "XTS" in refused.err
     assert tera.offers("--source", "mine") == [offer]
 
 
@@ -137,6 +137,16 @@ def completed(tera: Tera, *words: str) -> Done:
         (("offers", "--gpu", "v100-sx"), "V100-SXM2-32"),
         (("offers", "--mode", "on"), "on-demand"),
         (("offers", "--provider", "ten"), "tencent"),
+        (("offers", "--region", "guang"), "Guangzhou"),
+        (("offers", "--source", "sh"), "shipped"),
+        (("offers", "--currency", "k"), "KRW"),
+        (("plan", "resnet5"), "resnet50"),
+        (("plan", "resnet50", "--precision", "amp"), "amp-bf16"),
+        (("plan", "--gpu", "v100-sx"), "V100-SXM2-32"),
+        (("plan", "--region", "guang"), "Guangzhou"),
+        (("estimate", "mistral"), "mistral-7b"),
+        (("estimate", "gpt2", "--precision", "b"), "bf16"),
+        (("recommend", "tr"), "training"),
         (("gpus", "mi3"), "MI300X"),
         (("providers", "ora"), ""),
         (("ofers", "--g"), ""),
@@ -148,6 +158,12 @@ def test_shell_completion(tera: Tera, words: tuple[str, ...], offered: str) -> N
     assert (done.code, done.err) == (0, "")
     names = [line.partition(",")[2] for line in done.out.split()]
     assert (offered in names) if offered else names == []
+
+
+def test_completion_creates_no_files(newcomer: Tera) -> None:
+    for words in (("offers", "--region", "g"), ("plan", "--source", "s"), ("plan", "--gpu", "v")):
+        assert completed(newcomer, *words).code == 0
+    assert not newcomer.home.exists()
 
 
 def test_the_home_follows_the_platform(tmp_path: Path) -> None:

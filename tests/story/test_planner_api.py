@@ -34,7 +34,7 @@ def test_a_job_is_planned_over_the_api(tmp_path: Path) -> None:
         with pytest.raises(UnknownName) as unknown:
             client.offers.list(OfferWords(gpu=("V1000",)))
         assert "V100" in unknown.value.hint
-        with pytest.raises(BadInput, match="how many samples"):
+        with pytest.raises(BadInput, match="number of samples"):
             client.estimates.create(EstimateRequest(model="resnet18"))
 
 

@@ -32,7 +32,7 @@ CANNOT: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
 }  # fmt: skip
 """Codes that the analysis finds but that are never sent, with the reason."""
 FROM_WORKERS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
-    ("estimate_workload", "make_plan"), ("unknown_name", "too_much_work", "unavailable")
+    ("estimate_workload", "make_plan", "recommend_gpus"), ("unknown_name", "too_much_work", "unavailable")
 )
 """Codes that come from the planner's processes, which the analysis cannot follow."""
 

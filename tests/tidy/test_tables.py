@@ -23,10 +23,14 @@ OWNERS = {
     "image": "image",
     "instance": "instance instance_label instance_output site site_state site_use snapshot worker",
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
+    "network": "acl acl_rule published_port security_group security_group_member security_group_rule",
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "ran_unwatched",
     "storage": "event",
-    "tenant": "announcement api_key audit installation member member_role organisation project",
+    "tenant": (
+        "announcement api_key audit console_link console_login console_session installation member member_role"
+        " organisation project"
+    ),
 }
 OWNER = {table: folder for folder, tables in OWNERS.items() for table in tables.split()}
 
@@ -39,12 +43,17 @@ READERS = {
     ("image", "instance"): "an image cannot be deleted while instances boot from it, in one transaction",
     ("instance", "host"): "lists join the host's name",
     ("instance", "organisation"): "an operator's list names the organisation",
+    ("instance", "published_port"): "published ports count against the quota, with what instances hold",
     ("instance", "project"): "an operator's list names the project",
     ("meter", "event"): "the meter takes the events of instances: this is how it learns of them",
     (
         "meter",
         "instance",
     ): "events that were missed show in the instance's sequence: one statement for all of them",
+    ("network", "host"): "a published port is shown with the address of its host",
+    ("network", "host_port"): "a check says which ports of an instance its host opens",
+    ("network", "instance"): "members of a group join their addresses: one statement for every host",
+    ("network", "project"): "a project's network number is in its row",
     ("storage", "installation"): "a dump says which installation it is of",
     ("tenant", "image"): "a project can be removed only while it is empty, seen in the same transaction",
     ("tenant", "instance"): "a project can be removed only while it is empty, seen in the same transaction",

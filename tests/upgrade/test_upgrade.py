@@ -11,12 +11,15 @@ from teraflock.app.installation.backup.create import create
 from teraflock.app.installation.backup.restore import restore
 from teraflock.app.installation.places import Places
 from teraflock.app.settings import load_settings
-from teraflock.base.clock import SystemClock
+from teraflock.base.clock import SystemClock, at_microseconds
 from teraflock.base.errors import Refused
 from teraflock.instance.across import store as across
 from teraflock.instance.model import LocatedFilter
+from teraflock.network.security_group import store as groups
+from teraflock.network.security_group.rules import default_group
 from teraflock.storage.migrate import load_migrations, schema_of
 from teraflock.storage.open import open_as_it_is, open_database
+from teraflock.tenant.model import ProjectId
 from teraflock.tenant.service import TenantService
 
 CLOCK = SystemClock()
@@ -138,3 +141,19 @@ def test_sqlite_is_restored_into_postgresql_and_back(tmp_path: Path, postgres_ad
     with database.read() as tx:
         assert tx.all("SELECT COUNT(*) FROM organisation") == [(3,)]
     database.close()
+
+
+def test_instances_from_before_security_groups_are_in_the_default_group(tmp_path: Path) -> None:
+    places = old_installation(tmp_path / "home")
+    database = open_database(str(places.cloud / "cloud.db"), CLOCK)
+    with database.read() as tx:
+        projects = tx.all("SELECT id, created_at_us FROM project WHERE removed_at_us IS NULL")
+        for id, created_at_us in projects:
+            wanted = default_group(ProjectId(id), at_microseconds(created_at_us))
+            assert groups.groups(tx, ProjectId(id), wanted.created_at) == (wanted,)
+            assert tx.one("SELECT 1 FROM security_group WHERE id = :id", id=wanted.id)
+        placed = tx.all("SELECT id FROM instance WHERE address IS NOT NULL")
+        joined = tx.all("SELECT instance_id FROM security_group_member")
+    database.close()
+    assert placed
+    assert sorted(joined) == sorted(placed)

@@ -59,8 +59,17 @@ BODIES_PER_ORGANISATION: Final = 32
 class Application:
     """The application that uvicorn serves, and what to call when the server stops."""
 
-    def __init__(self, services: Services, routes: Sequence[Route] = ROUTES) -> None:
+    def __init__(
+        self,
+        services: Services,
+        routes: Sequence[Route] = ROUTES,
+        around: Callable[[ASGIApp], ASGIApp] = lambda api: api,
+    ) -> None:
+        """`around` wraps the API, behind the gate: it serves other paths, such as those of the console."""
         self.services = services
+        self.streams_beside: list[Callable[[], None]] = []
+        """How to end the streams of what is around the API."""
+        self.closes_beside: list[Callable[[], None]] = []
         bounds = services.bounds
         self.streams = Streams(bounds.streams_max, bounds.streams_per_organisation)
         self._threads = ThreadPoolExecutor(bounds.threads, "tera-api")
@@ -86,7 +95,7 @@ class Application:
             debug=False,
         )
         self.asgi: ASGIApp = Gate(
-            self.litestar,
+            around(self.litestar),
             services.metrics,
             reality=services.reality,
             seconds=services.seconds,
@@ -225,11 +234,19 @@ class Application:
         yield
         self.close()
 
+    def end_streams(self) -> None:
+        """End everything that lasts until the client leaves. Called in the server's main thread, before the rest."""
+        self.streams.stop()
+        for end in self.streams_beside:
+            end()
+
     def close(self) -> None:
         """Stop the threads. Wait for those that write, not for those that wait for an engine."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         self._long.shutdown(wait=False, cancel_futures=True)
         self._planners.shutdown(wait=False, cancel_futures=True)
+        for close in self.closes_beside:
+            close()
 
 
 def _raw(request: Request[Any, Any, Any]) -> Raw:

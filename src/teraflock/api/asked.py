@@ -6,7 +6,7 @@ from typing import Final
 from teraflock.tenant.model import Actor
 
 TEXT_CHARACTERS_MAX: Final = 200
-_SECRET: Final = re.compile(r"tera_[0-9A-Za-z]{16}_[0-9A-Za-z]+")
+_SECRET: Final = re.compile(r"(tera(?:-session|-link)?)_[0-9A-Za-z]{16}_[0-9A-Za-z]+")
 
 
 class Asked:
@@ -37,6 +37,6 @@ class Asked:
 
 
 def safe(text: str) -> str:
-    """Make a client's text safe for the log: one line of bounded length, without API keys."""
+    """Make a client's text safe for the log: one line of bounded length, without secrets."""
     plain = "".join(each if each.isprintable() else "?" for each in text)
-    return _SECRET.sub("tera_…", plain)[:TEXT_CHARACTERS_MAX]
+    return _SECRET.sub(r"\1_…", plain)[:TEXT_CHARACTERS_MAX]

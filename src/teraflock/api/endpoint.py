@@ -30,8 +30,9 @@ from teraflock.api.refusals import RequestLog
 from teraflock.api.route import Route, RouteWork, Scope
 from teraflock.api.services import Services
 from teraflock.base.errors import NotAuthenticated, NotFound
+from teraflock.tenant.admission import admitted_project
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.rules import Permission, anywhere, forbidden
+from teraflock.tenant.rules import Permission
 
 REF_CHARACTERS_MAX: Final = 255
 OF_REMOVED: Final = (Permission.BILL_READ, Permission.USAGE_READ)
@@ -168,25 +169,16 @@ def _bearer(authorization: str) -> str:
 def _permitted(
     route: Route, services: Services, raw: Raw, actor: Actor, query: msgspec.Struct | None
 ) -> tuple[Project | None, msgspec.Struct | None]:
-    tenants = services.nouns.tenants
     assert route.may is not None
-    if route.scope == Scope.PROJECT:
-        ref = raw.path.get("project")
-        if ref is None:
-            query = _query(route, raw.query)
-            ref = getattr(query, "project", None)
-            project = tenants.project_for(actor, ref, removed=route.may in OF_REMOVED)
-        else:
-            project = tenants.project_for(actor, ref)
-            query = _query(route, raw.query)
-        tenants.require(actor, route.may, project)
-        return project, query
-    if route.scope == Scope.ANYWHERE:
-        if route.may not in anywhere(actor):
-            raise forbidden(route.may)
-    else:
-        tenants.require(actor, route.may, None)
-    return None, query
+    ref, removed = raw.path.get("project"), False
+    if route.scope == Scope.PROJECT and ref is None:
+        query = _query(route, raw.query)
+        ref, removed = getattr(query, "project", None), route.may in OF_REMOVED
+    projects = services.nouns.tenants.projects
+    project = admitted_project(projects, actor, route.scope, route.may, ref, removed=removed)
+    if route.scope == Scope.PROJECT and "project" in raw.path:
+        query = _query(route, raw.query)
+    return project, query
 
 
 def _check_ref(ref: str) -> None:

@@ -18,6 +18,8 @@ from teraflock.api.refusals import RequestLog
 
 REQUEST_ID_BYTES: Final = 9
 ADDRESS_CHARACTERS_MAX: Final = 64
+_UNCACHED: Final = (b"cache-control", b"no-store")
+"""For every response that does not say otherwise, as static files do."""
 
 
 def asked_of(scope: Any) -> Asked:
@@ -42,7 +44,7 @@ class Gate:
         self._access = access
         self._metrics = metrics
         self._seconds = seconds
-        self._headers: list[tuple[bytes, bytes]] = [(b"cache-control", b"no-store")]
+        self._headers: list[tuple[bytes, bytes]] = []
         if (found := reality()) != "real":
             self._headers.append((b"tera-engine", found.encode()))
 
@@ -63,7 +65,10 @@ class Gate:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                message["headers"] = [*message["headers"], *added]
+                given = [*message["headers"]]
+                if not any(name == b"cache-control" for name, _ in given):
+                    given.append(_UNCACHED)
+                message["headers"] = [*given, *added]
                 route = scope.get("path_template") or UNKNOWN_ROUTE
                 took = self._seconds() - began
                 self._metrics.answered(scope["method"], route, message["status"], took)

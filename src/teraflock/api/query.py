@@ -9,6 +9,7 @@ from teraflock.base.quantities import Word
 from teraflock.offer.words import OfferWords
 from teraflock.wire.bill import ByWord, MarginByWord
 from teraflock.wire.field import Month, Reason
+from teraflock.wire.field import Ref as AnyRef
 from teraflock.wire.instance import LogSource, PhaseWord
 
 LIMIT: Final = 50
@@ -119,6 +120,17 @@ class FileQuery(InProject, frozen=True, kw_only=True):
     ]
 
 
+class OfInstanceQuery(InProject, frozen=True, kw_only=True):
+    instance: Annotated[AnyRef, Meta(description="Only those of this instance.")] = ""
+
+
+class NetworkCheckQuery(InProject, frozen=True, kw_only=True):
+    source: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
+    target: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
+    protocol: Annotated[str, Meta(max_length=10, description="`tcp`, `udp` or `icmp`.")] = "tcp"
+    port: Annotated[str, Meta(max_length=20, description="The port of the target; none for ICMP.")] = ""
+
+
 class LogQuery(InProject, frozen=True, kw_only=True):
     source: Annotated[
         LogSource | None,
@@ -153,6 +165,7 @@ class MonthQuery(InProject, frozen=True, kw_only=True):
 
 class LineQuery(PageInProject, frozen=True, kw_only=True):
     month: Annotated[Month | None, Meta(description="Default: this month.")] = None
+    instance: Annotated[Ref, Meta(description="Only charges of this instance, by its id.")] = ""
 
 
 class MarginQuery(_Query, frozen=True, kw_only=True):

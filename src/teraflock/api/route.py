@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
+from teraflock.tenant.admission import Scope as Scope  # part of a route's declaration
 from teraflock.tenant.rules import Permission
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -27,22 +28,6 @@ STORAGE: Final = ("storage_failed", "constraint_broken", "unavailable")
 """Error codes of any access to the database."""
 ENGINE: Final = ("engine_down", "engine_busy", "engine_refused", "engine_missing", "no_room")
 """Error codes of any call to an engine."""
-
-
-class Scope(StrEnum):
-    """Where the permission must be held."""
-
-    PUBLIC = "public"
-    """Nowhere: no key is needed."""
-    KEY = "key"
-    """Nowhere, but a valid key is needed. The service shows each key its own data."""
-    ANYWHERE = "anywhere"
-    """In at least one project. The service shows only those projects."""
-    ORGANISATION = "organisation"
-    PROJECT = "project"
-    """In the project of the request: from the path, the query, or the key."""
-    INSTALLATION = "installation"
-    """In the whole installation: the operator has it."""
 
 
 class RouteWork(StrEnum):

@@ -23,11 +23,16 @@ from teraflock.image.service import ImageService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
+from teraflock.network.acl.service import AclService
+from teraflock.network.published_port.service import PublishedPortService
+from teraflock.network.security_group.service import SecurityGroupService
+from teraflock.network.service import NetworkService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.plan.task import PlannerTask
 from teraflock.storage.database import Database, Misuse, Transaction
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
+from teraflock.tenant.session.service import SessionService
 
 T = TypeVar("T")
 
@@ -36,11 +41,16 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     """The services, all on one database."""
 
     tenants: TenantService
+    sessions: SessionService
     instances: InstanceService
     operator: OperatorService
     fleet: FleetService
     sites: SiteService
     images: ImageService
+    security_groups: SecurityGroupService
+    acls: AclService
+    published_ports: PublishedPortService
+    networks: NetworkService
     bills: BillService
 
 

@@ -114,7 +114,7 @@ class HttpServer(uvicorn.Server):
         self._application.services.log.sum_up()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._application.streams.stop()  # an open stream would delay the shutdown
+        self._application.end_streams()  # an open stream would delay the shutdown
         await super().shutdown(sockets)
         self._application.services.log.sum_up(at_once=True)
 

@@ -55,6 +55,10 @@ class Local:
         own = f"{self.home}/{RATES_NAME}"
         return own if _is_there(own) else SHIPPED_RATES
 
+    def has_database(self) -> bool:
+        """Whether the user's database exists. Opening it creates it."""
+        return _is_there(f"{self.home}/{DATABASE_NAME}")
+
     def offers(self) -> "OfferService":
         from teraflock.offer.service import OfferService
 

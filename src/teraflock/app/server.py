@@ -48,7 +48,7 @@ def serve(at: Place | None = None, settings: Settings | None = None) -> None:
 def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
     try:
         # These imports take half a second, so they come after the socket.
-        from teraflock.api.asgi import Application
+        from teraflock.app.console import application_with_console
         from teraflock.app.http_server import HttpServer
         from teraflock.app.wiring import Cloud
     except ModuleNotFoundError as missing:
@@ -60,7 +60,7 @@ def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
     cloud = Cloud(at, settings)
     try:
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        server = HttpServer(Application(cloud.services), settings, files=files)
+        server = HttpServer(application_with_console(cloud), settings, files=files)
         cloud.start()
         _settle_memory()
         put(at.pid, f"{os.getpid()}\n{settings.listen}\n".encode())

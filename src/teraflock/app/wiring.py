@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from teraflock.api.metrics import Metrics
 from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
+from teraflock.app.argon2_passwords import Argon2Passwords
 from teraflock.app.engines import check_record, open_engines, synchronise
 from teraflock.app.home import RATES_NAME
 from teraflock.app.installation.keeper import EngineKeeper
@@ -40,6 +42,11 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.service import SiteService
+from teraflock.instance.terminal.service import TerminalService
+from teraflock.network.acl.service import AclService
+from teraflock.network.published_port.service import PublishedPortService
+from teraflock.network.security_group.service import SecurityGroupService
+from teraflock.network.service import NetworkService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
@@ -52,9 +59,11 @@ from teraflock.tenant.announcement.service import News
 from teraflock.tenant.model import Defaults
 from teraflock.tenant.quota.parse import parse_organisation_quota, parse_project_quota
 from teraflock.tenant.service import TenantService
+from teraflock.tenant.session.service import SessionService
 
 LOG: Final = logging.getLogger("teraflock.server")
 FORGET_SECONDS: Final = 3600.0
+SESSIONS_KEPT_FOR: Final = timedelta(days=30)  # after their end, for anyone who looks for a break-in
 BILLS_SECONDS: Final = 2.0
 ORGANISATIONS_SECONDS: Final = 2.0
 ENGINE_SECONDS: Final = 2.0
@@ -106,6 +115,8 @@ class Cloud:
             policy=policy_of(settings),
         )
         self.rates = installation_rates(at)
+        self.passwords = Argon2Passwords()
+        self.terminals = TerminalService(self.database, self.clock, self.engines, random_bytes)
         self.planner_files = PlannerFiles(str(at.home), self.clock)
         self.planner_pool = PlannerPool(str(at.home))
         self.services = self._services(random_bytes)
@@ -131,6 +142,7 @@ class Cloud:
         self._ending.set()
         if self._started and self.settings.loops:
             self.loops.stop()
+        self.terminals.close()
         self.planner_pool.close()
         self.services.planner.offers.close()
         self.planner_files.close()
@@ -167,8 +179,13 @@ class Cloud:
             return Nouns(
                 bills=bills,
                 tenants=TenantService(database, self.clock, random_bytes, defaults_of(settings)),
+                sessions=SessionService(database, self.clock, random_bytes, self.passwords),
                 instances=by_instance,
                 operator=OperatorService(database, self.clock, by_instance, random_bytes),
+                networks=NetworkService(database),
+                acls=AclService(database, self.clock, random_bytes, wake),
+                published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
+                security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),
                 fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
                 sites=SiteService(
                     database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes
@@ -292,6 +309,7 @@ class Cloud:
         while not self._ending.is_set():
             try:
                 forget_old(self.database, self.clock)
+                self.services.nouns.sessions.forget_old(self.clock.now() - SESSIONS_KEPT_FOR)
             except Exception:
                 if not self._ending.is_set():
                     LOG.exception("could not delete old answers")

@@ -60,6 +60,14 @@ def count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def significant_text(value: float, digits: int = 4) -> str:
+    """Format a number with so many significant digits, at least two decimals, and never an exponent."""
+    from math import floor, log10
+
+    decimals = digits - 1 - floor(log10(abs(value))) if value else 2
+    return f"{value:,.{max(2, decimals)}f}"
+
+
 def memory_text(size_bytes: int) -> str:
     """`51539607552` → `"48 GB"`; sizes below one GB as `"256 MB"`."""
     gigabytes = size_bytes / GIB

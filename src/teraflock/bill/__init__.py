@@ -1,1 +1,1 @@
-"""Prices, charges, the ledger, and the bill that can be proved: what was held, times what it cost then."""
+"""Prices, charges, the ledger, invoices, budgets, costs and margin, and the verification of them all."""

@@ -1,11 +1,12 @@
-"""The biller's turn: intervals become charges, charges become entries, in one transaction with the biller's cursor.
+"""One turn of the biller: turn intervals into charges and charges into ledger entries, in one transaction with its
+cursor.
 
-What holds:
-- an interval is charged when it is closed, and at the end of each day (UTC) that it lasted beyond, traffic at the end
-  of the day in which it was read; a charge is made once, whoever runs how often, for the cursor and the charges
-  commit together;
-- what was charged too much, because a stop turned out to be earlier, is taken back by reversals and charged anew;
-- after a turn, what stands in the charges is what `charge.rules.slices` says of the intervals, to the micro-unit.
+Invariants:
+- an interval is charged when it is closed, and at the end of each day (UTC) during which it stays open. Traffic is
+  charged at the end of the day in which it was read;
+- each charge is booked once, however often and wherever turns run, because cursor and charges are committed together;
+- if an instance turns out to have stopped earlier, reversals take back the surplus and the rest is charged again;
+- after a turn, the charges equal what `charge.rules.slices` computes from the intervals, to the micro-unit.
 """
 
 import os
@@ -22,15 +23,15 @@ from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.rules import lapse
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.ledger.model import LedgerEntry
-from teraflock.bill.purchase.service import go_on
+from teraflock.bill.purchase.service import begin_due_terms
 from teraflock.bill.times import microseconds
 from teraflock.bill.traffic import traffic_due
 from teraflock.meter import store as meter_store
 from teraflock.storage.database import Database, Transaction
 
-INTERVALS_PER_TURN: Final = 10_000  # half a second of work, some twenty megabytes
+INTERVALS_PER_TURN: Final = 10_000  # takes half a second and about twenty megabytes
 DAY_GRACE_US: Final = 600 * 1_000_000
-"""A day is closed this long after its end: what was lost or stopped just before is then known, and rarely reversed."""
+"""A day is closed this long after its end. By then, late stops and losses are known, so reversals are rare."""
 
 
 class Biller:
@@ -42,7 +43,7 @@ class Biller:
         self._random_bytes = random_bytes
 
     def turn(self, *, limit: int = INTERVALS_PER_TURN) -> int:
-        """Charge the next closed intervals; how many they were."""
+        """Charge the next closed intervals and return how many."""
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
             if not meter_store.intervals_after(tx, store.cursor(tx).intervals, limit=1):
@@ -56,7 +57,7 @@ class Biller:
         return booked
 
     def close_days(self, *, grace_us: int = DAY_GRACE_US) -> int:
-        """Charge what is still held up to the last midnight, once; how many charges that made."""
+        """Charge open intervals up to the last midnight, once, and return the number of charges."""
         now_us = microseconds(self._clock.now())
         until_us = (now_us - grace_us) // DAY_US * DAY_US
         with self._database.read() as tx:
@@ -69,7 +70,7 @@ def book_intervals(tx: Transaction, now_us: int, limit: int, random_bytes: Calla
     intervals = meter_store.intervals_after(tx, store.hold(tx).intervals, limit=limit)
     if not intervals:
         return 0
-    go_on(tx, max(now_us, *(interval.until_us for interval in intervals)), now_us, random_bytes)
+    begin_due_terms(tx, max(now_us, *(interval.until_us for interval in intervals)), now_us, random_bytes)
     cursor = store.cursor(tx)
     desk = Desk(tx)
     charges: list[Charge] = []
@@ -78,7 +79,7 @@ def book_intervals(tx: Transaction, now_us: int, limit: int, random_bytes: Calla
         if (
             interval.instance_id,
             interval.sequence,
-        ) in seen:  # a later revision: first write what it is compared to
+        ) in seen:  # a later revision: store the earlier one first, to compare with it
             intervals = intervals[:count]
             break
         seen.add((interval.instance_id, interval.sequence))
@@ -88,10 +89,10 @@ def book_intervals(tx: Transaction, now_us: int, limit: int, random_bytes: Calla
 
 
 def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable[[int], bytes]) -> int:
-    """Close a day: charge what is open up to its end, and let credits lapse whose time is a whole day over."""
+    """Close a day: charge what is open up to its end, and expire credits that ended a whole day earlier."""
     if store.hold(tx).booked_until_us >= until_us:
         return 0
-    go_on(tx, max(now_us, until_us), now_us, random_bytes)
+    begin_due_terms(tx, max(now_us, until_us), now_us, random_bytes)
     cursor, desk = store.cursor(tx), Desk(tx)
     charges: list[Charge] = []
     for meter in meter_store.open_meters(tx):
@@ -102,7 +103,7 @@ def book_day(tx: Transaction, until_us: int, now_us: int, random_bytes: Callable
     cursor = desk.post(charges, replace(cursor, booked_until_us=until_us), now_us)
     if (
         cursor.intervals == meter_store.cursor(tx).intervals
-    ):  # else a credit might yet be drawn for its own days
+    ):  # otherwise a credit could still pay for its own days
         desk.post((), cursor, now_us, _lapses(tx, until_us - DAY_US))
     return len(charges)
 

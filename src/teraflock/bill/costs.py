@@ -1,4 +1,4 @@
-"""What things cost right now: by the hour, and so far, with what is held and not booked yet."""
+"""Current costs: per hour and so far, including usage that is not booked yet."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -22,27 +22,27 @@ _HOUR_PARTS: Final = HOURS_PER_MONTH * BASIS
 
 
 class InstanceCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What an instance costs."""
+    """What an instance costs its tenant."""
 
     currency: str
     micros_per_hour: int
-    """As it stands now; what is paid by the month is not in it."""
+    """At the current size and prices, without what is paid by the month."""
     micros: int
     """So far."""
     is_priced: bool
-    """Whether the price book has a price for its card."""
+    """Whether the price book has a price for its GPU model."""
     paid_until_us: int | None = None
-    """Up to when it is bought ahead; None: it is not."""
+    """The end of the time that is paid ahead. None: it is charged by the second."""
 
 
 def costs_of(
     tx: Transaction, desk: Desk, project_id: str, instance_ids: Iterable[str], now_us: int
 ) -> dict[str, InstanceCost]:
-    """What instances of a project cost, with all that happened to them, however far behind the meter is."""
-    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
-    opened = {meter.instance_id: interval_of(meter) for meter in stands.open}
+    """Costs of instances of a project. Includes all committed changes, even if the meter has not read them yet."""
+    metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    opened = {meter.instance_id: interval_of(meter) for meter in metered.open}
     closed: dict[str, int] = {}
-    for interval in stands.closed:
+    for interval in metered.closed:
         due = desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
         closed[interval.instance_id] = closed.get(interval.instance_id, 0) + sum(each.micros for each in due)
     return {
@@ -72,7 +72,7 @@ def _cost(
 
 
 def unbooked(tx: Transaction, desk: Desk, interval: Interval, now_us: int, month: str = "") -> int:
-    """What an open interval has cost beyond what is booked; in one month, where one is named."""
+    """What an open interval costs beyond what is booked, in all months or one."""
     if now_us <= interval.from_us:
         return 0
     due = slices(interval, now_us, desk.tariff(interval.project_id), desk.covers(interval.instance_id))
@@ -85,7 +85,7 @@ def unbooked(tx: Transaction, desk: Desk, interval: Interval, now_us: int, month
 
 
 def hourly(desk: Desk, interval: Interval, now_us: int) -> int:
-    """What another hour costs, floored as the charge will be."""
+    """The cost of another hour, rounded down as the charge will be."""
     tariff, held = desk.tariff(interval.project_id), interval.held
     period = desk.book.at(now_us)
     if period is None:
@@ -111,17 +111,17 @@ def has_price(desk: Desk, held: Holding, project_id: str, now_us: int) -> bool:
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a project has spent, with all that happened and is not booked yet."""
+    """What a project has spent, including usage that is not booked yet."""
 
     micros: int
     committed_micros: int
-    """What it comes to if all that runs stops now: with what short runs lack to their minimum."""
+    """The amount if everything that runs stopped now: short runs are charged for the minimum."""
     micros_per_hour: int
-    """What another hour costs as it stands."""
+    """The cost of another hour at the current size and prices."""
 
 
 def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> Spent:
-    """What a month has cost a project, however far behind the meter is."""
+    """What a project has spent in a month. Includes all committed changes, even if the meter has not read them yet."""
     booked = charge_store.spent(tx, project_id, month).get(desk.currency(project_id), 0)
     pending = not_booked(tx, desk, project_id, now_us, month)
     return Spent(
@@ -132,11 +132,11 @@ def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_u
 
 
 def not_booked(tx: Transaction, desk: Desk, project_id: str, now_us: int, month: str = "") -> Spent:
-    """What happened and is in no charge yet; in one month, where one is named."""
-    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    """Usage that is not charged yet, in all months or one."""
+    metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
     due = [
         charge
-        for interval in stands.closed
+        for interval in metered.closed
         for charge in desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
     ]
     due += traffic_due(tx, desk, project_id=project_id)
@@ -144,7 +144,7 @@ def not_booked(tx: Transaction, desk: Desk, project_id: str, now_us: int, month:
         charge.micros for charge in due if month in ("", charge_store.month_of(charge.slice.from_us))
     )
     committed, rate = micros, 0
-    for interval in map(interval_of, stands.open):
+    for interval in map(interval_of, metered.open):
         micros += unbooked(tx, desk, interval, now_us, month)
         committed += unbooked(tx, desk, _ended(interval, now_us), now_us, month)
         rate += hourly(desk, interval, now_us)
@@ -158,14 +158,14 @@ def _ended(interval: Interval, now_us: int) -> Interval:
 
 
 def charges_to_come(tx: Transaction, desk: Desk, project_id: str, now_us: int) -> list[Charge]:
-    """The charges that would be booked if all that is held were given back now, with reversals; without minimums."""
-    stands = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    """The charges and reversals that would be booked if everything stopped now, without minimum charges."""
+    metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
     found = [
         charge
-        for interval in stands.closed
+        for interval in metered.closed
         for charge in desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
     ]
-    for interval in map(interval_of, stands.open):
+    for interval in map(interval_of, metered.open):
         if now_us > interval.from_us:
             found += desk.booking(interval, now_us, FROM_ANY_DAY_US)
     return found + list(traffic_due(tx, desk, project_id=project_id))

@@ -1,4 +1,4 @@
-"""The biller's desk: what is needed to charge, read once per turn, and the one way charges get into the books."""
+"""What the biller reads once per turn, and the only code that adds charges to the books."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -23,7 +23,7 @@ from teraflock.meter.model import Interval, Meter
 from teraflock.storage.database import Transaction
 
 FROM_ANY_DAY_US: Final = FOREVER_US
-"""Days before may be booked already, however late an interval began: look."""
+"""Days before this time may be booked already, even if the interval began later."""
 
 
 class Desk:
@@ -52,7 +52,7 @@ class Desk:
         due = slices(interval, until_us, self.tariff(interval.project_id), self.covers(interval.instance_id))
         subject = subject_of(interval)
         if interval.revision == 0 and interval.from_us >= booked_until_us:
-            return booking(subject, (), due, 0)  # nothing can have been booked while it was open
+            return booking(subject, (), due, 0)  # nothing was booked while it was open
         made = charge_store.charges_of(self._tx, interval.instance_id, interval.sequence)
         return booking(subject, standing(made), due, len(made))
 
@@ -63,7 +63,7 @@ class Desk:
         now_us: int,
         more: Iterable[LedgerEntry] = (),
     ) -> store.BillCursor:
-        """Write charges with their entries and what pays for them, and how far the biller has come."""
+        """Store charges with their ledger entries and payments, and move the biller's cursor."""
         entries = [entry for entry in map(entry_of, charges) if entry is not None]
         entries += more
         entries += self._payments(charges, cursor.entries + len(entries) + 1)
@@ -101,12 +101,12 @@ class Desk:
 
 
 def _priced_until(charge: Charge) -> int:
-    """Up to when prices of a charge are fixed: a fee is that of the day it is paid, for a time to come."""
+    """When the price of a charge was fixed. A fee is paid on its first day for a time to come."""
     return charge.slice.from_us if charge.kind == "fee" else charge.slice.until_us
 
 
 def dues_by_project(charges: Iterable[Charge], projects: set[str]) -> dict[str, list[Due]]:
-    """What each of these projects owes for each day of these charges, net."""
+    """What each project owes for each day of these charges, net."""
     by_day: dict[tuple[str, int], int] = {}
     for charge in charges:
         if charge.subject.project_id in projects and charge.micros:
@@ -119,7 +119,7 @@ def dues_by_project(charges: Iterable[Charge], projects: set[str]) -> dict[str, 
 
 
 def interval_of(meter: Meter) -> Interval:
-    """What is open, as an interval without an end."""
+    """An open meter as an interval without an end."""
     now = meter.open
     assert now is not None
     return Interval(

@@ -1,7 +1,7 @@
-"""What a launch will cost, before it starts.
+"""The price of an instance before it is launched.
 
-Prices may depend on the host and its region, and the host is chosen at the launch: the dearest place it may come to is
-quoted, so that nobody pays more than was said.
+Prices can depend on the host and its region, and the host is chosen at launch. So the quote is for the most expensive
+place that is possible, and nobody pays more than was quoted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,36 +19,36 @@ HOUR_US = 3600 * SECOND_US
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
-    """Amounts for all instances of the launch together. What it costs by the second, and what it would by the month."""
+    """Amounts for all instances of the launch together: by the second, and by the month."""
 
     currency: str
     instances: int
     mode: str
     micros_per_hour: int
     micros_per_month: int
-    """730 hours on end, discounts for a long run included."""
+    """For 730 hours without a break, with discounts for long runs."""
     micros_stopped_per_month: int
-    """While stopped: its disk."""
+    """For the disk, while stopped."""
     egress_micros_per_gb: int
-    """Each GB that leaves the house."""
+    """For each GB that is sent to the internet."""
     snapshot_micros_per_gb: int
-    """Each GB that snapshots keep, a month."""
+    """For each GB of snapshots, per month."""
     region: str
-    """Of the place these prices are of; empty: they are the same wherever it comes to."""
+    """The place that these prices apply to. Empty: prices do not depend on the place."""
     micros_until_deadline: int | None
     minimum_micros: int
-    """The least a run costs, however short."""
+    """The minimum charge of a run."""
     monthly_micros: int
-    """A month of it, bought ahead."""
+    """If a month is paid ahead."""
     reserved_micros: Mapping[int, int]
-    """A month of it where so many years are reserved."""
+    """Per month, by the years of a reservation."""
     version: int
-    """Of the price book."""
+    """The version of the price book."""
     is_priced: bool
-    """Whether the book has a price for the card."""
+    """Whether the price book has a price for the GPU model."""
 
 
-def dearest(
+def most_expensive(
     held: Holding,
     places: Iterable[PricePlace],
     tariff: Tariff,
@@ -58,7 +58,7 @@ def dearest(
     instances: int = 1,
     until_us: int | None = None,
 ) -> Quote:
-    """The quote for the dearest of the places it may come to."""
+    """The quote for the most expensive of the possible places."""
     prices = period.prices
     told = {
         PricePlace(
@@ -122,7 +122,7 @@ def quote(
 
 
 def _cost(held: Holding, tariff: Tariff, from_us: int, until_us: int, *, runs: bool = True) -> int:
-    """By the biller's own rules, so that what is quoted is what is charged, if prices stay as they are published."""
+    """Uses the rules of the biller, so the quote is what is charged unless prices change."""
     interval = Interval(
         instance_id="", sequence=0, generation=0, project_id="", from_us=from_us, until_us=until_us + 1,
         run_us=from_us if runs else None, held=held,

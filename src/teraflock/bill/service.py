@@ -1,4 +1,4 @@
-"""What edges ask of the bill: prices, quotes, bills, budgets, credits, purchases, invoices, export and proof."""
+"""What the edges call: prices, quotes, bills, budgets, credits, purchases, invoices, export and verification."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ from teraflock.bill.margin.service import CostService
 from teraflock.bill.price.model import PricePlace
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.purchase.service import PurchaseService
-from teraflock.bill.quote import Quote, dearest
+from teraflock.bill.quote import Quote, most_expensive
 from teraflock.bill.store import Profile
 from teraflock.bill.times import microseconds
 from teraflock.bill.verify.service import Verdict, verify
@@ -44,8 +44,8 @@ from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import By
 
 SumBy = Literal["instance", "gpu", "user", "label"]
-QUOTE_US_MAX: Final = 3_653 * DAY_US  # a quote is worked out day by day: a deadline in 9999 took 24 s
-GROUPS_MAX: Final = 1_000  # of a bill; who wants more reads its lines, which come in pages
+QUOTE_US_MAX: Final = 3_653 * DAY_US  # a quote is computed day by day: a deadline in 9999 took 24 s
+GROUPS_MAX: Final = 1_000  # of a bill; the lines of the bill have all of them, in pages
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bill(msgspec.Struct, frozen=True, kw_only=True):
-    """A month of a project."""
+    """The bill of a project for a month."""
 
     project_id: str
     month: str
@@ -63,9 +63,9 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
     micros: int
     """Booked."""
     unbooked_micros: int
-    """Held since, and booked when it is given back or the day is over."""
+    """Used but not booked yet. It is booked when the instance is stopped or the day ends."""
     list_micros: int
-    """What all that was booked would have cost on demand."""
+    """The booked usage at on-demand prices."""
     lines: int
     groups: tuple[Group, ...]
 
@@ -81,7 +81,7 @@ class BillService:
         issuer: str = "Teraflock",
         invoice_days: int = DUE_DAYS,
     ) -> None:
-        """`stop` asks all running instances of a project to stop; `issuer` is who sends invoices, line by line."""
+        """`stop` asks all running instances of a project to stop. `issuer` is the sender of invoices, line by line."""
         self._database = database
         self.issuer = issuer
         self._clock = clock
@@ -116,12 +116,15 @@ class BillService:
                 groups=_groups(tx, sums, project_id, month, by, label),
             )
 
-    def lines(self, project_id: str, month: str, *, after: int = 0, limit: int = 200) -> list[Booked]:
+    def lines(
+        self, project_id: str, month: str, *, after: int = 0, limit: int = 200, instance_id: str = ""
+    ) -> list[Booked]:
+        """The charges of a month. With `instance_id`, only those of one instance."""
         with self._database.read() as tx:
-            return charge_store.lines(tx, project_id, month, after=after, limit=limit)
+            return charge_store.lines(tx, project_id, month, after=after, limit=limit, subject=instance_id)
 
     def costs(self, project_id: str, instance_ids: list[str]) -> Mapping[str, costs.InstanceCost]:
-        """By the hour and so far, of instances of one project."""
+        """Costs per hour and so far of instances of one project."""
         now_us = self._now_us()
         with self._database.read() as tx:
             return costs.costs_of(tx, Desk(tx), project_id, instance_ids, now_us)
@@ -135,11 +138,11 @@ class BillService:
         instances: int = 1,
         until: datetime | None = None,
     ) -> Quote:
-        """`places` are those it may come to."""
+        """`places` are the places where the instance may run."""
         now_us = self._now_us()
         until_us = microseconds(until) if until else None
         if until_us is not None and until_us - now_us > QUOTE_US_MAX:
-            raise BadInput("The deadline is more than ten years ahead", hint="Give a nearer one")
+            raise BadInput("The deadline is more than ten years ahead", hint="Give an earlier deadline")
         with self._database.read() as tx:
             desk = Desk(tx)
             period = desk.book.at(now_us)
@@ -147,12 +150,12 @@ class BillService:
                 raise Refused(
                     "There are no prices yet", hint="The operator sets them with `tera price set FILE`"
                 )
-            return dearest(
+            return most_expensive(
                 held, places, desk.tariff(project_id), period, now_us, instances=instances, until_us=until_us
             )
 
     def verify(self) -> Verdict:
-        """Prove the books, after all that is there to be metered and charged has been."""
+        """Meter and charge everything, then verify the books."""
         self.turn()
         return verify(self._database)
 
@@ -163,12 +166,12 @@ class BillService:
             return margin(tx, month, by, now_us)
 
     def focus(self, account: BillingAccount, month: str) -> Iterator[str]:
-        """The month as FOCUS, streamed. The snapshot is held until the last line is read."""
+        """The month as FOCUS, streamed. The database snapshot is held until the last line is read."""
         with self._database.read() as tx:
             yield from focus_csv(focus_rows(month_of_project(tx, account, month)))
 
     def standing(self, project_id: str) -> tuple[Profile, int, int]:
-        """How a project pays, what it has paid in advance, and what it owes."""
+        """How a project pays, its prepaid balance, and what it owes."""
         with self._database.read() as tx:
             desk = Desk(tx)
             currency = desk.currency(project_id)
@@ -177,9 +180,10 @@ class BillService:
             return profile, -ahead, ledger_store.account(tx, owes(project_id), currency).owed
 
     def pending(self, project_id: str) -> tuple[int, int]:
-        """What a project used that is not booked yet, and what is left to spend where it pays in advance.
+        """The usage of a project that is not booked yet, and what it can still spend if it pays in advance.
 
-        Left is what was paid in, with credits, less what is owed and what is not booked: what `tera launch` asks.
+        It can spend its balance and credits, minus what it owes and what is not booked. `tera launch` checks the same
+        amount.
         """
         now_us = self._now_us()
         with self._database.read() as tx:
@@ -213,7 +217,7 @@ class BillService:
     # -- changing --------------------------------------------------------------------------------------------------
 
     def set_profile(self, profile: Profile, *, by: By | None = None) -> Profile:
-        """How a project pays. Its currency is fixed once something was charged."""
+        """Set how a project pays. Its currency cannot change after the first charge."""
 
         def work(tx: Transaction) -> Profile:
             desk = Desk(tx)
@@ -237,7 +241,7 @@ class BillService:
         return self._database.write(work)
 
     def turn(self) -> int:
-        """Meter and charge all there is; how much was done."""
+        """Meter and charge everything. Return how much was done."""
         done = self.meter.catch_up() + self.biller.catch_up() + self.biller.close_days()
         return done + self.host_costs.catch_up()
 
@@ -246,7 +250,7 @@ class BillService:
 
 
 def _has_money(tx: Transaction, desk: Desk, project_id: str) -> bool:
-    """Whether anything is kept in the currency of a project: it would be of no use in another."""
+    """Whether the project has money in its currency, which would be lost in another one."""
     balance = ledger_store.account(tx, paid_ahead(project_id), desk.currency(project_id)).owed
     credits = any(grant.left_micros for grant in credit_store.grants(tx, project_id))
     return charge_store.has_cost(tx, project_id) or bool(balance) or credits
@@ -276,7 +280,7 @@ def _groups(
 
 
 def _bounded(groups: list[tuple[str, int, int]]) -> tuple[Group, ...]:
-    """The dearest first, and beyond a bound all others as one: names are the tenant's, and as many as he likes."""
+    """The most expensive groups first. Tenants choose the names, so groups beyond a limit are summed up."""
     groups.sort(key=lambda group: (-group[2], group[0]))
     shown = tuple(Group(name=name, lines=lines, micros=micros) for name, lines, micros in groups[:GROUPS_MAX])
     others = groups[GROUPS_MAX:]
@@ -287,7 +291,7 @@ def _bounded(groups: list[tuple[str, int, int]]) -> tuple[Group, ...]:
 
 
 def _label(labels: str, key: str) -> str:
-    """The value of one label, or all of them where none is named."""
+    """The value of one label, or all labels if none is given."""
     pairs = msgspec.json.decode(labels or "{}", type=dict[str, str])
     if key:
         return pairs.get(key, "without")

@@ -1,4 +1,4 @@
-"""SQL of the biller itself: how far it has come, and how projects pay."""
+"""SQL of the biller: its cursor, and how projects pay."""
 
 from typing import Final
 
@@ -10,13 +10,13 @@ from teraflock.storage.table import Table
 
 class BillCursor(msgspec.Struct, frozen=True, kw_only=True):
     intervals: int = 0
-    """Up to this number, intervals are charged."""
+    """Intervals up to this number are charged."""
     charges: int = 0
     entries: int = 0
     booked_until_us: int = 0
-    """Up to here, days are closed."""
+    """Days before this time are closed."""
     latest_us: int = 0
-    """The end of the latest time that was charged: no price and no purchase may begin to count before."""
+    """The end of the latest charged time. No price and no purchase may start before it."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     tax_bp: int = 0
     customer: str = ""
     tax_number: str = ""
-    """The customer's, for invoices."""
+    """Of the customer, for invoices."""
 
 
 _CURSOR: Final = Table("bill_cursor", BillCursor)
@@ -43,7 +43,7 @@ def cursor(tx: Transaction) -> BillCursor:
 
 
 def hold(tx: Transaction) -> BillCursor:
-    """The cursor, for a work that will move it: whoever comes second waits here, before anything is numbered."""
+    """Lock the cursor and return it. A second writer waits here before it assigns numbers."""
     tx.run("UPDATE bill_cursor SET name = name WHERE name = 'bill'")
     return cursor(tx)
 

@@ -1,4 +1,4 @@
-"""Times as the books keep them: microseconds since 1970, UTC; months by their name."""
+"""Times of the books: microseconds since 1970, UTC. Months are written as `2026-11`."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -9,13 +9,13 @@ __all__ = ["microseconds", "moment", "month_bounds", "months_later"]
 
 
 def month_bounds(month: str) -> tuple[int, int]:
-    """`2026-11` → its first microsecond and that of the next month."""
+    """The first microsecond of a month and of the next one."""
     first = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC)
     return microseconds(first), microseconds(months_later(first, 1))
 
 
 def months_later(at: datetime, months: int) -> datetime:
-    """The same day and time some months on; the last day of a month that is too short for it."""
+    """The same day and time some months later, or the last day of a month that is too short."""
     index = at.year * 12 + at.month - 1 + months
     year, month = divmod(index, 12)
     first_of_next = datetime(year + (month + 1) // 12, (month + 1) % 12 + 1, 1, tzinfo=UTC)

@@ -1,6 +1,6 @@
-"""Traffic at the biller's desk: which days of which instances are not charged yet, and what they cost.
+"""Traffic that is not charged yet, by day and instance, and what it costs.
 
-No reading is ever of a day that was closed before it: so a day is charged once, and nothing is taken back.
+A day is closed only after its last reading, so it is charged once and never reversed.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def traffic_due(
     project_id: str = "",
     instance_id: str = "",
 ) -> Iterator[Charge]:
-    """The charges of what was sent since days were last closed, up to a time: all, or of one project or instance."""
+    """Charges for traffic since the last closed day, up to a time: of all projects, one project or one instance."""
     closed_us = store.cursor(tx).booked_until_us
     days = reading_store.days(tx, closed_us, until_us, project_id=project_id, instance_id=instance_id)
     for id, own in groupby(days, lambda pair: pair[0]):

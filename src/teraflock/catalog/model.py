@@ -36,10 +36,27 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     tf32_tensor_tflops: float | None = None
     fp16_tensor_tflops: float | None = None
     """Dense, with fp32 accumulation. For GeForce cards this is half of the advertised figure."""
+    cores: int | None = None
+    """CUDA cores, or the lanes that other makers count as cores."""
+    fp64_tflops: float | None = None
+    """Double precision, for scientific computing. Without tensor cores."""
+    fp64_tensor_tflops: float | None = None
+    int8_tops: float | None = None
+    """Dense 8-bit integer operations, for inference."""
+    fp8_tensor_tflops: float | None = None
+    """Dense, with fp32 accumulation."""
     bf16: bool
     tdp_watts: float | None = None
     nvlink_gbs: float | None = None
     """Total bandwidth to all other cards, in both directions."""
+    graphics: bool | None = None
+    """Whether the card draws: OpenGL, Vulkan. Compute cards such as the A100 do not."""
+    ray_tracing: bool = False
+    encoders: int | None = None
+    """Hardware video encoders."""
+    decoders: int | None = None
+    encodes: str = ""
+    """Video formats that the encoders write, separated by spaces: `H.264 HEVC AV1`."""
     note: str = ""
     source: str
     """The source of the figures, and how they were checked."""

@@ -90,6 +90,12 @@ def provider_id(text: str) -> str:
     return found.id if found else _slug(text)
 
 
+@cache
+def is_market(known_id: str) -> bool:
+    """Return whether each offer of the provider is one machine of somebody, which exists once."""
+    return any(each.id == known_id and each.kind == "market" for each in all_providers())
+
+
 def provider_facts(known_id: str) -> ProviderFacts | None:
     """Return the facts about the provider with this id, or None if there are none."""
     return _facts_by_id().get(known_id)

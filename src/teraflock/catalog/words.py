@@ -15,7 +15,7 @@ _RUN: Final = re.compile(r"[a-z]+|[0-9]+(?:\.[0-9]+)?")
 
 # None of these distinguishes two products: there is only one RTX 4000, with or without Quadro.
 _BRANDS: Final = ("nvidia", "tesla", "geforce", "quadro", "radeon", "instinct", "firepro")
-_MAKERS: Final = ("amd", "intel", "habana", "qualcomm", "google", "amazon", "aws")
+_MAKERS: Final = ("amd", "intel", "habana", "qualcomm", "google", "amazon", "aws", "huawei")
 _FILLERS: Final = ("gpu", "gpus", "graphics", "card", "tensor", "core", "hgx", "dgx")
 SILENT: Final = frozenset(_BRANDS + _MAKERS + _FILLERS)
 

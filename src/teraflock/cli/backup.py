@@ -8,7 +8,7 @@ import click
 
 from teraflock.base.quantities import memory_text
 from teraflock.cli.confirm import confirm
-from teraflock.cli.instance.show import write_facts
+from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import emphasised, remark, write_json

@@ -9,9 +9,9 @@ from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.money import amount_text, decimals_for
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import month_option
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse_money import month_option
 from teraflock.cli.table import Column, write_list, write_rows
 from teraflock.words.bill import line_fields
 from teraflock.words.money import amount_column, counted

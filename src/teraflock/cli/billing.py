@@ -8,9 +8,9 @@ from teraflock.base.errors import BadInput
 from teraflock.base.money import MICROS, parse_micros
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import checked_month, parse_amount
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import write_json
+from teraflock.cli.parse_money import checked_month, parse_amount
 from teraflock.cli.table import Column, write_rows
 from teraflock.wire.billing import ProfileShape
 from teraflock.words.money import amount_column

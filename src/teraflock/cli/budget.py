@@ -9,9 +9,9 @@ from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
 from teraflock.cli.instance.costs import tell_budget
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import Column, write_rows
 from teraflock.wire.budget import BudgetRequest, CapRequest
 from teraflock.words.money import hourly_text

@@ -1,6 +1,6 @@
 """`tera compare`: print providers, GPU models, terms and prices as one table for a document."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from html import escape
 from typing import Any, Final
@@ -9,33 +9,43 @@ import click
 
 from teraflock.app.local import Local
 from teraflock.base.money import decimal_text
-from teraflock.catalog.providers import Fact, provider_facts
+from teraflock.catalog.providers import provider_facts
 from teraflock.cli.offer.filters import OneOf, filter_options
 from teraflock.cli.output import remark, write_csv, write_json
-from teraflock.offer.model import Offer
+from teraflock.cli.provider import short_fact
+from teraflock.offer.comparison import ComparedCard, ComparedProvider, by_card, by_provider
 from teraflock.offer.rules import price_in
-from teraflock.offer.service import Cheapest
 from teraflock.offer.words import OfferWords, query_from
+from teraflock.wire.comparison import PriceOf, shape_card_row, shape_provider_row
 
 FORMATS: Final = ("markdown", "csv", "html", "json")
-MODES: Final = ("on-demand", "spot", "monthly", "reserved")
-Price = Callable[[Offer], int | None]
-"""Returns the price of one GPU-hour of an offer, in the currency of the table."""
+MODES: Final = ("on-demand", "spot", "bid", "monthly", "reserved", "free")
+GPUS_NAMED: Final = 4
+Row = ComparedCard | ComparedProvider
 
 HELP: Final = """Compare providers, GPU models and prices in one table, as Markdown, CSV, HTML or JSON.
 
-Each row is one provider and GPU model, with memory, the cheapest GPU-hour in each purchase mode, and the provider's
-terms. Takes the filters of `tera offers`.
+Each row is one provider and GPU model, with the cheapest GPU-hour in each purchase mode and the provider's terms. With
+`--by provider`, each row is one provider with its cheapest card in each mode. An empty cell means not offered,
+`unknown` means offered without a known price, and `?` marks what is not confirmed. Takes the filters of `tera offers`.
 
 \b
 Examples:
   tera compare --gpu V100 --gpu P100 > comparison.md
+  tera compare --by provider
   tera compare --memory-min 40 --format html > comparison.html
 """
 
 
 @click.command(help=HELP)
 @filter_options
+@click.option(
+    "--by",
+    type=OneOf("view", ("gpu", "provider")),
+    default="gpu",
+    show_default=True,
+    help="One row per provider and GPU model, or one per provider.",
+)
 @click.option(
     "--format",
     "form",
@@ -44,73 +54,72 @@ Examples:
     show_default=True,
     help="Output format.",
 )
-def command(form: str, **words: Any) -> None:
+@click.option("--json", "as_json", is_flag=True, help="The same as `--format json`.")
+def command(form: str, by: str, as_json: bool, **words: Any) -> None:
     asked = OfferWords(**words)
     with Local() as local:
         service = local.offers()
         currency = local.rates.known(asked.currency)
-        query = query_from(asked, service.providers)
+        query = query_from(asked, service.providers, service.today())
         found = service.cheapest_by_provider(query)
         price = partial(price_in, currency=currency, rates=local.rates, on=service.day_of(query), each=True)
-        rows = _rows(found, price)
-    head = [
-        "provider",
-        "GPU",
-        "memory",
-        *(f"{mode}, {currency}/GPU-hour" for mode in MODES),
-        "billed by",
-        "notice",
-        "prices of",
-    ]
-    if form == "json":
-        write_json([dict(zip(head, row, strict=True)) for row in rows])
-    elif form == "csv":
-        write_csv(head, rows)
+    rows: Sequence[Row] = by_provider(found) if by == "provider" else by_card(found)
+    if as_json or form == "json":
+        write_json([_shape(row, currency, price) for row in rows])
     else:
-        click.echo("\n".join(_html(head, rows) if form == "html" else _markdown(head, rows)))
+        _write_text(form, *_texts(rows, by, currency, price))
     if not rows:
         remark("No offers match")
 
 
-def _rows(found: Sequence[Cheapest], price: Price) -> list[list[str]]:
-    """Return one row per provider and GPU model, by the cheapest price in any purchase mode."""
-    by_card: dict[tuple[str, str], dict[str, Cheapest]] = {}
-    for each in found:
-        if each.offer.gpu:
-            by_card.setdefault((each.offer.provider, each.offer.gpu), {}).setdefault(
-                each.offer.mode or "", each
-            )
-    return [_row(key, modes, price) for key, modes in by_card.items()]
+def _shape(row: Row, currency: str, price: PriceOf) -> object:
+    if isinstance(row, ComparedProvider):
+        return shape_provider_row(row, currency, price)
+    return shape_card_row(row, currency, price)
 
 
-def _row(key: tuple[str, str], modes: dict[str, Cheapest], price: Price) -> list[str]:
-    provider, gpu = key
-    some = next(iter(modes.values())).offer
-    facts = provider_facts(provider)
-    days = sorted({each.offer.as_of for each in modes.values() if each.offer.as_of})
-    return [
-        provider,
-        gpu,
-        f"{some.gpu_memory_bytes >> 30} GB" if some.gpu_memory_bytes else "",
-        *(_price(modes.get(mode), price) for mode in MODES),
-        _fact(facts.billing_step_seconds) if facts else "",
-        _fact(facts.notice_seconds) if facts else "",
-        " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "unknown",
-    ]
+def _texts(rows: Sequence[Row], by: str, currency: str, price: PriceOf) -> tuple[list[str], list[list[str]]]:
+    modes = [mode for mode in MODES if any(mode in row.best for row in rows)]
+    subject = ["provider", "GPU", "memory"] if by == "gpu" else ["provider", "GPUs", "regions"]
+    head = [*subject, *(f"{mode}, {currency}/GPU-hour" for mode in modes), "billed per", "notice",
+            "disk after reclaim", "prices of"]  # fmt: skip
+    return head, [[*_cells(row, modes, price)] for row in rows]
 
 
-def _price(cheapest: Cheapest | None, price: Price) -> str:
-    if cheapest is None:
+def _cells(row: Row, modes: Sequence[str], price: PriceOf) -> Iterator[str]:
+    yield row.provider
+    if isinstance(row, ComparedProvider):
+        more = f" +{len(row.gpus) - GPUS_NAMED}" if len(row.gpus) > GPUS_NAMED else ""
+        yield ", ".join(row.gpus[:GPUS_NAMED]) + more
+        yield str(row.regions) if row.regions else "unknown"
+    else:
+        memory = next(iter(row.best.values())).gpu_memory_bytes
+        yield row.gpu
+        yield f"{memory >> 30} GB" if memory else ""
+    for mode in modes:
+        yield _price(row, mode, price)
+    facts = provider_facts(row.provider)
+    yield short_fact(facts.billing_step_seconds) if facts else ""
+    yield short_fact(facts.notice_seconds) if facts else ""
+    yield short_fact(facts.disk_after_reclaim) if facts else ""
+    days = sorted({offer.as_of for offer in row.best.values() if offer.as_of})
+    yield " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "unknown"
+
+
+def _price(row: Row, mode: str, price: PriceOf) -> str:
+    offer = row.best.get(mode)
+    if offer is None:
         return ""
-    micros = price(cheapest.offer)
-    return "unknown" if micros is None else decimal_text(micros, 3)
+    micros = price(offer)
+    amount = "free" if mode == "free" else "unknown" if micros is None else decimal_text(micros, 3)
+    return f"{amount} ({offer.gpu})" if isinstance(row, ComparedProvider) and offer.gpu else amount
 
 
-def _fact(fact: Fact | None) -> str:
-    if fact is None:
-        return ""
-    words = f"{fact.value} s" if isinstance(fact.value, int) else fact.text
-    return words if fact.confirmed else f"{words} (not confirmed)"
+def _write_text(form: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    if form == "csv":
+        write_csv(head, rows)
+    else:
+        click.echo("\n".join(_html(head, rows) if form == "html" else _markdown(head, rows)))
 
 
 def _markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -9,9 +9,9 @@ from teraflock.base.errors import BadInput
 from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import write_list
 from teraflock.words.credit import fields
 

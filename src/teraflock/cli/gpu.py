@@ -8,9 +8,10 @@ import click
 from teraflock.base.money import decimal_text
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.model import Accelerator, Card
-from teraflock.cli.lazy import LazyGroup
+from teraflock.cli.complete import complete_family
+from teraflock.cli.lazy import DefaultCommand, DefaultGroup
 from teraflock.cli.output import columns, emphasised, remark, write_json
-from teraflock.cli.table import Column, render
+from teraflock.cli.table import Column, render, write_wide
 
 HELP: Final = """List GPU models with memory, speed and power, or show who offers one.
 
@@ -24,40 +25,17 @@ Examples:
   tera gpus A100 --json
   tera gpus add card.yaml
 """
-SHOW: Final = "show"  # internal name of `tera gpus` without a subcommand; users never type it
 
 
-class _Gpus(LazyGroup):
-    """Runs `tera gpus …` itself, or the subcommands `add` and `remove`, which are loaded on demand."""
-
+class _Gpus(DefaultGroup):
     commands_by_name: ClassVar = {
         "add": ("teraflock.cli.gpu_own:add", "Add a GPU model that Teraflock does not know"),
         "remove": ("teraflock.cli.gpu_own:remove", "Remove a GPU model that you added"),
     }
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not (args and args[0] in self.commands_by_name) and args[:1] not in (["--help"], ["-h"]):
-            args = [SHOW, *args]
-        return super().parse_args(ctx, args)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        return (SHOW, show, args[1:]) if args[0] == SHOW else super().resolve_command(ctx, args)
-
-    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        show.format_help(click.Context(show, info_name=ctx.command_path), formatter)
-        self.format_commands(ctx, formatter)
-
-
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from teraflock.catalog.cards import families
-
-    return [family for family in families() if family.lower().startswith(incomplete.lower())]
-
-
-@click.command(SHOW, help=HELP)
-@click.argument("name", required=False, shell_complete=_complete)
+@click.command("gpus", cls=DefaultCommand, help=HELP)
+@click.argument("name", required=False, shell_complete=complete_family)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def show(name: str | None, as_json: bool) -> None:
     if name is None:
@@ -66,7 +44,7 @@ def show(name: str | None, as_json: bool) -> None:
         _one(name, as_json)
 
 
-command = _Gpus("gpus")
+command = _Gpus("gpus", show)
 
 
 def _all(as_json: bool) -> None:
@@ -82,7 +60,7 @@ def _all(as_json: bool) -> None:
         write_json([shape_gpu(each) for each in gpus])
         return
     cards = [_cells(each) for each in gpus if isinstance(each, Card)]
-    click.echo(render(_COLUMNS, cards, columns()))
+    write_wide(_COLUMNS, cards)
     compared = sum("compared with" in card.source for card in all_cards())
     remark(
         f"\n{len(all_cards())} GPU models. Figures are from data sheets; {compared} were compared with other tables"
@@ -97,6 +75,8 @@ _COLUMNS: Final = [
     Column("GB/S", right=True, worth=7),
     Column("FP32 TFLOPS", right=True, worth=8),
     Column("FP16 TENSOR", right=True, worth=6),
+    Column("INT8 TOPS", right=True, worth=4),
+    Column("FP64 TFLOPS", right=True, worth=4),
     Column("BF16", worth=5),
     Column("WATTS", right=True, worth=4),
     Column("YEAR", right=True, worth=4),
@@ -111,6 +91,8 @@ def _cells(card: Card) -> list[str]:
         _figure(card.bandwidth_gbs),
         _figure(card.fp32_tflops),
         _figure(card.fp16_tensor_tflops),
+        _figure(card.int8_tops),
+        _figure(card.fp64_tflops),
         "yes" if card.bf16 else "no",
         _figure(card.tdp_watts),
         str(card.year),
@@ -173,7 +155,27 @@ def _price(micros: int | None) -> str:
     return "unknown" if micros is None else decimal_text(micros, 3)
 
 
+def _fp64_tensor(card: Card) -> str:
+    return f", {card.fp64_tensor_tflops:g} with tensor cores" if card.fp64_tensor_tflops else ""
+
+
+def _graphics(card: Card) -> str:
+    if card.graphics is None:
+        return "unknown"
+    return ("yes, with ray tracing" if card.ray_tracing else "yes") if card.graphics else "no"
+
+
+def _video(card: Card) -> str:
+    if card.encoders == 0:
+        return "decodes only" if card.decoders else "none"
+    count = "" if card.encoders is None else f" ({card.encoders} encoder{'s' if card.encoders != 1 else ''})"
+    return f"encodes {card.encodes.replace(' ', ', ')}{count}" if card.encodes else "unknown"
+
+
 def _in_full(card: Card) -> Iterator[str]:
+    from teraflock.catalog.purpose import good_for
+    from teraflock.catalog.series import series_of_family
+
     yield emphasised(f"{card.id}: {card.name}")
     usable = f", {card.usable_memory_mib:,} MiB usable" if card.usable_memory_mib else ""
     facts = [
@@ -184,10 +186,18 @@ def _in_full(card: Card) -> Iterator[str]:
         ("FP16", _with_unit(card.fp16_tflops, "TFLOPS without tensor cores")),
         ("TF32 tensor", _with_unit(card.tf32_tensor_tflops, "TFLOPS, dense")),
         ("FP16 tensor", _with_unit(card.fp16_tensor_tflops, "TFLOPS, dense, accumulating in FP32")),
+        ("FP8 tensor", _with_unit(card.fp8_tensor_tflops, "TFLOPS, dense, accumulating in FP32")),
+        ("INT8", _with_unit(card.int8_tops, "TOPS, dense")),
+        ("FP64", _with_unit(card.fp64_tflops, "TFLOPS") + _fp64_tensor(card)),
+        ("cores", f"{card.cores:,}" if card.cores else ""),
         ("bfloat16", "yes" if card.bf16 else "no"),
         ("CUDA", f"compute capability {card.compute_capability}" if card.cuda else "no"),
         ("NVLink", _with_unit(card.nvlink_gbs, "GB/s")),
         ("power", _with_unit(card.tdp_watts, "W")),
+        ("graphics", _graphics(card)),
+        ("video", _video(card)),
+        ("good for", ", ".join(good_for(card))),
+        ("sold as", ", ".join(f"{each.provider} {each.series}" for each in series_of_family(card.family))),
         ("note", card.note),
         ("source", card.source),
     ]

@@ -6,8 +6,8 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
+from teraflock.cli.facts import write_facts
 from teraflock.cli.host_cost import cost
-from teraflock.cli.instance.show import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
 from teraflock.cli.output import emphasised, write_json

@@ -8,9 +8,9 @@ import click
 from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import Column, write_rows
 from teraflock.words.money import hourly_text
 from teraflock.words.text import time_text

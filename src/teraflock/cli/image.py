@@ -10,9 +10,9 @@ from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list, write_table
 from teraflock.cli.waiting import NotDone, wait
-from teraflock.cli.words import check_name
 from teraflock.wire.image import ImageRequest
 from teraflock.words.image import fields
 

@@ -8,7 +8,7 @@ import click
 from teraflock import __version__
 from teraflock.base.quantities import bytes_text
 from teraflock.cli.confirm import confirm
-from teraflock.cli.instance.show import write_facts
+from teraflock.cli.facts import write_facts
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import called, emphasised, remark, write_json
 from teraflock.cli.waiting import NotDone, phases
@@ -83,6 +83,8 @@ def _show(risen: "UpResult") -> None:
         remark(f"\nInstances here are simulated: {risen.engine.description}")
         if risen.engine.repair:
             remark(f"For real instances: {risen.engine.repair}")
+    if risen.console:
+        remark(f"\nConsole, signed in once within 15 minutes:\n  {risen.console}")
     _show_next_steps(risen, is_simulated)
 
 

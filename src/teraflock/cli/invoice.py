@@ -10,9 +10,9 @@ from teraflock.base.errors import BadInput
 from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import month_argument, month_option
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse_money import month_argument, month_option
 from teraflock.cli.table import write_list
 from teraflock.words.invoice import FIELDS
 

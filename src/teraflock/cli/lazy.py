@@ -3,7 +3,7 @@
 import gc
 from collections.abc import Mapping
 from importlib import import_module
-from typing import ClassVar
+from typing import Any, ClassVar, Final
 
 import click
 
@@ -61,3 +61,43 @@ class LazyGroup(NamingGroup):
         longest = max(map(len, self.commands_by_name))  # the same for all sections, so that they line up
         with formatter.section(heading):
             formatter.write_dl([(name.ljust(longest), line) for name, (_, line) in commands.items()])
+
+
+DEFAULT: Final = (
+    " "  # stands for the default command between parsing and resolving; nobody can type it by accident
+)
+
+
+class _DefaultContext(click.Context):
+    @property
+    def command_path(self) -> str:
+        """The path of the group: users never type the name of its default command."""
+        return self.parent.command_path if self.parent else super().command_path
+
+
+class DefaultCommand(click.Command):
+    context_class = _DefaultContext
+
+
+class DefaultGroup(LazyGroup):
+    """A group that runs its `default` command, or one of its subcommands."""
+
+    def __init__(self, name: str, default: click.Command, **more: Any) -> None:
+        super().__init__(name, **more)
+        self._default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not (args and args[0] in self.commands_by_name) and args[:1] not in (["--help"], ["-h"]):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return (
+            (DEFAULT, self._default, args[1:]) if args[0] == DEFAULT else super().resolve_command(ctx, args)
+        )
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self._default.format_help(click.Context(self._default, info_name=ctx.command_path), formatter)
+        self.format_commands(ctx, formatter)

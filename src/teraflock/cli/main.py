@@ -22,6 +22,7 @@ gc.enable()
 PLAN: Final[dict[str, tuple[str, str]]] = {
     "gpus": ("teraflock.cli.gpu", "List GPU models: memory, speed and providers"),
     "offers": ("teraflock.cli.offer", "List GPU offers, cheapest first"),
+    "recommend": ("teraflock.cli.recommendation", "Recommend GPU models and offers for a purpose"),
     "estimate": (
         "teraflock.cli.estimate.command",
         "Estimate the memory and time of a workload on each GPU model",
@@ -56,6 +57,11 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "delete": ("teraflock.cli.instance.lifecycle:delete", "Delete instances with their disks and snapshots"),
     "events": ("teraflock.cli.event", "Show events; `--follow` streams new ones"),
     "image": ("teraflock.cli.image", "List, build and delete images"),
+    "publish": ("teraflock.cli.published_port:publish", "Publish ports of instances on their host"),
+    "unpublish": ("teraflock.cli.published_port:unpublish", "Close a published port"),
+    "network": ("teraflock.cli.network", "Check which connections pass, and draw who can reach whom"),
+    "acl": ("teraflock.cli.acl", "Manage network ACLs at the border of a project's network"),
+    "sg": ("teraflock.cli.security_group", "Manage security groups: the firewall of instances"),
     "shapes": ("teraflock.cli.shape", "List named sizes, and how many are free"),
 }
 TENANTS: Final[dict[str, tuple[str, str]]] = {
@@ -68,6 +74,7 @@ TENANTS: Final[dict[str, tuple[str, str]]] = {
     ),
     "member": ("teraflock.cli.member", "List, add and remove members, and set their roles"),
     "key": ("teraflock.cli.key", "List, create and revoke API keys"),
+    "console": ("teraflock.cli.console", "Sign in to the web console, invite members, end sessions"),
     "quota": ("teraflock.cli.quota", "Show and set quotas"),
     "audit": ("teraflock.cli.audit", "Show who changed what, and when"),
 }

@@ -10,8 +10,8 @@ from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, organisation_option, yes_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.pages import names_of
+from teraflock.cli.parse import check_member_name
 from teraflock.cli.table import write_list
-from teraflock.cli.words import check_member_name
 from teraflock.wire.member import MemberRequest, RoleChange, RoleWord
 from teraflock.words.member import fields, member_roles_text
 

@@ -61,3 +61,15 @@ def wait_option(default: bool, seconds_max: float = 600.0) -> Callable[[F], F]:
         )(function)
 
     return decorate
+
+
+class LargeNumber(click.ParamType[float]):
+    """A number such as `1281167`, `1,281,167`, `1.28M` or `500k`."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        from teraflock.base.amounts import parse_large_number
+
+        option = (param.name if param else "") or "number"
+        return float(value) if isinstance(value, int | float) else parse_large_number(str(value), option)

@@ -6,14 +6,14 @@ import click
 
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
-from teraflock.cli.instance.show import write_facts
+from teraflock.cli.facts import write_facts
 from teraflock.cli.key import show_secret
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import checked_reason, json_option, wait_option, yes_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse import check_member_name, check_name
 from teraflock.cli.table import write_list
 from teraflock.cli.waiting import wait as wait_until
-from teraflock.cli.words import check_member_name, check_name
 from teraflock.wire.organisation import (
     OrganisationAnswer,
     OrganisationRename,
@@ -94,7 +94,7 @@ def show(name: str, as_json: bool) -> None:
         ("created", f"{time_text(found.created_at)} UTC"),
         ("projects", ", ".join(each.name for each in projects)),
     ]
-    write_facts(iter(facts))
+    write_facts(facts)
 
 
 @command.command(help="Suspend an organisation: stop its instances and let none start.")

@@ -9,9 +9,9 @@ from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, organisation_option, yes_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse import check_name
 from teraflock.cli.quota import limit_options, limits_from
 from teraflock.cli.table import write_list
-from teraflock.cli.words import check_name
 from teraflock.wire.project import ProjectRequest
 from teraflock.wire.quota import QuotaShape
 from teraflock.words.project import FIELDS

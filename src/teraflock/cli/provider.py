@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from teraflock.catalog.costs import UNKNOWN, costs_of
 from teraflock.catalog.providers import (
     Fact,
     Provider,
@@ -13,6 +14,8 @@ from teraflock.catalog.providers import (
     find_provider,
     provider_facts,
 )
+from teraflock.catalog.series import series_of_provider
+from teraflock.cli.complete import complete_provider
 from teraflock.cli.output import columns, emphasised, write_json
 from teraflock.cli.table import Column, render
 from teraflock.wire.provider import shape_provider
@@ -28,12 +31,8 @@ Examples:
 """
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    return [each.id for each in all_providers() if each.id.startswith(incomplete.lower())]
-
-
 @click.command(help=HELP)
-@click.argument("name", required=False, shell_complete=_complete)
+@click.argument("name", required=False, shell_complete=complete_provider)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, as_json: bool) -> None:
     chosen = [find_provider(name)] if name else list(all_providers())
@@ -64,14 +63,14 @@ def _cells(provider: Provider) -> list[str]:
         provider.id,
         provider.name,
         provider.kind,
-        _short(facts.billing_step_seconds),
-        _short(facts.spot),
-        _short(facts.notice_seconds),
-        _short(facts.disk_after_reclaim),
+        short_fact(facts.billing_step_seconds),
+        short_fact(facts.spot),
+        short_fact(facts.notice_seconds),
+        short_fact(facts.disk_after_reclaim),
     ]
 
 
-def _short(fact: Fact | None) -> str:
+def short_fact(fact: Fact | None) -> str:
     if fact is None:
         return ""
     value = fact.value
@@ -89,15 +88,15 @@ def _value(value: object) -> str:
 
 
 def _period(seconds: int) -> str:
-    names = {1: "second", 60: "minute", 3600: "hour"}
+    names = {0: "none", 1: "second", 60: "minute", 3600: "hour"}
     return names.get(seconds) or (f"{seconds // 60} min" if seconds % 60 == 0 else f"{seconds} s")
 
 
 def _in_full(provider: Provider) -> Iterator[str]:
     yield emphasised(f"{provider.id}: {provider.name}")
-    facts = provider_facts(provider.id)
+    facts, costs = provider_facts(provider.id), list(_costs(provider))
     if facts is None:
-        yield "  No details are known besides its offers"
+        yield from costs or ["  No details are known besides its offers"]
         return
     yield f"  {'product':<{_LABEL}} {facts.product}"
     for words, fact in _singles(facts):
@@ -110,6 +109,26 @@ def _in_full(provider: Provider) -> Iterator[str]:
     ):
         for i, fact in enumerate(several):
             yield f"  {words if i == 0 else '':<{_LABEL}} {_fact_text(fact)}"
+    for i, each in enumerate(series_of_provider(provider.id)):
+        yield f"  {'series' if i == 0 else '':<{_LABEL}} {each.series}: {each.text}"
+    yield from costs
+
+
+def _costs(provider: Provider) -> Iterator[str]:
+    """Show the prices besides the machine. What is missing is unknown, not free."""
+    known = costs_of(provider.id)
+    for words, price, unit in (
+        ("disk", known.disk, "GB and month"),
+        ("outgoing traffic", known.egress, "GB"),
+        ("public address", known.address, "hour"),
+    ):
+        if price:
+            free = f", {price.free_gb:g} GB per month free" if price.free_gb else ""
+            stopped = f", {price.stopped} while stopped" if price.stopped else ""
+            amount = f"{price.price} {price.currency} per {unit}{stopped}{free}"
+            yield f"  {words:<{_LABEL}} {amount} ({price.because}; {price.source})"
+    if known == UNKNOWN and provider.kind in ("cloud", "market"):
+        yield f"  {'other costs':<{_LABEL}} unknown: disk, outgoing traffic, public address"
 
 
 _LABEL: Final = 20

@@ -8,9 +8,9 @@ from teraflock.base.money import amount_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import write_list
 from teraflock.wire.purchase import PurchaseRequest
 from teraflock.words.money import years_text

@@ -15,8 +15,8 @@ from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.pages import project_ref
+from teraflock.cli.parse import parse_pairs
 from teraflock.cli.table import Column, write_rows
-from teraflock.cli.words import parse_pairs
 from teraflock.wire.quota import OrganisationUsage, QuotaShape, UsageAnswer
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ _OPTIONS: Final = (
     click.option("--ram", metavar="GB", help="Memory."),
     click.option("--disk", metavar="GB", help="Disks and snapshots, including those of stopped instances."),
     click.option("--images", metavar="GB", help="The project's own images."),
+    click.option("--ports", metavar="N", help="Published ports."),
     click.option("--gpus", multiple=True, metavar="MODEL=N", help="GPUs of one model. Can be repeated."),
     click.option("--gpus-default", metavar="N", help="GPUs of each model without its own limit."),
 )
@@ -152,6 +153,7 @@ def limits_from(words: Mapping[str, Any], before: Q) -> Q:
         "ram_bytes": _limit(words["ram"], "--ram", _size),
         "disk_bytes": _limit(words["disk"], "--disk", _size),
         "images_bytes": _limit(words["images"], "--images", _size),
+        "ports": _limit(words["ports"], "--ports", _count),
         "gpus_default": _limit(words["gpus_default"], "--gpus-default", _count),
     }
     given = {name: value for name, (is_given, value) in changes.items() if is_given}
@@ -199,6 +201,7 @@ def _rows(usage: UsageAnswer | OrganisationUsage, cards: Iterable[str] = ()) -> 
         "memory": [bytes_text(usage.ram_bytes), limit(quota.ram_bytes, bytes_text)],
         "disk": [bytes_text(usage.disk_bytes), limit(quota.disk_bytes, bytes_text)],
         "images": [bytes_text(usage.images_bytes), limit(quota.images_bytes, bytes_text)],
+        "ports": [str(usage.ports), limit(quota.ports)],
     }
     for card in sorted({*usage.gpus, *quota.gpus, *cards}):
         rows[card] = [str(usage.gpus.get(card, 0)), limit(quota.gpus.get(card, quota.gpus_default))]

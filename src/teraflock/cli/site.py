@@ -6,12 +6,12 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
-from teraflock.cli.instance.show import write_facts
+from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import emphasised, remark, write_json
+from teraflock.cli.parse import parse_pairs
 from teraflock.cli.table import write_list, write_table
-from teraflock.cli.words import parse_pairs
 from teraflock.wire.site import SiteRequest
 from teraflock.words.site import FIELDS, TYPE_FIELDS, facts, state_text
 

@@ -11,9 +11,9 @@ from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.instance.lifecycle import act_on, tell
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list
 from teraflock.cli.waiting import NotDone, wait
-from teraflock.cli.words import check_name
 from teraflock.wire.snapshot import RestoreRequest, SnapshotRequest
 from teraflock.words.snapshot import fields
 

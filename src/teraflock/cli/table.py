@@ -52,6 +52,20 @@ def write_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None
     click.echo(render(columns, rows, terminal_columns()))
 
 
+def write_wide(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table, and say on stderr which columns the terminal has no room for."""
+    write_rows(columns, rows)
+    if hidden := dropped(columns, rows, terminal_columns()):
+        remark(f"Columns not shown: {', '.join(hidden)}. Use a wider terminal, or `--json`")
+
+
+def dropped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """The titles of columns with content that do not fit."""
+    kept = _columns_that_fit(columns, rows, width)
+    hidden = (each.title for i, each in enumerate(columns) if i not in kept and any(row[i] for row in rows))
+    return list(dict.fromkeys(title for title in hidden if title))
+
+
 def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> str:
     """The table as text, without a final line break."""
     rows = [[printable(cell) for cell in row] for row in rows]

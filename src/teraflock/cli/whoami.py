@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.cli.connection import connected, connection
-from teraflock.cli.instance.show import write_facts
+from teraflock.cli.facts import write_facts
 from teraflock.cli.options import json_option
 from teraflock.cli.output import write_json
 from teraflock.cli.pages import names_of

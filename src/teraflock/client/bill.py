@@ -22,8 +22,11 @@ class Bills(Noun):
     def get(self, *, month: str = "", by: str = "gpu", label: str = "") -> BillAnswer:
         return self._get(BillAnswer, "bill", month=month, by=by, label=label)
 
-    def line_page(self, *, month: str = "", after: str = "", limit: int = PAGE) -> LinePage:
-        return self._get(LinePage, "bill", "lines", month=month, after=after, limit=limit)
+    def line_page(
+        self, *, month: str = "", after: str = "", limit: int = PAGE, instance: str = ""
+    ) -> LinePage:
+        """`instance` is an id: only its charges."""
+        return self._get(LinePage, "bill", "lines", month=month, after=after, limit=limit, instance=instance)
 
     def lines(self, *, month: str = "") -> tuple[LineAnswer, ...]:
         return pages(lambda after: self.line_page(month=month, after=after))
@@ -44,8 +47,11 @@ class Bills(Noun):
         )
         return self._transport.decoded(content, MarginAnswer)
 
-    def cost_page(self, *, after: str = "", limit: int = PAGE) -> CostPage:
-        return self._get(CostPage, "costs", after=after, limit=limit)
+    def cost_page(
+        self, *, after: str = "", limit: int = PAGE, states: tuple[str, ...] = (), name: str = ""
+    ) -> CostPage:
+        """The costs of the instances that `client.instances.page` lists with the same arguments."""
+        return self._get(CostPage, "costs", after=after, limit=limit, state=states, name=name)
 
     def costs(self) -> tuple[CostAnswer, ...]:
         """The hourly price of each instance, and what it has cost so far."""

@@ -10,11 +10,13 @@ import time
 from collections.abc import Callable
 from typing import Self
 
+from teraflock.client.acl import Acls
 from teraflock.client.announcement import Announcements
 from teraflock.client.audit import AuditLog
 from teraflock.client.bill import Bills
 from teraflock.client.billing import Billing
 from teraflock.client.budget import Budgets
+from teraflock.client.console import ConsoleAccess
 from teraflock.client.credit import Credits
 from teraflock.client.estimate import Estimates
 from teraflock.client.event import Events
@@ -25,6 +27,7 @@ from teraflock.client.instance import Instances
 from teraflock.client.invoice import Invoices
 from teraflock.client.key import Keys
 from teraflock.client.member import Members
+from teraflock.client.network import Networks
 from teraflock.client.offer import Offers
 from teraflock.client.operator import Operator
 from teraflock.client.organisation import Organisations
@@ -32,10 +35,13 @@ from teraflock.client.plan import Plans
 from teraflock.client.price import Prices
 from teraflock.client.project import Projects
 from teraflock.client.provider import Providers
+from teraflock.client.published_port import PublishedPorts
 from teraflock.client.purchase import Purchases
 from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
 from teraflock.client.rate import RateList
+from teraflock.client.recommendation import Recommendations
+from teraflock.client.security_group import SecurityGroups
 from teraflock.client.shape import Shapes
 from teraflock.client.site import Sites
 from teraflock.client.snapshot import Snapshots
@@ -56,22 +62,29 @@ class Client:
         ca_file: str = "",
         pause: Callable[[float], None] = time.sleep,
         random_bytes: Callable[[int], bytes] = os.urandom,
+        transport: Transport | None = None,
     ) -> None:
-        """`server` is `http://host:port` or `https://…`; `ca_file` has additional certificates to trust."""
-        transport = Transport(
+        """`server` is `http://host:port` or `https://…`; `ca_file` has additional certificates to trust.
+
+        `transport` replaces the connection to a server.
+        """
+        transport = transport or Transport(
             server, key, project=project, ca_file=ca_file, pause=pause, random_bytes=random_bytes
         )
         self.transport = transport
+        self.acls = Acls(transport)
         self.announcements = Announcements(transport)
         self.audit = AuditLog(transport)
         self.billing = Billing(transport)
         self.bills = Bills(transport)
         self.budgets = Budgets(transport)
+        self.console = ConsoleAccess(transport)
         self.credits = Credits(transport)
         self.events = Events(transport)
         self.gpus = Gpus(transport)
         self.providers = Providers(transport)
         self.rates = RateList(transport)
+        self.recommendations = Recommendations(transport)
         self.offers = Offers(transport)
         self.estimates = Estimates(transport)
         self.plans = Plans(transport)
@@ -81,13 +94,16 @@ class Client:
         self.invoices = Invoices(transport)
         self.keys = Keys(transport)
         self.members = Members(transport)
+        self.networks = Networks(transport)
         self.operator = Operator(transport)
         self.organisations = Organisations(transport)
         self.prices = Prices(transport)
         self.projects = Projects(transport)
+        self.published_ports = PublishedPorts(transport)
         self.purchases = Purchases(transport)
         self.quotas = Quotas(transport)
         self.quotes = Quotes(transport)
+        self.security_groups = SecurityGroups(transport)
         self.shapes = Shapes(transport)
         self.sites = Sites(transport)
         self.snapshots = Snapshots(transport)

@@ -103,7 +103,7 @@ class Transport:
         attempts = ATTEMPTS_MAX if again else 1
         for attempt in range(1, attempts + 1):
             try:
-                status, answer = self._once(method, _target(path, query), content, sent, seconds_max)
+                status, answer = self._once(method, target_of(path, query), content, sent, seconds_max)
                 if status < 400:
                     return answer
                 error: TeraflockError = error_of(status, answer)
@@ -122,7 +122,7 @@ class Transport:
         connection = self._connect(seconds_max)
         sent = {**HEADERS, "Authorization": f"Bearer {self._key}", "Accept": "text/event-stream", **headers}
         try:
-            connection.request("GET", _target(path, query), headers=sent)
+            connection.request("GET", target_of(path, query), headers=sent)
             response = connection.getresponse()
             if response.status >= 400:
                 raise error_of(response.status, response.read())
@@ -236,7 +236,7 @@ def path_of(*words: str) -> str:
     return "/v1/" + "/".join(quote(word, safe="") for word in words)
 
 
-def _target(path: str, query: Mapping[str, object] | None) -> str:
+def target_of(path: str, query: Mapping[str, object] | None) -> str:
     given = [
         (name, _text(each))
         for name, value in (query or {}).items()

@@ -37,6 +37,7 @@ from teraflock.instance.driver import (
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineMissing, EngineRefused
 from teraflock.instance.model import InstanceId
+from teraflock.network.walls import Walls
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +165,9 @@ class RentedDriver(ABC):
         return None
 
     def retire(self, network: Network) -> None:
+        return None
+
+    def enforce(self, walls: Walls) -> None:
         return None
 
     def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:

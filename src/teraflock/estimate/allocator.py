@@ -37,8 +37,12 @@ class Block(msgspec.Struct, eq=False, gc=False):
 
 
 class CachingAllocator:
-    def __init__(self, limit_bytes: int | None = None, *, expandable_segments: bool = False) -> None:
+    def __init__(
+        self, limit_bytes: int | None = None, *, expandable_segments: bool = False, grows: bool = False
+    ) -> None:
+        """With `grows`, the allocator raises its limit where it would otherwise raise `OutOfMemory`."""
         self.limit_bytes = limit_bytes
+        self.grows = grows
         self.expandable = expandable_segments
         self.live_bytes = 0
         self.live_peak_bytes = 0
@@ -97,6 +101,18 @@ class CachingAllocator:
             while block is not None:
                 block.before, block.after, block = None, None, block.after
 
+    def reserve(self, size: int) -> None:
+        """Reserve memory of the device within the limit, if necessary by freeing the cache."""
+        if self.limit_bytes is not None and self.reserved_bytes + size > self.limit_bytes:
+            self._give_back()
+            if self.reserved_bytes + size > self.limit_bytes:
+                if not self.grows:
+                    raise OutOfMemory
+                self.limit_bytes = self.reserved_bytes + size
+        self.reserved_bytes += size
+        if self.reserved_bytes > self.reserved_peak_bytes:
+            self.reserved_peak_bytes = self.reserved_bytes
+
     def _segment(self, size: int, small: bool) -> Block:
         if self.expandable:
             need = -(-size // LARGE_ROUND_BYTES) * LARGE_ROUND_BYTES
@@ -106,13 +122,7 @@ class CachingAllocator:
             need = MIDDLE_SEGMENT_BYTES
         else:
             need = -(-size // LARGE_ROUND_BYTES) * LARGE_ROUND_BYTES
-        if self.limit_bytes is not None and self.reserved_bytes + need > self.limit_bytes:
-            self._give_back()
-            if self.reserved_bytes + need > self.limit_bytes:
-                raise OutOfMemory
-        self.reserved_bytes += need
-        if self.reserved_bytes > self.reserved_peak_bytes:
-            self.reserved_peak_bytes = self.reserved_bytes
+        self.reserve(need)
         address = self._next_address
         self._next_address += need
         block = Block(need, small, address)

@@ -1,6 +1,5 @@
 """Estimates one workload on many cards."""
 
-from collections.abc import Sequence
 from math import erf, sqrt
 from typing import Final
 
@@ -10,6 +9,7 @@ from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.model import Card
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import evidence, known_peaks, refuses, reservable_bytes
+from teraflock.estimate.cpu import OnCpu, on_cpu
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.model import Estimate, Limit, OnGpu, Peak, Question
@@ -18,7 +18,6 @@ from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.tensor_parallel import COMPUTED
 from teraflock.workload.model import Workload
 
-EXACT_CARDS_MAX: Final = 3  # with more cards, the largest batches are derived from one replay
 OOM_SPREAD: Final = 0.02
 """Standard deviation of measured over predicted limits."""
 
@@ -32,7 +31,6 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     finder: BatchFinder | None
     buckets: int
     need: int
-    reference: int
 
 
 def answer(workload: Workload, question: Question) -> Estimate:
@@ -49,7 +47,6 @@ def answer(workload: Workload, question: Question) -> Estimate:
         finder=finder,
         buckets=buckets,
         need=need_bytes(estimator, finder),
-        reference=reference_bytes(question.cards, estimator.workload.precision),
     )
     return Estimate(
         workload=estimator.workload,
@@ -63,21 +60,18 @@ def answer(workload: Workload, question: Question) -> Estimate:
             *(_on_limit(known, limit) for limit in question.limits),
             *(_on_card(known, card) for card in question.cards),
         ],
+        cpu=_on_cpu(known) if question.cpu_cores and question.tensor_parallel == 1 else None,
     )
 
 
-def reference_bytes(cards: Sequence[Card], precision: str) -> int:
-    """The median memory of the cards that can run the workload. One replay at this limit serves all cards."""
-    able = sorted(
-        size
-        for card in cards
-        if card.cuda and (size := reservable_bytes(card)) and not refuses(card, precision)
-    ) or sorted(size for card in cards if (size := reservable_bytes(card)) and not refuses(card, precision))
-    return (able[(len(able) - 1) // 2] + able[len(able) // 2]) // 2 if able else 0
+def _on_cpu(known: _Known) -> OnCpu:
+    question, workload = known.question, known.estimator.workload
+    samples = workload.batch * workload.accumulate
+    return on_cpu(known.step, question.cpu_cores, samples, _steps(samples, question))
 
 
 def _on_limit(known: _Known, limit: Limit) -> OnGpu:
-    largest = known.finder.largest(limit.size_bytes) if known.finder else None
+    largest = _largest(known, limit.size_bytes)
     return OnGpu(
         gpu=limit.text,
         fits=_fits(known, largest, limit.size_bytes),
@@ -123,11 +117,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
 
 
 def _largest(known: _Known, room: int) -> int | None:
-    if known.finder is None:
-        return None
-    if len(known.question.cards) <= EXACT_CARDS_MAX:
-        return known.finder.largest(room)
-    return known.finder.largest_near(room, known.reference)
+    return known.finder.largest(room) if known.finder else None
 
 
 def _fits(known: _Known, largest: int | None, room: int) -> bool:
@@ -137,12 +127,16 @@ def _fits(known: _Known, largest: int | None, room: int) -> bool:
 
 
 def _hours(seconds: Seconds | None, samples: int, question: Question) -> Seconds | None:
-    steps = question.steps
-    if steps is None and question.samples is not None and samples:
-        steps = question.samples / samples
+    steps = _steps(samples, question)
     if seconds is None or steps is None:
         return None
     return Seconds(*(each * steps / 3600 for each in (seconds.p10, seconds.p50, seconds.p90)))
+
+
+def _steps(samples: int, question: Question) -> float | None:
+    if question.steps is None and question.samples is not None and samples:
+        return question.samples / samples
+    return question.steps
 
 
 def _bound(step: StepWork, there: Peaks | None) -> str:

@@ -1,21 +1,35 @@
-"""Finds the largest batch that fits, by replaying the allocator under a limit.
+"""Finds the largest batch that fits into an amount of memory.
 
 When memory is short, PyTorch frees its cache and cuDNN chooses algorithms without a workspace. So a batch fits if the
 replay without convolution workspaces succeeds, even if a run with enough memory would reserve more. A margin below the
 limit, used only for models with convolutions, covers the workspaces that remain.
+
+Because memory is fragmented, a step needs more than its live peak. This excess takes a replay to compute, and changes
+slowly with the amount of memory. So it is computed for a few fixed amounts, the rungs, and interpolated between them.
+Invariant: the result depends only on the workload and the amount of memory, not on other amounts that were asked for.
 """
 
 from collections.abc import Callable
-from typing import Final
+from math import log2
+from typing import Final, TypedDict
 
-from teraflock.estimate.fitting import fits_within
+from teraflock.base.quantities import GIB
+from teraflock.estimate.fitting import fits_within, sufficient_bytes
+from teraflock.estimate.live_peak import LivePeaks
 from teraflock.estimate.memory import Scene, plain_peak
 
 LIMIT_SHARE: Final = 0.978
-RESOLUTION: Final = 0.004
-"""Relative to the batch. Finer than the 2 to 3 % that the measurements resolve."""
-RESOLUTION_COARSE: Final = 0.02
-BATCH_MAX: Final = 1 << 20
+RUNG_BYTES: Final = 17 * GIB // 4
+RUNG_LOG2: Final = 2
+RUNG_LAST: Final = 2
+"""The rungs are `RUNG_BYTES` times powers of four: 4.25, 17 and 68 GiB. Outside, the excess is that of the nearest."""
+EXCESS_ERROR_MAX: Final = 0.05
+BATCH_ERROR_MAX: Final = 0.02
+
+
+class _Options(TypedDict):
+    cublas_bytes: int
+    temporary_share: float
 
 
 class BatchFinder:
@@ -28,83 +42,86 @@ class BatchFinder:
         cublas_bytes: int,
         *,
         extra_bytes: int = 0,
-        near: int = 8,
         share: float = LIMIT_SHARE,
         temporary_share: float = 1.0,
     ) -> None:
         """`temporary_share` is the part of the optimizer's temporaries on this GPU if several GPUs split the state."""
         self._scene_of = scene_of
         self._optimizer = optimizer
-        self._cublas_bytes = cublas_bytes
         self._extra_bytes = extra_bytes
-        self._needs: dict[int, int] = {}
-        self._tightness: float | None = None
-        self._near = max(1, near)
         self._share = share
-        self._temporary_share = temporary_share
+        self._options: _Options = {"cublas_bytes": cublas_bytes, "temporary_share": temporary_share}
+        self._peaks = LivePeaks(
+            lambda batch: plain_peak(scene_of(batch), optimizer, **self._options) + extra_bytes
+        )
+        self._excess_at: dict[int, float] = {}
+        """By rung."""
+        self._excess_of: dict[int, float] = {}
+        """By batch: rungs that are too small for one sample share it."""
 
     def need_bytes(self, batch: int) -> int:
         """The live peak without convolution workspaces."""
-        if batch not in self._needs:
-            peak = plain_peak(
-                self._scene_of(batch),
-                self._optimizer,
-                cublas_bytes=self._cublas_bytes,
-                temporary_share=self._temporary_share,
-            )
-            self._needs[batch] = peak + self._extra_bytes
-        return self._needs[batch]
+        return self._peaks.at(batch)
 
-    def fits(self, batch: int, limit_bytes: int) -> bool:
-        limit = int(limit_bytes * self._share) - self._extra_bytes
-        scene = self._scene_of(batch)
-        return fits_within(
-            scene,
-            self._optimizer,
-            cublas_bytes=self._cublas_bytes,
-            limit_bytes=limit,
-            temporary_share=self._temporary_share,
-        )
-
-    def largest(self, limit_bytes: int, resolution: float = RESOLUTION) -> int:
-        """The largest batch that fits, by replay; 0 if not even one sample fits."""
+    def largest(self, limit_bytes: int) -> int:
+        """The largest batch that fits; 0 if not even one sample fits."""
         if self.need_bytes(1) > limit_bytes * self._share:
             return 0  # reserved memory is at least live memory, so no replay can succeed
-        low, high = 0, BATCH_MAX + 1
-        probe = self._guess(limit_bytes * self._share)
-        while high - low > max(1, resolution * low):
-            probe = min(max(probe, low + 1), high - 1)
-            if self.fits(probe, limit_bytes):
+        return self._peaks.largest(self._peak_max(limit_bytes))
+
+    def fits(self, batch: int, limit_bytes: int) -> bool:
+        """Whether the largest batch is at least this one."""
+        need = self.need_bytes(batch)
+        return need <= limit_bytes * self._share and need <= self._peak_max(limit_bytes)
+
+    def _peak_max(self, limit_bytes: int) -> float:
+        """The highest live peak that fits."""
+        rung = min(max(0.0, log2(max(1, limit_bytes) / RUNG_BYTES) / RUNG_LOG2), RUNG_LAST)
+        below = int(rung)
+        part = rung - below
+        excess = self._excess(below)
+        if part:
+            excess += part * (self._excess(below + 1) - excess)
+        return limit_bytes * self._share / excess
+
+    def _excess(self, rung: int) -> float:
+        """The memory that a step needs at this rung, relative to its live peak."""
+        if rung not in self._excess_at:
+            limit = int(RUNG_BYTES * 2.0 ** (RUNG_LOG2 * rung) * self._share)
+            batch = max(1, self._peaks.largest(limit))
+            found = 0 if self._scene_of(batch).trace.has_backward else self._largest_replayed(limit, batch)
+            self._excess_at[rung] = limit / self.need_bytes(found) if found else self._excess_alone(batch)
+        return self._excess_at[rung]
+
+    def _largest_replayed(self, limit_bytes: int, most: int) -> int:
+        """The largest batch of an inference that fits by replay; 0 if none does.
+
+        An inference has few blocks, so its replay is fast. But which of them are reused, and with that the excess, can
+        change a lot with the limit.
+        """
+        low, high, probe = 0, most + 1, most
+        while high - low > max(1, BATCH_ERROR_MAX * low):
+            if self._replays(probe, limit_bytes - self._extra_bytes):
                 low = probe
-                probe = int(probe * 1.015) + 1 if high > BATCH_MAX else (low + high) // 2
             else:
                 high = probe
-                probe = int(probe * 0.98) if not low else (low + high) // 2
-                if not low and probe < high // 2 + 2:
-                    probe = high // 2
+            probe = (low + high) // 2 if low else max(1, int(0.9 * high))
         return low
 
-    def largest_near(self, limit_bytes: int, reference_bytes: int) -> int:
-        """Like `largest`, but derived from one replay at a reference limit. Faster for tables of many cards."""
-        if self._tightness is None:
-            best = self.largest(reference_bytes, RESOLUTION_COARSE)
-            self._tightness = self.need_bytes(best) / reference_bytes if best else self._share
-        room = limit_bytes * self._tightness
-        if self.need_bytes(1) > room:
-            return 0
-        return max(1, self._guess(room))
+    def _excess_alone(self, batch: int) -> float:
+        """The smallest limit for a batch, relative to its live peak."""
+        if batch not in self._excess_of:
+            need = self.need_bytes(batch)
+            low = need - self._extra_bytes
+            high = sufficient_bytes(self._scene_of(batch), self._optimizer, least_bytes=low, **self._options)
+            while high - low > EXCESS_ERROR_MAX * need:
+                middle = (low + high) // 2
+                if self._replays(batch, middle):
+                    high = middle
+                else:
+                    low = middle
+            self._excess_of[batch] = (high + self._extra_bytes) / need
+        return self._excess_of[batch]
 
-    def _guess(self, room: float) -> int:
-        """The batch at which the need, which is linear except for small batches, equals the available memory."""
-        near = self._near
-        while True:
-            first, second = self.need_bytes(near), self.need_bytes(2 * near)
-            slope = (second - first) / near
-            # For small batches the optimizer's temporaries set the peak: try larger ones to find the slope.
-            if slope * near > 0.05 * first or near >= BATCH_MAX // 2:
-                break
-            near *= 8
-        self._near = near
-        if slope <= 0:
-            return BATCH_MAX
-        return int(min(max(1.0, near + (room - first) / slope), BATCH_MAX))
+    def _replays(self, batch: int, limit_bytes: int) -> bool:
+        return fits_within(self._scene_of(batch), self._optimizer, limit_bytes=limit_bytes, **self._options)

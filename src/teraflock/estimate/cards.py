@@ -54,6 +54,7 @@ GENERATIONS: Final = {
 }
 LANES: Final = {
     "Ampere GA100": 64, "Pascal GP100": 64, "AMD CDNA3 Aqua Vanjaram": 128, "AMD CDNA3": 128, "AMD CDNA4": 128,
+    "AMD RDNA3 Navi 31": 128,
 }  # fmt: skip
 """fp32 lanes per SM of chips that differ from their generation."""
 YEAR_NOW: Final = 2025
@@ -62,8 +63,8 @@ AGE_MAX: Final = 1.4
 
 
 def is_rocm(card: Card) -> bool:
-    """Whether PyTorch's ROCm builds support the card: Instinct cards since the MI50."""
-    return card.architecture.startswith(("AMD CDNA", "AMD GCN5 Vega 20"))
+    """Whether PyTorch's ROCm builds support the card: Instinct cards since the MI50, and Radeon cards with RDNA3."""
+    return card.architecture.startswith(("AMD CDNA", "AMD GCN5 Vega 20", "AMD RDNA3"))
 
 
 def generation(card: Card) -> Generation | None:
@@ -227,10 +228,10 @@ LABEL_SHARE: Final = 0.97
 
 
 def unsupported(card: Card) -> str:
-    """Why PyTorch does not support a card; empty if it does."""
+    """Why there is no estimate for a card; empty if there is one."""
     if card.cuda or is_rocm(card):
         return ""
-    return f"PyTorch does not support {card.architecture}"
+    return f"estimates do not support {card.architecture}, only CUDA and ROCm"
 
 
 def refuses(card: Card, precision: str) -> str:

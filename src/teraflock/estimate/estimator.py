@@ -8,7 +8,8 @@ from teraflock.estimate import parallel
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.bounds import CardModel
 from teraflock.estimate.cards import doubt, known_peaks
-from teraflock.estimate.memory import Memory, Outline, Scene, plain_peak, replay
+from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
+from teraflock.estimate.outline import Outline
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.estimate.tensor_parallel import divided, reduce_seconds
@@ -71,13 +72,14 @@ class Estimator:
             self._scenes[batch, lean] = made
         return self._scenes[batch, lean]
 
-    def memory(self, *, expandable_segments: bool = False) -> Memory:
+    def memory(self, *, expandable_segments: bool = False, timeline: bool = False) -> Memory:
         return replay(
             self.scene(),
             self.optimizer,
             cublas_bytes=self.cublas_bytes,
             expandable_segments=expandable_segments,
             held=self.held(),
+            timeline=timeline,
         )
 
     def held(self) -> dict[str, int]:
@@ -150,7 +152,6 @@ def finder_for(estimator: Estimator, extra_bytes: int, temporary_share: float = 
         estimator.optimizer,
         estimator.cublas_bytes,
         extra_bytes=extra_bytes + sum(estimator.held().values()),
-        near=estimator.workload.batch,
         temporary_share=temporary_share,
         share=LIMIT_SHARE
         if any(each.name.startswith("convolution") for each in estimator.trace.operations)

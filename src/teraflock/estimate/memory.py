@@ -12,19 +12,22 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.allocator import Block, CachingAllocator, OutOfMemory
-from teraflock.estimate.operation import MATMULS, Work, work_of
-from teraflock.estimate.workspace import has_special_workspace, special_workspace_bytes, workspace_bytes
+from teraflock.estimate.operation import Work, work_of
+from teraflock.estimate.outline import (
+    ALLOCATE,
+    FIRST_OPERATION,
+    FREE,
+    OPERATE,
+    OPTIMIZER,
+    TO_BACKWARD,
+    Moves,
+    Outline,
+)
+from teraflock.estimate.workspace import special_workspace_bytes, workspace_bytes
 from teraflock.workload.expression import evaluate_all
-from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, KINDS, EventKind, Mark, Trace
+from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, KINDS, Trace
 
 TIMELINE_POINTS_MAX: Final = 400
-
-# Plain integers: a loop over a hundred thousand events would spend half its time on enum lookups.
-ALLOCATE: Final = int(EventKind.ALLOCATE)
-FREE: Final = int(EventKind.FREE)
-OPERATE: Final = int(EventKind.OPERATE)
-BACKWARD: Final = int(Mark.BACKWARD)
-OPTIMIZER: Final = int(Mark.OPTIMIZER)
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,18 +36,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     breakdown: dict[str, int]
     """Live bytes at the peak, by kind."""
     timeline: list[int]
-    """Live bytes over the second step."""
-
-
-class Outline:
-    """The parts of a trace that do not depend on sizes."""
-
-    def __init__(self, trace: Trace) -> None:
-        self.matmuls = [operation.name.split(".")[0] in MATMULS for operation in trace.operations]
-        self.setup, self.step = _parts(trace)
-        self.specials = [
-            at for at, operation in enumerate(trace.operations) if has_special_workspace(operation)
-        ]
+    """Live bytes over the second step, if it was requested."""
 
 
 class Scene:
@@ -70,6 +62,18 @@ class Scene:
         self._shares = shares
         self._lean = lean
 
+    @cached_property
+    def moves(self) -> tuple[Moves, Moves]:
+        """Setup and step, for a fast replay, with the operations that have a workspace."""
+        if self._lean:
+            return self._outline.lean_moves
+        used = {at for at, size in enumerate(self.workspaces) if size}
+        return self._outline.lean_moves if used <= self._outline.specials else self._outline.moves(used)
+
+    def all_moves(self) -> tuple[Moves, Moves]:
+        """Setup and step with all operations."""
+        return self._outline.moves(range(len(self.trace.operations)))
+
     # Computed on demand: most scenes of a search for the largest batch need only the sizes.
 
     @cached_property
@@ -90,7 +94,9 @@ class Scene:
 
     def parameter_sizes(self) -> list[tuple[list[int], str]]:
         """Shape and type of every trainable parameter."""
-        return [([self.sizes[i] for i in p.shape], p.dtype) for p in self.trace.parameters if p.trainable]
+        return self._outline.parameters or [
+            ([self.sizes[i] for i in p.shape], p.dtype) for p in self.trace.parameters if p.trainable
+        ]
 
     def step_works(self) -> Iterator[Work]:
         """The operations of the last step, in order, with repetitions."""
@@ -107,6 +113,7 @@ def replay(
     limit_bytes: int | None = None,
     expandable_segments: bool = False,
     held: Mapping[str, int] | None = None,
+    timeline: bool = False,
 ) -> Memory:
     """Raise `OutOfMemory` if the replay exceeds the limit.
 
@@ -115,17 +122,19 @@ def replay(
     player = _Player(
         scene, cublas_bytes, CachingAllocator(limit_bytes, expandable_segments=expandable_segments)
     )
+    setup, step = scene.all_moves() if timeline else scene.moves
     try:
-        player.play(scene.setup)
+        player.play(setup)
+        player.setup_count = len(player.blocks)
         player.state += [player.allocate(size, kind) for kind, size in (held or {}).items() if size]
         if scene.trace.has_optimizer:
-            player.record = True
-            player.play(scene.step)
+            player.record = timeline
+            player.play(step)
             return player.memory()
         for turn in (1, 2):
-            player.record = turn == 2
+            player.record = timeline and turn == 2
             player.new_step()
-            player.play(scene.step)
+            player.play(step)
             if scene.trace.has_backward:
                 player.optimize(optimizer, scene.parameter_sizes(), first=turn == 1)
         return player.memory()
@@ -139,28 +148,29 @@ def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int, temporary_sha
     `temporary_share` is the part of the optimizer's temporaries on this GPU; other GPUs hold the rest.
     """
     sizes, workspaces = scene.sizes, scene.workspaces
-    parameters = [prod(shape) * DTYPE_BYTES[dtype] for shape, dtype in scene.parameter_sizes()]
+    shapes = scene.parameter_sizes()
+    parameters = [prod(shape) * DTYPE_BYTES[dtype] for shape, dtype in shapes]
     trains = scene.trace.has_backward and not scene.trace.has_optimizer
+    setup, step = scene.moves
     born: list[int] = []
     live = peak = 0
-    for part in (scene.setup, scene.step):
-        if part is scene.step:
+    for moves in (setup, step):
+        if moves is step:
             live += (1 + scene.trace.has_backward) * cublas_bytes * any(scene.matmuls)
             if trains:
-                shapes = scene.parameter_sizes()
                 states = zip(shapes, parameters, strict=True)
                 live += sum(sum(optimizer_state(optimizer, shape, size)) for (shape, _), size in states)
-        for event in part:
-            kind, argument = event & 3, event >> 2
-            if kind == ALLOCATE:
-                live += sizes[argument]
-                born.append(sizes[argument])
+        for move in moves:
+            if move < 0:
+                live -= born[-move - 1]
+            elif move < FIRST_OPERATION:
+                size = sizes[move]
+                live += size
+                born.append(size)
                 if live > peak:
                     peak = live
-            elif kind == FREE:
-                live -= born[-argument]
-            elif kind == OPERATE and live + workspaces[argument] > peak:
-                peak = live + workspaces[argument]
+            elif move < TO_BACKWARD and live + workspaces[move - FIRST_OPERATION] > peak:
+                peak = live + workspaces[move - FIRST_OPERATION]
     temporary = round(temporary_share * optimizer_temporary(optimizer, parameters))
     return max(peak, live + temporary) if trains else peak
 
@@ -224,7 +234,7 @@ class _Player:
         self.cublas_bytes = cublas_bytes
         self.handles = {"forward": False, "backward": False}
         self.blocks: list[Block | None] = []
-        self.setup_count = _count_allocations(scene.setup)
+        self.setup_count = 0
         self.live_by_kind = dict.fromkeys(KINDS, 0)
         self.at_peak: dict[str, int] = {}
         self.recorded_peak_bytes = 0
@@ -234,23 +244,14 @@ class _Player:
         self.timeline: list[int] = []
         self.backward = False
 
-    def play(self, events: Sequence[int]) -> None:
+    def play(self, moves: Moves) -> None:
         sizes, kinds = self.scene.sizes, self.scene.trace.kinds
-        workspaces, matmuls = self.scene.workspaces, self.scene.matmuls
         blocks, by_kind, allocator = self.blocks, self.live_by_kind, self.allocator
         allocate, release = allocator.allocate, allocator.release
-        # `allocate` and `_release` are inlined: calling them for ten thousand events takes a fifth of the time.
-        for event in events:
-            kind, argument = event & 3, event >> 2
-            if kind == ALLOCATE:
-                letter = kinds[len(blocks)]
-                block = allocate(sizes[argument])
-                by_kind[letter] += block.size
-                if allocator.live_bytes > self.recorded_peak_bytes:
-                    self.rising = True
-                blocks.append(block)
-            elif kind == FREE:
-                at = len(blocks) - argument
+        # `allocate` and `_release` are inlined: calling them for ten thousand blocks takes a fifth of the time.
+        for move in moves:
+            if move < 0:
+                at = -move - 1
                 freed = blocks[at]
                 if freed is not None:
                     if self.rising:
@@ -258,15 +259,24 @@ class _Player:
                     by_kind[kinds[at]] -= freed.size
                     release(freed)
                     blocks[at] = None
-            elif kind == OPERATE:
-                if matmuls[argument]:
-                    self._handle()
-                if workspaces[argument]:
-                    self._workspace(workspaces[argument])
-                if self.record:
-                    self.timeline.append(allocator.live_bytes)
-            elif argument == BACKWARD:
+            elif move < FIRST_OPERATION:
+                block = allocate(sizes[move])
+                by_kind[kinds[len(blocks)]] += block.size
+                if allocator.live_bytes > self.recorded_peak_bytes:
+                    self.rising = True
+                blocks.append(block)
+            elif move == TO_BACKWARD:
                 self.backward = True
+            else:
+                self._operate(move - FIRST_OPERATION)
+
+    def _operate(self, operation: int) -> None:
+        if self.scene.matmuls[operation]:
+            self._handle()
+        if self.scene.workspaces[operation]:
+            self._workspace(self.scene.workspaces[operation])
+        if self.record:
+            self.timeline.append(self.allocator.live_bytes)
 
     def allocate(self, size: int, letter: str) -> Block:
         allocator = self.allocator
@@ -337,14 +347,3 @@ class _Player:
         self.rising = False
         self.recorded_peak_bytes = self.allocator.live_bytes
         self.at_peak = dict(self.live_by_kind)
-
-
-def _parts(trace: Trace) -> tuple[list[int], list[int]]:
-    """Split the events into those before the first step and the rest."""
-    start = Mark.STEP * EVENT_KINDS + EventKind.MARK
-    at = trace.events.index(start) if start in trace.events else 0
-    return trace.events[:at], trace.events[at:]
-
-
-def _count_allocations(events: Sequence[int]) -> int:
-    return sum(event % EVENT_KINDS == ALLOCATE for event in events)

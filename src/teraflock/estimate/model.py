@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from teraflock.catalog.model import Card
+from teraflock.estimate.cpu import OnCpu
 from teraflock.estimate.step import SHARED, Seconds
 from teraflock.workload.model import Workload
 
@@ -31,6 +32,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     steps: float | None = None
     samples: float | None = None
     """Samples to process in total: epochs times samples."""
+    cpu_cores: int = 0
+    """Cores for an estimate without a GPU. 0 for none."""
     host: str = SHARED
     """Whether the CPU cores are shared with others: one of `HOSTS`."""
     expandable_segments: bool = False
@@ -68,3 +71,5 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     workload: Workload
     memory: Peak
     gpus: list[OnGpu]
+    cpu: OnCpu | None = None
+    """The same step without a GPU."""

@@ -80,19 +80,19 @@ def serve(workload: Workload, load: Load, cards: Sequence[Card]) -> ServingAnswe
 def checked(workload: Workload, load: Load) -> None:
     entry = zoo.entry(workload.model)
     if not 1 <= load.users <= USERS_MAX:
-        raise BadInput(f"`--users` lies between 1 and {USERS_MAX:,}, not at {load.users:,}")
+        raise BadInput(f"`--users` must be between 1 and {USERS_MAX:,}, not {load.users:,}")
     if workload.precision not in PRECISIONS:
-        raise BadInput("Serving is estimated in bf16 and fp16", hint="Say `--precision bf16`")
+        raise BadInput("Serving is estimated in bf16 and fp16", hint="Use `--precision bf16`")
     shape = entry.shape
     if shape is None or len(shape.layers) > 1 or not shape.kv_elements_per_token:
         raise BadInput(
             f"Serving is estimated for decoders that are known by their config, and {entry.name} is not",
-            hint="For instance `llama-3.1-8b`, or a Hugging Face `config.json`",
+            hint="For example `llama-3.1-8b`, or a Hugging Face `config.json`",
         )
     if not 1 <= load.context <= entry.seq_max:
         raise BadInput(
             f"{entry.name} has {entry.seq_max:,} positions, so `--context {load.context}` does not fit",
-            hint=f"Say `--context {entry.seq_max}` or less",
+            hint=f"Use `--context {entry.seq_max}` or less",
         )
 
 

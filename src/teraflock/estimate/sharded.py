@@ -13,15 +13,8 @@ from collections import Counter
 from math import prod
 from typing import Final
 
-from teraflock.estimate.memory import (
-    ALLOCATE,
-    FREE,
-    OPERATE,
-    OPTIMIZER,
-    Scene,
-    optimizer_state,
-    optimizer_temporary,
-)
+from teraflock.estimate.memory import Scene, optimizer_state, optimizer_temporary
+from teraflock.estimate.outline import ALLOCATE, FREE, OPERATE, OPTIMIZER
 from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS
 
 REPEATS_MIN: Final = 3

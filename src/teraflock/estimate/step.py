@@ -5,7 +5,7 @@ host were fitted on the machines of the measured H200s. A slower host takes long
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import exp, hypot, prod
 from typing import Final
 
@@ -72,6 +72,7 @@ class StepWork:
         ends = [seconds_h200(each, known, precision) for each in lists]
         items = [(scene.works[index], counts[index], seconds) for index, seconds in times.items()]
         items += [(each, 1, seconds) for each, seconds in zip(lists, ends, strict=True)]
+        self._items = items
         self.scaled = Scaled(items, tf32=precision == "tf32", model=card_model)
         self._latest: tuple[Peaks | None, float] = (None, 0.0)
         costs = [seconds_of(each, known.host) for each in step.groups]
@@ -94,6 +95,15 @@ class StepWork:
             more = known.host["context_parameter"] if context else 0.0
             self._wait_seconds = (known.serial + more) * len(shapes)
             self._wait_gpu_seconds = matrix_seconds(shapes, known.matrix)
+
+    def loads(self) -> Iterator[tuple[float, float]]:
+        """Yield the arithmetic and the bytes moved of each kind of operation in a step."""
+        for each, count, _ in self._items:
+            yield count * each.flops, count * each.bytes
+        if self._before:
+            work, times = self._before
+            for flops, moved in work.loads():
+                yield times * flops, times * moved
 
     def gpu_seconds(self, peaks: Peaks) -> float:
         if peaks is PEAKS_H200:

@@ -1,10 +1,9 @@
 """Estimates one workload card by card, for the planner: whether it fits, and how long a step takes.
 
 It computes no largest batches and no timeline, and reuses its work for any number of GPUs. Invariant: for each card the
-result equals that of `answer` for the same list of cards.
+result equals that of `answer`.
 """
 
-from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 from typing import Final
@@ -13,11 +12,11 @@ import msgspec
 
 from teraflock.base.errors import BadInput
 from teraflock.catalog.model import Card
-from teraflock.estimate.answer import reference_bytes
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import reservable_bytes
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
-from teraflock.estimate.memory import ALLOCATE, FREE, Scene, optimizer_state, peaks_by_phase, plain_peak
+from teraflock.estimate.memory import Scene, optimizer_state, peaks_by_phase, plain_peak
+from teraflock.estimate.outline import ALLOCATE, FREE
 from teraflock.estimate.parallel import offload_seconds
 from teraflock.estimate.sharded import sharded_peak
 from teraflock.estimate.step import SHARED, Seconds, StepWork
@@ -43,7 +42,6 @@ class Survey:
     def __init__(
         self,
         workload: Workload,
-        cards: Sequence[Card],
         *,
         stage: int = 0,
         offload: bool = False,
@@ -58,7 +56,6 @@ class Survey:
             raise BadInput(
                 "This trace includes the optimizer's step, so the step cannot be offloaded to the host"
             )
-        self._reference = reference_bytes(cards, self.workload.precision)
         self._finders: dict[int, tuple[BatchFinder | None, int]] = {}
         self._steps: dict[str, StepWork] = {}
 
@@ -67,10 +64,7 @@ class Survey:
         # Without sharding, the memory per GPU is the same for two GPUs and more.
         finder, need = self._finder(gpus if self._stage else min(gpus, 2))
         room = reservable_bytes(card)
-        if finder is None:
-            fits = need <= LIMIT_SHARE * room
-        else:
-            fits = finder.largest_near(room, self._reference) >= self.workload.batch
+        fits = finder.fits(self.workload.batch, room) if finder else need <= LIMIT_SHARE * room
         return Fit(fits, 0 if fits else max(0, need - room))
 
     def seconds(self, card: Card, host: str = SHARED) -> Seconds | None:

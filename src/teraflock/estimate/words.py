@@ -9,6 +9,7 @@ from teraflock.catalog.model import Card
 from teraflock.catalog.names import find_cards, find_kinds, find_parts
 from teraflock.catalog.words import key_of
 from teraflock.estimate.cards import refuses, reservable_of_label, unsupported
+from teraflock.estimate.cpu import CORES, CORES_MAX
 from teraflock.estimate.derived import is_slice, sliced, throttled
 from teraflock.estimate.model import GPUS_MAX, Limit, Question
 from teraflock.estimate.step import HOSTS, SHARED
@@ -28,6 +29,8 @@ class EstimateWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fie
     memory_limit: Words = ()
     cpu: Word = SHARED
     """Whose CPU cores issue the steps: `shared` with others, or your `own`."""
+    cpu_cores: Whole = CORES
+    """Add an estimate without a GPU, on this many cores. 0 for none."""
     expandable_segments: bool = False
 
 
@@ -61,6 +64,7 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
         if value is not None and not 0 < value < float("inf"):
             raise BadInput(f"`--{name}` must be greater than 0, not {value:g}")
     one_of("kind of CPU", words.cpu, HOSTS)
+    check_between("cpu-cores", words.cpu_cores, 0, CORES_MAX)
     if words.ways > 1:
         _refuse_slices(cards)
     return Question(
@@ -70,6 +74,7 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
         tensor_parallel=words.ways,
         steps=words.steps,
         samples=samples,
+        cpu_cores=words.cpu_cores,
         host=words.cpu,
         expandable_segments=words.expandable_segments,
     )

@@ -32,6 +32,7 @@ import msgspec
 
 from teraflock.fleet.model import GpuKind, HostReport
 from teraflock.instance.model import InstanceId
+from teraflock.network.driver import WallDriver
 from teraflock.tenant.model import ProjectId
 
 GRACE: Final = timedelta(seconds=60)
@@ -62,6 +63,8 @@ class Capability(StrEnum):
     """May reclaim an instance, and announces it."""
     TRAFFIC = "traffic"
     """Counts what guests send to other networks."""
+    FIREWALL = "firewall"
+    """Enforces security groups."""
 
 
 class Handle(msgspec.Struct, frozen=True):
@@ -274,7 +277,7 @@ class GuestFile(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a file, read on demand. It may be shorter or longer than `size_bytes`."""
 
 
-class ComputeDriver(Protocol):
+class ComputeDriver(WallDriver, Protocol):
     """Runs instances on one engine. See the module docstring."""
 
     @property
@@ -303,10 +306,6 @@ class ComputeDriver(Protocol):
 
     def hosts(self) -> Sequence[HostReport]:
         """The current hosts. Empty without PLACEMENT. Raise `EngineDown` if the engine does not answer."""
-        ...
-
-    def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
-        """Let the guests of a host reach these private networks and no others."""
         ...
 
     def prepare(self, machine: Machine) -> None:

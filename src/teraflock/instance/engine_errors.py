@@ -4,7 +4,8 @@ Unavailable
   EngineDown, EngineBusy, BadCredentials    wait: nothing is undone
 Refused
   EngineRefused                             undo the operation
-    EngineMissing, OverQuota, NoMoney, DoesNotBoot
+    OverQuota, NoMoney, DoesNotBoot
+    EngineFailed, EngineMissing             try again a few times, then undo it
     NoRoom                                  undo it, and try the next place if there is one
 """
 
@@ -34,6 +35,10 @@ class EngineRefused(Refused):
     code = "engine_refused"
     remedy = "Ask the operator: the server's log has the engine's reason."
     for_tenant: ClassVar[str] = "Its host could not do it. The operator can see why"
+
+
+class EngineFailed(EngineRefused):
+    """The engine accepted the request and failed at it, for a reason of its own. It may work the next time."""
 
 
 class EngineMissing(EngineRefused):

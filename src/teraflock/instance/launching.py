@@ -36,6 +36,8 @@ from teraflock.instance.site import store as sites
 from teraflock.instance.site.rules import removed
 from teraflock.instance.states import Phase, Wanted
 from teraflock.network.rules import free_addresses
+from teraflock.network.security_group import store as security_groups
+from teraflock.network.security_group.service import join_at_launch
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.project.service import with_network
@@ -87,12 +89,16 @@ def _launch_on_own_hosts(
     check_quota(tx, new.project, shape, order.instances)
     names = _names(tx, new.project, order, new.random_bytes)
     project = with_network(tx, new.actor, new.project)
+    groups = join_at_launch(tx, project, order.security_groups)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
     rooms = place(tx, policy, memory, shape, order.instances, only=order.host, site=site)
-    return tuple(
+    made = tuple(
         _set_aside(tx, _blank(new, shape, name), room, address, new.now, new.random_bytes)
         for name, address, room in zip(names, addresses, rooms, strict=True)
     )
+    for group in groups:
+        security_groups.join(tx, group, [instance.id for instance in made])
+    return made
 
 
 def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Size:
@@ -145,6 +151,11 @@ def _launch_rented(
     tx: Transaction, new: _Launch, driver: ComputeDriver, types: Sequence[MachineType]
 ) -> tuple[Instance, ...]:
     order, can = new.order, driver.capabilities
+    if order.security_groups:
+        raise BadInput(
+            f"The site `{order.site}` does not support security groups",
+            hint="Leave out `--security-group`, or use our own hosts",
+        )
     _site_of_image(tx, new.image, order.site)
     shape, rental = choose(order, types)
     if order.access == Access.COMMAND and Capability.EXEC not in can:

@@ -70,6 +70,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = ""
     bid_micros_per_hour: int | None = None
     price_limit_micros_per_hour: int | None = None
+    security_groups: tuple[str, ...] = ()
+    """Names. Empty: the project's `default` group."""
     restart_policy: RestartPolicy | None = None
     """None: `same-host` on an own host, `never` on a rented machine, because creating it again costs money."""
 

@@ -268,7 +268,9 @@ def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
         id=id,
     )
     instances, vcpus, ram, disk = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5))
+    ports = tx.one(f"SELECT COUNT(*) FROM published_port WHERE {where}", id=id)
     return QuotaAmounts(
+        ports=int(ports[0]) if ports else 0,
         instances=instances,
         vcpus=vcpus,
         ram_bytes=ram,

@@ -1,1 +1,1 @@
-"""What every instance held, from when until when: append-only intervals made from events, never from polling."""
+"""What each instance held and sent: append-only intervals and readings, computed from events."""

@@ -1,4 +1,4 @@
-"""What an instance holds, the changes its events tell of, and the intervals between them."""
+"""Values of the meter: what an instance holds, the changes that its events record, and the intervals between them."""
 
 import msgspec
 
@@ -7,22 +7,22 @@ from teraflock.instance.states import Phase
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """All that a price may depend on, or a bill is sorted by. Two equal holdings are one interval."""
+    """Everything that a price can depend on or a bill can be grouped by. An interval has one holding."""
 
     size: Size = Size()
     snapshots_bytes: int = 0
     mode: str = "on-demand"
-    """`on-demand` or `spot`; months and years are bought apart, see bill/purchase."""
+    """`on-demand` or `spot`. Months and years are purchases, see bill/purchase."""
     host: str = ""
     region: str = ""
     name: str = ""
     member: str = ""
     labels: str = "{}"
-    """A JSON object, as text: nothing here looks into it."""
+    """A JSON object as text. The meter does not read it."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An event of an instance, as far as the meter cares."""
+    """An event of an instance, reduced to what the meter needs."""
 
     instance_id: str
     project_id: str
@@ -32,26 +32,26 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     phase: Phase
     held: Holding
     asked_at_us: int | None = None
-    """When the tenant asked for what is now done."""
+    """When the tenant asked for this change."""
     last_seen_us: int | None = None
-    """When the host was last seen, where it was lost."""
+    """When the host was last seen, if it was lost."""
 
 
 class Open(msgspec.Struct, frozen=True, kw_only=True):
-    """What is held since a change, and still."""
+    """What an instance holds since a change."""
 
     sequence: int
     generation: int
     from_us: int
     run_us: int | None
-    """When the run began; None: it only keeps its disk."""
+    """When the run began. None: the instance is stopped and only keeps its disk."""
     run_sequence: int | None
-    """Of the change that began it: where clocks stand still, two runs may begin at one time."""
+    """The sequence of the change that began the run. If the clock stands still, two runs can begin at the same time."""
     held: Holding
 
 
 class Meter(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one instance stands."""
+    """The state of the meter for one instance."""
 
     instance_id: str
     project_id: str
@@ -65,7 +65,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
 class Interval(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     instance_id: str
     sequence: int
-    """Of the change that opened it."""
+    """The sequence of the change that opened the interval."""
     revision: int = 0
     generation: int
     project_id: str
@@ -74,14 +74,14 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     run_us: int | None
     ends_run: bool = False
     house_fault: bool = False
-    """The run was ended by the loss of its host, not by the tenant."""
+    """The run ended because its host was lost, not because the tenant stopped it."""
     held: Holding
 
 
 class MeterStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What one change does: the meter from then on, and the interval it closes, if any."""
+    """The effect of one change: the new state of the meter, and the interval that the change closes, if any."""
 
     meter: Meter
     closed: Interval | None = None
     cut_us: int | None = None
-    """The run ended at this time, behind which it has intervals closed by other changes: they are to be cut back."""
+    """The run ended at this time. Intervals of the run that were closed later must be cut back to it."""

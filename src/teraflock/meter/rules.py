@@ -1,19 +1,18 @@
-"""Changes become intervals. No clock, no SQL: the same changes always make the same intervals.
+"""Turns changes into intervals. Pure: the same changes always produce the same intervals.
 
-What holds, whatever the clocks that stamped the events did:
-- changes are taken in the order of their sequence, each once; the time of an event never decides the order;
-- intervals of one instance follow each other without overlap, and while it is charged, without a gap;
-- a change takes effect at the time of its event, but never before the change it follows: a clock that steps back
-  stands still until it has caught up, and time that passed meanwhile is neither charged nor taken from anybody;
-  a clock that steps forward has passed that time. What is charged in a run is so the distance between the times its
-  first and last change took effect, however many changes and steps lie between;
+Invariants, whatever the clocks did that stamped the events:
+- changes are applied in the order of their sequence, each once. The time of an event never decides the order;
+- intervals of one instance do not overlap, and while it is charged they have no gap;
+- a change takes effect at the time of its event, but not before the previous change. If a clock is set back, time
+  stands still until the clock has caught up: nobody is charged for it. If it is set forward, the time in between
+  counts. So a run is charged for the time from its first to its last change, whatever happened in between;
 - a change that ends a run takes effect when the tenant asked for it, or when the lost host was last seen, if that is
-  earlier; it reaches back to the beginning of the run at most, behind changes that were made since, too (`recut`);
-  a disk is kept until its deletion was asked for, also where it is stopped twice;
-- a change that alters nothing that is charged closes nothing: a restart does not cut an interval.
+  earlier. It reaches back to the start of the run at most, past changes that were made since (`recut`). A disk is kept
+  until its deletion was requested, even if the instance was stopped twice;
+- a change that does not alter what is charged closes no interval: a restart does not split one.
 
-RUNNING and CHANGING hold everything, STOPPED holds its disk, its snapshots and its address, all other phases are the
-house's cost. A launch that fails never ran, and has no interval.
+In RUNNING and CHANGING an instance holds everything. In STOPPED it holds its disk and snapshots. The operator pays for
+all other phases. A launch that fails never ran and has no interval.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,12 +25,12 @@ from teraflock.instance.states import BILLABLE, Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter, MeterStep, Open
 
 OVER: Final = frozenset({Phase.DELETING, Phase.GONE, Phase.FAILED})
-"""Nothing comes after these but each other: when the first of them was reached is when it was over."""
+"""Terminal phases. The instance ended when it entered the first of them."""
 
 
 def take(meter: Meter, change: Change) -> MeterStep:
-    """The next change of an instance. Its sequence must be the one behind the meter's."""
-    assert change.sequence == meter.sequence + 1, "changes are taken in order, each once"
+    """Apply the next change of an instance. Its sequence must follow the meter's."""
+    assert change.sequence == meter.sequence + 1, "changes are applied in order, each once"
     at_us = meter.at_us if meter.phase in OVER and change.phase in OVER else effect_us(meter, change)
     held, opened = charged(change), meter.open
     after = replace(meter, sequence=change.sequence, phase=change.phase)
@@ -45,7 +44,7 @@ def take(meter: Meter, change: Change) -> MeterStep:
 
 
 def effect_us(meter: Meter, change: Change) -> int:
-    """When a change counts."""
+    """When a change takes effect."""
     at_us = max(change.at_us, meter.at_us)
     if meter.open is None or change.phase in BILLABLE:
         return at_us
@@ -58,7 +57,7 @@ def effect_us(meter: Meter, change: Change) -> int:
 
 
 def charged(change: Change) -> Holding | None:
-    """What is charged from a change on; None: nothing."""
+    """What is charged from this change on. None: nothing."""
     if change.phase in BILLABLE:
         return change.held
     if change.phase is Phase.STOPPED:
@@ -67,7 +66,8 @@ def charged(change: Change) -> Holding | None:
 
 
 def recut(run: Sequence[Interval], cut_us: int, *, house_fault: bool) -> tuple[Interval, ...]:
-    """What changes in a run that ended at `cut_us`: intervals behind it are empty, the last before it ends it."""
+    """The intervals that change if a run ended at `cut_us`: later ones become empty, and the last one before it ends
+    the run."""
     before = [each for each in run if each.from_us < cut_us]
     behind = [each for each in run if each.from_us >= cut_us]
     changed = [replace(each, until_us=each.from_us, ends_run=False, house_fault=False) for each in behind]
@@ -78,7 +78,7 @@ def recut(run: Sequence[Interval], cut_us: int, *, house_fault: bool) -> tuple[I
 
 
 def latest(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
-    """Of each interval its highest revision, in the order of time."""
+    """The highest revision of each interval, ordered by time."""
     by_sequence: dict[int, Interval] = {}
     for each in intervals:
         if each.sequence not in by_sequence or by_sequence[each.sequence].revision < each.revision:
@@ -92,7 +92,7 @@ def _goes_on(opened: Open, held: Holding | None, change: Change) -> bool:
 
 
 def _is_cut(opened: Open, change: Change, at_us: int) -> bool:
-    """Whether a run ended before, or just when, what is open was opened: then other intervals of it are its last."""
+    """Whether a run ended no later than the open interval began. Then an earlier interval is the last of the run."""
     if opened.run_us is None or change.phase in BILLABLE:
         return False
     return opened.run_us < opened.from_us and at_us <= opened.from_us
@@ -113,7 +113,7 @@ def _opened(opened: Open | None, held: Holding | None, change: Change, at_us: in
 
 
 def _closed(meter: Meter, opened: Open, change: Change, at_us: int) -> Interval:
-    """Also where it took no time: it may have been charged for, before it was known when it ended."""
+    """The interval can be empty: it may have been charged before the end was known."""
     ends_run = (
         opened.run_us is not None and change.phase not in BILLABLE and not _is_cut(opened, change, at_us)
     )

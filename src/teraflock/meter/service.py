@@ -1,13 +1,12 @@
-"""The meter's turn: read on in the events, and make intervals of them, in one transaction.
+"""One turn of the meter: read new events and turn them into intervals, in one transaction.
 
-What holds:
-- a change is taken once: its sequence must be the one behind the last taken of its instance, in the same transaction;
-- none is missed. Event ids sort by the time they were made, so one may appear behind the cursor: because its
-  transaction took long, or because a clock stepped back. So whoever has caught up reads the last `OVERLAP` again,
-  counted from the cursor or from now, whichever is earlier; a change whose forerunner is not there yet is noted with
-  its instance, which is looked at in every turn until it has caught up; and a sweep compares the sequence of every
-  instance with the one taken, which finds all that may be left, whatever the ids say;
-- a turn is bounded, and may be run by any number of processes: they meet at the cursor's row.
+Invariants:
+- each change is applied once: its sequence must follow the last one that was applied to its instance;
+- no change is missed. Event ids sort by time, but an event can appear before the cursor, if its transaction took long
+  or a clock was set back. So a meter that has caught up reads the last `OVERLAP` again, counted from the cursor or
+  from now, whichever is earlier. If a change arrives before its predecessor, the instance is noted and read in every
+  turn until it has caught up. And a sweep compares the sequence of every instance with the one that was applied;
+- a turn is bounded. Any number of processes may run turns: they lock the row of the cursor.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,9 +23,9 @@ from teraflock.meter.model import Change, Interval, Meter
 from teraflock.meter.rules import latest, recut, take
 from teraflock.storage.database import Database, Transaction
 
-CHANGES_PER_TURN: Final = 5_000  # some hundred milliseconds of work, and a few megabytes
+CHANGES_PER_TURN: Final = 5_000  # takes a few hundred milliseconds and a few megabytes
 OVERLAP: Final = timedelta(seconds=30)
-"""Longer than any transaction that leaves an event may take, and than clocks of two servers differ."""
+"""Longer than any transaction that records an event takes, and than the clocks of two servers differ."""
 
 
 class MeterService:
@@ -34,10 +33,10 @@ class MeterService:
         self._database = database
         self._clock = clock
         self._seen: set[str] = set()
-        """Events of the last `OVERLAP` that are known to be taken: once taken, for ever taken."""
+        """Events of the last `OVERLAP` that are known to be applied."""
 
     def turn(self, *, limit: int = CHANGES_PER_TURN) -> int:
-        """Read on once; how many changes were taken. None: nothing is left to take."""
+        """Apply the next changes and return how many. 0 means that the meter has caught up."""
         with self._database.read() as tx:
             found = _found(tx, self._clock.now(), limit, self._seen)
         if not (found.changes or found.behind):
@@ -45,14 +44,14 @@ class MeterService:
         return self._database.write(lambda tx: _take_found(tx, found))
 
     def catch_up(self) -> int:
-        """Turn until nothing is left."""
+        """Run turns until no change is left."""
         taken = 0
         while count := self.turn():
             taken += count
         return taken
 
     def sweep(self) -> int:
-        """Take what no cursor would find any more. At the start, and every few minutes."""
+        """Apply changes that the cursor has missed. Runs at the start and every few minutes."""
         with self._database.read() as tx:
             missed = store.instances_missed(tx)
         if not missed:
@@ -61,7 +60,7 @@ class MeterService:
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
-    """Read outside the writer's transaction: events never change, and what was taken meanwhile is passed over."""
+    """Read before the write transaction: events never change, and changes that were applied in between are skipped."""
 
     changes: tuple[Change, ...]
     newest: str
@@ -84,7 +83,7 @@ def _found(tx: Transaction, now: datetime, limit: int, seen: set[str]) -> _Found
 def _overlapped(
     tx: Transaction, event_id: str, now: datetime, limit: int, seen: set[str]
 ) -> Iterator[Change]:
-    """What is new a little before the cursor, or before now where the clock stepped back, up to the cursor."""
+    """New changes shortly before the cursor, or before now if the clock was set back."""
     start = before(min(event_id, floor_id(now)), OVERLAP) if event_id else ""
     ids = store.ids_between(tx, start, event_id)
     seen.intersection_update(ids)
@@ -114,7 +113,7 @@ def _take_missed(tx: Transaction, instance_ids: Sequence[str]) -> int:
 
 
 def _take_of(tx: Transaction, instance_ids: Iterable[str]) -> int:
-    """Take all that can be taken of these instances; who has caught up waits no longer."""
+    """Apply all changes that can be applied to these instances. Those that caught up are no longer noted."""
     taken, caught_up = 0, []
     for instance_id in instance_ids:
         kept = store.meter(tx, instance_id)
@@ -127,7 +126,7 @@ def _take_of(tx: Transaction, instance_ids: Iterable[str]) -> int:
 
 
 def _take(tx: Transaction, changes: Sequence[Change]) -> int:
-    """Take those of the changes that are next for their instances; note the instances that lack one."""
+    """Apply the changes that are next for their instances. Note the instances that miss one."""
     by_instance: dict[str, dict[int, Change]] = {}
     for change in changes:
         by_instance.setdefault(change.instance_id, {})[change.sequence] = change
@@ -141,7 +140,7 @@ def _take(tx: Transaction, changes: Sequence[Change]) -> int:
         first = meter.sequence
         while meter.sequence + 1 in by_sequence:
             run = run_of(tx, instance_id, intervals)
-            meter, made = taken_next(meter, by_sequence[meter.sequence + 1], run)
+            meter, made = after_next(meter, by_sequence[meter.sequence + 1], run)
             intervals += made
         if meter.sequence != first:
             meters.append(meter)
@@ -152,10 +151,10 @@ def _take(tx: Transaction, changes: Sequence[Change]) -> int:
     return taken
 
 
-def taken_next(
+def after_next(
     meter: Meter, change: Change, run: Callable[[int], Sequence[Interval]]
 ) -> tuple[Meter, list[Interval]]:
-    """The meter after its next change, and the intervals this makes or alters."""
+    """The meter after its next change, and the intervals that the change adds or revises."""
     step = take(meter, change)
     closed = [step.closed] if step.closed else []
     if step.cut_us is None:
@@ -167,7 +166,7 @@ def taken_next(
 
 
 def run_of(tx: Transaction, instance_id: str, made: Sequence[Interval]) -> Callable[[int], list[Interval]]:
-    """The intervals of a run: those stored, and those made in this turn."""
+    """The intervals of a run: stored ones and those of this turn."""
     return lambda first: [
         *store.intervals_of_run(tx, instance_id, first),
         *(each for each in made if each.instance_id == instance_id and each.sequence >= first),
@@ -186,12 +185,12 @@ def _keep(tx: Transaction, meters: list[Meter], intervals: list[Interval], behin
 
 
 def floor_id(at: datetime) -> str:
-    """An event id that sorts before all that were made at this time or later."""
+    """An event id that sorts before all events from this time on."""
     return new_id("evt", at, bytes)
 
 
 def before(event_id: str, by: timedelta) -> str:
-    """An id that sorts before all events made up to `by` before this one."""
+    """An event id that sorts before all events from `by` before this one on."""
     if not event_id:
         return ""
     alphabet = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -1,6 +1,6 @@
-"""All SQL of the meter. Intervals are only ever added; where an instance stands is rewritten.
+"""All SQL of the meter. Intervals are added and never changed; the state of each instance is updated.
 
-Reads here cross tenants: the meter takes the changes of all instances. What a tenant sees goes through bill/.
+Reads cross tenants, because the meter processes all instances. Tenants see it only through bill/.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,12 +15,10 @@ from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table
 
 KINDS: Final = ("instance.held", "instance.moved", "instance.troubled", "image.moved")
-"""Events that count in an instance's sequence. Another kind that does is found as the one that was missing."""
+"""Events that count in an instance's sequence. If another kind counts too, the sweep finds the gap."""
 _HELD: Final = Table("meter_interval", Holding, embed={"size": ""})
 _INTERVAL: Final = Table("meter_interval", Interval, embed={"held": "", "held.size": ""})
-_INSERT_INTERVAL: Final = (
-    f"INSERT INTO meter_interval (number, {_INTERVAL.names}) VALUES (:number, {_INTERVAL.marks})"
-)
+_INSERT_INTERVAL: Final = _INTERVAL.insert_with("number")
 _METER: Final = (
     "instance_id", "project_id", "sequence", "at_us", "phase", "open_sequence", "generation", "from_us", "run_us",
     "run_sequence", "held",
@@ -37,25 +35,8 @@ class MeterCursor(msgspec.Struct, frozen=True, kw_only=True):
     intervals: int = 0
 
 
-class _Held(msgspec.Struct, kw_only=True):
-    """A holding as JSON has it."""
-
-    gpu: str = ""
-    gpus: int = 0
-    vcpus: int = 0
-    ram_bytes: int = 0
-    disk_bytes: int = 0
-    snapshots_bytes: int = 0
-    mode: str = "on-demand"
-    host: str = ""
-    region: str = ""
-    name: str = ""
-    member: str = ""
-    labels: str = "{}"
-
-
-class _Details(_Held, kw_only=True):
-    """What an event of an instance says of it. Fields not named here are for others."""
+class _Details(msgspec.Struct, kw_only=True):
+    """The details of an event that the meter reads besides the holding."""
 
     sequence: int
     generation: int = 0
@@ -66,16 +47,17 @@ class _Details(_Held, kw_only=True):
 
 
 _decode_details: Final = msgspec.json.Decoder(_Details).decode
-_decode_held: Final = msgspec.json.Decoder(_Held).decode
+_decode_size: Final = msgspec.json.Decoder(Size).decode
+_decode_holding: Final = msgspec.json.Decoder(Holding).decode
 
 
 # -- changes: the events of instances ----------------------------------------------------------------------------------
 
 
 def changes_after(tx: Transaction, event_id: str, *, limit: int) -> list[tuple[str, Change]]:
-    """The first `limit` changes behind an event, with their ids, oldest first."""
+    """The first `limit` changes after an event, with their ids, oldest first."""
     rows: list[Row] = []
-    for kind in KINDS:  # one range of the index each: an IN would sort them all
+    for kind in KINDS:  # one range of the index for each kind: an IN would sort all of them
         rows += tx.all(
             "SELECT id, at_us, subject, project_id, details FROM event WHERE kind = :kind AND id > :id"
             " ORDER BY id LIMIT :limit",
@@ -88,7 +70,7 @@ def changes_after(tx: Transaction, event_id: str, *, limit: int) -> list[tuple[s
 
 
 def ids_between(tx: Transaction, after: str, until: str) -> list[str]:
-    """Of changes behind one event up to another: without what they say, which is where the time goes."""
+    """Ids of the changes after one event up to another. Reading the details would take most of the time."""
     found: list[str] = []
     for kind in KINDS:
         rows = tx.all(
@@ -107,7 +89,7 @@ def changes_with(tx: Transaction, ids: Iterable[str]) -> Iterator[tuple[str, Cha
 
 
 def changes_of(tx: Transaction, instance_id: str, behind: int) -> list[Change]:
-    """The changes of one instance whose sequence is above `behind`, in its order."""
+    """The changes of one instance with a sequence above `behind`, in order."""
     rows = tx.all(
         "SELECT id, at_us, subject, project_id, details FROM event WHERE subject = :subject ORDER BY id",
         subject=instance_id,
@@ -118,16 +100,16 @@ def changes_of(tx: Transaction, instance_id: str, behind: int) -> list[Change]:
 
 
 def instances_behind(tx: Transaction) -> list[str]:
-    """Instances that wait for a change whose forerunner was not there yet."""
+    """Instances with a change that arrived before its predecessor."""
     return [row[0] for row in tx.all("SELECT instance_id FROM meter_behind ORDER BY instance_id")]
 
 
 def instances_missed(tx: Transaction) -> list[str]:
-    """Instances that have had more changes than were taken. Looks at every instance there is."""
+    """Instances with more changes than were applied. Reads all instances."""
     rows = tx.all(
         "SELECT i.id FROM instance i LEFT JOIN meter_instance m ON m.instance_id = i.id"
         " WHERE i.sequence > COALESCE(m.sequence, 0)"
-        # Of an image that is deleted there is no row, so its events are counted: it has few.
+        # A deleted image has no row, so its events are counted. It has few.
         " UNION SELECT e.subject FROM event e LEFT JOIN meter_instance m ON m.instance_id = e.subject"
         " WHERE e.kind = 'image.moved' GROUP BY e.subject, m.sequence HAVING COUNT(*) > COALESCE(m.sequence, 0)"
         " ORDER BY 1"
@@ -136,11 +118,11 @@ def instances_missed(tx: Transaction) -> list[str]:
 
 
 def instances_unmetered(tx: Transaction, project_id: str) -> list[str]:
-    """Instances of one project with events that were not taken yet, as far as that shows without looking at all."""
+    """Instances of one project with events that are not applied yet, as far as indexes show it."""
     rows = tx.all(
         "SELECT i.id FROM instance i LEFT JOIN meter_instance m ON m.instance_id = i.id"
         " WHERE i.project_id = :project AND i.phase <> 'gone' AND i.sequence > COALESCE(m.sequence, 0)"
-        # Gone, and the meter has not heard of its end.
+        # Gone, but the meter has not read the end yet.
         " UNION SELECT m.instance_id FROM meter_instance m JOIN instance i ON i.id = m.instance_id"
         " WHERE m.project_id = :project AND m.open_sequence IS NOT NULL AND i.sequence > m.sequence"
         " UNION SELECT subject FROM event WHERE project_id = :project AND id > :id"
@@ -168,22 +150,18 @@ def _change_from(row: Row) -> Change:
     is_asked = said.to != Phase.STOPPED or said.wanted in ("stopped", "gone")
     return Change(
         instance_id=subject, project_id=project, sequence=said.sequence, generation=said.generation, at_us=at_us,
-        phase=Phase(said.to), held=_holding(said), asked_at_us=said.asked_at_us if is_asked else None,
+        phase=Phase(said.to), held=_holding(details), asked_at_us=said.asked_at_us if is_asked else None,
         last_seen_us=said.last_seen_us,
     )  # fmt: skip
 
 
-def _holding(said: _Held) -> Holding:
-    size = Size(
-        gpu=said.gpu, gpus=said.gpus, vcpus=said.vcpus, ram_bytes=said.ram_bytes, disk_bytes=said.disk_bytes
-    )
-    return Holding(
-        size=size, snapshots_bytes=said.snapshots_bytes, mode=said.mode, host=said.host, region=said.region,
-        name=said.name, member=said.member, labels=said.labels or "{}",
-    )  # fmt: skip
+def _holding(text: str) -> Holding:
+    """A holding from JSON. The fields of its size are at the same level as its own."""
+    held = _decode_holding(text)
+    return msgspec.structs.replace(held, size=_decode_size(text), labels=held.labels or "{}")
 
 
-# -- where each instance stands ----------------------------------------------------------------------------------------
+# -- the state of each instance ---------------------------------------------------------------------------------------
 
 
 def cursor(tx: Transaction) -> MeterCursor:
@@ -192,7 +170,7 @@ def cursor(tx: Transaction) -> MeterCursor:
 
 
 def hold(tx: Transaction) -> MeterCursor:
-    """The cursor, for a work that will move it: whoever comes second waits here, before anything is numbered."""
+    """Lock the cursor and return it. A second writer waits here before it assigns numbers."""
     tx.run("UPDATE meter_cursor SET name = name WHERE name = 'meter'")
     return cursor(tx)
 
@@ -216,7 +194,7 @@ def sequence_taken(tx: Transaction, instance_id: str) -> int:
 
 
 def open_meters(tx: Transaction, project_id: str | None = None) -> list[Meter]:
-    """Of all projects or one: the instances that hold something now."""
+    """The instances that hold something now, in one project or in all."""
     if project_id is None:
         rows = tx.all(f"{_SELECT_METER} WHERE open_sequence IS NOT NULL ORDER BY project_id, instance_id")
     else:
@@ -246,7 +224,7 @@ def _meter_from(row: Row) -> Meter:
     if opened is not None:
         now = Open(
             sequence=opened, generation=generation, from_us=from_us, run_us=run_us, run_sequence=run_sequence,
-            held=_holding(_decode_held(held)),
+            held=_holding(held),
         )  # fmt: skip
     return Meter(
         instance_id=id, project_id=project, sequence=sequence, at_us=at_us, phase=Phase(phase), open=now,
@@ -257,14 +235,14 @@ def _meter_from(row: Row) -> Meter:
 
 
 def add_intervals(tx: Transaction, first_number: int, intervals: Iterable[Interval]) -> int:
-    """Add them with the numbers from `first_number` on; how many they were."""
+    """Add intervals, numbered from `first_number` on. Return how many."""
     rows = [(number, *_INTERVAL.row(each)) for number, each in enumerate(intervals, start=first_number)]
     tx.run_many(_INSERT_INTERVAL, rows)
     return len(rows)
 
 
 def intervals_of_run(tx: Transaction, instance_id: str, first_sequence: int) -> list[Interval]:
-    """All revisions of the intervals of the present run, which began with this change."""
+    """All revisions of the intervals of the current run, which began with this change."""
     rows = tx.all(
         f"{_INTERVAL.select} WHERE instance_id = :id AND sequence >= :first ORDER BY sequence, revision",
         id=instance_id,
@@ -274,7 +252,7 @@ def intervals_of_run(tx: Transaction, instance_id: str, first_sequence: int) -> 
 
 
 def intervals_after(tx: Transaction, number: int, *, limit: int) -> list[Interval]:
-    """In the order they were made."""
+    """In the order in which they were added."""
     rows = tx.all(
         f"{_INTERVAL.select} WHERE number > :number ORDER BY number LIMIT :limit", number=number, limit=limit
     )

@@ -15,9 +15,19 @@ NETWORKS_MAX: Final = 1 << (PREFIX - RANGE.prefixlen)
 FIRST_GUEST: Final = 16
 """Lower addresses of a part are the gateway's or reserved."""
 
+CLOSED: Final = (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+    "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
+)  # fmt: skip
+"""Networks that guests do not need and a host must not expose: the operator's own networks, and a cloud's
+credentials service."""
+
 PORT_FIRST: Final = 20_000
 PORT_LAST: Final = 29_999
 """Ports of a host that are forwarded to guests. Below the range that systems use for outgoing connections."""
+PUBLISHED_FIRST: Final = 30_000
+PUBLISHED_LAST: Final = 32_767
+"""The same, for ports that tenants publish themselves."""
 
 
 def subnet(number: int) -> IPv4Network:

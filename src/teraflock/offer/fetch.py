@@ -7,12 +7,14 @@ too slow or does not match its checksum raises an error, and the old catalog sta
 import errno
 import hashlib
 import http.client
+import re
 import tarfile
 import time
 import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Final
@@ -39,10 +41,14 @@ class Fetched(msgspec.Struct, frozen=True):
     sha256: str
     etag: str
     last_modified: str
+    commit_day: str = ""
+    """The day of the commit, if the file is an archive that `git archive` made."""
 
     @property
     def day(self) -> str:
-        """The date of the file from the server. Empty if it gave none."""
+        """The date of the prices: that of the commit, or of the file on the server. Empty if neither is known."""
+        if self.commit_day:
+            return self.commit_day
         try:
             return parsedate_to_datetime(self.last_modified).date().isoformat()
         except (TypeError, ValueError):
@@ -87,7 +93,8 @@ def fetch(
             hint="Try again; nothing was changed",
         )
     path = _unpacked(file, into / "unpacked")
-    return Fetched(path, found, headers.get("ETag", ""), headers.get("Last-Modified", ""))
+    commit_day = "" if path == file else _commit_day(file)
+    return Fetched(path, found, headers.get("ETag", ""), headers.get("Last-Modified", ""), commit_day)
 
 
 def _check(url: str) -> None:
@@ -220,6 +227,26 @@ def _unpacked(file: Path, folder: Path) -> Path:
             hint="Try again; nothing was changed",
         ) from None
     return file
+
+
+COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def _commit_day(file: Path) -> str:
+    """Return the day of the commit of which `git archive` made this archive. It notes the commit in a comment.
+
+    The times in other archives are those of the files on somebody's disk, and say nothing about the prices.
+    """
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            comment, member = archive.comment.decode("ascii", "replace"), archive.infolist()[0]
+            day = "{:04}-{:02}-{:02}".format(*member.date_time)
+    else:
+        with tarfile.open(file) as unpacked:
+            first = unpacked.next()
+            comment = unpacked.pax_headers.get("comment", "")
+            day = datetime.fromtimestamp(first.mtime if first else 0, UTC).date().isoformat()
+    return day if COMMIT_ID.fullmatch(comment) else ""
 
 
 def _read_to_the_end(archive: tarfile.TarFile) -> None:

@@ -7,19 +7,18 @@ the same file again changes nothing; changed and removed prices are kept as past
 import os
 import threading
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import date
 from typing import TYPE_CHECKING, Final
-
-import msgspec
 
 from teraflock.base.clock import Clock, today
 from teraflock.base.errors import BrokenSource, Refused, StorageFailed, Unavailable
 from teraflock.base.events import Event
 from teraflock.base.exchange import Rates
 from teraflock.base.ids import EventId, new_id
-from teraflock.offer.model import Offer, Source
+from teraflock.offer.model import FAR_PRICE, Offer, Source
 from teraflock.offer.source import store
+from teraflock.offer.tally import Origin, Report, Tally
 from teraflock.storage.database import Database, Transaction
 
 if TYPE_CHECKING:
@@ -28,50 +27,7 @@ if TYPE_CHECKING:
 SHIPPED: Final = "shipped"
 SHIPPED_PATH: Final = f"{os.path.dirname(__file__)}/data/offers.csv"  # noqa: PTH120 -- pathlib costs a cold start 7 ms
 
-REASON_EXAMPLES_MAX: Final = 3  # enough to find the error in the file; the others are only counted
 PROGRESS_ROWS: Final = 1_000
-
-
-class Reason(msgspec.Struct, frozen=True):
-    """Why rows were rejected or their price refused, the number of rows, and where the first ones are."""
-
-    reason: str
-    rows: int
-    examples: tuple[str, ...]
-
-
-class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an import."""
-
-    source: str
-    as_of: str
-    rows_read: int
-    """Rows of the files. A row may have an on-demand and a spot offer."""
-    offers_taken: int
-    priced: int
-    price_unknown: int
-    rejected: tuple[Reason, ...]
-    """Rows that were not imported, or one of the two prices of a row."""
-    refused: tuple[Reason, ...]
-    """Offers that were imported, but whose price is implausible."""
-    unknown_gpus: tuple[tuple[str, int], ...]
-    """Unknown GPU names, with the number of offers of each."""
-    new: int
-    changed: int
-    gone: int
-
-
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import reads. `url`, `etag` and `last_modified` are set if it was downloaded."""
-
-    source: str
-    layout: str
-    path: "Path"
-    as_of: str
-    checksum: str = ""
-    url: str = ""
-    etag: str = ""
-    last_modified: str = ""
 
 
 def import_offers(
@@ -95,15 +51,9 @@ def import_offers(
 
     def work(tx: Transaction) -> Report:
         before = store.source(tx, origin.source)
-        if before and origin.as_of < before.as_of and origin.source != SHIPPED:
-            raise Refused(
-                f"These prices of `{origin.source}` are from {origin.as_of}, older than the stored ones from"
-                f" {before.as_of}",
-                hint="If the date is wrong, give the right one with `--as-of`",
-            )
         stored = store.stored_prices(tx, origin.source)
         import_number = store.next_import_number(tx)
-        tally = _Tally(stored)
+        tally = Tally(stored)
 
         def count() -> None:
             tally.rows += 1
@@ -113,11 +63,11 @@ def import_offers(
                 progress(tally.rows)
 
         def imported() -> Iterator[tuple[Offer, int, str]]:
-            for row in read(origin.path, count):
+            for row in read(origin.path, count, lambda file: tally.dated(origin.day_of(file))):
                 offer = (
                     row
                     if isinstance(row, Rejected)
-                    else offer_from(row, source=origin.source, as_of=origin.as_of, rates=rates, on=on)
+                    else offer_from(row, source=origin.source, rates=rates, on=on)
                 )
                 if isinstance(offer, Rejected):
                     tally.reject(offer.reason, offer.where)
@@ -131,12 +81,16 @@ def import_offers(
                 f"None of the {tally.rows:,} rows of `{origin.url or origin.path}` can be imported",
                 hint=tally.first_reason(),
             )
+        _refuse_older(origin.source, tally.file_day, before)
         gone = stored.keys() - tally.ids.keys()
-        until = origin.as_of or on.isoformat()
+        until = tally.file_day or on.isoformat()
         store.supersede(tx, origin.source, import_number, until, changed=bool(gone) or tally.changed > 0)
-        store.update_counts(tx, origin.source)
-        update_shapes(tx, origin.source)
+        tally.far = _flag_far_prices(tx, origin.source, rates, on)
         store.put_source(tx, tally.source(origin, import_number, clock, url=before.url if before else ""))
+        store.mark_outdated(tx)
+        for each in store.sources(tx):  # an import may outdate prices of other sources
+            store.update_counts(tx, each.name)
+            update_shapes(tx, each.name)
         report = tally.report(origin, gone=len(gone))
         record_event(tx, _imported(report, clock, random_bytes))
         return report
@@ -146,6 +100,24 @@ def import_offers(
     except BaseException:
         stopped.set()  # Ctrl-C reaches only the caller; this stops the writer's thread
         raise
+
+
+def _flag_far_prices(tx: Transaction, name: str, rates: Rates, on: date) -> int:
+    """Flag the prices of a source that are far from those of other providers, and return their number."""
+    from teraflock.offer.peers import far_ranges
+
+    found = list(far_ranges(store.price_ranges(tx), name, rates, on))
+    for far in found:
+        store.flag_prices(tx, far.group, far.least, far.most, FAR_PRICE)
+    return store.flagged(tx, name, FAR_PRICE) if found else 0
+
+
+def _refuse_older(name: str, newest: str, before: Source | None) -> None:
+    if before and newest and newest < before.as_of and name != SHIPPED:
+        raise Refused(
+            f"These prices of `{name}` are from {newest}, older than the stored ones from {before.as_of}",
+            hint="If the date is wrong, give the right one with `--as-of`",
+        )
 
 
 def _imported(report: Report, clock: Clock, random_bytes: Callable[[int], bytes]) -> Event:
@@ -165,98 +137,9 @@ def _imported(report: Report, clock: Clock, random_bytes: Callable[[int], bytes]
     )
 
 
-class _Tally:
-    """Counts of an import so far: ids, rejections, and changes to the offers of the import before."""
-
-    def __init__(self, stored: dict[int, store.StoredPrice]) -> None:
-        self.rows = 0
-        self.ids: dict[int, int] = {}
-        self._stored = stored
-        self._kept = self.changed = 0
-        self._by_status: Counter[str] = Counter()
-        self._currencies: set[str] = set()
-        self._rejected: dict[str, list[str]] = {}
-        self._refused: dict[str, list[str]] = {}
-        self._counts: Counter[tuple[str, str]] = Counter()
-        self._unknown_gpus: Counter[str] = Counter()
-
-    def reject(self, reason: str, where: str) -> None:
-        self._note(self._rejected, "rejected", reason, where)
-
-    def take(self, offer: Offer, id: int, where: str) -> str:
-        """Count the offer and return the start date of its price. An unchanged price keeps its date."""
-        self._by_status[offer.standing] += 1
-        self._currencies.add(offer.currency)
-        if offer.standing == "refused":
-            self._note(self._refused, "refused", _kind_of_fault(offer.note), where)
-        if offer.kind == "unstated" and offer.gpu_name and not offer.gpu_name.startswith("("):
-            self._unknown_gpus[offer.gpu_name] += 1
-        if before := self._stored.get(id):
-            if (
-                offer.price_micros_per_month == before.price_micros_per_month
-                and offer.currency == before.currency
-                and offer.standing == before.standing
-            ):
-                self._kept += 1
-                return before.since
-            self.changed += 1
-        return offer.since
-
-    def source(self, origin: Origin, import_number: int, clock: Clock, *, url: str) -> Source:
-        """Return the source to store. Keeps the old `url` if this import is from a file."""
-        return Source(
-            name=origin.source,
-            layout=origin.layout,
-            import_number=import_number,
-            place=origin.url or str(origin.path),
-            checksum=origin.checksum,
-            as_of=origin.as_of,
-            imported_at=clock.now().isoformat(timespec="seconds"),
-            offers=len(self.ids),
-            currencies=" ".join(sorted(self._currencies)),
-            url=origin.url or url,
-            etag=origin.etag,
-            last_modified=origin.last_modified,
-        )
-
-    def report(self, origin: Origin, *, gone: int) -> Report:
-        return Report(
-            source=origin.source,
-            as_of=origin.as_of,
-            rows_read=self.rows,
-            offers_taken=len(self.ids),
-            priced=self._by_status["priced"],
-            price_unknown=self._by_status["unknown"],
-            rejected=self._reasons(self._rejected, "rejected"),
-            refused=self._reasons(self._refused, "refused"),
-            unknown_gpus=tuple(self._unknown_gpus.most_common()),
-            new=len(self.ids) - self._kept - self.changed,
-            changed=self.changed,
-            gone=gone,
-        )
-
-    def first_reason(self) -> str:
-        for reason, examples in self._rejected.items():
-            return f"{examples[0]}: {reason}"
-        return ""
-
-    def _note(self, examples: dict[str, list[str]], what: str, reason: str, where: str) -> None:
-        self._counts[what, reason] += 1
-        first = examples.setdefault(reason, [])
-        if len(first) < REASON_EXAMPLES_MAX:
-            first.append(where)
-
-    def _reasons(self, examples: dict[str, list[str]], what: str) -> tuple[Reason, ...]:
-        reasons = [
-            Reason(reason, self._counts[what, reason], tuple(first)) for reason, first in examples.items()
-        ]
-        return tuple(sorted(reasons, key=lambda each: -each.rows))
-
-
-def _kind_of_fault(note: str) -> str:
-    """Return the fault without its figures, so that equal faults are counted together."""
-    fault = note.split(". ")[0]
-    return "the price is implausibly low" if "implausibly low" in fault else fault
+def _no_day(file: "Path") -> str:
+    """The rows of the shipped file have their own dates."""
+    return ""
 
 
 # --- what ships ----------------------------------------------------------------------------------------------------
@@ -272,7 +155,7 @@ def ensure_shipped(database: Database, rates: Rates, clock: Clock) -> None:
         from pathlib import Path
 
         path = Path(SHIPPED_PATH)
-        origin = Origin(source=SHIPPED, layout="teraflock", path=path, as_of="", checksum=checksum)
+        origin = Origin(source=SHIPPED, layout="teraflock", path=path, day_of=_no_day, checksum=checksum)
         try:
             import_offers(database, rates, clock, origin)
         except (StorageFailed, Unavailable):

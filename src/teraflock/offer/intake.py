@@ -15,6 +15,7 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import Period, Price
 from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.names import resolve
+from teraflock.catalog.types import gpu_of_type
 from teraflock.offer.model import Basis, Kind, Mode, Offer, PriceStatus
 from teraflock.offer.rules import implausible_price, in_currency
 
@@ -72,8 +73,9 @@ class _Hardware(msgspec.Struct, frozen=True):
     flags: tuple[str, ...] = ()
 
 
-def offer_from(row: Row, *, source: str, as_of: str, rates: Rates, on: date) -> Offer | Rejected:
-    hardware = _hardware(row.gpu_name, row.gpu_count, row.gpu_memory_mib)
+def offer_from(row: Row, *, source: str, rates: Rates, on: date) -> Offer | Rejected:
+    typed = gpu_of_type(row.provider, row.instance_type, row.gpu_name, row.gpu_memory_mib)
+    hardware = _hardware(typed.name, row.gpu_count, typed.memory_mib, typed.share)
     if isinstance(hardware, str):
         return Rejected(row.where, hardware)
     price = row.price_micros
@@ -104,13 +106,12 @@ def offer_from(row: Row, *, source: str, as_of: str, rates: Rates, on: date) -> 
             standing, monthly = "refused", None
             flags += ("price-refused",)
             note = f"{fault}. {note}".removesuffix(". ")
-    day = row.as_of or as_of
     ram_bytes = None if row.ram_gib is None else round(row.ram_gib * GIB)
     return Offer(  # by position, in the order of the fields, which is faster
         source, row.provider, hardware.kind, standing, 0, row.cited, row.region, row.zone, row.instance_type,
         hardware.gpu, row.gpu_name, hardware.count, hardware.share, hardware.memory_bytes, hardware.tflops, row.vcpus,
         row.cpu, ram_bytes, row.disk_gb, row.network_gbps, row.mode, row.term_months, quoted, row.basis, row.currency,
-        monthly, day, day, "", flags, note,
+        monthly, row.as_of, row.as_of, "", flags, note,
     )  # fmt: skip
 
 
@@ -127,8 +128,8 @@ MEMORY_TOLERANCE: Final = 0.08  # catalogs have 22,888 MiB for 24 GB; no two var
 
 
 @cache  # a catalog has a few hundred shapes in a hundred thousand rows
-def _hardware(name: str, count: float | None, memory_mib: float | None) -> _Hardware | str:
-    """Return the accelerators of the row, or the reason why the row is rejected."""
+def _hardware(name: str, count: float | None, memory_mib: float | None, part: float = 1.0) -> _Hardware | str:
+    """Return the accelerators of the row, or the reason why the row is rejected. `part` is the part of one card."""
     if not name and not count:
         return _Hardware(kind="none", count=0)
     if count is not None and not 0 < count <= GPU_COUNT_MAX:
@@ -140,6 +141,8 @@ def _hardware(name: str, count: float | None, memory_mib: float | None) -> _Hard
         return _Hardware(kind="unstated", count=_whole(count))
     flags: tuple[str, ...] = ("inferred:variant",) if found.inferred else ()
     share, memory_bytes = found.share, found.memory_bytes
+    if part < 1 and count == 1:
+        count, memory_mib = part, None
     if count is not None and count < 1:
         memory_bytes = None if memory_bytes is None else round(memory_bytes * count)
         share, count = share * count, 1

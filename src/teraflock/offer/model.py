@@ -6,6 +6,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from teraflock.base.money import Period, Price
+from teraflock.catalog.places import NO_FILTER, PlaceFilter
 
 Mode = Literal["on-demand", "spot", "bid", "monthly", "reserved", "free", "owned"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
@@ -18,10 +19,15 @@ PriceStatus = Literal["priced", "unknown", "refused"]
 """Priced, without a known price, or refused because the price is implausible. Refused offers are shown only on request
 and never chosen."""
 
-Sort = Literal["price", "price-per-gpu", "price-per-tflops", "price-per-gb"]
+Sort = Literal[
+    "price", "price-per-gpu", "price-per-tflops", "price-per-gb", "price-per-fp64", "price-per-fp16", "price-per-int8",
+    "price-per-fp8",
+]  # fmt: skip
 SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
 
 Basis = Literal["instance", "gpu"]
+
+FAR_PRICE: Final = "far:price"
 
 FLAGS: Final[dict[str, str]] = {
     "price-unknown": "the source has no price",
@@ -37,6 +43,7 @@ FLAGS: Final[dict[str, str]] = {
     "suspect:memory": "sources disagree about the GPU memory",
     "suspect:ram": "the RAM is probably wrong; filters ignore it",
     "suspect:price": "the price may not cover the whole machine",
+    FAR_PRICE: "the price is far from that of other offers of the same GPU",
     "corrected:memory": "the source has the memory of the whole node, or another unit; corrected to that of the card",
     "price-per-gpu": "quoted per GPU; multiplied by the number of GPUs",
     "host-added": "the source has separate prices for GPU and host; this is their sum",
@@ -47,8 +54,12 @@ FLAGS: Final[dict[str, str]] = {
 }
 """All flags of offers, with their meaning. Flags are stable, because scripts read them."""
 
-DOUBTFUL_PRICE: Final = ("suspect:price", "from-price", "gpu-only")
+DOUBTFUL_PRICE: Final = ("suspect:price", "from-price", "gpu-only", FAR_PRICE)
 """An offer with one of these flags is listed but never chosen."""
+NO_RESERVED: Final = (
+    "The public catalogs have no reserved prices; ask the provider and import them as your own"
+)
+"""A hint for searches in which the purchase mode `reserved` finds nothing."""
 SUSPECT_RAM: Final = "suspect:ram"
 
 
@@ -101,6 +112,8 @@ class Offer(msgspec.Struct, frozen=True, gc=False):
     """Empty for a current offer. Otherwise the date on which the price changed or the offer disappeared."""
     flags: tuple[str, ...] = ()
     note: str = ""
+    outdated: bool = False
+    """Whether another offer has a newer price of the same machine. Computed by imports."""
 
     @property
     def gpu_memory_total_bytes(self) -> int | None:
@@ -124,8 +137,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[str, ...] = ()
     """Ids of cards and accelerators. If there are any, `kinds` is ignored."""
     providers: tuple[str, ...] = ()
-    regions: tuple[str, ...] = ()
-    """Parts of names of regions or zones, case-insensitive."""
+    places: PlaceFilter = NO_FILTER
     modes: tuple[Mode, ...] = ()
     sources: tuple[str, ...] = ()
     count_min: int | None = None
@@ -137,7 +149,14 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     price_max: PriceLimit | None = None
     as_of: date | None = None
     """Search the prices of that day, including past ones."""
+    newer_than: str = ""
+    """Only prices that were confirmed on this date or later. Excludes prices of unknown date."""
+    slices: bool = False
+    """Whether to include parts of cards."""
+    outdated: bool = False
+    """Whether to include offers for which there is a newer price of the same machine."""
     sort: Sort = "price"
+    """A sort by a figure of cards, such as `price-per-fp64`, needs `gpus`."""
     refused: bool = False
     """Whether to include offers with a refused price, after all others."""
 
@@ -170,7 +189,7 @@ class Listing(Outcome, frozen=True, kw_only=True):
 
 
 class Shape(msgspec.Struct, frozen=True, gc=False):
-    """A group of offers that differ only in place and price.
+    """A group of offers of one date that differ only in place and price.
 
     Stores build shapes by position, which is faster. Other code uses names.
     """
@@ -195,6 +214,8 @@ class Shape(msgspec.Struct, frozen=True, gc=False):
     """The lowest price in the group."""
     offers: int
     as_of: str
+    outdated: bool = False
+    """Whether there is a newer price of the same machine."""
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

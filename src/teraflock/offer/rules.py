@@ -6,11 +6,16 @@ both with them.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
+from functools import cache
 from itertools import groupby
+from math import lcm
 from typing import Final
 
 from teraflock.base.exchange import Rates
 from teraflock.base.money import MICROS, SECONDS, Period, divided
+from teraflock.catalog.cards import all_cards
+from teraflock.catalog.figures import FIGURES
+from teraflock.catalog.places import located
 from teraflock.offer.model import SUSPECT_RAM, Offer, OfferLine, PriceLimit, Query
 
 # --- implausible prices --------------------------------------------------------------------------------------------
@@ -54,7 +59,7 @@ def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
     return (
         (offer.gpu in query.gpus if query.gpus else offer.kind in query.kinds)
         and (not query.providers or offer.provider in query.providers)
-        and (not query.regions or any(region.casefold() in place_of(offer) for region in query.regions))
+        and (not query.places or _is_located(offer, query))
         and (not query.modes or offer.mode in query.modes)
         and (not query.sources or offer.source in query.sources)
         and _at_least(offer.gpu_count, query.count_min)
@@ -65,8 +70,20 @@ def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
         and _at_least(usable_ram(offer), query.ram_bytes_min)
         and _within(offer, query.price_max, rates, on)
         and (query.as_of is None or _was_current(offer, query.as_of))
+        and (not query.newer_than or offer.as_of >= query.newer_than)
+        and (query.slices or offer.gpu_share >= 1)
+        and (shows_outdated(query) or not offer.outdated)
         and (query.refused or offer.standing != "refused")
     )
+
+
+def _is_located(offer: Offer, query: Query) -> bool:
+    return located(offer.provider, offer.region, offer.zone, query.places) == "in"
+
+
+def shows_outdated(query: Query) -> bool:
+    """Past prices are shown as they were, so a search in the past includes outdated ones. So does a named source."""
+    return query.outdated or query.as_of is not None or bool(query.sources)
 
 
 def _at_least(value: float | None, least: float | None) -> bool:
@@ -94,18 +111,24 @@ def limit_per_month(limit: PriceLimit, currency: str, rates: Rates, on: date) ->
     return min(per_month, LARGEST_STORED)
 
 
-def place_of(offer: Offer) -> str:
-    """Return region and zone as text for searching."""
-    return place_text(offer.region, offer.zone)
+def place_key(provider: str, region: str, zone: str) -> str:
+    """Return the key of a place, as stored with each offer."""
+    return f"{provider}::{region}::{zone}"
 
 
-def place_text(region: str, zone: str) -> str:
-    return f"{region} {zone}".strip().casefold()
+def place_parts(key: str) -> tuple[str, str, str]:
+    """Return provider, region and zone of a place."""
+    provider, _, rest = key.partition("::")
+    region, _, zone = rest.rpartition("::")
+    return provider, region, zone
 
 
 def only_kinds(query: Query) -> bool:
-    """Return whether the query has no filters besides cards or kinds."""
-    plain = Query(kinds=query.kinds, gpus=query.gpus, sort=query.sort, refused=query.refused)
+    """Return whether the query has no filters besides cards or kinds and what is hidden by default."""
+    plain = Query(
+        kinds=query.kinds, gpus=query.gpus, sort=query.sort, refused=query.refused, slices=query.slices,
+        outdated=query.outdated,
+    )  # fmt: skip
     return query == plain
 
 
@@ -132,15 +155,14 @@ SortKey = tuple[int, float, str, str, str, str, int]
 def weights(rates: Rates, on: date) -> Mapping[str, int]:
     """Return a factor for each currency. Amounts times their factor compare exactly across currencies."""
     micros_per_usd = {currency: rates.rate(currency, on).micros_per_usd for currency in rates.currencies()}
-    product = 1
-    for micros in set(micros_per_usd.values()):
-        product *= micros
-    return {currency: product // micros for currency, micros in micros_per_usd.items()}
+    whole = lcm(*micros_per_usd.values())
+    return {currency: whole // micros for currency, micros in micros_per_usd.items()}
 
 
 def sort_key(query: Query, weight: Mapping[str, int]) -> Callable[[Offer], SortKey]:
     """Return the sort key: priced offers by the requested measure, then unknown prices, then refused ones. Total."""
     unit = UNITS.get(query.sort)
+    figure = figures_of_cards(query.sort)
 
     def key(offer: Offer) -> SortKey:
         value: float = 0
@@ -149,8 +171,8 @@ def sort_key(query: Query, weight: Mapping[str, int]) -> Callable[[Offer], SortK
         if offer.standing == "priced" and price is not None:
             if unit is None:
                 value = price * weight[offer.currency]
-            elif units := unit(offer):
-                value = price / units * weight[offer.currency]
+            elif (units := unit(offer)) and (each := figure.get(offer.gpu, 0.0) if figure else 1.0):
+                value = price / units / each * weight[offer.currency]
             else:
                 rank = UNMEASURED_RANK
         return (rank, value, offer.provider, offer.instance_type, offer.region, offer.zone, offer.id)
@@ -176,12 +198,40 @@ def _gigabytes(offer: Offer) -> float | None:
     return offer.gpu_memory_total_bytes
 
 
+def _whole_cards(offer: Offer) -> float | None:
+    return None if offer.gpu_count is None else offer.gpu_share * offer.gpu_count
+
+
+FIGURE_SORTS: Final[dict[str, str]] = {f"price-per-{name}": name for name in FIGURES}
+"""Sorts by a figure of the card → its name in `FIGURES`."""
+
+
+@cache
+def figures_of_cards(sort: str) -> Mapping[str, float]:
+    """Return the figure of each card that has it, for a sort by a figure of cards. Empty for other sorts."""
+    if sort not in FIGURE_SORTS:
+        return {}
+    figure = FIGURES[FIGURE_SORTS[sort]]
+    return {card.id: value for card in all_cards() if (value := figure(card))}
+
+
 UNITS: Final[dict[str, Callable[[Offer], float | None]]] = {
     "price-per-gpu": _gpus,
     "price-per-tflops": _tflops,
     "price-per-gb": _gigabytes,
+    **dict.fromkeys(FIGURE_SORTS, _whole_cards),
 }
-"""The divisor of the price for sorts other than `price`. None or zero if the offer lacks the figure."""
+"""The divisor of the price for sorts other than `price`. None or zero if the offer lacks the figure.
+
+A sort by a figure of cards divides the result by `figures_of_cards` as well, in this order: the result then has the
+order of `price / units` among offers of one card, which is how the store reads them."""
+
+
+def measure(offer: Offer, sort: str) -> float | None:
+    """Return how many units of its sort an offer has: GPUs, TFLOPS, bytes. None if it lacks the figure."""
+    unit, figure = UNITS.get(sort), figures_of_cards(sort)
+    units = unit(offer) if unit else None
+    return units * (figure.get(offer.gpu, 0.0) if figure else 1.0) if units else None
 
 
 def price_in(
@@ -216,11 +266,16 @@ def in_currency(
 
 
 def folded(offers: Iterable[Offer]) -> Iterator[OfferLine]:
-    """Merge adjacent offers that differ only in their place into one line. Lazy: reads one line ahead."""
-    for _, group in groupby(offers, key=_key_without_place):
-        equal = list(group)
-        places = dict.fromkeys(place for offer in equal for place in (offer.region or offer.zone).split("|"))
-        yield OfferLine(equal[0], tuple(places), len(equal))
+    """Merge offers that differ only in their place into one line. Lazy: reads the offers of one price ahead."""
+    for _, same_price in groupby(offers, key=lambda each: (each.currency, each.price_micros_per_month)):
+        lines: dict[tuple[object, ...], list[Offer]] = {}
+        for offer in same_price:
+            lines.setdefault(_key_without_place(offer), []).append(offer)
+        for equal in lines.values():
+            places = dict.fromkeys(
+                place for offer in equal for place in (offer.region or offer.zone).split("|")
+            )
+            yield OfferLine(equal[0], tuple(places), len(equal))
 
 
 def _key_without_place(offer: Offer) -> tuple[object, ...]:

@@ -3,17 +3,28 @@
 from collections.abc import Iterator
 from datetime import date
 from itertools import islice
+from typing import Final
 
 import msgspec
 
 from teraflock.base.clock import Clock, today
 from teraflock.base.exchange import Rates
+from teraflock.offer.comparison import Cheapest, cheapest_of_each
 from teraflock.offer.model import Listing, Offer, OffersFound, Outcome, Query, Removal, Source
+from teraflock.offer.place.store import PlaceCount, place_counts
 from teraflock.offer.question import store
 from teraflock.offer.rules import folded, price_in
 from teraflock.offer.source.store import sources
-from teraflock.offer.store import providers
+from teraflock.offer.store import gpus, providers, regions
+from teraflock.offer.types import TypeLine, by_type
 from teraflock.storage.database import Database, Transaction
+
+UNSTATED: Final = {
+    "--region": "in an unknown country",
+    "--country": "in an unknown country",
+    "--not-in": "in an unknown country",
+    "--newer-than": "of unknown date",
+}
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -23,11 +34,6 @@ class Point(msgspec.Struct, frozen=True):
     lowest_micros: int
     median_micros: int
     highest_micros: int
-    offers: int
-
-
-class Cheapest(msgspec.Struct, frozen=True):
-    offer: Offer
     offers: int
 
 
@@ -51,6 +57,21 @@ class OfferService:
             outcome = self._outcome(tx, query)
         return Listing(lines=lines, **msgspec.structs.asdict(outcome))
 
+    def each(self, query: Query) -> Iterator[Offer]:
+        """Yield the matching offers in order, as far as they are read."""
+        with self._database.read() as tx:
+            yield from store.search(tx, query, self._rates, self.day_of(query))
+
+    def offered_gpus(self) -> frozenset[str]:
+        """Return the ids of all GPU models that current offers have."""
+        with self._database.read() as tx:
+            return frozenset(gpus(tx))
+
+    def types(self, query: Query) -> list[TypeLine]:
+        """Return one line per instance type, in the order of its best offer."""
+        with self._database.read() as tx:
+            return by_type(store.search(tx, query, self._rates, self.day_of(query)))
+
     def removal(self, query: Query) -> Removal | None:
         """Return the filter that removed the last offers of an empty result."""
         with self._database.read() as tx:
@@ -60,24 +81,22 @@ class OfferService:
         with self._database.read() as tx:
             return providers(tx)
 
+    def regions(self) -> list[str]:
+        """Return the names of all regions, as in the sources."""
+        with self._database.read() as tx:
+            return sorted({name for names in regions(tx) for name in names.split("|") if name})
+
+    def places(self) -> list[PlaceCount]:
+        with self._database.read() as tx:
+            return place_counts(tx)
+
     def sources(self) -> list[Source]:
         with self._database.read() as tx:
             return sources(tx)
 
     def cheapest_by_provider(self, query: Query) -> list[Cheapest]:
         """Return the cheapest GPU-hour for each provider, card and mode, and the number of offers, cheapest first."""
-        on = self.day_of(query)
-        found: dict[tuple[str, str, str | None], Cheapest] = {}
-        with self._database.read() as tx:
-            for offer in store.search(
-                tx, msgspec.structs.replace(query, sort="price-per-gpu"), self._rates, on
-            ):
-                key = (offer.provider, offer.gpu, offer.mode)
-                if key in found:
-                    found[key] = msgspec.structs.replace(found[key], offers=found[key].offers + 1)
-                    continue
-                found[key] = Cheapest(offer, 1)
-        return list(found.values())
+        return cheapest_of_each(self.each(msgspec.structs.replace(query, sort="price-per-gpu")))
 
     def history(self, query: Query, currency: str) -> list[Point]:
         """Return the prices of a GPU-hour by the date they were first seen, for current and past offers."""
@@ -110,11 +129,16 @@ class OfferService:
     def _left_out(
         self, tx: Transaction, query: Query, summary: store.Summary, on: date
     ) -> Iterator[tuple[str, int]]:
-        if summary.refused and not query.refused:
-            yield "with an implausible price", summary.refused
+        for reason, count in (
+            ("with an implausible price", summary.refused),
+            ("of a part of a GPU", summary.slices),
+            ("with an outdated price", summary.outdated),
+        ):
+            if count:
+                yield reason, count
         for option, count in store.unstated(tx, query, self._rates, on):
             if count:
-                yield f"without a figure for `{option}`", count
+                yield UNSTATED.get(option, f"without a figure for `{option}`"), count
         if not query.gpus and "none" not in query.kinds:
             count = store.without_gpu(tx, query, self._rates, on)
             if count:

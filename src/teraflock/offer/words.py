@@ -1,17 +1,22 @@
 """Parse the filters of `tera offers` and the API into a `Query`."""
 
+import re
 from collections.abc import Callable
 from datetime import date
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from teraflock.base.errors import BadInput, UnknownName, one_of, unknown_name
-from teraflock.base.money import Period, parse_micros
+from teraflock.base.money import Period
 from teraflock.base.quantities import Word, Words, parse_memory_bytes, parse_number
+from teraflock.catalog.places import place_filter
 from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, PriceLimit, Query
 from teraflock.offer.rules import LARGEST_STORED
+
+if TYPE_CHECKING:
+    from teraflock.catalog.figures import CardNeeds
 
 PERIODS: Final[tuple[Period, ...]] = ("hour", "month")
 
@@ -27,20 +32,56 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     memory_total_min: Annotated[
         Word | None, Meta(description="Minimum memory of all GPUs of an instance together.")
     ] = None
+    fp64_min: Annotated[
+        Word | None,
+        Meta(description="Minimum double-precision TFLOPS of each GPU, with tensor cores if it has any."),
+    ] = None
+    int8_min: Annotated[Word | None, Meta(description="Minimum dense INT8 TOPS of each GPU.")] = None
+    fp8_min: Annotated[Word | None, Meta(description="Minimum dense FP8 TFLOPS of each GPU.")] = None
+    cores_min: Annotated[Word | None, Meta(description="Minimum number of cores of each GPU.")] = None
+    graphics: Annotated[bool, Meta(description="Only GPUs that draw: OpenGL and Vulkan.")] = False
+    ray_tracing: Annotated[bool, Meta(description="Only GPUs with ray-tracing cores.")] = False
+    encodes: Annotated[
+        Word | None, Meta(description="Only GPUs that encode this video format: `H.264`, `HEVC` or `AV1`.")
+    ] = None
     vcpu_min: Annotated[Word | None, Meta(description="Minimum number of vCPUs.")] = None
     ram_min: Annotated[Word | None, Meta(description="Minimum RAM.")] = None
     provider: Annotated[Words, Meta(description="A provider, by any of its names. Can be repeated.")] = ()
-    region: Annotated[Words, Meta(description="Part of the name of a region or zone. Can be repeated.")] = ()
+    region: Annotated[
+        Words,
+        Meta(
+            description="Where: a continent, `EU`, `EEA`, a country, or part of the name of a region, zone or city."
+            " Can be repeated."
+        ),
+    ] = ()
+    country: Annotated[
+        Words, Meta(description="Only this country, by name or ISO code. Can be repeated.")
+    ] = ()
+    not_in: Annotated[
+        Words,
+        Meta(
+            description="Nowhere in this area, written as for `region`. Excludes unknown places. Can be repeated."
+        ),
+    ] = ()
     mode: Annotated[Words, Meta(description="A purchase mode. Can be repeated.")] = ()
     source: Annotated[Words, Meta(description="The name of an imported catalog. Can be repeated.")] = ()
     price_max: Annotated[
         Word | None, Meta(description="Maximum price of an instance, in `currency` per `per`.")
     ] = None
     sort: Annotated[
-        Word, Meta(description="`price`, `price-per-gpu`, `price-per-tflops` or `price-per-gb`.")
+        Word,
+        Meta(
+            description="`price`, `price-per-gpu`, `price-per-tflops` (FP32), `price-per-gb`, `price-per-fp64`,"
+            " `price-per-fp16`, `price-per-int8` or `price-per-fp8`."
+            " The last four list only GPU models with the figure."
+        ),
     ] = "price"
     per: Annotated[Word, Meta(description="Period of the prices: `hour`, or `month` of 730 hours.")] = "hour"
     currency: Annotated[Word, Meta(description="Currency of the prices.")] = "USD"
+    newer_than: Annotated[
+        Word | None, Meta(description="Only prices confirmed since then: `90d`, `12w`, `6m`, `1y` or a date.")
+    ] = None
+    slices: Annotated[bool, Meta(description="Include parts of GPUs.")] = False
     as_of: Annotated[Word | None, Meta(description="Use the prices of this date, such as `2022-12-31`.")] = (
         None
     )
@@ -50,11 +91,12 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return "month" if self.per == "month" else "hour"
 
 
-def query_from(asked: OfferWords, known_providers: Callable[[], list[str]]) -> Query:
+def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], today: date) -> Query:
     """Parse the filters. Unknown names get an error with suggestions."""
-    from teraflock.catalog.names import find_kinds  # imported here because only `--gpu` needs it
+    from teraflock.catalog.names import find_parts  # imported here because only `--gpu` needs it
 
-    gpus = tuple(dict.fromkeys(id for name in asked.gpu for id in find_kinds(name)))
+    gpus = _gpus(asked)
+    slices = asked.slices or any(find_parts(name) for name in asked.gpu)
     count_min, count_max = parse_count(asked.count)
     kinds: tuple[Kind, ...] = ("none",) if count_max == 0 else WITH_GPU
     for mode in asked.mode:
@@ -65,7 +107,7 @@ def query_from(asked: OfferWords, known_providers: Callable[[], list[str]]) -> Q
         kinds=kinds,
         gpus=gpus,
         providers=tuple(dict.fromkeys(parse_provider(name, known_providers) for name in asked.provider)),
-        regions=asked.region,
+        places=place_filter(asked.region, asked.country, asked.not_in),
         modes=tuple(mode for mode in MODES if mode in asked.mode),
         sources=asked.source,
         count_min=count_min,
@@ -76,7 +118,45 @@ def query_from(asked: OfferWords, known_providers: Callable[[], list[str]]) -> Q
         ram_bytes_min=_memory(asked.ram_min),
         price_max=_price_max(asked) if asked.price_max else None,
         as_of=parse_day(asked.as_of) if asked.as_of else None,
+        newer_than=parse_age(asked.newer_than, today) if asked.newer_than else "",
+        slices=slices,
         sort=next(sort for sort in SORTS if sort == asked.sort),
+    )
+
+
+def _gpus(asked: OfferWords) -> tuple[str, ...]:
+    """Return the ids of the named GPU models that meet all conditions on figures. Empty if there are no conditions."""
+    # Imported here because only some queries need them.
+    from teraflock.catalog.cards import all_cards
+    from teraflock.catalog.figures import cards_meeting
+    from teraflock.catalog.names import find_kinds
+    from teraflock.offer.rules import figures_of_cards
+
+    named = tuple(dict.fromkeys(id for name in asked.gpu for id in find_kinds(name)))
+    needs, measured = _needs(asked), figures_of_cards(asked.sort)
+    if not needs and not measured:
+        return named
+    found = cards_meeting(needs, all_cards())
+    kept = tuple(id for id in named or found if id in found and (not measured or id in measured))
+    if not kept:
+        raise BadInput(
+            f"No {'requested' if named else 'known'} GPU model meets these conditions",
+            hint="`tera gpus NAME` shows the figures of a GPU model",
+        )
+    return kept
+
+
+def _needs(asked: OfferWords) -> "CardNeeds":
+    from teraflock.catalog.figures import CardNeeds, codec_named
+
+    return CardNeeds(
+        fp64_min=parse_number(asked.fp64_min, "TFLOPS") if asked.fp64_min else None,
+        int8_min=parse_number(asked.int8_min, "TOPS") if asked.int8_min else None,
+        fp8_min=parse_number(asked.fp8_min, "TFLOPS") if asked.fp8_min else None,
+        cores_min=parse_number(asked.cores_min, "cores") if asked.cores_min else None,
+        graphics=asked.graphics,
+        ray_tracing=asked.ray_tracing,
+        encodes=codec_named(asked.encodes) if asked.encodes else None,
     )
 
 
@@ -121,17 +201,31 @@ def _whole(text: str) -> bool:
 
 
 def _price_max(asked: OfferWords) -> PriceLimit:
-    text = asked.price_max or ""
-    try:
-        micros = parse_micros(text)
-    except ValueError:
-        raise BadInput(
-            f"`{text}` is not an amount of money",
-            hint="Write a number; set currency and period with `--currency` and `--per`",
-        ) from None
-    if micros < 0:
-        raise BadInput(f"The maximum price `{text}` is negative", hint="Give an amount of 0 or more")
-    return PriceLimit(micros, asked.currency.upper(), asked.period)
+    from teraflock.base.amounts import parse_money  # imported here because only `--price-max` needs it
+
+    money = parse_money(asked.price_max or "", asked.currency.upper())
+    return PriceLimit(money.micros, money.currency, asked.period)
+
+
+_AGE: Final = re.compile(r"\s*(\d{1,5})\s*([dwmy])\s*", re.ASCII | re.IGNORECASE)
+_DAYS: Final = {"d": 1, "w": 7, "m": 30, "y": 365}
+
+
+def parse_age(text: str, today: date) -> str:
+    """Parse `90d`, `12w`, `6m`, `1y` or a date into the first day that is new enough."""
+    match = _AGE.fullmatch(text)
+    if match is None:
+        if "-" not in text:
+            raise BadInput(
+                f"`{text}` is not an age of prices",
+                hint="Write it as `90d`, `12w`, `6m`, `1y` or `2026-08-01`",
+            )
+        day = parse_day(text)
+        if text.strip() > today.isoformat():
+            raise BadInput(f"`{text}` is in the future", hint="Give today or an earlier date")
+        return text.strip() if len(text.strip()) == len("2026-08") else day.isoformat()
+    days = int(match[1]) * _DAYS[match[2].lower()]
+    return date.fromordinal(max(1, today.toordinal() - days)).isoformat()
 
 
 def parse_day(text: str) -> date:

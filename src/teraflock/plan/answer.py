@@ -1,26 +1,31 @@
 """Turn a request into a plan. `tera plan` and `POST /v1/plans` share this code."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.base.amounts import parse_money
 from teraflock.base.clock import Clock, today
+from teraflock.base.errors import unknown_name
 from teraflock.base.exchange import Rates
 from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, NVLINK_REACH, PCIE_REACH
-from teraflock.offer.model import Shape
+from teraflock.offer.model import NO_RESERVED, Shape
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import parse_provider
 from teraflock.plan.assumptions import Assumptions
+from teraflock.plan.deadline import deadline_at
 from teraflock.plan.model import Choice, Misfit, Plan, Wish
 from teraflock.plan.no_plan import NoPlan, no_plan
-from teraflock.plan.owned import Server
+from teraflock.plan.owned import OWN_SOURCE, Server
+from teraflock.plan.pipeline import pipeline_warning
 from teraflock.plan.rules import Estimator
 from teraflock.plan.service import plan as make_plan
 from teraflock.plan.words import PlanWords, assumptions_from, job_from, wish_from
 from teraflock.storage.database import Database
+from teraflock.workload.words import total_samples
 
 SHARDED: Final = (
     "the memory of sharded jobs was checked with language models under PyTorch's FSDP; their time is computed"
@@ -50,6 +55,10 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """The error to raise if the plan has no choices."""
     on: date
     """The day whose exchange rates are used."""
+    exchanged: tuple[str, ...] = ()
+    """Currencies of the request and of the shown choices other than the plan's own, for which rates were used."""
+    deadline: datetime | None = None
+    """The time that a date or the name of a day was understood as. None for a duration."""
 
 
 def answer(
@@ -61,17 +70,29 @@ def answer(
     assumptions = assumptions_from(words)
     job = job_from(words.model, words, assumptions) if words.model is not None else None
     estimate: Estimator = job or _no_estimate
-    known_providers = OfferService(database, rates, clock).providers
-    wish = replace(wish, providers=tuple(parse_provider(name, known_providers) for name in words.provider))
+    service = OfferService(database, rates, clock)
+    wish = replace(wish, providers=tuple(parse_provider(name, service.providers) for name in words.provider))
+    _check_sources(words.source, service)
     plan = make_plan(
         database, rates, clock, wish, estimate, assumptions,
-        servers=servers, regions=words.region, top=words.top,
+        servers=servers, top=words.top,
     )  # fmt: skip
     plan = replace(plan, warnings=(*plan.warnings, *_warnings(words, plan.choices)))
     none = None
     if not plan.choices:
-        none = no_plan(plan, list(job.advice()) if job else [], _network_hint(wish, assumptions))
-    return Answered(plan=plan, wish=wish, assumptions=assumptions, no_plan=none, on=today(clock))
+        small = {each.shape.gpu for each in plan.rejected if each.code == "does_not_fit"}
+        none = no_plan(plan, list(job.advice(small)) if job else [], _hints(wish, assumptions))
+    deadline = deadline_at(words.deadline, clock.now()) if words.deadline else None
+    return Answered(
+        plan=plan, wish=wish, assumptions=assumptions, no_plan=none, on=today(clock),
+        exchanged=_exchanged(words, currency, plan.choices[: words.top]), deadline=deadline,
+    )  # fmt: skip
+
+
+def _exchanged(words: PlanWords, currency: str, shown: Sequence[Choice]) -> tuple[str, ...]:
+    amounts = [text for text in (words.budget, words.egress_price) if text]
+    asked = {parse_money(text, currency).currency for text in amounts}
+    return tuple(sorted((asked | {choice.shape.currency for choice in shown}) - {currency}))
 
 
 def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:
@@ -84,15 +105,44 @@ def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:
         yield OFFLOADED
     if (words.shard or words.zero) and any(choice.gpu_count > 1 for choice in choices[: words.top]):
         yield SHARDED
+    if words.model is not None and (slow := _pipeline(words, words.model, choices[: words.top])):
+        yield slow
 
 
-def _network_hint(wish: Wish, assumptions: Assumptions) -> str:
-    if wish.use != "job" or wish.instances_max < 2:
+def _pipeline(words: PlanWords, model: str, shown: Sequence[Choice]) -> str:
+    from teraflock.workload.model import is_trace
+    from teraflock.workload.zoo import entry
+
+    if words.task != "train" or is_trace(model) or entry(model).kind != "image":
         return ""
-    return (
-        f"The plan assumes {assumptions.network_gbps:g} Gbit/s between machines where the provider publishes no figure;"
-        " set another with `--network`"
-    )
+    total = total_samples(words)
+
+    def samples(choice: Choice) -> float | None:
+        per_step = words.global_batch or (words.batch or 0) * choice.gpu_count // words.ways
+        return total if words.steps is None else words.steps * per_step
+
+    return pipeline_warning(shown, samples)
+
+
+def _check_sources(names: Sequence[str], service: OfferService) -> None:
+    if names:
+        known = [OWN_SOURCE, *(source.name for source in service.sources())]
+        for name in names:
+            if name not in known:
+                raise unknown_name("source", name, known, see="`tera offers sources` lists them")
+
+
+def _hints(wish: Wish, assumptions: Assumptions) -> Iterator[str]:
+    """Give hints for a request that no offer meets."""
+    if wish.modes == ("reserved",):
+        yield NO_RESERVED
+    if wish.places:
+        yield "`tera offers regions` lists the regions and their countries"
+    if wish.use == "job" and wish.instances_max > 1:
+        yield (
+            f"The plan assumes {assumptions.network_gbps:g} Gbit/s between machines where the provider publishes no"
+            " figure; set another with `--network`"
+        )
 
 
 def _no_estimate(shape: Shape, instances: int) -> Misfit:

@@ -6,16 +6,9 @@ from typing import Final
 
 import msgspec
 
-from teraflock.base.money import parse_micros
 from teraflock.catalog.providers import provider_facts
 
 PATH: Final = f"{os.path.dirname(__file__)}/data/assumptions.toml"  # noqa: PTH120 -- as in catalog/cards.py
-
-
-class DiskPrice(msgspec.Struct, frozen=True):
-    micros_per_gb_month: int
-    currency: str
-    because: str
 
 
 class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +23,6 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
     network_because: str
     network_by_type: dict[str, float]
     """Prefix of the instance type, in lower case → bandwidth that the provider publishes."""
-    disks: dict[str, DiskPrice]
 
     def network(self, instance_type: str) -> tuple[float, str]:
         """Return the Gbit/s between machines of a type and where the figure comes from."""
@@ -103,9 +95,5 @@ def shipped_assumptions() -> Assumptions:
         network_because=data["network"]["because"],
         network_by_type={
             name.casefold(): float(gbps) for name, gbps in data["network"].get("by_type", {}).items()
-        },
-        disks={
-            provider: DiskPrice(parse_micros(disk["price"]), disk["currency"], disk["because"])
-            for provider, disk in data.get("disk", {}).items()
         },
     )

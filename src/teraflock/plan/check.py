@@ -11,6 +11,8 @@ from math import ceil, inf, isinf
 from typing import NamedTuple
 
 from teraflock.base.exchange import Rates
+from teraflock.catalog.costs import costs_of
+from teraflock.catalog.providers import all_providers
 from teraflock.offer.model import Shape
 from teraflock.plan.assumptions import Assumptions, billing_of, notice_of
 from teraflock.plan.model import Choice, Hours, Misfit, Plan, Rejection, Wish
@@ -79,15 +81,20 @@ class _Case:
                 self._with_interruptions(p50, shape, instances),
                 self._with_interruptions(p90, shape, instances),
             )
+            if isinf(p90):
+                return "it never ends"
         return Computed(p50, p90, *self._cost(shape, instances, p50))
 
     def monthly(self, shape: Shape) -> float:
         """Return the monthly price of one machine in the plan's currency."""
-        if shape.currency not in self._factors:
-            there = self._rates.rate(shape.currency, self._on).micros_per_usd
+        return (shape.price_micros_per_month or 0) * self._factor(shape.currency)
+
+    def _factor(self, currency: str) -> float:
+        if currency not in self._factors:
+            there = self._rates.rate(currency, self._on).micros_per_usd
             here = self._rates.rate(self.wish.currency, self._on).micros_per_usd
-            self._factors[shape.currency] = here / there
-        return (shape.price_micros_per_month or 0) * self._factors[shape.currency]
+            self._factors[currency] = here / there
+        return self._factors[currency]
 
     def _with_interruptions(self, hours: float, shape: Shape, instances: int) -> float:
         """Add the time for checkpoints and interruptions."""
@@ -108,8 +115,6 @@ class _Case:
         return hours / left if left > 0 else inf
 
     def _cost(self, shape: Shape, instances: int, hours: float) -> tuple[float, float]:
-        if isinf(hours):
-            return inf, 0.0
         if shape.mode == "monthly":
             paid = _steps(hours, MONTH_SECONDS)
         elif shape.mode == "reserved":
@@ -121,21 +126,51 @@ class _Case:
             paid = max(billing.minimum_seconds, _steps(hours, billing.step_seconds))
         months = paid / MONTH_SECONDS * instances
         cost = self.monthly(shape) * months
-        if self.wish.disk_gb:
-            cost += instances * self._disk(shape, _steps(hours, MONTH_SECONDS) // MONTH_SECONDS)
-        return cost + self._egress(shape), months + 2
+        if shape.mode != "owned":
+            extras = self._disk(shape, hours) + self._address(shape, hours)
+            cost += instances * extras + self._egress(shape)
+        return cost, months + 2 + 2 * instances
 
-    def _disk(self, shape: Shape, months: int) -> float:
-        price = self.assumptions.disks.get(shape.provider)
-        if price is None:
+    def _disk(self, shape: Shape, hours: float) -> float:
+        price, gb = costs_of(shape.provider).disk, self.wish.disk_gb
+        if price is None or not gb:
             return 0.0
-        there = self._rates.rate(price.currency, self._on).micros_per_usd
-        here = self._rates.rate(self.wish.currency, self._on).micros_per_usd
-        per_gb = round(price.micros_per_gb_month * here / there)
-        return round(per_gb * self.wish.disk_gb) * (1 if self.wish.use == "monthly" else months)
+        running, stopped = float(price.price), float(price.stopped or price.price)
+        if self.wish.use == "monthly":
+            used = min(hours / 730, 1.0)
+            amount = gb * (running * used + stopped * (1 - used))
+        else:
+            amount = (
+                gb
+                * running
+                * (hours / 730 if price.prorated else _steps(hours, MONTH_SECONDS) / MONTH_SECONDS)
+            )
+        return amount * 1e6 * self._factor(price.currency)
+
+    def _address(self, shape: Shape, hours: float) -> float:
+        price = costs_of(shape.provider).address
+        if price is None or not self.wish.address:
+            return 0.0
+        return float(price.price) * 1e6 * hours * self._factor(price.currency)
 
     def _egress(self, shape: Shape) -> float:
-        return 0.0 if shape.mode == "owned" else self.wish.egress_gb * self.wish.egress_micros_per_gb
+        price, given = costs_of(shape.provider).egress, self.wish.egress_micros_per_gb
+        if given is not None:
+            return self.wish.egress_gb * given
+        if price is None:
+            return 0.0
+        billed = max(0.0, self.wish.egress_gb - price.free_gb)
+        return billed * float(price.price) * 1e6 * self._factor(price.currency)
+
+    def uncounted(self, shape: Shape) -> set[str]:
+        """Return the requested costs whose price is not known."""
+        wish, known = self.wish, costs_of(shape.provider)
+        asked = {
+            "disk": bool(wish.disk_gb) and known.disk is None,
+            "egress": bool(wish.egress_gb) and known.egress is None and wish.egress_micros_per_gb is None,
+            "address": wish.address and known.address is None,
+        }
+        return {name for name, missing in asked.items() if missing and shape.mode != "owned"}
 
 
 def _coverage_faults(plan: Plan, shapes: Sequence[Shape], wish: Wish) -> Iterator[str]:
@@ -172,6 +207,8 @@ def _choice_faults(choice: Choice, case: _Case) -> Iterator[str]:
         yield "it is over the budget"
     if fault := _violation(shape, choice.instances, wish):
         yield fault
+    if set(choice.uncounted) != case.uncounted(shape):
+        yield "its uncounted costs are not those whose price is unknown"
     computed = case.computed(shape, choice.instances)
     if isinstance(computed, str):
         yield f"the work cannot run on it: {computed}"
@@ -200,8 +237,16 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
         wish.modes and shape.mode not in wish.modes
     ):
         return "its provider or purchase mode was not requested"
+    if wish.cards and shape.gpu not in wish.cards:
+        return "its GPU was not requested"
     if shape.mode == "free" and not wish.modes:
         return "it is free and may end at any time"
+    if (shape.outdated and not wish.sources) or (wish.newer_than and shape.as_of < wish.newer_than):
+        return "its price is too old"
+    if shape.gpu_share < 1 and not wish.slices:
+        return "it is a part of a GPU"
+    if instances > 1 and any(each.id == shape.provider and each.kind == "market" for each in all_providers()):
+        return "it exists only once"
     if shape.kind in ("none", "other") or not wish.gpus_min <= gpus <= (wish.gpus_max or 10**9):
         return "its number of GPUs was not requested"
     if memory < (wish.memory_bytes_min or 0) or memory * gpus < (wish.memory_total_bytes_min or 0):
@@ -212,7 +257,10 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
 def _order_faults(choices: Sequence[Choice], wish: Wish) -> Iterator[str]:
     for earlier, later in pairwise(choices):
         first = {
-            "cost": (earlier.cost.expected_micros > later.cost.expected_micros),
+            "cost": (
+                (bool(earlier.uncounted), earlier.cost.expected_micros)
+                > (bool(later.uncounted), later.cost.expected_micros)
+            ),
             "time": (earlier.hours.p50 > later.hours.p50),
             "risk": (earlier.interruptions > later.interruptions),
         }[wish.sort]
@@ -222,6 +270,11 @@ def _order_faults(choices: Sequence[Choice], wish: Wish) -> Iterator[str]:
 
 def _pareto_faults(choices: Sequence[Choice]) -> Iterator[str]:
     """Check that no other choice beats a marked one, and some choice beats each unmarked one. Takes n log n."""
+    for uncounted in {choice.uncounted for choice in choices}:
+        yield from _group_faults([choice for choice in choices if choice.uncounted == uncounted])
+
+
+def _group_faults(choices: Sequence[Choice]) -> Iterator[str]:
     fastest_below = float("inf")  # of the strictly cheaper choices
     by_cost = sorted(choices, key=_expected)
     for _, group in groupby(by_cost, key=_expected):

@@ -15,13 +15,14 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import HOURS_PER_MONTH, SECONDS, decimal_text, divided
 from teraflock.offer.model import Shape
 from teraflock.plan.assumptions import Assumptions, billing_of, notice_of
-from teraflock.plan.model import Choice, Cost, CostPart, Hours, Wish
+from teraflock.plan.extras import NONE, Extras, extras_of
+from teraflock.plan.model import Choice, Cost, CostPart, Hours, Misfit, Wish
 
 INTERRUPTIBLE: Final = frozenset({"spot", "bid"})
 RESERVED_MONTHS: Final = 12  # for a reservation of unknown term; the shortest that clouds sell
-NEVER_MICROS: Final = 1 << 62  # for a job that never finishes; more than any real cost
 MONTH_SECONDS: Final = SECONDS["month"]
 INFINITE: Final = float("inf")
+NEVER_ENDS: Final = Misfit("never_ends", "is interrupted faster than it makes progress")
 
 
 class Costing:
@@ -33,16 +34,17 @@ class Costing:
         self._rates = rates
         self._on = on
         self._per_usd: dict[str, int] = {}
-        self._extra = bool(wish.disk_gb or wish.egress_gb)
+        self._asks_extras = bool(wish.disk_gb or wish.egress_gb or wish.address)
 
-    def costed(self, shape: Shape, instances: int, hours: Hours) -> Choice:
+    def costed(self, shape: Shape, instances: int, hours: Hours) -> Choice | Misfit:
         """Make a choice of a priced shape, with its time including interruptions and its expected cost."""
         rate = self._interruptions_per_hour(shape, instances)
         if rate:
             hours = self._with_interruptions(hours, rate, shape.provider)
-        micros = self._rent(shape, instances, hours.p50)
-        if self._extra:
-            micros += sum(part.micros for part in self._extras(shape, instances, hours.p50))
+            if hours.p90 == INFINITE:
+                return NEVER_ENDS
+        extras = self._extras(shape, instances, hours.p50) if self._asks_extras else NONE
+        micros = self._rent(shape, instances, hours.p50) + extras.micros
         return Choice(
             shape=shape,
             instances=instances,
@@ -50,23 +52,21 @@ class Costing:
             cost=Cost(micros, micros, micros, self._wish.currency),
             parts=(),
             interruptions=rate * hours.p50,
+            uncounted=extras.uncounted,
         )
 
     def itemised(self, choice: Choice, uninterrupted: Hours) -> Choice:
         """Add the interval of the cost and its parts, each with its arithmetic."""
         shape, instances, hours, cost = choice.shape, choice.instances, choice.hours, choice.cost
         extras = self._extras(shape, instances, hours.p50)
-        extra = sum(part.micros for part in extras)
-        low, high = (self._rent(shape, instances, each) + extra for each in (hours.p10, hours.p90))
+        low, high = (self._rent(shape, instances, each) + extras.micros for each in (hours.p10, hours.p90))
         return replace(
             choice,
             cost=Cost(cost.expected_micros, low, high, cost.currency),
-            parts=(*self._rent_parts(choice, uninterrupted.p50), *extras),
+            parts=(*self._rent_parts(choice, uninterrupted.p50), *extras.parts),
         )
 
     def _rent(self, shape: Shape, instances: int, hours: float) -> int:
-        if hours == INFINITE:
-            return NEVER_MICROS
         monthly = self._money(shape.price_micros_per_month or 0, shape.currency)
         seconds = billed_seconds(hours, terms_of(shape.provider, shape.mode, shape.term_months))
         return divided(instances * monthly * seconds, MONTH_SECONDS)
@@ -85,21 +85,26 @@ class Costing:
             with_interruptions(hours.p90, rate, assumed, notice),
         )
 
+    def _extras(self, shape: Shape, instances: int, hours: float) -> Extras:
+        return extras_of(self._wish, shape, instances, hours, self._converted)
+
     def _money(self, micros: int, currency: str) -> int:
         """Convert to the plan's currency, rounded once."""
+        return micros if currency == self._wish.currency else self._converted(micros, 1, currency)
+
+    def _converted(self, numerator: int, denominator: int, currency: str) -> int:
+        """Convert the fraction of an amount to the plan's currency, rounded once."""
         wanted = self._wish.currency
-        if currency == wanted:
-            return micros
-        for each in (currency, wanted):
-            if each not in self._per_usd:
-                self._per_usd[each] = self._rates.rate(each, self._on).micros_per_usd
-        return divided(micros * self._per_usd[wanted], self._per_usd[currency])
+        if currency != wanted:
+            for each in (currency, wanted):
+                if each not in self._per_usd:
+                    self._per_usd[each] = self._rates.rate(each, self._on).micros_per_usd
+            numerator, denominator = numerator * self._per_usd[wanted], denominator * self._per_usd[currency]
+        return divided(numerator, denominator)
 
     def _rent_parts(self, choice: Choice, uninterrupted: float) -> list[CostPart]:
-        """Split the rent into work, interruptions and unused time. The parts add up to the rent."""
+        """Split the rent into work, checkpoints, interruptions and unused time. The parts add up to the rent."""
         shape, real = choice.shape, choice.hours.p50
-        if real == INFINITE:
-            return [CostPart("rent", NEVER_MICROS, "interruptions are too frequent to make progress")]
         monthly = choice.instances * self._money(shape.price_micros_per_month or 0, shape.currency)
         terms = terms_of(shape.provider, shape.mode, shape.term_months)
         total = self._rent(shape, choice.instances, real)
@@ -108,17 +113,28 @@ class Costing:
         if choice.instances > 1:
             hourly += f" for {choice.instances} machines"
         parts = [CostPart("rent", work, f"{uninterrupted:,.2f} h × {hourly}")]
-        lost = 0
         if choice.interruptions:
-            lost = min(_exact(monthly, real - uninterrupted), total - work)
-            why = self._interrupted(choice)
-            parts.append(CostPart("interruptions", lost, f"{real - uninterrupted:,.2f} h × {hourly}: {why}"))
-        if unused := total - work - lost:
+            parts += self._lost_parts(choice, uninterrupted, monthly, hourly, total - work)
+        if unused := total - sum(part.micros for part in parts):
             seconds = billed_seconds(real, terms)
             idle = max(0.0, seconds / 3600 - real)
             why = f"{idle:,.2f} h paid but not used, {_billing_text(shape, seconds)}"
             parts.append(CostPart("unused", unused, why))
         return parts
+
+    def _lost_parts(
+        self, choice: Choice, uninterrupted: float, monthly: int, hourly: str, at_most: int
+    ) -> list[CostPart]:
+        """Price the time for checkpoints and the time that interruptions cost."""
+        real = choice.hours.p50
+        every, saving = checkpoints(uninterrupted, choice.interruptions / real, self._assumptions)
+        saved = min(_exact(monthly, saving), at_most)
+        lost_hours = real - uninterrupted - saving
+        lost = min(_exact(monthly, lost_hours), at_most - saved)
+        why = f"a checkpoint of {self._assumptions.checkpoint_seconds:.0f} s every {every * 60:,.0f} min"
+        parts = [CostPart("checkpoints", saved, f"{saving:,.2f} h × {hourly}: {why}")] if saving else []
+        why = self._interrupted(choice)
+        return [*parts, CostPart("interruptions", lost, f"{lost_hours:,.2f} h × {hourly}: {why}")]
 
     def _interrupted(self, choice: Choice) -> str:
         assumed, notice = self._assumptions, notice_of(choice.shape.provider)
@@ -131,32 +147,6 @@ class Costing:
             return words + f"a last checkpoint of {assumed.checkpoint_seconds:.0f} s; {notice.because}"
         return words + f"half a checkpoint interval of lost work; {notice.because}"
 
-    def _extras(self, shape: Shape, instances: int, hours: float) -> list[CostPart]:
-        """Return the costs besides rent: disk and outgoing traffic. Own hosts have neither."""
-        wish = self._wish
-        extras = []
-        if wish.disk_gb and (disk := self._disk(shape, instances, hours)):
-            extras.append(disk)
-        if wish.egress_gb and wish.egress_micros_per_gb and shape.mode != "owned":
-            price = f"{decimal_text(wish.egress_micros_per_gb, 4)} {wish.currency}"
-            micros = round(wish.egress_gb * wish.egress_micros_per_gb)
-            extras.append(
-                CostPart("egress", micros, f"{wish.egress_gb:g} GB × {price}, from `--egress-price`")
-            )
-        return extras
-
-    def _disk(self, shape: Shape, instances: int, hours: float) -> CostPart | None:
-        """Price the disk for whole months: the months of the job, or one month of monthly use."""
-        price = self._assumptions.disks.get(shape.provider)
-        if price is None or hours == INFINITE:
-            return None
-        months = 1 if self._wish.use == "monthly" else _whole_months(hours)
-        per_gb = self._money(price.micros_per_gb_month, price.currency)
-        micros = round(per_gb * self._wish.disk_gb) * months * instances
-        each = f"{instances} machines × " if instances > 1 else ""
-        size = f"{self._wish.disk_gb:g} GB × {months} month{'s' if months > 1 else ''}"
-        return CostPart("disk", micros, f"{each}{size}: {price.because}")
-
 
 def with_interruptions(
     hours: float, per_hour: float, assumptions: Assumptions, notice_seconds: float = 0.0
@@ -168,16 +158,22 @@ def with_interruptions(
     """
     if not per_hour or not hours:
         return hours
+    interval, saving = checkpoints(hours, per_hour, assumptions)
     checkpoint = assumptions.checkpoint_seconds / 3600
-    interval = min(hours, sqrt(2 * checkpoint / per_hour))
-    working = hours * (1 + checkpoint / interval if interval < hours else 1)
     warned = notice_seconds >= assumptions.checkpoint_seconds
     # A last checkpoint is worth at most the work that would be lost without it.
     lost = min(checkpoint, interval / 2) if warned else interval / 2
     share_lost = per_hour * (lost + assumptions.restart_seconds / 3600)
     if share_lost >= 1:
         return INFINITE  # interruptions are too frequent to make progress
-    return working / (1 - share_lost)
+    return (hours + saving) / (1 - share_lost)
+
+
+def checkpoints(hours: float, per_hour: float, assumptions: Assumptions) -> tuple[float, float]:
+    """Return the hours between two checkpoints, by Young's formula, and the hours that all of them take."""
+    checkpoint = assumptions.checkpoint_seconds / 3600
+    interval = min(hours, sqrt(2 * checkpoint / per_hour))
+    return interval, hours * checkpoint / interval if interval < hours else 0.0
 
 
 class CostTerms(NamedTuple):
@@ -211,10 +207,6 @@ def _billing_text(shape: Shape, seconds: int) -> str:
         months = seconds // MONTH_SECONDS
         return f"billed for {months} whole month{'s' if months > 1 else ''}"
     return "own host, counted per second" if shape.mode == "owned" else billing_of(shape.provider).because
-
-
-def _whole_months(hours: float) -> int:
-    return billed_seconds(hours, CostTerms(MONTH_SECONDS, MONTH_SECONDS)) // MONTH_SECONDS
 
 
 def _exact(monthly: int, hours: float) -> int:

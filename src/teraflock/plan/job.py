@@ -9,7 +9,7 @@ More than two GPUs need as much memory each as two. Their time differs only in c
 machine, or over the network between several.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cached_property
 from typing import Final
 
@@ -86,13 +86,16 @@ class Job:
             self._judged[key] = self._on(card, gpus // self._ways * instances, host, gbps)
         return self._judged[key]
 
-    def advice(self) -> Iterator[str]:
-        """List changes that would make the job fit on the largest card."""
+    def advice(self, ids: Container[str]) -> Iterator[str]:
+        """List changes that would make the job fit on the largest of these cards."""
         from teraflock.estimate.advice import advice
         from teraflock.estimate.answer import answer
         from teraflock.estimate.model import Question
 
-        largest = max(all_cards(), key=lambda card: card.memory_bytes if card.cuda else 0)
+        tried = [card for card in all_cards() if card.cuda and card.id in ids]
+        if not tried:
+            return
+        largest = max(tried, key=lambda card: card.memory_bytes)
         estimate = answer(self._workload, Question(cards=[largest]))
         yield from advice(estimate, estimate.gpus[0].memory_bytes)
 
@@ -100,9 +103,10 @@ class Job:
         """Estimate `gpus` GPUs, or groups of GPUs with tensor parallelism. Each has its own batch."""
         if why := unsupported(card):
             return Misfit("no_estimate", why)
-        if refused := refuses(card, self._workload.precision):
+        survey = self._survey(gpus)
+        if refused := refuses(card, survey.workload.precision):  # a trace says its own precision
             return Misfit("precision", refused)
-        fit = self._survey(gpus).fit(card, gpus)
+        fit = survey.fit(card, gpus)
         if not fit.fits:
             return Misfit("does_not_fit", _missing(fit.missing_bytes), fit.missing_bytes)
         alone = self._seconds_alone(card, host, gpus)
@@ -149,7 +153,6 @@ class Job:
             workload = replace(self._workload, batch=batch)
             self._surveys[batch] = Survey(
                 workload,
-                all_cards(),
                 stage=self._stage,
                 offload=self._offload,
                 tensor_parallel=self._ways,

@@ -7,6 +7,8 @@ from typing import Final, Literal, get_args
 
 import msgspec
 
+from teraflock.catalog.costs import Extra
+from teraflock.catalog.places import NO_FILTER, PlaceFilter
 from teraflock.offer.model import Mode, Offer, Shape
 
 Sort = Literal["cost", "time", "risk"]
@@ -39,6 +41,10 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     use: Use
     hours: float = 0.0
     """Set for `hours` and `monthly`. The hours of a job come from its estimate."""
+    cards: tuple[str, ...] = ()
+    """Ids of the requested GPU models. Empty for any."""
+    sources: tuple[str, ...] = ()
+    """Names of imported catalogs. Empty for any."""
     gpus_min: int = 1
     gpus_max: int | None = None
     """Of all machines together, as is `memory_total_bytes_min`."""
@@ -49,14 +55,21 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes_min: int | None = None
     modes: tuple[Mode, ...] = ()
     providers: tuple[str, ...] = ()
+    places: PlaceFilter = NO_FILTER
+    newer_than: str = ""
+    """Only prices that were confirmed on this date or later."""
+    slices: bool = False
+    """Whether parts of GPUs may be chosen."""
     deadline_hours: float | None = None
     budget_micros: int | None = None
     """In `currency`."""
     currency: str = "USD"
     disk_gb: float = 0.0
     egress_gb: float = 0.0
-    egress_micros_per_gb: int = 0
-    """The user's price per GB of outgoing traffic, in `currency`. Teraflock has no price list for it."""
+    egress_micros_per_gb: int | None = None
+    """The user's price per GB of outgoing traffic, in `currency`. Without it, the provider's price counts."""
+    address: bool = False
+    """Whether each machine needs a public address."""
     sort: Sort = "cost"
 
 
@@ -86,8 +99,10 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Empty until the choice is itemised."""
     interruptions: float
     """The expected number of interruptions until the job ends."""
+    uncounted: tuple[Extra, ...] = ()
+    """Requested costs that are not in `cost`, because the provider's price is not known."""
     pareto: bool = False
-    """Whether no other choice is both cheaper and faster."""
+    """Whether no other choice is both cheaper and faster. Compares only choices with the same uncounted costs."""
     offer: Offer | None = None
     """The cheapest offer of the shape. Set after choosing."""
 

@@ -1,5 +1,6 @@
 """The error for a plan without choices."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
@@ -14,7 +15,7 @@ class NoPlan(TeraflockError):
     remedy = "Relax a limit, such as `--deadline` or `--budget`. `--why` lists every offer with the reason."
 
 
-def no_plan(plan: Plan, advice: list[str], network: str = "") -> NoPlan:
+def no_plan(plan: Plan, advice: list[str], hints: Iterable[str] = ()) -> NoPlan:
     """Report the most frequent reasons, the nearest miss, and what would make the job fit."""
     counts = [(code, count) for code, count in plan.counts().items() if code != "no_gpu"]
     most = ", ".join(f"{reason_text(code)}: {count:,}" for code, count in counts[:3])
@@ -22,11 +23,14 @@ def no_plan(plan: Plan, advice: list[str], network: str = "") -> NoPlan:
     if best := _nearest(plan):
         what = f"{best.shape.gpu_count}× {best.shape.gpu} at {best.shape.provider}"
         hint = f"The nearest miss is {what}: {best.reason}. {hint}"
-    if network:
-        hint += f". {network}"
-    if advice and not any(rejection.code in ("over_budget", "too_slow") for rejection in plan.rejected):
+    hint = ". ".join([hint, *hints])
+    if advice and not any(rejection.code in NO_ADVICE for rejection in plan.rejected):
         hint += "\n      To make it fit, try one of these:\n        " + "\n        ".join(advice)
     return NoPlan(f"No offer meets the request ({most or 'no offers are stored'})", hint=hint)
+
+
+NO_ADVICE: Final = frozenset({"over_budget", "too_slow", "never_ends"})
+"""With these reasons the job fits, so advice on memory would mislead."""
 
 
 def _nearest(plan: Plan) -> Rejection | None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from teraflock.base.exchange import Rates
 from teraflock.base.money import decimal_text
 from teraflock.base.quantities import memory_text
+from teraflock.catalog.providers import is_market
 from teraflock.offer.model import Shape
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.cost import Costing
@@ -70,13 +71,17 @@ def _judged(
     hours = estimate(shape, instances) if wish.use == "job" else _hours(shape, instances, wish, estimate)
     if isinstance(hours, Misfit):
         return hours
+    if not wish.modes and shape.mode == "free":
+        return Misfit("free", "free, but may end at any time")
     if shape.standing == "refused":
         return Misfit("price_refused", "its price is implausible")
     if shape.standing == "unknown" or shape.price_micros_per_month is None:
         return Misfit("price_unknown", f"price unknown{f' since {shape.as_of}' if shape.as_of else ''}")
     if shape.doubtful:
-        return Misfit("price_doubtful", "its price is uncertain: it may not cover the whole machine")
+        return Misfit("price_doubtful", "its price is uncertain: it may not be that of the whole machine")
     choice = costing.costed(shape, instances, hours)
+    if isinstance(choice, Misfit):
+        return choice
     return too_late(choice, wish) or over_budget(choice, wish) or choice
 
 
@@ -100,14 +105,22 @@ def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
     """Return which of the user's conditions rules out the shape, before any estimate."""
     if wish.providers and shape.provider not in wish.providers:
         return Misfit("other_provider", "its provider was not requested")
+    if wish.cards and shape.gpu not in wish.cards:
+        return Misfit("other_gpu", f"its GPU was not requested: {shape.gpu or shape.gpu_name or 'none'}")
     if wish.modes and shape.mode not in wish.modes:
         return Misfit("other_mode", f"its purchase mode was not requested: {shape.mode or 'unknown'}")
-    if not wish.modes and shape.mode == "free":
-        return Misfit("free", "free, but may end at any time")
     if shape.kind == "none":
         return Misfit("no_gpu", "has no GPU")
     if shape.kind == "other":
         return Misfit("not_a_gpu", f"has {shape.gpu or shape.gpu_name}, which is not a GPU")
+    if shape.outdated and not wish.sources:
+        return Misfit("outdated", "a newer price of the same machine is stored")
+    if wish.newer_than and shape.as_of < wish.newer_than:
+        return Misfit("too_old", f"its price is from {shape.as_of or 'an unknown date'}, too long ago")
+    if shape.gpu_share < 1 and not wish.slices:
+        return Misfit("slice", "is a part of a GPU")
+    if instances > 1 and is_market(shape.provider):
+        return Misfit("one_machine", "is one machine of a marketplace, so there is no second one")
     if shape.gpu_count is None:
         return Misfit("count_unknown", "its number of GPUs is unknown")
     gpus = instances * shape.gpu_count
@@ -159,11 +172,14 @@ def hours_text(hours: float) -> str:
 
 # --- order ---------------------------------------------------------------------------------------------------------
 
-Order = tuple[float, float, str, str, str, int, tuple[object, ...]]
+Order = tuple[bool, float, float, str, str, str, int, tuple[object, ...]]
 
 
 def order(wish: Wish) -> Callable[[Choice], Order]:
-    """Return the sort key: expected cost, then time, or as `sort` says. The order is total, so plans are repeatable."""
+    """Return the sort key: expected cost, then time, or as `sort` says. The order is total, so plans are repeatable.
+
+    By cost, choices with an uncounted cost come last: their real cost is higher by an unknown amount.
+    """
     by_time, by_risk = wish.sort == "time", wish.sort == "risk"
 
     def key(choice: Choice) -> Order:
@@ -173,19 +189,34 @@ def order(wish: Wish) -> Callable[[Choice], Order]:
             shape.gpu_share, shape.mode or "", shape.term_months or 0, shape.currency, shape.gpu_name,
             shape.gpu_memory_bytes or 0, shape.vcpus or 0.0, shape.ram_bytes or 0,
         )  # fmt: skip
-        return first, second, shape.provider, shape.instance_type, shape.gpu, choice.gpu_count, last
+        incomplete = bool(choice.uncounted) and not by_time and not by_risk
+        return (
+            incomplete,
+            first,
+            second,
+            shape.provider,
+            shape.instance_type,
+            shape.gpu,
+            choice.gpu_count,
+            last,
+        )
 
     return key
 
 
 def with_pareto(choices: Sequence[Choice]) -> tuple[Choice, ...]:
-    """Mark the Pareto-optimal choices: no other is at least as cheap and as fast, and better in one of them."""
+    """Mark the Pareto-optimal choices: no other is at least as cheap and as fast, and better in one of them.
+
+    Choices with different uncounted costs are not compared.
+    """
     marked = list(choices)
-    best_time, previous = float("inf"), (-1, 0.0)
-    for cost, time, at in sorted(
-        (choice.cost.expected_micros, choice.hours.p50, at) for at, choice in enumerate(choices)
-    ):
-        if time < best_time or (cost, time) == previous:
-            marked[at] = replace(choices[at], pareto=True)
-            best_time, previous = min(best_time, time), (cost, time)
+    groups: dict[tuple[str, ...], list[tuple[int, float, int]]] = {}
+    for at, choice in enumerate(choices):
+        groups.setdefault(choice.uncounted, []).append((choice.cost.expected_micros, choice.hours.p50, at))
+    for group in groups.values():
+        best_time, previous = float("inf"), (-1, 0.0)
+        for cost, time, at in sorted(group):
+            if time < best_time or (cost, time) == previous:
+                marked[at] = replace(choices[at], pareto=True)
+                best_time, previous = min(best_time, time), (cost, time)
     return tuple(marked)

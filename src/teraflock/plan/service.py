@@ -1,7 +1,6 @@
 """Make plans from the stored offers. Every plan is checked before it is returned."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from itertools import chain
 from typing import Final, NamedTuple
 
@@ -10,16 +9,18 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock, today
 from teraflock.base.errors import TeraflockError
 from teraflock.base.exchange import Rates
-from teraflock.estimate.parallel import NVLINK_REACH, PCIE_REACH
+from teraflock.catalog.places import located
 from teraflock.offer import store
 from teraflock.offer.model import Offer, Shape
-from teraflock.offer.rules import first_day, place_of
+from teraflock.offer.place.store import PlacesFound, places
 from teraflock.offer.shape import store as shape_store
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.check import faults
+from teraflock.plan.check_offer import offer_faults
 from teraflock.plan.model import Choice, Misfit, Plan, Rejection, Wish
 from teraflock.plan.owned import OWN_SOURCE, Server, offer_of, shape_of
-from teraflock.plan.rules import OLD_PRICE_DAYS, Estimator, choose
+from teraflock.plan.rules import Estimator, choose
+from teraflock.plan.warnings import plan_warnings
 from teraflock.storage.database import Database, Transaction
 
 
@@ -40,25 +41,30 @@ def plan(
     assumptions: Assumptions,
     *,
     servers: Sequence[Server] = (),
-    regions: tuple[str, ...] = (),
     top: int,
 ) -> Plan:
     """Return the best `top` choices, each with its cheapest offer, and every rejected shape with a reason."""
     on = today(clock)
     with database.read() as tx:
-        shapes = [*shape_store.shapes(tx, regions), *map(shape_of, servers)]
+        found = places(tx, wish.places) if wish.places else None
+        inside = found.inside if found else None
+        owned = [shape_of(server) for server in servers]
+        shapes = [*shape_store.shapes(tx, inside, wish.sources), *(owned if _takes_own(wish) else ())]
         whole = choose(shapes, wish, estimate, assumptions, rates, on, top=top)
         if broken := list(faults(whole, shapes, wish, estimate, assumptions, rates, on)):
             raise UnsoundPlan("The plan failed an internal check", context={"faults": broken[:10]})
         own = {server.name: server for server in servers}
-        shown = tuple(_with_offer(tx, choice, regions, own) for choice in whole.choices[:top])
-        elsewhere = _other_regions(shape_store.shapes(tx, ()), shapes) if regions else []
+        shown = tuple(_with_offer(tx, choice, inside, wish.sources, own) for choice in whole.choices[:top])
+        if broken := [fault for choice in shown for fault in offer_faults(choice, wish)]:
+            raise UnsoundPlan("The plan failed an internal check", context={"faults": broken[:10]})
+        elsewhere = _of_other_sources(tx, owned, wish)
+        elsewhere += _elsewhere(tx, shapes, found, wish.sources) if found else []
         without_gpu = store.without_any_gpu(tx)
     return replace(
         whole,
         choices=shown + whole.choices[top:],
         rejected=(*whole.rejected, *elsewhere),
-        warnings=tuple(_warnings(shown, assumptions, on)),
+        warnings=tuple(plan_warnings(shown, whole.choices, wish, assumptions, on)),
         without_gpu=without_gpu,
     )
 
@@ -72,22 +78,18 @@ class LeftOut(NamedTuple):
 
 
 def left_out(
-    database: Database, plan: Plan, *, servers: Sequence[Server] = (), regions: tuple[str, ...] = ()
+    database: Database, plan: Plan, wish: Wish, *, servers: Sequence[Server] = ()
 ) -> Iterator[LeftOut]:
     """Yield every offer with a GPU that was not chosen, each with one reason. Reads lazily."""
-    why = {
-        shape_store.shape_key(each.shape): each for each in plan.rejected if each.code != OTHER_REGION.code
-    }
+    elsewhere = {OTHER_SOURCE.code, OTHER_REGION.code, REGION_UNKNOWN.code}
+    why = {shape_store.shape_key(each.shape): each for each in plan.rejected if each.code not in elsewhere}
     lowest = {shape_store.shape_key(each.shape): each.shape.price_micros_per_month for each in plan.choices}
-    places = tuple(region.casefold() for region in regions)
     with database.read() as tx:
         for offer in chain(map(offer_of, servers), store.with_gpu(tx)):
             key = shape_store.shape_key(offer)
-            there = (
-                not places or offer.source == OWN_SOURCE or any(each in place_of(offer) for each in places)
-            )
-            if not there:
-                yield LeftOut(offer, OTHER_REGION.code, OTHER_REGION.reason)
+            misplaced = _misplaced(offer, wish)
+            if misplaced:
+                yield LeftOut(offer, misplaced.code, misplaced.reason)
             elif key in why:
                 yield LeftOut(offer, why[key].code, why[key].reason)
             elif offer.price_micros_per_month != lowest.get(key):
@@ -95,60 +97,58 @@ def left_out(
 
 
 OTHER_REGION: Final = Misfit("other_region", "its region was not requested")
+OTHER_SOURCE: Final = Misfit("other_source", "its source was not requested")
+REGION_UNKNOWN: Final = Misfit("region_unknown", "its country is unknown")
 
 
-def _other_regions(everywhere: Sequence[Shape], here: Sequence[Shape]) -> list[Rejection]:
-    """Reject the offers in regions that were not requested, by shape."""
-    found = {shape_store.shape_key(shape): shape.offers for shape in here}
-    rest = ((shape, shape.offers - found.get(shape_store.shape_key(shape), 0)) for shape in everywhere)
-    code, reason = OTHER_REGION.code, OTHER_REGION.reason
-    return [Rejection(replace(shape, offers=offers), code, reason) for shape, offers in rest if offers]
+def _misplaced(offer: Offer, wish: Wish) -> Misfit | None:
+    """Return why the source or the place of an offer rules it out. Own hosts are where the user wants them."""
+    if wish.sources and offer.source not in wish.sources:
+        return OTHER_SOURCE
+    if not wish.places or offer.source == OWN_SOURCE:
+        return None
+    verdict = located(offer.provider, offer.region, offer.zone, wish.places)
+    return {"in": None, "out": OTHER_REGION, "unknown": REGION_UNKNOWN}[verdict]
+
+
+def _takes_own(wish: Wish) -> bool:
+    return not wish.sources or OWN_SOURCE in wish.sources
+
+
+def _of_other_sources(tx: Transaction, owned: Sequence[Shape], wish: Wish) -> list[Rejection]:
+    """Reject the offers of sources that were not requested, by shape."""
+    if not wish.sources:
+        return []
+    kept = [*shape_store.shapes(tx, sources=wish.sources), *(owned if _takes_own(wish) else ())]
+    return _missing([*shape_store.shapes(tx), *owned], kept, OTHER_SOURCE)
+
+
+def _elsewhere(
+    tx: Transaction, here: Sequence[Shape], found: PlacesFound, sources: tuple[str, ...]
+) -> list[Rejection]:
+    """Reject the offers at other places, and those whose country is unknown, by shape."""
+    unplaced = shape_store.shapes(tx, found.unknown, sources)
+    rejected = [Rejection(shape, REGION_UNKNOWN.code, REGION_UNKNOWN.reason) for shape in unplaced]
+    return rejected + _missing(shape_store.shapes(tx, sources=sources), (*here, *unplaced), OTHER_REGION)
+
+
+def _missing(among: Sequence[Shape], judged: Sequence[Shape], why: Misfit) -> list[Rejection]:
+    """Reject the offers of shapes that are not among the judged ones."""
+    offers: dict[tuple[object, ...], int] = {}
+    for shape in judged:
+        key = shape_store.shape_key(shape)
+        offers[key] = offers.get(key, 0) + shape.offers
+    rest = ((shape, shape.offers - offers.get(shape_store.shape_key(shape), 0)) for shape in among)
+    return [Rejection(replace(shape, offers=left), why.code, why.reason) for shape, left in rest if left]
 
 
 def _with_offer(
-    tx: Transaction, choice: Choice, regions: tuple[str, ...], own: Mapping[str, Server]
+    tx: Transaction,
+    choice: Choice,
+    at: Sequence[str] | None,
+    sources: tuple[str, ...],
+    own: Mapping[str, Server],
 ) -> Choice:
     if choice.shape.mode == "owned" and choice.shape.instance_type in own:
         return replace(choice, offer=offer_of(own[choice.shape.instance_type]))
-    return replace(choice, offer=shape_store.cheapest_of(tx, choice.shape, regions))
-
-
-def _warnings(shown: tuple[Choice, ...], assumptions: Assumptions, on: date) -> list[str]:
-    warnings = []
-    old = [choice for choice in shown if _age_days(choice.shape.as_of, on) > OLD_PRICE_DAYS]
-    if old:
-        oldest = max(_age_days(choice.shape.as_of, on) for choice in old)
-        warnings.append(
-            f"{len(old)} of {len(shown)} choices have prices older than six months, the oldest {oldest // 30} months"
-        )
-    unclear = [choice for choice in shown if choice.offer and "unclear:host" in choice.offer.flags]
-    if unclear:
-        warnings.append(f"{len(unclear)} of {len(shown)} prices may cover the GPU only, without its host")
-    networks = {
-        assumptions.network(choice.shape.instance_type): choice.shape.instance_type
-        for choice in shown
-        if choice.instances > 1
-    }
-    for (gbps, because), instance_type in networks.items():
-        example = f" such as {instance_type}" if instance_type else ""
-        warnings.append(
-            f"the plan uses {gbps:g} Gbit/s between machines{example} ({because});"
-            " communication is computed, not measured"
-        )
-    if any(
-        choice.shape.gpu_count and choice.gpu_count > 1
-        for choice in shown
-        if choice.hours.p10 != choice.hours.p90
-    ):
-        warnings.append(LINKS)
-    return warnings
-
-
-LINKS: Final = (
-    "the speed of several GPUs is computed, not measured:"
-    f" it assumes {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
-)
-
-
-def _age_days(as_of: str, on: date) -> int:
-    return (on - date.fromisoformat(first_day(as_of))).days if as_of else 10**5
+    return replace(choice, offer=shape_store.cheapest_of(tx, choice.shape, at, sources))

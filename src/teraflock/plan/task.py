@@ -6,7 +6,7 @@ import msgspec
 
 
 class PlannerTask(msgspec.Struct, frozen=True, kw_only=True):
-    what: Literal["estimate", "plan"]
+    what: Literal["estimate", "plan", "recommend"]
     words: bytes
     """The request as JSON."""
     with_costs: bool

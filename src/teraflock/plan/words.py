@@ -1,18 +1,19 @@
 """Parse a plan request from `tera plan` or the API into the wish, the job and the assumptions."""
 
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from teraflock.base.amounts import parse_money
 from teraflock.base.clock import Clock, today
 from teraflock.base.errors import BadInput, one_of, unknown_name
 from teraflock.base.exchange import Rates
-from teraflock.base.money import Money, parse_micros
 from teraflock.base.quantities import Whole, Word, Words, check_between, parse_memory_bytes
+from teraflock.catalog.places import place_filter
 from teraflock.offer.model import MODES
-from teraflock.offer.words import parse_count
+from teraflock.offer.words import parse_age, parse_count
 from teraflock.plan.assumptions import Assumptions, shipped_assumptions
+from teraflock.plan.deadline import deadline_hours
 from teraflock.plan.model import SORTS, Wish
 from teraflock.workload.words import WorkloadWords, check_total, total_samples, workload_from
 
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 INSTANCES_MAX: Final = 64
 WORK_MAX: Final = 1e13  # steps or samples; larger amounts overflow the cost
 GB_MAX: Final = 1e9
-HOURS_MAX: Final = 1e6
 JOB_OPTIONS: Final = (
-    "batch", "global_batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "kv_cache",
+    "batch", "global_batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "lora_targets",
+    "load_in", "accumulate", "kv_cache",
     "steps", "epochs", "samples", "shard", "zero", "offload", "interruptions", "checkpoint", "restart", "network",
     "tensor_parallel", "precision", "task",
 )  # fmt: skip
@@ -48,6 +49,8 @@ class PlanWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=
     restart: float | None = None
     hours: float | None = None
     hours_per_month: float | None = None
+    gpu: Words = ()
+    """Only these GPU models, any of them."""
     gpus: Word = "1+"
     instances: Word = "1"
     network: float | None = None
@@ -57,10 +60,17 @@ class PlanWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=
     budget: Word | None = None
     provider: Words = ()
     region: Words = ()
+    country: Words = ()
+    not_in: Words = ()
+    newer_than: Word | None = None
+    slices: bool = False
     mode: Words = ()
+    source: Words = ()
+    """Only offers of these imported catalogs."""
     disk: float = 0.0
     egress: float = 0.0
     egress_price: Word | None = None
+    address: bool = False
     currency: Word = "USD"
     sort: Word = "cost"
     top: Whole = TOP
@@ -149,16 +159,13 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
             "`--disk` or `--egress` is out of range",
             hint=f"Give 0 to {GB_MAX:.0e} GB",
         )
-    if bool(words.egress) != bool(words.egress_price):
-        raise BadInput(
-            "`--egress` and `--egress-price` must be given together",
-            hint="Teraflock does not know the providers' prices for outgoing traffic",
-        )
+    if words.egress_price and not words.egress:
+        raise BadInput("`--egress-price` needs `--egress`", hint="Give the amount of traffic in GB")
     check_between("top", words.top, 1, TOP_MAX)
     for mode in words.mode:
         one_of("mode", mode, MODES)
     one_of("order", words.sort, SORTS)
-    gpus_min, gpus_max = parse_count(words.gpus)
+    gpus_min, gpus_max = _gpu_count(words.gpus)
     instances_min, instances_max = _instances(words.instances)
     if words.network is not None and (instances_max < 2 or not job):
         raise BadInput(
@@ -167,7 +174,8 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
     return Wish(
         use="job" if job else "hours" if hours is not None else "monthly",
         hours=wanted,
-        gpus_min=gpus_min or 1,
+        cards=_cards(words.gpu),
+        gpus_min=gpus_min,
         gpus_max=gpus_max,
         instances_min=instances_min,
         instances_max=instances_max,
@@ -175,11 +183,18 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
         memory_total_bytes_min=parse_memory_bytes(words.memory_total_min) if words.memory_total_min else None,
         modes=tuple(mode for mode in MODES if mode in words.mode),
         deadline_hours=deadline_hours(words.deadline, clock.now()) if words.deadline else None,
-        budget_micros=_budget(words.budget, currency, rates, clock) if words.budget else None,
+        budget_micros=_money(words.budget, currency, rates, clock) if words.budget else None,
         currency=currency,
         disk_gb=words.disk,
         egress_gb=words.egress,
-        egress_micros_per_gb=_amount(words.egress_price) if words.egress_price else 0,
+        egress_micros_per_gb=(
+            _money(words.egress_price, currency, rates, clock) if words.egress_price else None
+        ),
+        address=words.address,
+        places=place_filter(words.region, words.country, words.not_in),
+        newer_than=parse_age(words.newer_than, today(clock)) if words.newer_than else "",
+        slices=words.slices,
+        sources=words.source,
         sort=next(sort for sort in SORTS if sort == words.sort),
     )
 
@@ -206,43 +221,25 @@ def _instances(text: str) -> tuple[int, int]:
     return least, most
 
 
-def _budget(text: str, currency: str, rates: Rates, clock: Clock) -> int:
-    """Parse `200`, or `200USD` for another currency than that of the plan."""
-    stripped = text.strip()
-    number = stripped.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    own = stripped[len(number) :].upper() or currency
-    micros = _amount(number.strip() or stripped)
-    if not rates.knows(own):
-        raise unknown_name("currency", own, rates.currencies(), see="`tera rates` lists them")
-    return rates.exchange(Money(micros, own), currency, on=today(clock)).money.micros
+def _money(text: str, currency: str, rates: Rates, clock: Clock) -> int:
+    """Parse `200`, `$200` or `200 EUR` into micro-units of the plan's currency."""
+    money = parse_money(text, currency)
+    if not rates.knows(money.currency):
+        raise unknown_name("currency", money.currency, rates.currencies(), see="`tera rates` lists them")
+    return rates.exchange(money, currency, on=today(clock)).money.micros
 
 
-def _amount(text: str) -> int:
-    try:
-        micros = parse_micros(text)
-    except ValueError:
+def _gpu_count(text: str) -> tuple[int, int | None]:
+    least, most = parse_count(text)
+    if most == 0:
         raise BadInput(
-            f"`{text}` is not an amount of money", hint="Write a number; set the currency with `--currency`"
-        ) from None
-    if micros < 0:
-        raise BadInput(f"`{text}` is negative", hint="Give an amount of 0 or more")
-    return micros
+            "A plan needs at least one GPU, not `--gpus 0`",
+            hint="`tera offers --count 0` lists machines without a GPU",
+        )
+    return least or 1, most
 
 
-def deadline_hours(text: str, now: datetime) -> float:
-    """Parse `36h`, `7d` or a date into hours from now. A date means the end of that day."""
-    unit = {"h": 1.0, "d": 24.0}.get(text[-1:].lower())
-    try:
-        if unit:
-            hours = float(text[:-1]) * unit
-        else:
-            day = date.fromisoformat(text)
-            end = datetime(day.year, day.month, day.day, 23, 59, 59, tzinfo=now.tzinfo)
-            hours = (end - now).total_seconds() / 3600
-    except ValueError:
-        raise BadInput(f"`{text}` is not a deadline", hint="Write `36h`, `7d` or `2026-12-31`") from None
-    if hours <= 0:
-        raise BadInput(f"The deadline `{text}` has passed", hint="Give a time in the future")
-    if not hours <= HOURS_MAX:
-        raise BadInput(f"`{text}` is not a deadline", hint="Write `36h`, `7d` or `2026-12-31`")
-    return hours
+def _cards(names: Words) -> tuple[str, ...]:
+    from teraflock.catalog.names import find_kinds  # imported here because only `--gpu` needs it
+
+    return tuple(dict.fromkeys(id for name in names for id in find_kinds(name)))

@@ -33,7 +33,7 @@ from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
 from teraflock.instance.driver import PATIENCE, ComputeDriver, Network
-from teraflock.instance.engine_errors import EngineBusy, EngineRefused, NoRoom
+from teraflock.instance.engine_errors import EngineBusy, EngineFailed, EngineMissing, EngineRefused, NoRoom
 from teraflock.instance.events import problem_texts
 from teraflock.instance.lease import store as leases
 from teraflock.instance.machines import machine_of, network_of
@@ -75,6 +75,9 @@ STAY_SECONDS_MAX: Final = 1.0
 """
 FAULTS_MAX: Final = 3
 """How often a step is tried after an unexpected error before it is undone."""
+ENGINE_FAILURES_MAX: Final = 5
+"""How often a step is tried where the engine fails at it, or misses what a step before made. A crowded engine does both
+while it cleans up after an attempt that took too long."""
 BUSY_TIME_MAX: Final = timedelta(minutes=15)
 """How long a launch waits for an engine that answers and is still at work. Longer than for one that does not answer: 24
 launches at once keep a host with two cores busy for minutes, and each of them gets its turn."""
@@ -332,8 +335,11 @@ def _failed(
     """Handle a step that raised: wait and try again, or begin to undo."""
     progress = fresh.progress
     assert progress is not None, "a step belongs to an operation"
+    doing = step.name if step else progress.operation
     if not isinstance(error, TeraflockError):
-        LOG.error("%s: %s failed", fresh.id, step.name if step else progress.operation, exc_info=error)
+        LOG.error("%s: %s failed", fresh.id, doing, exc_info=error)
+    elif isinstance(error, EngineRefused):
+        LOG.warning("%s: %s failed: %s %s", fresh.id, doing, error.sentence, dict(error.context))
     attempts = progress.attempts + 1
     problem, for_operator = problem_texts(error)
     if not progress.undoing and step is not None and _gives_up(progress, error, attempts, now, patience):
@@ -366,6 +372,8 @@ def _gives_up(
 ) -> bool:
     if progress.operation not in UNDOABLE:
         return False
+    if isinstance(error, EngineFailed | EngineMissing):
+        return attempts >= ENGINE_FAILURES_MAX
     if isinstance(error, EngineRefused):
         return True
     if isinstance(error, Unavailable):

@@ -29,6 +29,7 @@ from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
+from teraflock.reconcile.walls import WallLoop
 from teraflock.storage.database import Database
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -55,6 +56,8 @@ any size."""
 REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
 MOVES_SECONDS: Final = 5.0
+WALLS_SECONDS: Final = 1.0
+"""How soon a change of security groups by another process is loaded. Changes by this process wake the loop."""
 STOP_SECONDS_MAX: Final = 5.0
 """How long `stop` waits for a site that does not answer."""
 
@@ -80,6 +83,7 @@ class Loops:
         self._alone = alone
         self.worker = f"{os.getpid()}-{random_bytes(6).hex()}"
         self._due = threading.Event()
+        self._walls_due = threading.Event()
         self._ending = threading.Event()
         self._looked = threading.Event()
         """Set once hosts were read. Before that, it is unknown what kept running without a server."""
@@ -117,14 +121,16 @@ class Loops:
         self.images = ImageLoop(around)
         self.networks = NetworkLoop(around)
         self.moves = MoveLoop(around)
+        self.walls = WallLoop(around)
 
     def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
         """Add a loop, which starts with the others."""
         self._more.append((name, turn, seconds))
 
     def wake(self) -> None:
-        """Wake the instance loop: something is due now."""
+        """Wake the loops for instances and security groups: something is due now."""
         self._due.set()
+        self._walls_due.set()
 
     def start(self) -> None:
         if self._alone:
@@ -140,6 +146,7 @@ class Loops:
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self._drift_apart.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
         self._run("moves", self.moves.turn, MOVES_SECONDS)
+        self._run("walls", self.walls.turn, WALLS_SECONDS, woken=self._walls_due)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         self._run("time_limits", self.time_limits.turn, TIME_LIMITS_SECONDS)
         for name, turn, seconds in self._more:
@@ -152,6 +159,7 @@ class Loops:
         """Stop after the current steps. Unfinished operations continue at the next start."""
         self._ending.set()
         self._due.set()
+        self._walls_due.set()
         self._looked.set()
         for thread in self._threads:
             thread.join()
@@ -161,15 +169,28 @@ class Loops:
             self._pool.shutdown(wait=True)
         self._database.write(lambda tx: leases.end_worker(tx, self.worker))
 
-    def _run(self, name: str, turn: Callable[[], None], seconds: float, *, rest_parts: int = 0) -> None:
+    def _run(
+        self,
+        name: str,
+        turn: Callable[[], None],
+        seconds: float,
+        *,
+        rest_parts: int = 0,
+        woken: threading.Event | None = None,
+    ) -> None:
+        """`woken`: an event that ends the pause early."""
+        pause = woken or self._ending
+
         def run() -> None:
             if name not in FIRST:
                 self._looked.wait()
             while not self._ending.is_set():
                 began = time.monotonic()
+                if woken:
+                    woken.clear()
                 self._guarded(name, turn)
                 worked = time.monotonic() - began
-                self._ending.wait(max(seconds, min(rest_parts * worked, REST_SECONDS_MAX)))
+                pause.wait(max(seconds, min(rest_parts * worked, REST_SECONDS_MAX)))
 
         thread = threading.Thread(target=run, name=name, daemon=True)
         thread.start()

@@ -39,8 +39,8 @@ class Table(Generic[T]):
         `leave_out` lists fields that are stored elsewhere or written by hand."""
         self.name = name
         self._plan = _Plan(of, "", embed or {}, leave_out)
-        self.columns: Final = tuple(column for column, _, _ in self._plan.leaves())
-        leaves = list(self._plan.leaves())
+        leaves = self._plan.leaves()
+        self.columns: Final = tuple(column for column, _, _ in leaves)
         paths = [path for _, path, _ in leaves]
         self._values: _Convert = (
             attrgetter(*paths) if len(paths) > 1 else lambda value: (getattr(value, paths[0]),)
@@ -48,13 +48,18 @@ class Table(Generic[T]):
         self._encoders = [(n, kind.encode) for n, (_, _, kind) in enumerate(leaves) if kind.encode]
         self._decoders = [(n, kind.decode) for n, (_, _, kind) in enumerate(leaves) if kind.decode]
         self.names = ", ".join(self.columns)
-        self.marks = ", ".join(f":{each}" for each in self.columns)
         self.select: Final = f"SELECT {self.names} FROM {name}"
-        self.insert: Final = f"INSERT INTO {name} ({self.names}) VALUES ({self.marks})"
+        self.insert: Final = self.insert_with()
 
     def names_in(self, alias: str) -> str:
         """The columns, for a SELECT that joins this table as `alias`."""
         return ", ".join(f"{alias}.{each}" for each in self.columns)
+
+    def insert_with(self, *more: str) -> str:
+        """An INSERT with more columns, in front, that no field has."""
+        columns = (*more, *self.columns)
+        marks = ", ".join(f":{each}" for each in columns)
+        return f"INSERT INTO {self.name} ({', '.join(columns)}) VALUES ({marks})"
 
     def upsert(self, *key: str, change: tuple[str, ...] = ()) -> str:
         """An INSERT that replaces the row with the same key, or only the columns in `change`."""

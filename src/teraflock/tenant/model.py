@@ -35,6 +35,8 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     ram_bytes: int | None = None
     disk_bytes: int | None = None
     images_bytes: int | None = None
+    ports: int | None = None
+    """Published ports."""
     gpus: Mapping[str, int] = {}
     """By the catalog's id of the GPU model. Other GPU models are limited by `gpus_default`."""
     gpus_default: int | None = None

@@ -24,6 +24,9 @@ class Permission(StrEnum):
     """Stop, start and delete any tenant's instance and read its log, with a reason that the tenant sees."""
     IMAGE_READ = "image.read"
     IMAGE_WRITE = "image.write"
+    NETWORK_READ = "network.read"
+    NETWORK_WRITE = "network.write"
+    """Security groups: what may reach instances, and what they may reach."""
     PROJECT_READ = "project.read"
     PROJECT_WRITE = "project.write"
     QUOTA_WRITE = "quota.write"
@@ -68,6 +71,7 @@ _VIEWER: Final = frozenset(
     {
         Permission.INSTANCE_READ,
         Permission.IMAGE_READ,
+        Permission.NETWORK_READ,
         Permission.PROJECT_READ,
         Permission.MEMBER_READ,
         Permission.KEY_READ,
@@ -83,6 +87,7 @@ PERMISSIONS: Final[Mapping[Role, frozenset[Permission]]] = {
         Permission.INSTANCE_WRITE,
         Permission.INSTANCE_ENTER,
         Permission.IMAGE_WRITE,
+        Permission.NETWORK_WRITE,
         Permission.KEY_WRITE,
     },
     Role.VIEWER: _VIEWER,
@@ -95,6 +100,7 @@ OPERATOR: Final = EVERYTHING - {
     Permission.INSTANCE_WRITE,
     Permission.INSTANCE_ENTER,
     Permission.IMAGE_WRITE,
+    Permission.NETWORK_WRITE,
     Permission.PURCHASE_WRITE,
 }
 """What operators may do in all projects: everything except the inside of instances, which needs a role there."""

@@ -15,14 +15,24 @@ from teraflock.tenant.acts import Acts
 from teraflock.tenant.announcement.service import AnnouncementService
 from teraflock.tenant.audit import store as audit_store
 from teraflock.tenant.installation.service import Installation
-from teraflock.tenant.key.secret import is_secret, key_id_of
+from teraflock.tenant.key.secret import id_of, is_secret
 from teraflock.tenant.key.service import KeyService
 from teraflock.tenant.key.store import actor_of_key
 from teraflock.tenant.member.service import MemberService
-from teraflock.tenant.model import Actor, AuditRow, Defaults, Installed, MadeKey, OrganisationId, Project
+from teraflock.tenant.model import (
+    Actor,
+    AuditRow,
+    Defaults,
+    Installed,
+    KeyId,
+    MadeKey,
+    OrganisationId,
+    Project,
+)
 from teraflock.tenant.organisation.service import OrganisationService
 from teraflock.tenant.project.service import ProjectService
 from teraflock.tenant.rules import Permission
+from teraflock.tenant.session.store import actor_of_session
 
 
 class TenantService(Acts):
@@ -42,11 +52,13 @@ class TenantService(Acts):
         self._installation = Installation(database, clock, random_bytes)
 
     def authenticate(self, secret: str) -> Actor:
-        """The actor of this key. Nothing is cached between requests: a revoked key fails at the next one."""
-        id = key_id_of(secret)
+        """The actor of this key or session. Nothing is cached: a revoked one fails at the next request."""
+        id = id_of(secret)
         if id is not None:
+            now = self._clock.now()
             with self._database.read() as tx:
-                found = actor_of_key(tx, id, self._clock.now())
+                is_key = id.startswith("key_")
+                found = actor_of_key(tx, KeyId(id), now) if is_key else actor_of_session(tx, id, now)
             if found is not None and is_secret(secret, found[1]):
                 return found[0]
         raise NotAuthenticated(

@@ -16,7 +16,7 @@ class EstimateRequest(EstimateWords, frozen=True, kw_only=True, forbid_unknown_f
 def shape_estimate(estimate: Estimate) -> dict[str, Any]:
     """Return the stable JSON fields; new ones may be added. Without an amount of work, hours are omitted."""
     shape: dict[str, Any] = msgspec.to_builtins(estimate)
-    for row in shape["gpus"]:
+    for row in (*shape["gpus"], shape["cpu"] or {"hours": 0}):
         if row["hours"] is None:
             del row["hours"]
     return shape

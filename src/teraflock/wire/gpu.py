@@ -25,9 +25,20 @@ class GpuShape(msgspec.Struct, frozen=True, kw_only=True):
     fp16_tflops: float | None = None
     tf32_tensor_tflops: float | None = None
     fp16_tensor_tflops: float | None = None
+    cores: int | None = None
+    fp64_tflops: float | None = None
+    fp64_tensor_tflops: float | None = None
+    int8_tops: float | None = None
+    fp8_tensor_tflops: float | None = None
     bf16: bool | None = None
     tdp_watts: float | None = None
     nvlink_gbs: float | None = None
+    graphics: bool | None = None
+    ray_tracing: bool | None = None
+    encoders: int | None = None
+    decoders: int | None = None
+    encodes: str = ""
+    """Video formats, separated by spaces."""
     note: str = ""
     source: str = ""
     usable_source: str = ""

@@ -73,6 +73,8 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """With mode `bid`: your offer for the whole machine, in the currency of the machine type's price."""
     max_price_micros_per_hour: Micros | None = None
     """The highest price of a rented machine."""
+    security_groups: Annotated[tuple[Ref, ...], Meta(max_length=10)] = ()
+    """Names of security groups. Default: the group `default`."""
     restart_policy: RestartPolicyWord | None = None
     """What to do if it stops by itself or is lost. Default: `same-host`, or `never` for a rented machine."""
 

@@ -6,8 +6,10 @@ import msgspec
 
 from teraflock.base.exchange import Rates
 from teraflock.base.money import MICROS, Period
+from teraflock.catalog.places import places_of
 from teraflock.offer.model import Offer
 from teraflock.offer.rules import price_in
+from teraflock.offer.types import TypeLine
 
 
 class QuotedShape(msgspec.Struct, frozen=True):
@@ -47,6 +49,10 @@ class OfferShape(msgspec.Struct, frozen=True, kw_only=True):
     quoted: QuotedShape | None
     since: str
     as_of: str
+    outdated: bool = False
+    """Whether there is a newer price of the same machine."""
+    country: str = ""
+    """ISO code. Several countries are separated by `|`. Empty if unknown."""
     source: str
     cited: str
     flags: tuple[str, ...]
@@ -86,11 +92,75 @@ def shape_offer(offer: Offer, *, currency: str, per: Period, rates: Rates, on: d
         quoted=QuotedShape(quoted.micros, quoted.currency, quoted.per, offer.basis) if quoted else None,
         since=offer.since,
         as_of=offer.as_of,
+        outdated=offer.outdated,
+        country="|".join(
+            place.country for place in places_of(offer.provider, offer.region, offer.zone)
+        ).strip("|"),
         source=offer.source,
         cited=offer.cited,
         flags=offer.flags,
         note=offer.note,
         id=f"{offer.id & 0xFFFFFFFFFFFFFFFF:016x}",
+    )
+
+
+class ModePriceShape(msgspec.Struct, frozen=True, kw_only=True):
+    """The cheapest offer of an instance type in one purchase mode."""
+
+    price_micros: int | None
+    price_per_gpu_micros: int | None
+    region: str
+    zone: str
+    standing: str
+    as_of: str
+    flags: tuple[str, ...]
+
+
+class InstanceTypeShape(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance type with its purchase modes side by side, for `tera offers --by type --json`."""
+
+    provider: str
+    instance_type: str
+    gpu: str | None
+    gpu_count: int | None
+    gpu_share: float
+    gpu_memory_bytes: int | None
+    vcpus: float | int | None
+    ram_bytes: int | None
+    currency: str
+    per: str
+    modes: dict[str, ModePriceShape]
+    offers: int
+    regions: int
+
+
+def shape_type(line: TypeLine, *, currency: str, per: Period, rates: Rates, on: date) -> InstanceTypeShape:
+    kind = line.type
+    return InstanceTypeShape(
+        provider=kind.provider,
+        instance_type=kind.name,
+        gpu=kind.gpu or None,
+        gpu_count=kind.gpu_count,
+        gpu_share=kind.gpu_share,
+        gpu_memory_bytes=kind.gpu_memory_bytes,
+        vcpus=int(kind.vcpus) if kind.vcpus is not None and kind.vcpus == int(kind.vcpus) else kind.vcpus,
+        ram_bytes=kind.ram_bytes,
+        currency=currency,
+        per=per,
+        modes={
+            mode: ModePriceShape(
+                price_micros=price_in(offer, currency, rates, on, per=per),
+                price_per_gpu_micros=price_in(offer, currency, rates, on, per=per, each=True),
+                region=offer.region,
+                zone=offer.zone,
+                standing=offer.standing,
+                as_of=offer.as_of,
+                flags=offer.flags,
+            )
+            for mode, offer in line.best.items()
+        },
+        offers=line.offers,
+        regions=line.regions,
     )
 
 

@@ -9,6 +9,7 @@ from teraflock.base.exchange import Rates
 from teraflock.offer.model import Shape
 from teraflock.plan.answer import Answered
 from teraflock.plan.model import Choice, Hours, Rejection
+from teraflock.plan.pipeline import ASSUMED, IMAGES_PER_SECOND_PER_VCPU
 from teraflock.plan.service import LeftOut
 from teraflock.plan.words import PlanWords
 from teraflock.wire.offer import OfferShape, shape_offer
@@ -42,6 +43,8 @@ class ChoiceShape(msgspec.Struct, frozen=True, kw_only=True):
     cost: CostShape
     parts: tuple[PartShape, ...]
     interruptions: float
+    uncounted: tuple[str, ...] = ()
+    """Requested costs that are not in `cost`, because the provider's price is not known."""
     pareto: bool
 
 
@@ -75,6 +78,36 @@ class NoPlanShape(msgspec.Struct, frozen=True):
     hint: str
 
 
+class ExchangeShape(msgspec.Struct, frozen=True):
+    currency: str
+    micros_per_usd: int
+    day: str
+    source: str
+
+
+class AssumptionsShape(msgspec.Struct, frozen=True, kw_only=True):
+    """What the plan takes for granted. Everything that `tera plan` prints about its assumptions is here."""
+
+    as_of: str
+    interruptions_per_hour: float
+    """Of a spot machine, where the provider has no rate of its own."""
+    interruptions_by_provider: dict[str, float]
+    interruptions_because: str
+    checkpoint_seconds: float
+    restart_seconds: float
+    network_gbps: float
+    """Between machines, where the provider publishes no figure."""
+    network_because: str
+    images_per_second_per_vcpu: float
+    data_pipeline: str
+    exchange: tuple[ExchangeShape, ...]
+    """The rates of the currencies in this plan. Empty if there is only one currency."""
+    deadline: str | None
+    """The time, UTC, that a date or the name of a day was understood as."""
+    budget_micros: int | None
+    """In the currency of the plan."""
+
+
 class PlanShape(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[ChoiceShape, ...]
     rejected: tuple[RejectionShape, ...]
@@ -83,6 +116,7 @@ class PlanShape(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     no_plan: NoPlanShape | None
     """Set if there are no choices: why, and what would help."""
+    assumptions: AssumptionsShape
 
 
 def shape_plan(answered: Answered, *, top: int, rates: Rates) -> PlanShape:
@@ -95,6 +129,31 @@ def shape_plan(answered: Answered, *, top: int, rates: Rates) -> PlanShape:
         rejected_counts=plan.counts(),
         warnings=plan.warnings,
         no_plan=NoPlanShape(none.sentence, none.hint) if none else None,
+        assumptions=_assumptions(answered, rates),
+    )
+
+
+def _assumptions(answered: Answered, rates: Rates) -> AssumptionsShape:
+    assumed, wish = answered.assumptions, answered.wish
+    currencies = {wish.currency, *answered.exchanged} - {"USD"} if answered.exchanged else set()
+    used = [rates.rate(each, answered.on) for each in sorted(currencies)]
+    return AssumptionsShape(
+        as_of=assumed.as_of,
+        interruptions_per_hour=assumed.interruptions_per_hour,
+        interruptions_by_provider=assumed.interruptions_by_provider,
+        interruptions_because=assumed.interruptions_because,
+        checkpoint_seconds=assumed.checkpoint_seconds,
+        restart_seconds=assumed.restart_seconds,
+        network_gbps=assumed.network_gbps,
+        network_because=assumed.network_because,
+        images_per_second_per_vcpu=IMAGES_PER_SECOND_PER_VCPU,
+        data_pipeline=ASSUMED,
+        exchange=tuple(
+            ExchangeShape(each.currency, each.micros_per_usd, each.day.isoformat(), each.source)
+            for each in used
+        ),
+        deadline=answered.deadline.isoformat() if answered.deadline else None,
+        budget_micros=wish.budget_micros,
     )
 
 
@@ -119,6 +178,7 @@ def _choice(rank: int, choice: Choice, rates: Rates, on: date) -> ChoiceShape:
         cost=CostShape(cost.expected_micros, cost.low_micros, cost.high_micros, cost.currency),
         parts=tuple(PartShape(part.what, part.micros, part.because) for part in choice.parts),
         interruptions=choice.interruptions,
+        uncounted=choice.uncounted,
         pareto=choice.pareto,
     )
 

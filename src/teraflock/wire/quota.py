@@ -19,6 +19,8 @@ class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Disks of instances, including their snapshots."""
     images_bytes: Amount | None = None
     """The project's own images."""
+    ports: Amount | None = None
+    """Published ports."""
     gpus: Mapping[str, Amount] = {}
     gpus_default: Amount | None = None
 
@@ -40,6 +42,7 @@ class OrganisationUsage(msgspec.Struct, frozen=True, kw_only=True):
     ram_bytes: int
     disk_bytes: int
     images_bytes: int
+    ports: int = 0
     gpus: Mapping[str, int]
     quota: OrganisationQuotaShape
 
@@ -52,6 +55,7 @@ class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ram_bytes: int
     disk_bytes: int
     images_bytes: int = 0
+    ports: int = 0
     gpus: Mapping[str, int]
     quota: QuotaShape
     organisation: OrganisationUsage | None = None

@@ -18,6 +18,14 @@ FIELDS: "Final[Fields[EventAnswer]]" = (
 )
 
 
+def event_text(event: "EventAnswer") -> str:
+    """What happened, in one line: a change of state, or the kind of the event with its details."""
+    before, after = event.details.get("from"), event.details.get("to")
+    if after and after != before:
+        return f"{before} → {after}" if before else str(after)
+    return f"{event.kind} {_details_text(event)}".strip()
+
+
 def _details_text(event: "EventAnswer") -> str:
     """The change of state, followed by the details that matter to people."""
     before, after = event.details.get("from"), event.details.get("to")

@@ -82,6 +82,6 @@ def facts(host: "HostAnswer", now: datetime) -> Iterator[tuple[str, str]]:
     yield "open networks", ", ".join(host.allow_out) or "only the internet"
     for gpu in host.gpus:
         state = "free" if gpu.free else "held"
-        health = "" if gpu.healthy else ", NOT HEALTHY"
+        health = "" if gpu.healthy else ", UNHEALTHY"
         yield gpu.slot, f"{gpu.name}, {bytes_text(gpu.memory_bytes)}, {state}{health}"
     yield "seen", f"{age_text(host.seen_at, now)} ago"

@@ -1,1 +1,1 @@
-"""What is asked: a model or a traced script, its batch, precision and optimizer; the zoo and its traces."""
+"""What to compute: a model or a traced script with batch, precision and optimizer; the zoo and its traces."""

@@ -1,6 +1,6 @@
-"""Gradient accumulation: the trace of a pass that adds to gradients that are there already.
+"""Gradient accumulation: the trace of a pass that adds to existing gradients.
 
-Between passes all gradients stay in memory. What a backward pass computes is added to them and freed at once.
+Between passes all gradients stay in memory. The new gradients of a backward pass are added to them and freed at once.
 """
 
 import msgspec
@@ -13,7 +13,7 @@ BYTES = "u"
 
 
 def accumulated(trace: Trace) -> Trace:
-    """The trace with the gradients born before the step, and each new one added to its own and freed."""
+    """The trace with gradients allocated before the step, and each new gradient added to its own and freed."""
     writer = _Writer(trace)
     for event in trace.events:
         writer.add(event)
@@ -30,7 +30,7 @@ class _Writer:
         self.operations = list(trace.operations)
         self._adds: dict[int, int] = {}
         self._numbers: list[int | None] = []
-        """Of each storage of the trace: its number here; `None` once it is freed."""
+        """For each storage of the trace: its number in the new trace; `None` once it is freed."""
 
     def add(self, event: int) -> None:
         kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
@@ -68,7 +68,7 @@ class _Writer:
         self.events.append((len(self.kinds) - number) * EVENT_KINDS + FREE)
 
     def _added(self, size: int) -> int:
-        """The operation that adds so many bytes to as many."""
+        """The operation that adds a tensor of this size to another."""
         if size not in self._adds:
             both = [Tensor(BYTES, [size]), Tensor(BYTES, [size])]
             self._adds[size] = len(self.operations)

@@ -1,7 +1,7 @@
-"""What a Hugging Face config says of a model: which recorded family it belongs to, and its layers and widths.
+"""Reads a Hugging Face config: the recorded family that the model belongs to, its layers and its widths.
 
-One function per architecture. Fields that a config leaves out have the defaults of transformers. A config that asks for
-operations that were not recorded is refused: a trace that is silently of another model would be worse than none.
+There is one function per architecture. Fields that a config leaves out have the defaults of transformers. A config that
+needs operations that were not recorded is refused, because a trace of another model would be worse than none.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,9 +13,9 @@ from teraflock.base.errors import BadInput
 
 HEAD_STEP: Final = 8
 HEAD_MAX: Final = 128
-"""Beyond, attention takes another kernel than was recorded."""
+"""For wider heads, attention uses another kernel than the recorded one."""
 WIDE_HEAD_MAX: Final = 256
-"""Of families that were recorded with heads beyond `HEAD_MAX`."""
+"""For families that were recorded with heads wider than `HEAD_MAX`."""
 WIDTH_MAX: Final = 1 << 24
 LAYERS_MAX: Final = 1024
 TRACE_HINT: Final = "Record a script with it instead: `tera trace train.py -o job.trace`"
@@ -23,7 +23,7 @@ TEXT, IMAGE = "text", "image"
 
 
 class ModelShape(msgspec.Struct, frozen=True, kw_only=True):
-    """A model as its family sees it."""
+    """The sizes of a model in the terms of its family."""
 
     family: str
     layers: tuple[int, ...]
@@ -32,14 +32,14 @@ class ModelShape(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = TEXT
     positions: int = 0
     kv_elements_per_token: int = 0
-    """Keys and values that a cache keeps for each token."""
+    """Keys and values that a cache holds for each token."""
     kv_elements_fixed: int = 0
-    """Of each sample, whatever its length: keys and values of an encoder's output."""
+    """Keys and values of the encoder's output for each sample, independent of its length."""
     image: int = 0
 
 
 class Fields:
-    """The fields of one config, checked as they are read."""
+    """Reads and checks the fields of one config."""
 
     def __init__(self, data: Mapping[str, Any], name: str) -> None:
         self.data, self.name = data, name
@@ -49,7 +49,7 @@ class Fields:
         if value is None:
             value = default
         if value is None:
-            raise BadInput(f"`{self.name}` is not complete: it has no `{field}`")
+            raise BadInput(f"`{self.name}` is incomplete: it has no `{field}`")
         if type(value) is not int or not 1 <= value <= most:
             raise BadInput(f"`{self.name}`: `{field}` is not a number from 1 to {most:,}")
         return value
@@ -66,7 +66,7 @@ class Fields:
         return Fields(value if isinstance(value, dict) else {}, f"{self.name}, {field}")
 
     def refuse(self, field: str, *, unless: object) -> None:
-        """What only a default value was recorded for."""
+        """Refuse other values than the one that was recorded."""
         value = self.data.get(field)
         if value is not None and value != unless:
             raise BadInput(f"`{self.name}`: `{field}` of {value} is not supported", hint=TRACE_HINT)
@@ -74,20 +74,20 @@ class Fields:
     def head(self, size: int, most: int = HEAD_MAX) -> int:
         if size % HEAD_STEP or size > most:
             raise BadInput(
-                f"`{self.name}`: heads of {size} numbers are not supported",
-                hint=f"Multiples of {HEAD_STEP} up to {most} are. {TRACE_HINT}",
+                f"`{self.name}`: heads with {size} elements are not supported",
+                hint=f"Multiples of {HEAD_STEP} up to {most} are supported. {TRACE_HINT}",
             )
         return size
 
     def share(self, hidden: int, heads: int, most: int = HEAD_MAX) -> int:
-        """The width of a head where heads divide the hidden state."""
+        """The width of a head if heads divide the hidden state."""
         if hidden % heads:
-            raise BadInput(f"`{self.name}`: {heads} heads cannot divide {hidden} numbers evenly")
+            raise BadInput(f"`{self.name}`: {heads} heads cannot divide {hidden} elements evenly")
         return self.head(hidden // heads, most)
 
 
 def _attention(fields: Fields, *, most: int = HEAD_MAX, head_default: int | None = None) -> dict[str, int]:
-    """Keys, heads for each of them, and the width of a head, of a decoder."""
+    """The number of keys, the heads for each of them, and the width of a head, of a decoder."""
     hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
     keys = fields.size("num_key_value_heads", heads)
     if heads % keys:
@@ -105,7 +105,7 @@ def _decoder(
     head_default: int | None = None,
     positions: int = 0,
 ) -> Callable[[Fields], ModelShape]:
-    """`tied`: whether the embedding serves as the head by default; `None` where that makes no family of its own."""
+    """`tied`: whether the embedding is also the output layer by default. `None`: there is no separate family for it."""
 
     def read(fields: Fields) -> ModelShape:
         widths = _attention(fields, most=most, head_default=head_default)
@@ -136,9 +136,10 @@ def _gemma(kind: str, positions: int) -> Callable[[Fields], ModelShape]:
         fields.refuse("tie_word_embeddings", unless=True)
         found = plain(fields)
         if kind != "gemma2" and found.widths["head"] <= HEAD_MAX:
-            # Recorded beyond `HEAD_MAX`; Gemma 2 takes attention apart, whatever the width.
+            # Recorded with heads wider than `HEAD_MAX`. Gemma 2 always uses unfused attention.
             raise BadInput(
-                f"`{fields.name}`: heads of {found.widths['head']} numbers are not supported", hint=TRACE_HINT
+                f"`{fields.name}`: heads with {found.widths['head']} elements are not supported",
+                hint=TRACE_HINT,
             )
         return found
 
@@ -200,7 +201,7 @@ def _bert(kind: str, *, types: int) -> Callable[[Fields], ModelShape]:
         fields.refuse("tie_word_embeddings", unless=True)
         fields.refuse("is_decoder", unless=False)
         heads = fields.size("num_attention_heads", 12)
-        # RoBERTa numbers positions from two on.
+        # RoBERTa starts positions at two.
         before = 0 if kind == "bert" else 2
         positions = fields.size("max_position_embeddings", 512)
         return ModelShape(
@@ -335,7 +336,7 @@ def _two_sided(fields: Fields, kind: str, more: Callable[[Fields], dict[str, int
 
 def _bart(fields: Fields) -> ModelShape:
     positions = fields.size("max_position_embeddings", 1024)
-    # The table of positions has two rows more.
+    # The table of positions has two extra rows.
     found = _two_sided(fields, "bart", lambda each: {"positions": positions + 2}, 50265)
     return msgspec.structs.replace(
         found, positions=positions, kv_elements_per_token=2 * found.kv_elements_per_token
@@ -383,7 +384,7 @@ READERS: Final[Mapping[str, Callable[[Fields], ModelShape]]] = {
 
 
 def shape_of(data: Mapping[str, Any], name: str) -> ModelShape:
-    """The shape of the model with this config, or one sentence on why it cannot be estimated by config."""
+    """The sizes of the model with this config. Raise an error if it cannot be estimated by config."""
     kind = data.get("model_type")
     reader = READERS.get(kind) if isinstance(kind, str) else None
     if reader is None:

@@ -1,6 +1,7 @@
-"""Models by config: a Hugging Face `config.json`, or the name of a public model whose config ships here.
+"""Models by config: a Hugging Face `config.json`, or the name of a public model whose config ships with Teraflock.
 
-No PyTorch and no weights: the config's widths are put into the recorded family of its architecture (`family.py`).
+Needs no PyTorch and no weights: the widths of the config are put into the recorded family of its architecture
+(`family.py`).
 """
 
 import os
@@ -25,7 +26,8 @@ def is_config_file(model: str) -> bool:
 
 @cache
 def named() -> dict[str, dict[str, Any]]:
-    """The configs of public models that ship here. `shape_named` reads one: reading all would cost a cold start."""
+    """The configs of public models that ship with Teraflock. `shape_named` reads one: reading all would slow a cold
+    start."""
     with open(f"{DATA}/configs.json", "rb") as file:  # noqa: PTH123
         return msgspec.json.decode(file.read(), type=dict[str, dict[str, Any]])
 
@@ -45,12 +47,12 @@ def read_config(path: str) -> ModelShape:
     try:
         fields = msgspec.json.decode(data, type=dict[str, Any])
     except msgspec.DecodeError:
-        raise BadInput(f"`{path}` is not a Hugging Face config", hint="It is a JSON object") from None
+        raise BadInput(f"`{path}` is not a Hugging Face config", hint="A config is a JSON object") from None
     return shape_of(fields, path)
 
 
 def config_trace(shape: ModelShape, wanted: str, *, name: str) -> Trace | None:
-    """The step of this model, or None where the variant was not recorded."""
+    """The step of this model, or None if the variant was not recorded."""
     data = _family(shape.family, wanted)
     if data is None:
         return None
@@ -59,7 +61,7 @@ def config_trace(shape: ModelShape, wanted: str, *, name: str) -> Trace | None:
     if min(shape.layers) < least:
         raise BadInput(
             f"`{name}`: a model of {min(shape.layers)} layer{'s' * (min(shape.layers) > 1)} is not supported",
-            hint=f"{least} is the least. {TRACE_HINT}",
+            hint=f"The minimum is {least}. {TRACE_HINT}",
         )
     return expanded(family, shape.layers, shape.widths, name=name)
 

@@ -1,7 +1,7 @@
 """Sizes as expressions of a trace's symbols: batch, sequence, image size.
 
-An expression is an integer, the name of a symbol, or `[operator, operand, …]`. It is data and not code: a
-trace may come from anybody, so nothing in it is ever handed to Python to run.
+An expression is an integer, the name of a symbol, or `[operator, operand, …]`. It is data, not code: anyone can write a
+trace, so Python never evaluates any of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ from teraflock.base.errors import BadInput
 
 Expression = int | str | list[Any]
 
-NESTING_MAX: Final = 64  # deeper than any shape arithmetic; bounds the recursion on a hostile file
+NESTING_MAX: Final = 64  # deeper than any shape arithmetic; limits the recursion for a hostile file
 POWER_MAX: Final = 8
 
 
 def evaluate_all(expressions: Sequence[Expression], symbols: Mapping[str, int]) -> list[int]:
-    """The value of every expression of a trace, in order, for one choice of its symbols."""
+    """The value of every expression of a trace, in order, for these symbols."""
     return [each if type(each) is int else evaluate(each, symbols) for each in expressions]
 
 
@@ -29,13 +29,13 @@ def evaluate(expression: object, symbols: Mapping[str, int], _depth: int = 0) ->
             raise BadInput(f"The trace has no symbol `{expression}`")
         return symbols[expression]
     if type(expression) is not list or not expression or _depth > NESTING_MAX:
-        raise BadInput("The trace holds a size that cannot be read")
+        raise BadInput("The trace has an invalid size")
     operands = [evaluate(each, symbols, _depth + 1) for each in expression[1:]]
     return _applied(expression[0], operands)
 
 
 def folded_all(expressions: Sequence[Expression], symbols: Mapping[str, int]) -> list[Expression]:
-    """The expressions with these symbols worked in, and the others left: what remains is quick to evaluate often."""
+    """The expressions with the values of some symbols filled in, which makes repeated evaluation fast."""
     return [each if type(each) is int else _folded(each, symbols) for each in expressions]
 
 
@@ -45,7 +45,7 @@ def _folded(expression: object, symbols: Mapping[str, int], depth: int = 0) -> E
     if type(expression) is str:
         return symbols.get(expression, expression)
     if type(expression) is not list or not expression or depth > NESTING_MAX:
-        raise BadInput("The trace holds a size that cannot be read")
+        raise BadInput("The trace has an invalid size")
     operator, *rest = expression
     operands = [_folded(each, symbols, depth + 1) for each in rest]
     known = [each for each in operands if type(each) is int]
@@ -73,4 +73,4 @@ def _applied(operator: object, operands: list[int]) -> int:
             return left % right
         if operator == "**" and 0 <= right <= POWER_MAX:
             return int(left**right)
-    raise BadInput("The trace holds a size that cannot be read")
+    raise BadInput("The trace has an invalid size")

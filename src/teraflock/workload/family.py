@@ -1,10 +1,10 @@
-"""Families of models: one recorded trace that answers for any widths and any number of layers.
+"""Families of models: one recorded trace that serves any widths and any number of layers.
 
-A family is recorded with four layers (`lab/families.py`), or four in each of its stacks: an encoder and a
-decoder, or two encoders. It is kept in parts: those that come once, and loops of a part per layer, forward, backward
-and in the setting up. `expanded` writes the trace of a model with as many layers as asked for: the first and the last
-layer as they were recorded, and the second one for all between. A storage that is freed is named by the part it was
-born in, counted from the part that frees it, so it is found at any depth.
+A family is recorded with four layers (`lab/families.py`), or four in each of its stacks: an encoder and a decoder, or
+two encoders. It is stored in parts: those that occur once, and loops with a part per layer, for setup, forward and
+backward. `expanded` writes the trace of a model with any number of layers: the first and the last layer as recorded,
+and the second one for all layers in between. A freed storage is identified by the part that allocated it, counted from
+the part that frees it, so it is found at any depth.
 """
 
 import zlib
@@ -20,25 +20,25 @@ RECORDED_LAYERS: Final = 4
 LAYERS_MIN: Final = 2
 ONCE: Final = -1
 ALL: Final = 1000
-"""In place of a layer: every one of them."""
+"""Instead of a layer: all of them."""
 FIRST: Final = 1001
 LAST: Final = 1002
-"""In place of a layer, where a layer at one end of a stack frees a storage of the other end."""
+"""Instead of a layer: a layer at one end of a stack frees a storage of the other end."""
 STACK: Final = 16
 """The number of a layer among all stacks is `STACK * stack + layer`."""
 ALLOCATE: Final = int(EventKind.ALLOCATE)
 FREE: Final = int(EventKind.FREE)
 
 Birth = tuple[int, int, int]
-"""Loop, layer and place within the part; for a part that comes once `ONCE`, its number and the place."""
+"""Loop, layer and position within the part. For a part that occurs once: `ONCE`, its number and the position."""
 
 
 class Reference(msgspec.Struct, frozen=True, array_like=True):
-    """Where a freed storage was born."""
+    """Where a freed storage was allocated."""
 
     loop: int
     layer: int
-    """Counted from the layer that frees it; from a part that comes once: 0 for the first layer, -1 for the last, -2."""
+    """Counted from the layer that frees it; from a part that occurs once: 0 is the first layer, -1 the last, -2."""
     place: int
 
 
@@ -46,7 +46,7 @@ class FamilyPart(msgspec.Struct, frozen=True, array_like=True):
     loop: int
     layer: int
     events: list[int]
-    """As in a trace, but what is freed is the number of a reference."""
+    """As in a trace, but a free has the number of a reference."""
     references: list[Reference]
     kinds: str
     stack: int = 0
@@ -54,10 +54,10 @@ class FamilyPart(msgspec.Struct, frozen=True, array_like=True):
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
     trace: Trace
-    """Without events; its sizes are expressions of the widths, too."""
+    """Without events. Its sizes are also expressions of the widths."""
     parts: list[FamilyPart]
     parameter_layers: list[int]
-    """Of each parameter, or -1 where it belongs to no layer; in further stacks `STACK * stack + layer`."""
+    """Of each parameter; -1 if it belongs to no layer. In further stacks `STACK * stack + layer`."""
 
 
 def write_family(family: Family) -> bytes:
@@ -69,7 +69,7 @@ def read_family(data: bytes) -> Family:
 
 
 def expanded(family: Family, layers: Sequence[int], symbols: dict[str, int], *, name: str) -> Trace:
-    """The trace of a model of this family, with `LAYERS_MIN` layers or more in each stack."""
+    """The trace of a model of this family, with at least `LAYERS_MIN` layers in each stack."""
     assert min(layers) >= LAYERS_MIN
     writer = _Writer(family, layers)
     for number, part in enumerate(family.parts):
@@ -101,8 +101,8 @@ class _Writer:
         self.born = 0
 
     def template(self, loop: int, layer: int, depth: int) -> FamilyPart:
-        """The recorded layer that stands for this one. A layer between refers to those beside it: the first and the
-        last may number their storages otherwise than the others do."""
+        """The recorded layer for this one. A layer in between refers to its neighbours: the first and the last may
+        number their storages differently."""
         if layer in (0, depth - 1):
             return self.templates[loop, RECORDED_LAYERS - 1 if layer else 0]
         after_first, before_last = layer == 1, layer == depth - 2
@@ -152,7 +152,7 @@ class _Writer:
 
 
 def _parameters(family: Family, layers: Sequence[int]) -> list[Parameter]:
-    """Those of the second layer stand for all between the first and the last."""
+    """Those of the second layer are used for all layers between the first and the last."""
     found: list[Parameter] = []
     pairs = list(zip(family.trace.parameters, family.parameter_layers, strict=True))
     done: set[int] = set()
@@ -168,7 +168,7 @@ def _parameters(family: Family, layers: Sequence[int]) -> list[Parameter]:
     return found
 
 
-# Cutting a recorded trace into parts.
+# Splitting a recorded trace into parts.
 
 
 def cut(
@@ -178,8 +178,8 @@ def cut(
     marks: dict[int, tuple[int, int]],
     primes: dict[str, tuple[int, int]],
 ) -> Family:
-    """`marks` says of an event which loop and layer begins with it; loop `ONCE` ends one. Layers are numbered among all
-    stacks."""
+    """`marks` maps an event to the loop and layer that begin with it; loop `ONCE` ends one. Layers are numbered among
+    all stacks."""
     trace = _merged(trace)
     trace = msgspec.structs.replace(trace, expressions=[symbolic(each, primes) for each in trace.expressions])
     start = Mark.STEP * EVENT_KINDS + EventKind.MARK
@@ -189,7 +189,7 @@ def cut(
     alive = _alive(trace.events[:at])
     sizes = [event // EVENT_KINDS for event in trace.events if event % EVENT_KINDS == ALLOCATE]
     before = ONCE
-    run = 100  # loops of the setting up: another run begins where the first layer comes again
+    run = 100  # loops of the setup: another run begins when the first layer occurs again
     for number in alive:
         layer = layer_of_storage.get(number, ONCE)
         if layer != before:
@@ -214,7 +214,7 @@ def cut(
 
 
 def _merged(trace: Trace) -> Trace:
-    """The same size may be written in several ways: one stands for all that are equal wherever they were tried."""
+    """Equal sizes may be written in several ways. One form replaces all that are equal for every tested value."""
     names = sorted({*trace.symbols, *_names(trace.expressions)})
     tried = [
         evaluate_all(trace.expressions, {n: 16 * (turn + 3 * i + 5) for i, n in enumerate(names)})
@@ -305,7 +305,7 @@ class _Cutter:
             self.count += 1
         elif kind == FREE:
             home = self.homes.get(self.count - argument)
-            if home is not None:  # else it was gone before the step
+            if home is not None:  # otherwise it was freed before the step
                 _, _, events, references, _ = self.open[-1]
                 events.append(len(references) * EVENT_KINDS + FREE)
                 references.append(home)
@@ -326,7 +326,7 @@ class _Cutter:
                 home = homes[event // EVENT_KINDS]
                 if (home[0], home[2]) in whole:
                     if home[1]:
-                        continue  # told once, for all layers
+                        continue  # stored once for all layers
                     found = Reference(home[0], ALL, home[2])
                 else:
                     inside = loop != ONCE and stack_of[home[0]] == stack
@@ -338,7 +338,7 @@ class _Cutter:
 
 
 def _of_all_layers(homes: list[Birth]) -> set[tuple[int, int]]:
-    """Loop and place of what one part frees in every layer: autocast's copies of the weights."""
+    """Loop and position of what one part frees in every layer: autocast's copies of the weights."""
     layers: dict[tuple[int, int], set[int]] = {}
     for loop, layer, place in homes:
         if loop != ONCE:
@@ -347,7 +347,7 @@ def _of_all_layers(homes: list[Birth]) -> set[tuple[int, int]]:
 
 
 def _relative(home: Birth, layer: int, *, inside: bool) -> Reference:
-    """`inside`: as a layer of the same stack says it."""
+    """`inside`: relative to a layer of the same stack."""
     if home[0] == ONCE:
         return Reference(*home)
     if inside:
@@ -355,12 +355,12 @@ def _relative(home: Birth, layer: int, *, inside: bool) -> Reference:
         ends = {1 - RECORDED_LAYERS: FIRST, RECORDED_LAYERS - 1: LAST}
         return Reference(home[0], ends.get(apart, apart), home[2])
     if home[1] == 1:
-        raise ValueError("a storage of a layer between the first and the last two is freed outside its stack")
+        raise ValueError("a storage of a middle layer is freed outside its stack")
     return Reference(home[0], home[1] - RECORDED_LAYERS if home[1] else 0, home[2])
 
 
 def _check(family: Family) -> None:
-    """The second and the third layer do the same. In the layers beside them, storages may be numbered otherwise."""
+    """The second and the third layer do the same. Layers next to them may number storages differently."""
     by = {(part.loop, part.layer): part for part in family.parts if part.loop != ONCE}
     for (loop, layer), part in by.items():
         if layer == 1:
@@ -373,14 +373,14 @@ def _check(family: Family) -> None:
 
 
 def layers_min(family: Family) -> int:
-    """Where the layers before the last find their storages elsewhere than all others do, one must be between."""
+    """If the layers before the last one refer to other storages than the rest, one layer must be in between."""
     by = {(part.loop, part.layer): part.references for part in family.parts if part.loop != ONCE}
     even = all(found == by[loop, 2] for (loop, layer), found in by.items() if layer == 1)
     return LAYERS_MIN if even else LAYERS_MIN + 1
 
 
 def symbolic(value: Expression, primes: dict[str, tuple[int, int]]) -> Expression:
-    """A recorded size as an expression of widths: each has a prime factor that no other number has."""
+    """A recorded size as an expression of widths. Each width has a prime factor that no other number has."""
     if isinstance(value, list):
         return [value[0], *[symbolic(each, primes) for each in value[1:]]]
     if not isinstance(value, int) or value <= 0:

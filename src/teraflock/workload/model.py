@@ -1,4 +1,4 @@
-"""A workload: what is to be run, said in the words of the command line and checked once, here."""
+"""A workload in the terms of the command line, and the checks on it."""
 
 import os
 from typing import Final, Literal, get_args
@@ -38,31 +38,31 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     image_size: int | None = None
     precision: str = "fp32"
     optimizer: str = ""
-    """`none`: forward and backward pass alone."""
+    """`none`: only the forward and backward pass."""
     gradient_checkpointing: bool = False
     lora_rank: int | None = None
     kv_cache: bool = False
     lora_targets: str = "query-value"
     """Which linear layers get LoRA matrices: one of `LORA_TARGETS`."""
     load_in: str = ""
-    """Weights of so many bits, as bitsandbytes keeps them: one of `LOAD_IN`."""
+    """The number of bits of quantized weights, as in bitsandbytes: one of `LOAD_IN`."""
     accumulate: int = 1
-    """Forward and backward passes for each step of the optimizer, each with `batch` samples."""
+    """Forward and backward passes per optimizer step, each with `batch` samples."""
 
 
 def is_trace(model: str) -> bool:
-    """Whether a model's name means a file that `tera trace` wrote."""
+    """Whether a model's name means a file from `tera trace`."""
     if model.endswith(".trace"):
         return True
     return "/" in model and not model.endswith(".json") and os.path.isfile(model)  # noqa: PTH113 -- see read_trace_file
 
 
 def checked(workload: Workload) -> Workload:
-    """The workload, or one sentence on what cannot be taken as it is."""
+    """Return the workload, or raise an error that says what is wrong with it."""
     if workload.batch < 1:
-        raise BadInput(f"A batch holds at least one sample, not {workload.batch}")
+        raise BadInput(f"The batch must be at least 1, not {workload.batch}")
     if workload.batch > BATCH_MAX:
-        raise BadInput(f"A batch of {workload.batch:,} is more than the {BATCH_MAX:,} taken here")
+        raise BadInput(f"The batch must be at most {BATCH_MAX:,}, not {workload.batch:,}")
     _one_of("task", workload.task, TASKS)
     _one_of("precision", workload.precision, PRECISIONS)
     if workload.task == "train":
@@ -74,19 +74,19 @@ def checked(workload: Workload) -> Workload:
     _one_of("size of weights", workload.load_in, LOAD_IN)
     _between("number of accumulated passes", workload.accumulate, 1, ACCUMULATE_MAX, "")
     if workload.lora_targets != "query-value" and not workload.lora_rank:
-        raise BadInput("`--lora-targets` needs `--lora-rank`", hint="For instance `--lora-rank 16`")
+        raise BadInput("`--lora-targets` needs `--lora-rank`", hint="For example `--lora-rank 16`")
     if workload.load_in and workload.task == "train" and not workload.lora_rank:
-        raise BadInput(
-            "Quantized weights cannot be trained themselves", hint="Add LoRA, for instance `--lora-rank 16`"
-        )
+        raise BadInput("Quantized weights cannot be trained", hint="Add LoRA, for example `--lora-rank 16`")
     if workload.task == "infer" and workload.accumulate > 1:
-        raise BadInput("Gradient accumulation is for training", hint="Leave `--accumulate` out")
+        raise BadInput("Gradient accumulation applies to training only", hint="Remove `--accumulate`")
     if workload.task == "infer" and (workload.gradient_checkpointing or workload.lora_rank):
         raise BadInput(
-            "Checkpointing and LoRA are for training", hint="Leave them out, or say `--task train`"
+            "Checkpointing and LoRA apply to training only", hint="Remove them, or use `--task train`"
         )
     if workload.task == "train" and workload.kv_cache:
-        raise BadInput("A KV cache is for inference", hint="Leave `--kv-cache` out, or say `--task infer`")
+        raise BadInput(
+            "A KV cache applies to inference only", hint="Remove `--kv-cache`, or use `--task infer`"
+        )
     return workload
 
 
@@ -98,5 +98,5 @@ def _one_of(kind: str, value: str, known: tuple[str, ...]) -> None:
 def _between(kind: str, value: int | None, low: int, high: int, unit: str) -> None:
     if value is not None and not low <= value <= high:
         raise BadInput(
-            f"The {kind} lies between {low:,} and {high:,} {unit}".rstrip() + f", not at {value:,}"
+            f"The {kind} must be between {low:,} and {high:,} {unit}".rstrip() + f", not {value:,}"
         )

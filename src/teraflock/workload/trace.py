@@ -1,13 +1,13 @@
 """A trace: what one training or inference step allocates, frees and computes, in order.
 
-Shapes are expressions of the trace's symbols, so one trace answers for every batch. What holds:
-- storages are numbered by the order of their birth; a storage is freed at most once, after its birth;
-- `events` begins with the building of the model; `Mark.STEP` starts a step, `Mark.BACKWARD` its backward
-  pass, `Mark.OPTIMIZER` the optimizer's;
-- where `has_optimizer` is false the optimizer is not in the events: the estimate adds the one asked for.
+Shapes are expressions of the trace's symbols, so one trace serves every batch. Invariants:
+- storages are numbered in the order of allocation; a storage is freed at most once, after its allocation;
+- `events` starts with the construction of the model. `Mark.STEP` starts a step, `Mark.BACKWARD` its backward pass, and
+  `Mark.OPTIMIZER` the optimizer's step;
+- if `has_optimizer` is false, the events do not include the optimizer, and the estimate adds the requested one.
 
-On disk: 16 bytes of head (magic, version, checksum) and a zlib-packed MessagePack body, so that a file
-of another version or one cut short is told from a whole one.
+On disk, a trace has a header of 16 bytes (magic, version, checksum) and a zlib-compressed MessagePack body. So files of
+another version and truncated files are detected.
 """
 
 import os
@@ -23,7 +23,7 @@ from teraflock.workload.expression import Expression
 MAGIC: Final = b"TERATRC\n"
 VERSION: Final = 1
 HEAD_BYTES: Final = 16
-BODY_BYTES_MAX: Final = 256 << 20  # a trace of a hundred thousand ops unpacks to a tenth of this
+BODY_BYTES_MAX: Final = 256 << 20  # ten times the size of a trace of a hundred thousand operations
 
 EVENT_KINDS: Final = 4
 
@@ -34,7 +34,7 @@ class EventKind(IntEnum):
     ALLOCATE = 0
     """Argument: index of the size in bytes among the expressions."""
     FREE = 1
-    """Argument: how many births ago the storage was born; 1 is the last one."""
+    """Argument: how many allocations ago the storage was allocated; 1 is the last one."""
     OPERATE = 2
     """Argument: index of the operation."""
     MARK = 3
@@ -47,7 +47,7 @@ class Mark(IntEnum):
     OPTIMIZER = 2
     END = 3
     FORWARD = 4
-    """A backward pass or an optimizer step is over; further forward passes may follow in the same step."""
+    """A backward pass or an optimizer step has ended. Further forward passes may follow in the same step."""
 
 
 KINDS: Final = {
@@ -78,7 +78,7 @@ class TracedOperation(msgspec.Struct, frozen=True, array_like=True):
     inputs: list[Tensor]
     outputs: list[Tensor]
     attributes: list[int] = []
-    """Of convolutions: stride, padding and dilation (first of each), transposed, groups, gradient mask."""
+    """For convolutions: stride, padding and dilation (first of each), transposed, groups, gradient mask."""
 
 
 class Parameter(msgspec.Struct, frozen=True, array_like=True):
@@ -89,13 +89,13 @@ class Parameter(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SeenInTrace(msgspec.Struct, frozen=True, kw_only=True):
-    """What a traced script did, for its user to check."""
+    """What a traced script did, so that the user can check it."""
 
     parameters: dict[str, int]
     """Of all models that ran, by type."""
     trained: int
     input_shape: list[int] = []
-    """Of what the first module of a step was given."""
+    """The input of the first module of a step."""
     forward_passes: int = 0
     backward_passes: int = 0
     """In one step: more than one with gradient accumulation."""
@@ -107,20 +107,20 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     torch: str
     symbols: dict[str, int]
-    """Symbol → the value it had while recording. A trace without symbols stands for one size only."""
+    """Symbol → its value while recording. A trace without symbols applies to one size only."""
     expressions: list[Expression]
     operations: list[TracedOperation]
     parameters: list[Parameter]
     events: list[int]
     kinds: str
-    """One letter of `KINDS` per storage, by birth."""
+    """One letter of `KINDS` per storage, in the order of allocation."""
     has_optimizer: bool = False
     has_backward: bool = True
     precision: str = "fp32"
     views: int = 0
-    """Operations of one step that start no kernel but cost the host time."""
+    """Operations of one step that start no kernel but take host time."""
     samples: int = 0
-    """Samples per step where `batch` is no symbol; 0 if unknown."""
+    """Samples per step if `batch` is not a symbol; 0 if unknown."""
     seen: SeenInTrace | None = None
 
 
@@ -134,21 +134,21 @@ def write_trace(trace: Trace) -> bytes:
 
 def read_trace(data: bytes, *, name: str) -> Trace:
     if data[: len(MAGIC)] != MAGIC:
-        raise BadInput(f"`{name}` is no trace", hint="`tera trace train.py -o job.trace` writes one")
+        raise BadInput(f"`{name}` is not a trace", hint="`tera trace train.py -o job.trace` writes one")
     version = int.from_bytes(data[8:12], "little")
     if len(data) >= HEAD_BYTES and version != VERSION:
         raise BadInput(
-            f"`{name}` is a trace of version {version}, and this `tera` reads version {VERSION}",
+            f"`{name}` is a trace of version {version}, but this `tera` reads version {VERSION}",
             hint="Record it again with `tera trace`",
         )
     body = data[HEAD_BYTES:]
     if len(data) < HEAD_BYTES or zlib.crc32(body) != int.from_bytes(data[12:16], "little"):
-        raise BadInput(f"`{name}` is cut short or damaged", hint="Record it again with `tera trace`")
+        raise BadInput(f"`{name}` is truncated or damaged", hint="Record it again with `tera trace`")
     return _unpacked(body, name)
 
 
 def read_trace_file(path: str) -> Trace:
-    # a text and not a Path: loading pathlib costs a cold start 5 ms
+    # a str and not a Path: importing pathlib adds 5 ms to a cold start
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             data = file.read()
@@ -162,7 +162,7 @@ def _unpacked(body: bytes, name: str) -> Trace:
     try:
         raw = unpacker.decompress(body, BODY_BYTES_MAX)
         if unpacker.unconsumed_tail:
-            raise BadInput(f"`{name}` unpacks to more than {BODY_BYTES_MAX >> 20} MiB")
+            raise BadInput(f"`{name}` decompresses to more than {BODY_BYTES_MAX >> 20} MiB")
         return msgspec.msgpack.decode(raw, type=Trace)
     except (zlib.error, msgspec.DecodeError):
         raise BadInput(f"`{name}` is damaged", hint="Record it again with `tera trace`") from None

@@ -1,4 +1,4 @@
-"""The words of a workload, as `tera estimate`, `tera plan` and the API take them."""
+"""The options of a workload in `tera estimate`, `tera plan` and the API."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -15,12 +15,12 @@ FILES: Final = (".trace", ".json", ".py")
 
 
 class WorkloadWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A workload as it was asked for, all but its model. The bounds are those of the API."""
+    """A workload as requested, without its model. The API has the same bounds."""
 
     batch: Whole | None = None
     """Samples per step on each GPU."""
     global_batch: Whole | None = None
-    """Samples per step on all GPUs together, in place of `batch`."""
+    """Samples per step on all GPUs together, instead of `batch`."""
     seq: Whole | None = None
     image_size: Whole | None = None
     precision: Word = "fp32"
@@ -32,7 +32,7 @@ class WorkloadWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     load_in: Word | None = None
     """`4bit`: weights as bitsandbytes stores them for QLoRA."""
     accumulate: Whole | None = None
-    """Passes of `batch` samples for each step of the optimizer."""
+    """Passes of `batch` samples per optimizer step."""
     task: Word = "train"
     kv_cache: bool = False
     steps: float | None = None
@@ -42,48 +42,48 @@ class WorkloadWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     @property
     def ways(self) -> int:
-        """GPUs that run each batch together."""
+        """The number of GPUs that run each batch together."""
         check_between("tensor-parallel", self.tensor_parallel, 1, WAYS_MAX)
         return self.tensor_parallel or 1
 
 
 def without_files(name: str) -> str:
-    """A model's name that stands for no file, known or not. For the API: what a tenant sends must not open a file."""
+    """Check that a model's name is not a file. For the API: a tenant's request must not open a file on the server."""
     from teraflock.workload.zoo import entry
 
     if name.lower().endswith(FILES):
         raise BadInput(
-            f"`{name}` is a file, and the server knows models by name only",
-            hint="`tera estimate --models` lists the names; `tera estimate FILE` reads files on your own machine",
+            f"`{name}` is a file, and the server accepts only model names",
+            hint="`tera estimate --models` lists the names. `tera estimate FILE` reads files on your own machine",
         )
     try:
         return entry(name).name
     except UnknownName:
         if "/" in name:
-            raise  # it would be looked for among the files
+            raise  # it would be looked up as a file
         return name
 
 
 def check_total(words: WorkloadWords) -> None:
-    """Refuse a global batch that cannot be."""
+    """Refuse an invalid global batch."""
     if words.global_batch is None:
         return
     if words.batch is not None:
-        raise BadInput("Say `--batch` or `--global-batch`, not both")
+        raise BadInput("Give `--batch` or `--global-batch`, not both")
     if words.global_batch < 1:
-        raise BadInput(f"A batch holds at least one sample, not {words.global_batch}")
+        raise BadInput(f"The batch must be at least 1, not {words.global_batch}")
 
 
 def total_samples(words: WorkloadWords) -> float | None:
     if words.epochs is None and words.samples is None:
         return None
     if words.epochs is None or words.samples is None:
-        raise BadInput("`--epochs` and `--samples` belong together", hint="Or say `--steps`")
+        raise BadInput("`--epochs` and `--samples` must be given together", hint="Or use `--steps`")
     return words.epochs * words.samples
 
 
 def default_optimizer(model: str, task: str) -> str:
-    """Of a model of the zoo: what people train such models with. A trace says itself."""
+    """The usual optimizer of a zoo model. A trace determines its own."""
     from teraflock.workload.model import is_trace
     from teraflock.workload.zoo import entry
 
@@ -99,11 +99,11 @@ def workload_from(model: str, batch: int | None, words: WorkloadWords) -> "Workl
     optimizer = words.optimizer
     if is_trace(model):
         if batch is not None and batch < 1:
-            raise BadInput(f"A batch holds at least one sample, not {batch}")
+            raise BadInput(f"The batch must be at least 1, not {batch}")
         batch = batch or 0
     elif batch is None:
-        entry(model)  # an unknown name is the better complaint
-        raise BadInput("Say how many samples a step holds", hint="For instance `--batch 64`")
+        entry(model)  # if the name is unknown, report that instead
+        raise BadInput("Give the number of samples per step", hint="For example `--batch 64`")
     elif optimizer is None:
         optimizer = default_optimizer(model, words.task)
     return Workload(

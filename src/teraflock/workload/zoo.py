@@ -1,7 +1,7 @@
-"""The model zoo: names, what may be asked of each, and the trace that answers.
+"""The model zoo: names, the valid options of each model, and its traces.
 
-A trace exists per variant (task, precision, checkpointing, LoRA). Precisions that allocate alike share one:
-fp16 that of bf16, tf32 that of fp32.
+There is a trace for each variant (task, precision, checkpointing, LoRA). Precisions with the same allocations share
+one: fp16 uses that of bf16, and tf32 that of fp32.
 """
 
 import os
@@ -24,7 +24,7 @@ from teraflock.workload.model import Workload, checked
 from teraflock.workload.trace import Trace, read_trace
 
 FOLDER: Final = f"{os.path.dirname(__file__)}/data/traces"  # noqa: PTH120
-"""A text: loading pathlib or importlib.resources costs a cold start more than reading a trace."""
+"""A str: importing pathlib or importlib.resources takes longer than reading a trace."""
 
 
 class ZooEntry(msgspec.Struct, frozen=True):
@@ -32,14 +32,14 @@ class ZooEntry(msgspec.Struct, frozen=True):
     kind: str
     """`image`, `text` or `generator`."""
     seq_max: int = 0
-    """Positions of a text model; 0 where positions are relative or there are none."""
+    """Positions of a text model; 0 if they are relative or there are none."""
     kv_elements_per_token: int = 0
-    """Keys and values of all layers that a cache keeps for each token."""
+    """Keys and values of all layers that a cache holds for each token."""
     image: int = 0
     shape: ModelShape | None = None
-    """Of a model that is known by its config alone."""
+    """For a model that is known only by its config."""
     kv_elements_fixed: int = 0
-    """Keys and values that a cache keeps for each sample, whatever its length."""
+    """Keys and values that a cache holds for each sample, independent of its length."""
 
 
 def _image(names: str, pixels: int = 224) -> list[ZooEntry]:
@@ -118,7 +118,7 @@ def _by_config(name: str, shape: ModelShape) -> ZooEntry:
 
 
 def _without_owner(name: str) -> tuple[str, ...]:
-    """`meta-llama/Llama-3.1-8B-Instruct` as the hub writes it: the owner and what it was tuned for say nothing here."""
+    """Short forms of a hub name such as `meta-llama/Llama-3.1-8B-Instruct`, without owner and kind of tuning."""
     short = name.rpartition("/")[2]
     tuned = short
     for ending in ("-instruct", "-chat", "-base", "-hf", "-it"):
@@ -142,7 +142,7 @@ def variant(workload: Workload) -> str:
 
 
 def check(workload: Workload) -> ZooEntry:
-    """The model's entry, or one sentence on what cannot be asked of it; no trace is read for that."""
+    """The entry of the model. Raise an error if it does not support the options. Reads no trace."""
     checked(workload)
     known = entry(workload.model)
     _check_sizes(known, workload)
@@ -150,7 +150,7 @@ def check(workload: Workload) -> ZooEntry:
 
 
 def trace_for(workload: Workload) -> Trace:
-    """The recorded step of a zoo model. What was not recorded is said, with what was."""
+    """The recorded step of a zoo model. If the variant was not recorded, the error lists those that were."""
     known = entry(workload.model)
     _check_sizes(known, workload)
     wanted = variant(workload)
@@ -166,7 +166,7 @@ def trace_for(workload: Workload) -> Trace:
 
 
 def symbols_for(workload: Workload, trace: Trace) -> dict[str, int]:
-    """The values of the trace's symbols; what is not said stays as it was recorded."""
+    """The values of the trace's symbols. Options that are not given keep the recorded value."""
     symbols = dict(trace.symbols)
     asked = {
         "batch": workload.batch,
@@ -184,7 +184,7 @@ SEQ_DEFAULT: Final = 512
 
 
 def with_sizes(workload: Workload) -> Workload:
-    """The workload with the sizes its model takes by default written in."""
+    """The workload with the default sizes of its model filled in."""
     known = entry(workload.model)
     seq, image = workload.seq, workload.image_size
     if known.kind == "text" and seq is None:
@@ -214,46 +214,47 @@ def _read(name: str, wanted: str) -> Trace | None:
 def _check_sizes(known: ZooEntry, workload: Workload) -> None:
     if known.kind == "text":
         if workload.image_size is not None:
-            raise BadInput(f"{known.name} reads text and has no image size", hint="Leave `--image-size` out")
+            raise BadInput(f"{known.name} processes text and has no image size", hint="Remove `--image-size`")
         if known.seq_max and workload.seq is not None and workload.seq > known.seq_max:
             raise BadInput(
-                f"{known.name} has {known.seq_max:,} positions, so a sequence of {workload.seq:,} tokens does not fit",
-                hint=f"Say `--seq {known.seq_max}` or less",
+                f"{known.name} has {known.seq_max:,} positions, fewer than the {workload.seq:,} tokens of `--seq`",
+                hint=f"Use `--seq {known.seq_max}` or less",
             )
         if workload.kv_cache and known.shape and not known.kv_elements_per_token:
-            raise BadInput(f"{known.name} has no KV cache", hint="Leave `--kv-cache` out")
+            raise BadInput(f"{known.name} has no KV cache", hint="Remove `--kv-cache`")
         return
     if workload.seq is not None:
         raise BadInput(
-            f"{known.name} reads images and has no sequence", hint="Leave `--seq` out, or say `--image-size`"
+            f"{known.name} processes images and has no sequence length",
+            hint="Remove `--seq`, or use `--image-size`",
         )
     if (known.name in IMAGE_FIXED or known.shape) and workload.image_size not in (None, known.image):
         raise BadInput(
-            f"{known.name} takes images of {known.image} pixels only",
-            hint="Leave `--image-size` out",
+            f"{known.name} accepts only images of {known.image} pixels",
+            hint="Remove `--image-size`",
         )
     multiple, least = IMAGE_STEPS.get(known.name, 1), IMAGE_LEAST.get(known.name, 0)
     if workload.image_size is not None and workload.image_size % multiple:
         raise BadInput(
-            f"{known.name} cuts images into patches, so {workload.image_size} pixels are no multiple of {multiple}",
-            hint=f"Say `--image-size {workload.image_size // multiple * multiple or multiple}`",
+            f"{known.name} splits images into patches: {workload.image_size} pixels are not a multiple of {multiple}",
+            hint=f"Use `--image-size {workload.image_size // multiple * multiple or multiple}`",
         )
     if workload.image_size is not None and workload.image_size < least:
         raise BadInput(
-            f"{known.name} needs images of {least} pixels: {workload.image_size} leave nothing to its last layers",
-            hint=f"Say `--image-size {least}` or more",
+            f"{known.name} needs images of at least {least} pixels, not {workload.image_size}",
+            hint=f"Use `--image-size {least}` or more",
         )
     if workload.kv_cache:
-        raise BadInput(f"{known.name} has no KV cache", hint="Leave `--kv-cache` out")
+        raise BadInput(f"{known.name} has no KV cache", hint="Remove `--kv-cache`")
     if workload.lora_rank or workload.gradient_checkpointing or workload.load_in:
         raise BadInput(
-            f"LoRA, checkpointing and quantized weights are for language models, and {known.name} is none"
+            f"LoRA, checkpointing and quantized weights apply to language models only, and not to {known.name}"
         )
 
 
 IMAGE_STEPS: Final = {"vit_b_16": 16, "vit_l_16": 16}
 IMAGE_LEAST: Final = {"alexnet": 63, "inception_v3": 75}
-"""Where the smallest size that runs is above the smallest taken at all."""
+"""For models whose smallest possible image is larger than `IMAGE_MIN`."""
 IMAGE_FIXED: Final = {
     "swin_t", "biggan-128", "dcgan", "unet-diffusion-sd15", "unet-diffusion-sdxl",
     "yolov8n", "yolov8s",

@@ -11,6 +11,7 @@ from tests.contract.driver.grounds import Ground, network
 from tests.engine import broken_image
 from tests.engine.conftest import IMAGES
 from tests.engine.house import INSIDE_ADDRESS, House, mark_cgroups
+from tests.engine.open_walls import OpenWalls
 
 from teraflock.base.quantities import GIB
 from teraflock.drivers.lxd.driver import Lxd
@@ -71,10 +72,23 @@ def _bring_broken(house: House) -> None:
     engine.close()
 
 
+class LxdGround(Ground):
+    """Every machine is open to everything: the contract is about ports, not about security groups."""
+
+    def __init__(self, driver: Lxd, around: LxdSurroundings) -> None:
+        super().__init__(driver, around)
+        self._open = OpenWalls(driver)
+
+    def machine(self, *, project: int = 1, **changes: object) -> Machine:
+        made = super().machine(project=project, **changes)
+        self._open.admit(made.address)
+        return made
+
+
 @contextmanager
 def lxd_ground(house: House, driver: Lxd, name: str) -> Iterator[Ground]:
     with house.inside():
-        ground = Ground(driver, LxdSurroundings(house, name))
+        ground = LxdGround(driver, LxdSurroundings(house, name))
         try:
             yield ground
         finally:

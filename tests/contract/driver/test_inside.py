@@ -1,6 +1,7 @@
 """The inside of a guest, on every engine: programs, the instance's command, snapshots, and images made from
 it."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.contract.driver.grounds import LOOKS_MAX, Ground, refused
 
 from teraflock.instance.driver import Capability, CommandState, FileKind, Handle, Machine
 from teraflock.instance.engine_errors import EngineMissing, EngineRefused
+from teraflock.instance.terminal.model import EngineTerminal, TerminalDriver
 
 FIRST, SECOND = "snp_0000000000000001", "snp_0000000000000002"
 PUBLISHED = "img_0000000000000077"
@@ -42,6 +44,48 @@ def test_program_over_its_time_limit_is_killed(ground: Ground) -> None:
     machine = ground.up()
     ran = ground.driver.run(machine.handle, ("sleep", "1000"), stdin=b"", seconds_max=0.5)
     assert ran.exit_code != 0
+
+
+def test_a_terminal_runs_a_shell_until_it_ends(ground: Ground) -> None:
+    if not isinstance(ground.driver, TerminalDriver):
+        pytest.skip("this engine has no terminals")
+    machine = ground.up()
+    terminal = ground.driver.open_terminal(machine.handle, columns=90, rows=30)
+    try:
+        terminal.write(b"cat /etc/hostname\r")
+        assert _until(terminal, f"{machine.hostname}\r\n".encode())
+        terminal.resize(111, 33)
+        terminal.write(b"stty size\r")
+        assert _until(terminal, b"33 111\r\n")
+        terminal.write("echo größer-世界\r".encode())
+        assert _until(terminal, "größer-世界\r\n".encode())
+        terminal.write(b"exit\r")
+        assert not _until(terminal, b"never written")
+    finally:
+        terminal.close()
+        terminal.close()
+
+
+def _until(terminal: EngineTerminal, words: bytes) -> bool:
+    """Read until these words; False: the shell ended before."""
+    seen = b""
+    while words not in seen:
+        content = terminal.read()
+        if not content:
+            return False
+        seen += content
+    return True
+
+
+def test_a_closed_terminal_wakes_its_reader(ground: Ground) -> None:
+    if not isinstance(ground.driver, TerminalDriver):
+        pytest.skip("this engine has no terminals")
+    terminal = ground.driver.open_terminal(ground.up().handle, columns=80, rows=24)
+    reader = threading.Thread(target=_until, args=(terminal, b"never written"), daemon=True)
+    reader.start()
+    terminal.close()
+    reader.join(30)
+    assert not reader.is_alive()
 
 
 def test_the_console_of_a_guest_can_be_read(ground: Ground) -> None:

@@ -1,5 +1,6 @@
 """What a tenant and the operator read when something fails, and that it disappears afterwards. On both databases."""
 
+import logging
 from datetime import UTC, datetime
 
 import pytest
@@ -76,6 +77,28 @@ def test_launch_waits_longer_for_a_busy_engine_than_for_one_that_is_down(
         house.wait(5)
     house.settle()
     assert seen(house).phase == phase
+
+
+@pytest.mark.parametrize(
+    ("kind", "times", "phase"),
+    [
+        (Kind.FAILED, 2, Phase.RUNNING),
+        (Kind.FAILED, FOREVER, Phase.FAILED),
+        (Kind.REFUSED, 1, Phase.FAILED),
+    ],
+)
+@pytest.mark.parametrize("call", ["create", "start"])
+def test_launch_is_tried_again_where_the_engine_failed_and_not_where_it_refused(
+    house: House, call: str, kind: Kind, times: int, phase: Phase, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING, "teraflock.reconcile")
+    launched(house)
+    house.trouble.faults(SimulatedFault(call=call, kind=kind, times=times))
+    for _ in range(60):
+        house.workers[0].turn()
+        house.wait(5)
+    assert seen(house).phase == phase
+    assert f"{call} failed" in caplog.text, "the operator is told to look here for the engine's reason"
 
 
 @pytest.mark.parametrize("kind", [EngineDown, EngineBusy, EngineRefused, EngineMissing, NoRoom])

@@ -18,11 +18,12 @@ from tests.unit.offer.random_offers import RATES
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BrokenSource, Refused, StorageFailed
 from teraflock.offer import imports, store
-from teraflock.offer.imports import SHIPPED_PATH, Origin, Report, ensure_shipped, import_offers
+from teraflock.offer.imports import SHIPPED_PATH, ensure_shipped, import_offers
 from teraflock.offer.model import WITH_GPU, Kind, Offer, Query, Source
 from teraflock.offer.question import store as question_store
 from teraflock.offer.service import OfferService, Point
 from teraflock.offer.source import store as source_store
+from teraflock.offer.tally import Origin, Report
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import events_after
 
@@ -33,7 +34,7 @@ MONTH = 730
 def imported(
     database: Database, path: Path, as_of: str, source: str = "mine", layout: str = "teraflock"
 ) -> Report:
-    origin = Origin(source=source, layout=layout, path=path, as_of=as_of)
+    origin = Origin(source=source, layout=layout, path=path, day_of=lambda file: as_of)
     return import_offers(database, RATES, CLOCK, origin)
 
 
@@ -155,7 +156,7 @@ def test_counts_match_the_offers_after_any_imports(database: Database, tmp_path:
 
 
 def _forget_all(tx: Transaction) -> None:
-    for table in ("offer", "offer_past", "offer_source", "offer_count"):
+    for table in ("offer", "offer_past", "offer_source", "offer_count", "offer_shape"):
         tx.run(f"DELETE FROM {table}")
 
 
@@ -305,7 +306,7 @@ def test_readers_see_the_old_catalog_until_the_import_commits(database: Database
         source="mine",
         layout="teraflock",
         path=own(tmp_path / "b.csv", priced({f"box{i}": "2" for i in range(2500)})),
-        as_of="2026-02-01",
+        day_of=lambda file: "2026-02-01",
     )
     import_offers(database, RATES, CLOCK, origin, progress=look)
     assert seen == [{"box": 1.0}, {"box": 1.0}]
@@ -344,7 +345,7 @@ def test_an_interrupted_import_changes_nothing(database: Database, tmp_path: Pat
         source="mine",
         layout="teraflock",
         path=own(tmp_path / "b.csv", priced({f"box{i}": "2" for i in range(1500)})),
-        as_of="2026-02-01",
+        day_of=lambda file: "2026-02-01",
     )
 
     def interrupted(rows: int) -> None:
@@ -399,8 +400,8 @@ def test_only_a_successful_import_records_an_event(database: Database, tmp_path:
 def test_an_import_from_a_file_keeps_the_url_of_the_source(database: Database, tmp_path: Path) -> None:
     file = own(tmp_path / "mine.csv", priced({"box": "1"}))
     origin = Origin(
-        source="mine", layout="teraflock", path=file, as_of="2026-01-01", checksum="c", url="https://x.example/p.csv",
-        etag='"e"', last_modified="then",
+        source="mine", layout="teraflock", path=file, day_of=lambda file: "2026-01-01", checksum="c",
+        url="https://x.example/p.csv", etag='"e"', last_modified="then",
     )  # fmt: skip
     import_offers(database, RATES, CLOCK, origin)
     imported(database, file, "2026-01-02")

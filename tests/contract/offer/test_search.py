@@ -11,7 +11,7 @@ from tests.unit.offer.random_offers import ON, RATES, random_offers, random_quer
 from teraflock.offer.index.service import OfferIndex
 from teraflock.offer.model import Offer, Query, Source
 from teraflock.offer.question import store as question_store
-from teraflock.offer.rules import matches, sort_key, weights
+from teraflock.offer.rules import matches, shows_outdated, sort_key, weights
 from teraflock.offer.source import store as source_store
 from teraflock.storage.database import Database, Transaction
 
@@ -118,9 +118,21 @@ def test_excluded_offers_are_counted(database: Database, seed: int) -> None:
             everything = replace(query, refused=True)
             refused = question_store.summarise(tx, query, RATES, ON).refused
             assert refused == sum(
-                o.standing == "refused" and matches(o, everything, RATES, ON) for o in all_offers
+                o.standing == "refused" and matches(o, everything, RATES, ON)
+                for o in all_offers
+                if not query.refused  # otherwise none is excluded for its price
             )
+            summary = question_store.summarise(tx, query, RATES, ON)
+            if query.refused:  # refused offers are counted apart
+                assert (summary.slices, summary.outdated) == _hidden(all_offers, query)
             without = replace(everything, gpus=(), kinds=("none",))
             assert question_store.without_gpu(tx, query, RATES, ON) == sum(
                 matches(o, without, RATES, ON) for o in all_offers
             )
+
+
+def _hidden(offers: list[Offer], query: Query) -> tuple[int, int]:
+    """Count the slices that are hidden, and the outdated offers that are hidden only for that reason."""
+    found = [o for o in offers if matches(o, replace(query, slices=True, outdated=True), RATES, ON)]
+    slices = [o for o in found if o.gpu_share < 1 and not query.slices]
+    return len(slices), sum(o.outdated and not shows_outdated(query) for o in found if o not in slices)

@@ -51,7 +51,8 @@ def imported(database: Database, offers: Iterable[Offer], name: str = "shipped")
 
 
 def scanned(offers: Iterable[Offer], words: OfferWords, rates: Rates, clock: FixedClock) -> tuple[Offer, ...]:
-    query, on = query_from(words, lambda: []), today(clock)
+    on = today(clock)
+    query = query_from(words, lambda: [], on)
     fitting = [offer for offer in offers if matches(offer, query, rates, on)]
     return tuple(sorted(fitting, key=sort_key(query, weights(rates, on))))
 

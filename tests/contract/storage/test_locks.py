@@ -82,9 +82,10 @@ def test_a_waiting_lock_sees_rows_written_meanwhile(shared: Database) -> None:
 
 @pytest.mark.parametrize("how", ["lock", "lock_shared"])
 def test_lock_free_skips_locked_rows(shared: Database, how: str) -> None:
-    if not is_postgres(shared):
-        return  # SQLite has one writer, so nobody else holds a lock
     shared.write(lambda tx: add(tx, 1, 2))
+    if not is_postgres(shared):  # SQLite has one writer, so nobody else holds a lock
+        assert shared.write_with_locks(lambda tx: tx.lock_free(ALL)) == [(1,), (2,)]
+        return
     locked, go_on = threading.Event(), threading.Event()
 
     def holds(tx: Transaction) -> None:
@@ -102,18 +103,19 @@ def test_lock_free_skips_locked_rows(shared: Database, how: str) -> None:
 
 
 def test_shared_locks_do_not_exclude_each_other(shared: Database) -> None:
-    if not is_postgres(shared):
-        return  # SQLite has one writer
+    """On PostgreSQL both hold the lock at once, or the barrier breaks. SQLite runs one write after the other."""
     shared.write(lambda tx: add(tx, 1))
     both = threading.Barrier(2)
 
-    def shares(tx: Transaction) -> None:
-        tx.lock_shared(ROW, id=1)
-        both.wait(WAIT_SECONDS_MAX)
+    def shares(tx: Transaction) -> Any:
+        found = tx.lock_shared(ROW, id=1)
+        if is_postgres(shared):
+            both.wait(WAIT_SECONDS_MAX)
+        return found
 
     with ThreadPoolExecutor() as pool:
-        for done in [pool.submit(shared.write_with_locks, shares) for _ in range(2)]:
-            done.result()
+        works = [pool.submit(shared.write_with_locks, shares) for _ in range(2)]
+        assert [work.result() for work in works] == [[(0,)], [(0,)]]
 
 
 def test_a_serialisable_write_runs_again_after_a_conflicting_locked_write(

@@ -49,7 +49,7 @@ def test_one_process_computes_several_tasks(pool: PlannerPool) -> None:
     assert msgspec.json.decode(first)["gpus"][0]["gpu"] == "V100-SXM2"
     with pytest.raises(UnknownName, match="resnet81"):
         pool.compute(estimate(model="resnet81"))
-    with pytest.raises(BadInput, match="at least one sample"):
+    with pytest.raises(BadInput, match="at least 1"):
         pool.compute(estimate(batch=0))
     assert pool.compute(estimate()) == first
     assert only(pool) is process

@@ -11,7 +11,8 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.exchange import Rates
 from teraflock.catalog.names import find_kinds
 from teraflock.offer import store
-from teraflock.offer.imports import Origin, import_offers
+from teraflock.offer.imports import import_offers
+from teraflock.offer.tally import Origin
 from teraflock.storage.open import open_database
 
 COUNT = 5_000
@@ -49,7 +50,7 @@ def test_our_importer_reads_generated_gpuhunt_files_completely(tmp_path: Path) -
     generate.write_gpuhunt(tmp_path, COUNT)
     clock = SystemClock()
     database = open_database(":memory:", clock)
-    origin = Origin(source="gpuhunt", layout="gpuhunt", path=tmp_path, as_of="2026-08-22")
+    origin = Origin(source="gpuhunt", layout="gpuhunt", path=tmp_path, day_of=lambda file: "2026-08-22")
     report = import_offers(database, Rates([]), clock, origin)
     assert (report.rows_read, report.priced, report.rejected) == (COUNT, COUNT, ())
     with database.read() as tx:

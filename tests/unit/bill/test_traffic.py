@@ -17,7 +17,7 @@ from teraflock.bill.charge.traffic import traffic_charges
 from teraflock.bill.price.book import read_book
 from teraflock.bill.price.model import FOREVER_US, Period, PriceBook, PricePlace
 from teraflock.bill.price.service import PriceService
-from teraflock.bill.quote import dearest
+from teraflock.bill.quote import most_expensive
 from teraflock.bill.verify.service import verify
 from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding
@@ -145,9 +145,9 @@ def test_a_quote_uses_the_most_expensive_place() -> None:
         PricePlace("hst_3", "north"),
         PricePlace("hst_7", "north"),
     ]
-    found = dearest(held, everywhere, tariff, period, START_US)
+    found = most_expensive(held, everywhere, tariff, period, START_US)
     assert (found.micros_per_hour, found.egress_micros_per_gb, found.region) == (4_000_000, 90_000, "north")
-    found = dearest(held, everywhere[-1:], tariff, period, START_US)
+    found = most_expensive(held, everywhere[-1:], tariff, period, START_US)
     assert (found.micros_per_hour, found.egress_micros_per_gb, found.region) == (2_000_000, 90_000, "")
-    found = dearest(held, [], tariff, period, START_US)
+    found = most_expensive(held, [], tariff, period, START_US)
     assert (found.micros_per_hour, found.snapshot_micros_per_gb, found.region) == (3_000_000, 100_000, "")

@@ -39,7 +39,7 @@ def test_figures_are_plausible(each_card: Card) -> None:
     assert 4 <= each_card.memory_gb <= 300
     assert each_card.memory_bytes == each_card.memory_gb * GIB
     assert 60 <= (each_card.bandwidth_gbs or 0) <= 8500
-    assert each_card.sms is None or 8 <= each_card.sms <= 320
+    assert each_card.sms is None or 6 <= each_card.sms <= 320
     assert each_card.fp32_tflops is None or 2 <= each_card.fp32_tflops <= 170
     assert each_card.tdp_watts is None or 25 <= each_card.tdp_watts <= 1400
     assert each_card.nvlink_gbs is None or 0 <= each_card.nvlink_gbs <= 1800
@@ -155,3 +155,42 @@ def test_looking_up_names_imports_no_slow_modules() -> None:
     loaded = set(json.loads(done.stdout))
     assert "teraflock.catalog.names" in loaded
     assert loaded & {"numpy", "pathlib", "inspect", "importlib.resources", "tomllib", "difflib"} == set()
+
+
+def test_figures_beyond_fp32_are_plausible(each_card: Card) -> None:
+    single = each_card.fp32_tflops
+    if each_card.sms:
+        assert each_card.cores is not None
+        assert each_card.cores % each_card.sms == 0
+    if each_card.fp64_tflops is not None and single:
+        assert single / 80 <= each_card.fp64_tflops <= single * 1.05
+    if each_card.fp64_tensor_tflops:
+        assert each_card.fp64_tensor_tflops >= (each_card.fp64_tflops or 0)
+    if (
+        each_card.int8_tops
+        and each_card.fp16_tensor_tflops
+        and not each_card.architecture.startswith("Volta")
+    ):
+        assert each_card.int8_tops >= 0.99 * each_card.fp16_tensor_tflops
+    if each_card.fp8_tensor_tflops:
+        assert each_card.fp8_tensor_tflops == pytest.approx(2 * (each_card.fp16_tensor_tflops or 0), rel=0.03)
+    assert not each_card.ray_tracing or each_card.graphics
+    assert bool(each_card.encodes) == bool(each_card.encoders) or each_card.encoders is None
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "figure", "total"),
+    [
+        ("S7150", 4, "cores", 8192),
+        ("S7150", 4, "fp64_tflops", 1.0),
+        ("M40", 2, "cores", 6144),
+        ("P100-PCIe", 8, "fp32_tflops", 74.4),
+        ("P100-PCIe", 8, "fp64_tflops", 37.6),
+        ("P4", 2, "int8_tops", 44),
+        ("V100-SXM2", 8, "fp16_tensor_tflops", 1000),
+        ("V100-SXM2", 8, "fp32_tflops", 125.6),
+        ("V100-SXM2", 8, "fp64_tflops", 62.4),
+    ],
+)
+def test_figures_equal_those_that_providers_publish(name: str, count: int, figure: str, total: float) -> None:
+    assert count * getattr(card(name), figure) == pytest.approx(total)

@@ -91,7 +91,7 @@ def test_a_query_finds_cards_and_accelerators(text: str, ids: str) -> None:
         "V100 SXM4",
         "A100 Hopper",
         "V1000",
-        "RTX 4090 laptop",  # another chip than the desktop card
+        "RTX 3050 laptop",  # another chip than the desktop card
         "RTX 4090 Foo",
         "4000",  # Quadro RTX 4000, RTX A4000, Quadro P4000 …
         "Gaudi 4",

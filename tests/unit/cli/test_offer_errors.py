@@ -44,7 +44,7 @@ def offers(
         (("--memory-min", "lots"), "`lots` is not an amount of memory"),
         (("--ram-min", "-1"), "`-1` is not an amount of memory"),
         (("--price-max", "cheap"), "`cheap` is not an amount of money"),
-        (("--price-max", "-1"), "The maximum price `-1` is negative"),
+        (("--price-max", "-1"), "The amount `-1` is negative"),
         (("--as-of", "yesterday"), "`yesterday` is not a date"),
         (("--as-of", "2022-13"), "`2022-13` is not a date"),
         (("--vcpu-min", "-1"), "`-1` is not a number of vCPUs"),

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teraflock.cli.chart import Range, ranges
-from teraflock.cli.table import Column, display_width, printable, render, shortened
+from teraflock.cli.table import Column, display_width, dropped, printable, render, shortened
 
 HEAD = [
     Column("NAME"),
@@ -28,6 +28,13 @@ def test_numbers_align_right_and_text_left() -> None:
 def test_empty_columns_are_left_out() -> None:
     assert "NEVER" not in render(HEAD, [["a", "1", "b", "c", ""]], 80)
     assert render(HEAD, [], 80) == "NAME  PRICE"
+
+
+def test_dropped_columns_are_named() -> None:
+    rows = [["name", "1,200.00", "a place with a name", "a long note about it", ""]]
+    assert dropped(HEAD, rows, 80) == []
+    assert dropped(HEAD, rows, 34) == ["NOTE"]
+    assert dropped(HEAD, rows, 14) == ["PLACE", "NOTE"]
 
 
 def test_columns_of_least_worth_are_dropped_first() -> None:

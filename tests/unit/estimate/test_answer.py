@@ -57,6 +57,18 @@ def test_memory_never_falls_with_the_batch(model: str) -> None:
     assert peaks == sorted(peaks)
 
 
+@pytest.mark.parametrize("model", ["resnet18", "distilbert"])
+def test_the_timeline_is_recorded_on_request_and_changes_nothing_else(model: str) -> None:
+    plain, timed = (Estimator(ask(model, 4)).memory(timeline=each) for each in (False, True))
+    assert plain.timeline == []
+    assert 0 < min(timed.timeline) < max(timed.timeline) <= timed.live_peak_bytes
+    assert (plain.live_peak_bytes, plain.reserved_peak_bytes, plain.breakdown) == (
+        timed.live_peak_bytes,
+        timed.reserved_peak_bytes,
+        timed.breakdown,
+    )
+
+
 def test_largest_batch_matches_the_measured_limit() -> None:
     limit = Limit("11GiB", 11 * GIB)
     row = answer(ask("resnet50", 130), Question(limits=[limit])).gpus[0]

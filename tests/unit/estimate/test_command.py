@@ -109,7 +109,7 @@ def test_a_wrong_row_is_told_before_any_is_answered(tmp_path: Path) -> None:
     [
         (["resnet51", "--batch", "1"], "resnet50"),
         (["resnet50"], "--batch"),
-        (["resnet50", "--batch", "0"], "at least one"),
+        (["resnet50", "--batch", "0"], "at least 1"),
         (["bert-base", "--batch", "1", "--seq", "600"], "512 positions"),
         (["no.trace"], "cannot be read"),
         (["resnet50", "--batch", "1", "--precision", "fp8"], "precision"),
@@ -139,7 +139,7 @@ def test_a_damaged_trace_is_refused(tmp_path: Path) -> None:
     (tmp_path / "job.trace").write_bytes(b"TERATRC\n\x01\x00")
     done = tera("estimate", "job.trace", folder=tmp_path)
     assert done.returncode == 2
-    assert "cut short" in done.stderr
+    assert "truncated" in done.stderr
 
 
 def test_what_fits_nowhere_is_told_what_would_help() -> None:

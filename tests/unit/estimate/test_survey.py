@@ -1,19 +1,14 @@
-"""The fast paths agree with the full ones: `fits_within` and `Survey`."""
+"""A survey agrees with the full answer."""
 
 from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from teraflock.catalog.cards import all_cards, card
-from teraflock.estimate.allocator import OutOfMemory
 from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import refuses
-from teraflock.estimate.estimator import Estimator, finder_for
-from teraflock.estimate.fitting import fits_within
-from teraflock.estimate.memory import Scene, replay
+from teraflock.estimate.estimator import Estimator
 from teraflock.estimate.model import Question
 from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
@@ -43,49 +38,6 @@ def estimator(name: str) -> Estimator:
     return Estimator(WORKLOADS[name])
 
 
-@cache
-def roomy_bytes(name: str, batch: int, lean: bool) -> int:
-    made = estimator(name)
-    return replay(
-        _scene(name, batch, lean), made.optimizer, cublas_bytes=made.cublas_bytes
-    ).reserved_peak_bytes
-
-
-def _scene(name: str, batch: int, lean: bool) -> Scene:
-    return estimator(name).lean_scene(batch) if lean else estimator(name).scene(batch)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    name=st.sampled_from(sorted(WORKLOADS)),
-    batch=st.sampled_from([1, 2, 3]),
-    lean=st.booleans(),
-    share=st.floats(0.3, 1.1),
-)
-def test_fits_within_agrees_with_the_full_replay(name: str, batch: int, lean: bool, share: float) -> None:
-    made, limit = estimator(name), int(share * roomy_bytes(name, batch, lean))
-    try:
-        replay(_scene(name, batch, lean), made.optimizer, cublas_bytes=made.cublas_bytes, limit_bytes=limit)
-        fits = True
-    except OutOfMemory:
-        fits = False
-    scene = _scene(name, batch, lean)
-    assert fits_within(scene, made.optimizer, cublas_bytes=made.cublas_bytes, limit_bytes=limit) == fits
-
-
-@pytest.mark.parametrize("model", ["llama-1b", "gpt2-large"])
-def test_the_batch_search_ends_at_once_if_one_sample_does_not_fit(
-    model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = Estimator(Workload(model=model, batch=4, seq=512, optimizer="adamw"))
-    finder = finder_for(made, 0)
-    assert finder is not None
-    limit = finder.need_bytes(1) - 1
-    assert not finder.fits(1, limit)
-    monkeypatch.setattr(finder, "fits", lambda *_: pytest.fail("one sample is known not to fit"))
-    assert finder.largest(limit) == 0
-
-
 def test_convolutions_of_a_lean_scene_use_no_workspace() -> None:
     for name in WORKLOADS:
         whole, lean = estimator(name).scene(2), estimator(name).lean_scene(2)
@@ -100,7 +52,7 @@ def test_convolutions_of_a_lean_scene_use_no_workspace() -> None:
 @pytest.mark.parametrize("gpus", [1, 2])
 def test_a_survey_agrees_with_the_answer_for_each_card(name: str, gpus: int) -> None:
     workload = WORKLOADS[name]
-    survey = Survey(workload, all_cards())
+    survey = Survey(workload)
     by_id = {row.gpu: row for row in answer(workload, Question(cards=all_cards(), gpus=gpus)).gpus}
     for each in all_cards():
         row, fit = by_id[each.id], survey.fit(each, gpus)
@@ -114,7 +66,7 @@ def test_a_survey_agrees_with_the_answer_for_each_card(name: str, gpus: int) -> 
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
 def test_sharding_needs_less_memory_with_every_gpu(name: str) -> None:
-    whole, sharded = (Survey(WORKLOADS[name], all_cards(), stage=each) for each in (0, 3))
+    whole, sharded = (Survey(WORKLOADS[name], stage=each) for each in (0, 3))
     needs = [sharded.need_bytes(gpus) for gpus in (1, 2, 4, 8)]
     assert needs[0] == whole.need_bytes(1)
     assert needs == sorted(needs, reverse=True)
@@ -154,12 +106,12 @@ def test_estimates_match_measured_peaks_of_ddp_and_zero(
         gradient_checkpointing=checkpointing,
     )
     for stage, gpus, live in measured:
-        assert Survey(workload, all_cards(), stage=stage).need_bytes(gpus) == pytest.approx(live, rel=0.005)
+        assert Survey(workload, stage=stage).need_bytes(gpus) == pytest.approx(live, rel=0.005)
 
 
 def test_a_model_too_large_for_one_card_fits_sharded_over_eight() -> None:
     workload = Workload(model="llama-8b", batch=1, seq=512, precision="bf16", optimizer="adamw")
-    whole, sharded = (Survey(workload, all_cards(), stage=each) for each in (0, 3))
+    whole, sharded = (Survey(workload, stage=each) for each in (0, 3))
     a100 = card("A100-SXM4-40")
     assert not whole.fit(a100, 8).fits
     assert not sharded.fit(a100, 1).fits
@@ -178,7 +130,7 @@ def test_sharding_splits_the_optimizer_temporaries() -> None:
         optimizer="adamw",
         gradient_checkpointing=True,
     )
-    survey = Survey(workload, all_cards(), stage=3)
+    survey = Survey(workload, stage=3)
     for name in ("A100-SXM4-40", "L40S", "A6000"):
         assert survey.fit(card(name), 8).fits
     assert 18 < survey.need_bytes(8) / 2**30 < 36
@@ -189,9 +141,9 @@ def test_sharding_splits_the_optimizer_temporaries() -> None:
 def test_each_zero_stage_needs_no_more_than_the_previous(name: str) -> None:
     """Stage 2 holds a shard of the weights in addition to the weights. If those are frozen, it saves almost nothing."""
     stages = (0, 1, 3) if name == "lora" else (0, 1, 2, 3)
-    needs = [Survey(WORKLOADS[name], all_cards(), stage=each).need_bytes(8) for each in stages]
+    needs = [Survey(WORKLOADS[name], stage=each).need_bytes(8) for each in stages]
     assert needs == sorted(needs, reverse=True)
-    first, third = (Survey(WORKLOADS[name], all_cards(), stage=each).exchanged_bytes for each in (1, 3))
+    first, third = (Survey(WORKLOADS[name], stage=each).exchanged_bytes for each in (1, 3))
     assert name == "lora" or first < third
 
 
@@ -220,7 +172,7 @@ def test_sharding_splits_the_optimizer_state_of_a_trace(tmp_path: Path) -> None:
     )  # fmt: skip
     path = tmp_path / "one.trace"
     path.write_bytes(write_trace(trace))
-    survey = Survey(Workload(model=str(path), batch=0), all_cards(), stage=3)
+    survey = Survey(Workload(model=str(path), batch=0), stage=3)
     assert survey.need_bytes(1) == pytest.approx(5 * weight, rel=0.01)
     # shards of an eighth, plus the only layer and its gradient whole
     assert survey.need_bytes(8) == pytest.approx(weight * (3 / 8 + 2) + activation, rel=0.01)
@@ -230,7 +182,7 @@ def test_sharding_splits_the_optimizer_state_of_a_trace(tmp_path: Path) -> None:
 def test_offload_frees_the_optimizer_state_and_takes_longer() -> None:
     workload = Workload(model="llama-1b", batch=1, seq=512, precision="amp-bf16", optimizer="adamw")
     whole, offloaded, split = (
-        Survey(workload, all_cards(), stage=stage, offload=offload)
+        Survey(workload, stage=stage, offload=offload)
         for stage, offload in ((0, False), (0, True), (3, True))
     )
     state = 2 * 4 * 1_235_814_400

@@ -92,13 +92,14 @@ def imported(layout: str, path: Path, as_of: str = "2026-08-22") -> Imported:
         nonlocal rows
         rows += 1
 
-    judged = [offered(row, as_of) if isinstance(row, Row) else row for row in reader(layout)(path, count)]
+    rows_read = reader(layout)(path, count, lambda file: as_of)
+    judged = [offered(row) if isinstance(row, Row) else row for row in rows_read]
     offers = [each for each in judged if isinstance(each, Offer)]
     return Imported(offers, [each for each in judged if isinstance(each, Rejected)], rows)
 
 
-def offered(row: Row, as_of: str = "2026-08-22") -> Offer | Rejected:
-    return offer_from(row, source="test", as_of=as_of, rates=RATES, on=ON)
+def offered(row: Row) -> Offer | Rejected:
+    return offer_from(row, source="test", rates=RATES, on=ON)
 
 
 def _write(file: Path, columns: tuple[str, ...], rows: Iterable[Cells]) -> Path:

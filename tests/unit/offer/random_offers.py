@@ -9,7 +9,9 @@ from typing import TypeVar
 
 from teraflock.base.exchange import Rate, Rates
 from teraflock.base.money import Price
+from teraflock.catalog.places import place_filter
 from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, Offer, PriceLimit, PriceStatus, Query
+from teraflock.offer.rules import FIGURE_SORTS
 
 T = TypeVar("T")
 
@@ -62,6 +64,7 @@ def _offer(random: Random, number: int) -> Offer:
         price_micros_per_month=price if standing == "priced" else None,
         since=one_of(DAYS),
         as_of=one_of(DAYS),
+        outdated=random.random() < 0.2,
         flags=one_of(((), ("suspect:ram",), ("inferred:name", "suspect:ram"), ("slice",))),
     )
 
@@ -77,11 +80,20 @@ def random_query(random: Random) -> Query:
         random.choice(("USD", "CNY", "EUR")),
         random.choice(("hour", "month")),
     )
+    sort = random.choice(SORTS)
+    any_gpu = GPUS if sort in FIGURE_SORTS else ()
     return Query(
         kinds=sometimes(WITH_GPU, ("none",), ("gpu",)),
-        gpus=sometimes((), ("A100-SXM4-40", "A100-SXM4-80"), ("V100-SXM2",), ("TPU-v4",)),
+        gpus=sometimes(any_gpu, ("A100-SXM4-40", "A100-SXM4-80"), ("V100-SXM2",), ("TPU-v4",)),
         providers=sometimes((), ("aws",), ("aws", "tencent")),
-        regions=sometimes((), ("US",), ("île",), ("%_",), ("zone-A", "京"), ("nowhere",)),
+        places=place_filter(
+            sometimes((), ("US",), ("EU", "germany"), ("île",), ("%_",), ("zone-A", "京"), ("nowhere",)),
+            sometimes((), ("DE",), ("gb", "US")),
+            sometimes((), ("UK",), ("europe", "us-east-1")),
+        ),
+        newer_than=sometimes("", "2019-07-15", "2020-01-01", "2026-11-01"),
+        slices=random.random() < 0.5,
+        outdated=random.random() < 0.5,
         modes=sometimes((), ("spot",), ("on-demand", "monthly", "free")),
         sources=sometimes((), ("shipped",)),
         count_min=sometimes(None, 0, 1, 4),
@@ -91,6 +103,6 @@ def random_query(random: Random) -> Query:
         vcpus_min=sometimes(None, 0.5, 8.0),
         ram_bytes_min=sometimes(None, 64 << 30),
         price_max=sometimes(None, limit),
-        sort=random.choice(SORTS),
+        sort=sort,
         refused=random.random() < 0.5,
     )

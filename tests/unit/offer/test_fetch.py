@@ -3,7 +3,9 @@
 import errno
 import hashlib
 import io
+import os
 import socket
+import subprocess
 import tarfile
 import zipfile
 import zlib
@@ -388,3 +390,30 @@ def test_an_archive_without_csv_files_is_an_error(web: Web, into: Path) -> None:
     web.pages["/c.zip"] = body(zipped({"README.md": b"nothing"}))
     with pytest.raises(BrokenSource, match="contains no CSV files"):
         fetch(web.at("/c.zip"), into)
+
+
+@pytest.mark.parametrize("form", ["tar", "tar.gz", "zip"])
+def test_an_archive_of_git_has_the_date_of_its_commit(
+    web: Web, into: Path, tmp_path: Path, form: str
+) -> None:
+    """The times of its files are those of the commit; `git archive` notes the commit's id."""
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "prices.csv").write_bytes(CSV)
+    when = "2026-08-22T12:00:00+00:00"
+    env = {**os.environ, "GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when, "TZ": "UTC"}
+    names = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
+        subprocess.run(["git", *names, *words], cwd=folder, env=env, check=True)
+    packed = subprocess.run(
+        ["git", "archive", f"--format={form}", "HEAD"], cwd=folder, env=env, check=True, capture_output=True
+    ).stdout
+    web.pages["/git"] = body(packed)
+    assert fetched(web.at("/git"), into).day == "2026-08-22"
+
+
+@pytest.mark.parametrize("kind", ["zip", "gz"])
+def test_the_times_in_other_archives_say_nothing(web: Web, into: Path, kind: str) -> None:
+    packed = zipped({"prices.csv": CSV}) if kind == "zip" else tarred({"prices.csv": CSV}, kind)
+    web.pages["/made"] = body(packed)
+    assert fetched(web.at("/made"), into).commit_day == ""

@@ -97,6 +97,17 @@ def shipped_rows() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def test_several_numbers_of_gpus_become_one_offer_each(tmp_path: Path) -> None:
+    result = imported("teraflock", own(tmp_path / "x.csv", [{"gpu_count": "1|2|4|8", "price": ""}]))
+    assert [offer.gpu_count for offer in result.offers] == [1, 2, 4, 8]
+
+
+def test_a_row_with_very_many_combinations_is_rejected(tmp_path: Path) -> None:
+    result = imported("teraflock", own(tmp_path / "x.csv", [{"gpu_count": "1|2" * 51, "gpu": "T4|L4"}]))
+    assert result.offers == []
+    assert [each.reason for each in result.rejected] == ["gives more than 100 offers"]
+
+
 def test_all_105_shipped_rows_are_imported() -> None:
     result = imported("teraflock", Path(SHIPPED_PATH), as_of="")
     assert len(shipped_rows()) == result.rows == 105
@@ -129,7 +140,7 @@ def test_the_shipped_offers_equal_the_surveys() -> None:
         counts = seed["gpu_count"].split("|")
         assert _number(row["price"]) == _number(seed["price"]), id
         if len(counts) > 1:
-            assert row["gpu_count"] == "", id  # available with one, two or four cards
+            assert row["gpu_count"] == seed["gpu_count"], id  # one offer for each
         elif counts[0] or "inferred:count" not in row["flags"]:
             assert row["gpu_count"] == counts[0], id
         assert _number(row["ram_gb"]) == _number(seed["ram_gb"]), id

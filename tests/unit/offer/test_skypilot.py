@@ -11,8 +11,14 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BrokenSource
 from teraflock.base.money import MICROS
 from teraflock.base.quantities import GIB
+from teraflock.catalog.names import find_kinds
+from teraflock.catalog.places import place_filter, places_of
 from teraflock.offer import store
-from teraflock.offer.imports import Origin, Report, import_offers
+from teraflock.offer.imports import import_offers
+from teraflock.offer.model import Mode, Offer, Query
+from teraflock.offer.place.store import place_counts
+from teraflock.offer.service import OfferService
+from teraflock.offer.tally import Origin, Report
 from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
 
@@ -361,7 +367,7 @@ def real() -> tuple[Report, Database]:
     if not REAL.is_dir():
         pytest.skip("the real catalog is not available")
     database = open_database(":memory:", SystemClock())
-    origin = Origin(source="skypilot", layout="skypilot", path=REAL, as_of="2026-08-22")
+    origin = Origin(source="skypilot", layout="skypilot", path=REAL, day_of=lambda file: "2026-08-22")
     return import_offers(database, RATES, SystemClock(), origin), database
 
 
@@ -402,3 +408,43 @@ def test_the_known_faults_of_the_real_catalog_are_found(real: tuple[Report, Data
             assert (
                 offer.price_micros_per_month or 0
             ) >= offer.gpu_count * offer.gpu_share * 730 * 0.015 * MICROS
+
+
+def test_every_region_of_the_real_catalog_has_a_country_but_these(real: tuple[Report, Database]) -> None:
+    with real[1].read() as tx:
+        counts = place_counts(tx)
+    unplaced = {
+        (each.provider, each.region)
+        for each in counts
+        if not all(place.country for place in places_of(each.provider, each.region, each.zone))
+    }
+    assert unplaced == {
+        ("hyperbolic", "default"), ("lambda", "europe-south-1"), ("seeweb", ""), ("yotta", "ap-east-2"),
+    }  # fmt: skip
+
+
+def test_the_cheapest_of_the_real_catalog_in_europe_and_the_us(real: tuple[Report, Database]) -> None:
+    service = OfferService(real[1], RATES, SystemClock())
+
+    def cheapest(region: str, gpu: str, mode: Mode) -> Offer:
+        query = Query(
+            gpus=find_kinds(gpu), modes=(mode,), places=place_filter((region,), (), ()), sort="price-per-gpu"
+        )
+        return service.search(query, limit=1).offers[0]
+
+    spot = cheapest("europe", "A100-80", "spot")
+    assert (spot.provider, spot.region) == ("primeintellect", "FI")
+    here = cheapest("US", "H100", "on-demand")
+    assert [place.country for place in places_of(here.provider, here.region, here.zone)] == ["US"]
+
+
+def test_variants_of_the_real_catalog_come_from_the_types(real: tuple[Report, Database]) -> None:
+    report, database = real
+    with database.read() as tx:
+        offers = [offer for offer in store.every(tx) if offer.kind == "gpu"]
+    cards = {(offer.provider, offer.instance_type): offer for offer in offers}
+    assert cards["lambda", "gpu_1x_h100_pcie"].gpu == "H100-PCIe"
+    assert cards["azure", "Standard_NC24ads_A100_v4"].gpu == "A100-PCIe-80"
+    assert cards["azure", "Standard_NC40ads_H100_v5"].gpu == "H100-NVL"
+    assert cards["azure", "Standard_NV4as_v4"].gpu_share == 0.125
+    assert report.far_prices == 0, "real prices are not flagged"

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from teraflock.base.errors import BadInput, TeraflockError, UnknownName
 from teraflock.base.quantities import GIB
-from teraflock.cli.offer.importing import day_of_prices
+from teraflock.offer.dates import day_of_prices
 from teraflock.offer.model import PriceLimit, Query
 from teraflock.offer.rules import LARGEST_STORED
 from teraflock.offer.words import OfferWords, parse_day, query_from
 
 
 def question(**words: Any) -> Query:
-    return query_from(OfferWords(**words), lambda: ["our-cloud"])
+    return query_from(OfferWords(**words), lambda: ["our-cloud"], date(2026, 11, 15))
 
 
 @pytest.mark.parametrize(

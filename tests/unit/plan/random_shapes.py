@@ -23,13 +23,13 @@ def _shape(random: Random, number: int) -> Shape:
     one_of = random.choice
     standing: PriceStatus = one_of(("priced", "priced", "priced", "priced", "unknown", "refused"))
     return Shape(
-        provider=one_of(("aws", "paperspace", "lambda", "nobody", "own")),
+        provider=one_of(("aws", "paperspace", "runpod", "lambda", "vast", "nobody", "own")),
         instance_type=f"type-{number}",
         kind=one_of(("gpu", "gpu", "gpu", "gpu", "unstated", "none", "other")),
         gpu=one_of(("V100-SXM2", "A100-SXM4-80", "K80")),
         gpu_name="",
         gpu_count=one_of((None, 1, 1, 2, 4, 8)),
-        gpu_share=1.0,
+        gpu_share=one_of((1.0, 1.0, 1.0, 1.0, 0.25)),
         gpu_memory_bytes=one_of((None, 12 << 30, 16 << 30, 80 << 30)),
         vcpus=None,
         ram_bytes=None,
@@ -43,6 +43,7 @@ def _shape(random: Random, number: int) -> Shape:
         else None,
         offers=random.randrange(1, 50),
         as_of=one_of(("", "2019", "2026-08-22")),
+        outdated=random.random() < 0.1,
     )
 
 
@@ -61,12 +62,16 @@ def random_wish(random: Random) -> Wish:
         memory_bytes_min=sometimes(None, 16 << 30),
         modes=sometimes((), ("on-demand",), ("spot", "monthly")),
         providers=sometimes((), ("aws", "own")),
+        cards=sometimes((), ("V100-SXM2",), ("A100-SXM4-80", "K80")),
         deadline_hours=sometimes(None, 10.0, 500.0),
         budget_micros=sometimes(None, 0, 100_000_000),
         currency=random.choice(("USD", "CNY")),
         disk_gb=sometimes(0.0, 50.0),
         egress_gb=sometimes(0.0, 20.0),
-        egress_micros_per_gb=90_000,
+        egress_micros_per_gb=sometimes(None, 90_000),
+        address=sometimes(False, True),
+        newer_than=sometimes("", "2020-01-01"),
+        slices=sometimes(False, True),
         sort=random.choice(SORTS),
     )
 

@@ -1,5 +1,7 @@
 """The hours of a job equal `tera estimate` for every number of GPUs; a job that cannot run has a reason."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,16 @@ from teraflock.plan.assumptions import shipped_assumptions
 from teraflock.plan.job import Job
 from teraflock.plan.model import Hours, Misfit
 from teraflock.workload.model import Workload
+from teraflock.workload.trace import (
+    EVENT_KINDS,
+    EventKind,
+    Mark,
+    Parameter,
+    Tensor,
+    Trace,
+    TracedOperation,
+    write_trace,
+)
 
 VGG = Workload(model="vgg16", batch=256, optimizer="sgd")
 SHAPE = Shape(
@@ -49,6 +61,31 @@ def test_own_hosts_are_not_shared() -> None:
     assert row.step_seconds is not None
     assert owned.p50 == pytest.approx(row.step_seconds.p50)
     assert owned.p50 < 0.8 * rented.p50
+
+
+def test_a_trace_is_refused_where_its_own_precision_does_not_run(tmp_path: Path) -> None:
+    """The precision of a trace is recorded in it; the default of the options says nothing about it."""
+    allocate, mark, operate = (int(kind) for kind in (EventKind.ALLOCATE, EventKind.MARK, EventKind.OPERATE))
+    side = Tensor("b", [2])
+    trace = Trace(
+        name="one", torch="2", symbols={}, expressions=[1 << 20, 1 << 20, 1 << 19],
+        events=[allocate, mark + EVENT_KINDS * int(Mark.STEP), operate, mark + EVENT_KINDS * int(Mark.END)],
+        operations=[TracedOperation("relu", [side], [side])], parameters=[Parameter([2], "b", True)], kinds="p",
+        samples=1, precision="amp-bf16",
+    )  # fmt: skip
+    path = tmp_path / "one.trace"
+    path.write_bytes(write_trace(trace))
+    workload = Workload(model=str(path), batch=0)
+    job = Job(workload, steps=10.0, samples=None)
+    volta, ampere = (job(replace(SHAPE, gpu=gpu)) for gpu in ("V100-SXM2", "A100-SXM4-40"))
+    assert volta == Misfit("precision", "Volta does not support bf16")
+    assert isinstance(ampere, Hours)
+    rows = answer(workload, Question(cards=all_cards())).gpus
+    for row in rows:
+        found = job(replace(SHAPE, gpu=row.gpu))
+        assert row.fits or isinstance(found, Misfit), (
+            f"a plan must not use {row.gpu}, which the estimate refuses"
+        )
 
 
 @settings(max_examples=40, deadline=None)

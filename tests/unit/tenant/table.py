@@ -10,6 +10,8 @@ instance.enter         x      x       .        .        .
 instance.operate       .      .       .        .        x
 image.read             x      x       x        .        x
 image.write            x      x       .        .        .
+network.read           x      x       x        .        x
+network.write          x      x       .        .        .
 project.read           x      x       x        x        x
 project.write          x      .       .        .        x
 quota.write            x      .       .        .        x

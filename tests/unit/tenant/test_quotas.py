@@ -11,7 +11,7 @@ from teraflock.tenant.quota import rules
 from teraflock.tenant.quota.parse import parse_organisation_quota, parse_project_quota
 from teraflock.tenant.quota.rules import QuotaAmounts
 
-FLAT = ("instances", "vcpus", "ram_bytes", "disk_bytes", "images_bytes")
+FLAT = ("instances", "vcpus", "ram_bytes", "disk_bytes", "images_bytes", "ports")
 CARDS = ("A100", "V100")
 limits = st.none() | st.integers(0, 20)
 amounts = st.builds(

@@ -75,7 +75,7 @@ def test_time_grows_with_passes_and_the_optimizer_runs_once() -> None:
     ("words", "says"),
     [
         ({"accumulate": 0}, "accumulated passes"),
-        ({"task": "infer", "accumulate": 2}, "is for training"),
+        ({"task": "infer", "accumulate": 2}, "applies to training"),
         ({"lora_targets": "all"}, "needs `--lora-rank`"),
         ({"lora_targets": "knees", "lora_rank": 8}, "LoRA targets"),
         ({"load_in": "4bit"}, "cannot be trained"),

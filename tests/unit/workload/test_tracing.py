@@ -142,7 +142,7 @@ def test_a_script_that_cannot_be_traced_names_its_line(tmp_path: Path) -> None:
         ("import torch\ndef f(:\n", ["train.py, line 2"]),
         ("import torch\nraise SystemExit(3)\n", ["train.py, line 2", "exit code 3"]),
         ("import torch\ntorch.mm(torch.randn(2, 3), torch.randn(4, 5))\n", ["train.py, line 2"]),
-        ("print(1)\n", ["computed nothing"]),
+        ("print(1)\n", ["ran no PyTorch operation"]),
     ],
 )
 def test_the_reason_and_the_line_of_the_users_own_code_are_told(

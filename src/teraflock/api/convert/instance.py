@@ -59,6 +59,7 @@ def order_from(request: LaunchRequest) -> Order:
         zone=request.zone,
         bid_micros_per_hour=request.bid_micros_per_hour,
         price_limit_micros_per_hour=request.max_price_micros_per_hour,
+        security_groups=request.security_groups,
         restart_policy=RestartPolicy(request.restart_policy) if request.restart_policy else None,
     )
 

@@ -4,11 +4,13 @@ from typing import Final
 
 from teraflock.api.route import Route
 from teraflock.api.routes import (
+    acl,
     announcement,
     audit,
     bill,
     billing,
     budget,
+    console,
     credit,
     estimate,
     event,
@@ -20,6 +22,7 @@ from teraflock.api.routes import (
     invoice,
     key,
     member,
+    network,
     offer,
     operator,
     organisation,
@@ -27,10 +30,13 @@ from teraflock.api.routes import (
     price,
     project,
     provider,
+    published_port,
     purchase,
     quota,
     quote,
     rate,
+    recommendation,
+    security_group,
     shape,
     site,
     snapshot,
@@ -46,6 +52,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         project,
         member,
         key,
+        console,
         quota,
         audit,
         announcement,
@@ -55,6 +62,10 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         image,
         instance,
         snapshot,
+        security_group,
+        acl,
+        published_port,
+        network,
         price,
         quote,
         bill,
@@ -71,6 +82,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         rate,
         estimate,
         plan,
+        recommendation,
     )
     for route in noun.routes.all
 )

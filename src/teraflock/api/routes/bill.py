@@ -4,7 +4,8 @@ from collections.abc import Generator
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.bill import bill_answer, cost_answer, line_answer, margin_answer, verdict_answer
-from teraflock.api.query import BillQuery, LineQuery, MarginQuery, MonthQuery, PageInProject
+from teraflock.api.convert.instance import filter_from
+from teraflock.api.query import BillQuery, InstancePageQuery, LineQuery, MarginQuery, MonthQuery
 from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.bill.export.model import BillingAccount
 from teraflock.tenant.rules import Permission
@@ -31,9 +32,10 @@ def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
     bills = call.nouns.bills
     after = min(int(query.after), NUMBER_MAX) if query.after.isdigit() else 0
     month = query.month or bills.month_now()
-    rows, last = cut(
-        tuple(bills.lines(call.project.id, month, after=after, limit=query.limit + 1)), query.limit
+    found = bills.lines(
+        call.project.id, month, after=after, limit=query.limit + 1, instance_id=query.instance
     )
+    rows, last = cut(tuple(found), query.limit)
     return LinePage(items=tuple(map(line_answer, rows)), next=str(last.number) if last else None)
 
 
@@ -71,9 +73,14 @@ def show_margin(call: Call, query: MarginQuery) -> MarginAnswer:
 
 
 @routes.get("/v1/costs", scope=Scope.PROJECT, may=Permission.USAGE_READ)
-def list_costs(call: Call, query: PageInProject) -> CostPage:
-    """List the hourly price of each instance, and what it has cost so far."""
-    found = call.nouns.instances.page(call.project.id, after=query.after, limit=query.limit + 1)
+def list_costs(call: Call, query: InstancePageQuery) -> CostPage:
+    """List the hourly price of each instance, and what it has cost so far.
+
+    It accepts the same filters as the list of instances, and has the same order.
+    """
+    found = call.nouns.instances.page(
+        call.project.id, after=query.after, limit=query.limit + 1, gone=query.gone, only=filter_from(query)
+    )
     views, last = cut(found, query.limit)
     costs = call.nouns.bills.costs(call.project.id, [view.instance.id for view in views])
     idle = call.nouns.fleet.idle(call.project.id)

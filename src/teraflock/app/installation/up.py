@@ -19,8 +19,9 @@ from teraflock.app.installation.engine import Engine
 from teraflock.app.installation.places import Places
 from teraflock.app.settings import Settings, address_of, load_settings, variable
 from teraflock.base.clock import SystemClock
-from teraflock.base.errors import Conflict, NotAuthenticated, TeraflockError, Unavailable
+from teraflock.base.errors import Conflict, NotAuthenticated, NotFound, TeraflockError, Unavailable
 from teraflock.client import Client
+from teraflock.wire.console import ConsoleLinkRequest
 from teraflock.wire.host import HostAnswer
 
 HOST_SECONDS_MAX: Final = 30.0
@@ -43,6 +44,8 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there was nothing to do."""
     version: str
     """The version of the running server. If it was started earlier, it may be older than this program."""
+    console: str = ""
+    """The address of the console, with a link that signs in the operator once."""
     other_server: str = ""
     """The address of another server that the commands still use, as before."""
 
@@ -71,9 +74,10 @@ def up(places: Places, on_progress: OnProgress, environment: Mapping[str, str] =
         hosts = _hosts(client)
         image = images.ensure_base(client, on_progress)
         version = client.health().version
+        console = _console(client)
     return UpResult(
         server=server, engine=chosen, hosts=hosts, image=image, key_file=str(places.operator_key),
-        log_file=str(places.log), pid=pid, was_up=was_up, version=version, other_server=other,
+        log_file=str(places.log), pid=pid, was_up=was_up, version=version, console=console, other_server=other,
     )  # fmt: skip
 
 
@@ -228,6 +232,14 @@ def _connect(places: Places, ours: Connection) -> str:
     if kept != ours:
         connection.write(places.connection, ours)
     return ""
+
+
+def _console(client: Client) -> str:
+    """A link for the console; empty: the running server is older and has none."""
+    try:
+        return client.transport.server + client.console.make_link(ConsoleLinkRequest()).path
+    except NotFound:
+        return ""
 
 
 def _hosts(client: Client) -> tuple[HostAnswer, ...]:

@@ -9,19 +9,23 @@ import os
 import resource
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 from typing import IO, Any, Final
 
 import msgspec
 
 from teraflock.app.planner.files import PlannerFiles
-from teraflock.base.clock import SystemClock
+from teraflock.base.clock import SystemClock, today
 from teraflock.base.errors import TeraflockError
 from teraflock.estimate.answer import answer as estimate
 from teraflock.estimate.words import understood
+from teraflock.offer.service import OfferService
 from teraflock.plan.answer import answer as plan
+from teraflock.plan.recommend import recommend
 from teraflock.plan.task import PlannerTask
 from teraflock.wire.estimate import EstimateRequest, shape_estimate
 from teraflock.wire.plan import PlanRequest, shape_plan
+from teraflock.wire.recommendation import RecommendationRequest, ShownTerms, shape_recommendation
 from teraflock.workload.words import without_files
 
 LENGTH_BYTES: Final = 4
@@ -69,7 +73,7 @@ def write_frame(stream: IO[bytes], content: bytes) -> None:
 
 def _answered(task: PlannerTask, files: PlannerFiles) -> PlannerAnswer:
     try:
-        shape = _estimate(task, files) if task.what == "estimate" else _plan(task, files)
+        shape = _COMPUTE[task.what](task, files)
         return PlannerAnswer(content=msgspec.json.encode(shape))
     except TeraflockError as error:
         if error.context:
@@ -93,6 +97,21 @@ def _plan(task: PlannerTask, files: PlannerFiles) -> object:
     servers = files.servers() if task.with_costs else ()
     answered = plan(words, files.database(), rates, SystemClock(), servers=servers)
     return shape_plan(answered, top=words.top, rates=rates)
+
+
+def _recommend(task: PlannerTask, files: PlannerFiles) -> object:
+    words = msgspec.json.decode(task.words, type=RecommendationRequest)
+    rates, clock = files.rates(), SystemClock()
+    currency = rates.known(words.currency)
+    found = recommend(words, OfferService(files.database(), rates, clock))
+    return shape_recommendation(found, ShownTerms(currency, rates, today(clock)))
+
+
+_COMPUTE: Final[Mapping[str, Callable[[PlannerTask, PlannerFiles], object]]] = {
+    "estimate": _estimate,
+    "plan": _plan,
+    "recommend": _recommend,
+}
 
 
 def _limit_memory() -> None:

@@ -1,1 +1,1 @@
-"""Budgets: what a project may spend in a month, told at levels, and stopped at the end after notice."""
+"""Budgets: what a project may spend in a month. Reports levels, and stops instances at the end, after a notice."""

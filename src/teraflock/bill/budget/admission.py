@@ -1,7 +1,7 @@
-"""Whether a project may start more: asked inside the transaction that would, behind its writes.
+"""Decides whether a project may start more, inside the transaction of the launch and after its writes.
 
-So of two launches at once the second sees the first, and a refusal undoes all of the launch. What counts is every
-change that is committed, charged or not: neither the meter nor the biller has to have come to it.
+So the second of two simultaneous launches sees the first, and a refusal rolls back the whole launch. Every committed
+change counts, whether it is charged or not: neither the meter nor the biller must have processed it.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from teraflock.tenant.project.store import claim
 
 PAY_IN = "Pay in, then launch again"
 RAISE = "Raise it with `tera budget set`"
-CAPPED = "The operator capped this project: ask the operator for more"
+CAPPED = "The operator set this cap; ask the operator to raise it"
 
 
 class BudgetReached(QuotaReached):
@@ -37,14 +37,14 @@ class BudgetReached(QuotaReached):
 
 
 def admission(clock: Clock) -> Callable[[Transaction, str], None]:
-    """For `InstanceService`: raises where a project may not have what was just written for it."""
+    """For `InstanceService`: raise if the project may not have what was just written for it."""
     return lambda tx, project_id: check_launch(tx, project_id, microseconds(clock.now()))
 
 
 def check_launch(tx: Transaction, project_id: str, now_us: int) -> None:
     own, cap = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id)
     if own is None and cap is None and store.pays(tx, project_id) != "prepaid":
-        return  # the usual case costs a launch three rows to read
+        return  # in the usual case a launch reads only three rows
     desk = Desk(tx)
     needed = _needed(tx, desk, project_id, now_us)
     for budget in watched(own, cap):
@@ -58,16 +58,19 @@ def check_launch(tx: Transaction, project_id: str, now_us: int) -> None:
     if profile and profile.pays == "prepaid":
         purse = ahead_purse(tx, desk, profile, now_us)
         if is_spent(purse):
-            raise BudgetReached("Nothing is left of what was paid in advance", hint=PAY_IN)
+            raise BudgetReached("The prepaid balance is spent", hint=PAY_IN)
         if not lasts(purse, needed):
-            raise _too_little("what was paid in advance", purse, profile.currency, PAY_IN)
+            raise _too_little("the prepaid balance", purse, profile.currency, PAY_IN)
 
 
 def affords(
     tx: Transaction, project_id: str, fee_micros: int, at_us: int, now_us: int, *, soft_too: bool = False
 ) -> bool:
-    """Whether a fee that is due at a time fits into the hard budget of its month, the operator's cap, and what was paid
-    in advance; with `soft_too` also into a budget without a hard stop. Claims the project, as a launch does."""
+    """Whether a fee that is due at a time fits into the hard budget of its month, the operator's cap and the prepaid
+    balance.
+
+    With `soft_too`, also into a budget without a hard stop. Claims the project, as a launch does.
+    """
     claim(tx, project_id)
     own, cap, desk = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id), Desk(tx)
     purses = [
@@ -82,7 +85,7 @@ def affords(
 
 
 def _needed(tx: Transaction, desk: Desk, project_id: str, now_us: int) -> int:
-    """What all that is to run costs at the least from now on: for one step, or for the minimum of a run to come."""
+    """The minimum cost of everything that should run: for one step, or for the minimum charge of a run."""
     period = desk.book.at(now_us)
     minimum = period.prices.minimum_seconds if period else 0
     wished = budget_store.wanted_running(tx, project_id)
@@ -101,7 +104,7 @@ def _cost(desk: Desk, wished: Wished, project_id: str, now_us: int, seconds: int
 
 def _too_little(what: str, purse: Purse, currency: str, hint: str) -> BudgetReached:
     left = _words(max(0, purse.limit_micros - purse.committed_micros), currency)
-    return BudgetReached(f"What is left of {what}, {left}, does not last for a minute of this", hint=hint)
+    return BudgetReached(f"The rest of {what}, {left}, does not pay for one minute of this", hint=hint)
 
 
 def _words(micros: int, currency: str) -> str:

@@ -1,4 +1,4 @@
-"""A budget, and what was told about it."""
+"""Values of budgets, and the notices about them."""
 
 import msgspec
 
@@ -9,16 +9,17 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
     micros: int
     """For a calendar month, UTC."""
     levels: tuple[int, ...] = (50, 80, 100)
-    """Per cent at which it is told."""
+    """The percentages at which a notice is sent."""
     hard_stop: bool = False
     notice_seconds: int = 3600
-    """How long before the hard stop it is announced."""
+    """How long before a hard stop it is announced."""
 
 
 class Cap(msgspec.Struct, frozen=True, kw_only=True):
-    """The operator's own limit on a project's month, beside the tenant's budget: the lower one rules.
+    """The operator's limit for a project's month. It applies beside the tenant's budget, and the lower of both counts.
 
-    The tenant sees it and cannot change it. All is stopped when it is reached."""
+    The tenant sees it and cannot change it. Everything is stopped when it is reached.
+    """
 
     project_id: str
     currency: str
@@ -27,22 +28,22 @@ class Cap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Purse(msgspec.Struct, frozen=True, kw_only=True):
-    """What is there to spend: a budget, or what was paid ahead."""
+    """What a project can spend: its budget, or its prepaid balance."""
 
     limit_micros: int
     spent_micros: int
     committed_micros: int
-    """What it comes to if all that runs stops now: a short run is charged for the minimum."""
+    """The amount if everything that runs stopped now: a short run is charged for the minimum."""
     micros_per_hour: int
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
-    """What was told already this month."""
+    """The notices that were sent this month."""
 
     levels: frozenset[int] = frozenset()
     announced_us: int | None = None
     announced_limit_micros: int = 0
-    """What there was to spend then: where there is more now, the end has to be announced anew."""
+    """What the project could spend then. If it is more now, the stop has to be announced again."""
     stopped_us: int | None = None
 
 
@@ -52,23 +53,23 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     announces: bool = False
     stops: bool = False
     stop_at_us: int | None = None
-    """When it will be spent, at the present rate."""
+    """When the money will be spent, at the current rate."""
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """A budget, where it stands, and what was told about it."""
+    """A budget with what is spent of it, and the notices about it."""
 
     budget: Budget
-    """What rules: the tenant's own, or the operator's cap as one with a hard stop."""
+    """What applies: the tenant's budget, or the operator's cap as a budget with a hard stop."""
     cap_micros: int | None = None
-    """The operator's cap; None: there is none."""
+    """The operator's cap. None: there is none."""
     own_micros: int | None = None
-    """The tenant's own budget; None: there is only a cap."""
+    """The tenant's budget. None: there is only a cap."""
     month: str
     spent_micros: int
     micros_per_hour: int
     levels_reached: tuple[int, ...] = ()
     stop_at_us: int | None = None
-    """When the hard stop comes at the present rate; None: there is none, or it does not come this month."""
+    """When the hard stop comes at the current rate. None: there is none, or it does not come this month."""
     announced_us: int | None = None
     stopped_us: int | None = None

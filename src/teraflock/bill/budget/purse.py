@@ -1,4 +1,4 @@
-"""What a project has to spend, and has spent: as of a transaction, whatever the loops have not come to."""
+"""What a project can spend and has spent, as of a transaction, even if the loops have not processed it yet."""
 
 from teraflock.bill import store
 from teraflock.bill.budget.model import Budget, Purse
@@ -22,7 +22,7 @@ def budget_purse(tx: Transaction, desk: Desk, budget: Budget, now_us: int, month
 
 
 def ahead_purse(tx: Transaction, desk: Desk, profile: store.Profile, now_us: int) -> Purse:
-    """What a project that pays in advance has left, with credits, beside what is owed and not booked."""
+    """What a prepaid project has left, with credits, and what it owes or has not been booked."""
     project_id = profile.project_id
     balance = -ledger_store.account(tx, paid_ahead(project_id), profile.currency).owed
     owed = max(0, ledger_store.account(tx, owes(project_id), profile.currency).owed)
@@ -38,7 +38,7 @@ def ahead_purse(tx: Transaction, desk: Desk, profile: store.Profile, now_us: int
 
 
 def ahead_budget(profile: store.Profile, purse: Purse) -> Budget:
-    """Money paid ahead is watched like a budget with a hard stop; its levels are nobody's."""
+    """A prepaid balance is checked like a budget with a hard stop and without levels."""
     return Budget(
         project_id=profile.project_id, currency=profile.currency, micros=purse.limit_micros, levels=(), hard_stop=True
     )  # fmt: skip

@@ -1,14 +1,14 @@
-"""What to tell about a budget, when to stop, and what may still be started. No clock, no SQL.
+"""Decides which notices to send about a budget, when to stop, and what may still start. Pure.
 
-A metering step is `STEP_SECONDS`, and budgets are looked at twice in it. What holds:
-- a level is told once a month;
-- a hard stop is announced in a look before the one that stops, however late it shows: that is what the second look in
-  a step is for. Where it was announced in time, it comes in the last look before the budget would be passed;
-- so from when a budget is passed, or set to what is spent already, what runs is asked to stop within one step, and a
-  run is charged until it was asked;
-- an announcement stands while there is not more to spend than when it was made: what is started again is stopped by
-  the next look;
-- what cannot last for a step, with the minimum that it is charged for, is not started.
+A metering step is `STEP_SECONDS`, and budgets are checked twice in it. Invariants:
+- a notice about a level is sent once a month;
+- a hard stop is announced in a check before the one that stops, even if it is noticed late. That is why there are two
+  checks in a step. If it was announced in time, the stop comes in the last check before the budget would be exceeded;
+- so once a budget is exceeded, or set to what is already spent, instances are asked to stop within one step. A run is
+  charged until it was asked;
+- an announcement is valid while there is not more to spend than when it was made. What starts again is stopped by the
+  next check;
+- an instance that the rest cannot pay for one step, with its minimum charge, is not started.
 """
 
 from typing import Final
@@ -19,16 +19,16 @@ from teraflock.bill.budget.model import Budget, Cap, Decision, Purse, Told
 
 HOUR_US: Final = 3600 * 1_000_000
 STEP_SECONDS: Final = 60
-"""By what this costs, and no more, may a budget with a hard stop be passed."""
+"""A budget with a hard stop may be exceeded by the cost of this time and no more."""
 LOOK_SECONDS: Final = STEP_SECONDS // 2
 LOOK_US: Final = LOOK_SECONDS * 1_000_000
 
 
 def ruling(budget: Budget | None, cap: Cap | None) -> Budget | None:
-    """What rules of a tenant's budget and the operator's cap: the lower one; a cap always stops.
+    """The limit that applies: the lower one of the tenant's budget and the operator's cap. A cap always stops.
 
-    Where the tenant's soft budget is the lower one, it is told about as always, and the cap stops at its own amount
-    (`watched`).
+    If the tenant's budget is lower and has no hard stop, its notices are sent as usual, and the cap stops at its own
+    amount (`watched`).
     """
     if cap is None:
         return budget
@@ -42,7 +42,7 @@ def ruling(budget: Budget | None, cap: Cap | None) -> Budget | None:
 
 
 def watched(budget: Budget | None, cap: Cap | None) -> list[Budget]:
-    """What has to be looked at: the one that rules, and the cap behind a lower budget that does not stop."""
+    """What to check: the limit that applies, and the cap if a lower budget does not stop."""
     rules = ruling(budget, cap)
     if rules is None:
         return []
@@ -58,12 +58,10 @@ def decide(budget: Budget, purse: Purse, told: Told, *, now_us: int) -> Decision
     left = max(0, limit - purse.committed_micros)
     if not budget.hard_stop or (rate <= 0 and left):
         return Decision(levels=reached)
-    left_us = (
-        left * HOUR_US // rate if left else 0
-    )  # with nothing left, what is away or to start is stopped too
-    stands = told.announced_us is not None and limit <= told.announced_limit_micros
-    announces = not stands and left_us <= max(budget.notice_seconds * 1_000_000, 2 * LOOK_US)
-    was_announced = stands and told.announced_us != now_us
+    left_us = left * HOUR_US // rate if left else 0  # nothing is left: stop also what is away or starting
+    is_valid = told.announced_us is not None and limit <= told.announced_limit_micros
+    announces = not is_valid and left_us <= max(budget.notice_seconds * 1_000_000, 2 * LOOK_US)
+    was_announced = is_valid and told.announced_us != now_us
     return Decision(
         levels=reached,
         announces=announces,
@@ -73,10 +71,10 @@ def decide(budget: Budget, purse: Purse, told: Told, *, now_us: int) -> Decision
 
 
 def is_spent(purse: Purse) -> bool:
-    """Then nothing new is started, hard stop or not."""
+    """If it does, nothing new starts, with or without a hard stop."""
     return purse.spent_micros >= purse.limit_micros
 
 
 def lasts(purse: Purse, needed_micros: int) -> bool:
-    """Whether what is left pays for this much more."""
+    """Whether the rest pays for this much more."""
     return purse.committed_micros + needed_micros <= purse.limit_micros

@@ -1,4 +1,4 @@
-"""Watching budgets and prepaid balances: load, decide, tell and stop."""
+"""Watches budgets and prepaid balances: load, decide, send notices and stop."""
 
 from collections.abc import Callable
 from typing import Final
@@ -28,18 +28,18 @@ _WORDS: Final = {"level": "reached", "announced": "ending", "stopped": "stopped"
 
 
 class BudgetLook(msgspec.Struct, frozen=True, kw_only=True):
-    """What one look at one purse found."""
+    """The result of one check."""
 
     budget: Budget
     is_ahead: bool = False
-    """It is money paid in advance, not a budget."""
+    """A prepaid balance, not a budget."""
     purse: Purse
     told: Told
     decision: Decision
 
     @property
     def notices(self) -> list[tuple[str, int]]:
-        """What is to be told, and its level."""
+        """The notice to send, and its level."""
         made = [("level", level) for level in self.decision.levels]
         made += [("announced", int(self.is_ahead))] if self.decision.announces else []
         newly = self.decision.stops and self.told.stopped_us is None
@@ -62,13 +62,13 @@ class BudgetService:
         self._audit = Audit(clock, random_bytes)
 
     def set(self, budget: Budget, *, by: By | None = None) -> Standing:
-        """Accepted whatever was spent: the answer says where it stands. An end that is near is announced at once."""
+        """Set a budget, whatever is spent already. If the end is near, it is announced at once."""
         if (
             budget.micros < 0
             or len(budget.levels) > LEVELS_MAX
             or not all(0 < each <= 1000 for each in budget.levels)
         ):
-            raise BadInput("A budget is an amount above zero with levels from 1 to 1000 per cent")
+            raise BadInput("A budget needs an amount above zero and levels from 1 to 1000 percent")
         now_us = microseconds(self._clock.now())
 
         def work(tx: Transaction) -> Standing:
@@ -85,7 +85,7 @@ class BudgetService:
         return self._database.write(work)
 
     def set_cap(self, cap: Cap, *, by: By | None = None) -> Standing:
-        """The operator's limit on a project's month. The tenant's own budget stays as it is."""
+        """Set the operator's limit for a project's month. The tenant's budget stays as it is."""
         now_us = microseconds(self._clock.now())
 
         def work(tx: Transaction) -> Standing:
@@ -107,7 +107,7 @@ class BudgetService:
         return self._database.write(work)
 
     def _told_standing(self, tx: Transaction, desk: Desk, project_id: str, now_us: int) -> Standing:
-        """Where a project stands, after all that is near was announced."""
+        """The budget of a project, after everything that is near was announced."""
         own, cap = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id)
         for each in watched(own, cap):
             self._tell(tx, _look(tx, desk, each, now_us), now_us)
@@ -130,7 +130,7 @@ class BudgetService:
             return _standing(_look(tx, Desk(tx), rules, now_us), now_us, own, cap) if rules else None
 
     def turn(self) -> list[str]:
-        """Look at every budget once; the projects that were stopped."""
+        """Check every budget once. Return the projects that were stopped."""
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
             desk = Desk(tx)
@@ -155,7 +155,7 @@ class BudgetService:
         return stopped
 
     def _tell(self, tx: Transaction, look: BudgetLook, now_us: int) -> None:
-        """In the transaction that notes it. A budget that was changed meanwhile is looked at anew."""
+        """Checked in the transaction that stores the notice. A budget that changed in between is checked again."""
         project_id, purse = look.budget.project_id, look.purse
         if not look.is_ahead:
             now = watched(budget_store.budget(tx, project_id), budget_store.cap(tx, project_id))

@@ -1,4 +1,4 @@
-"""All SQL of budgets, of what was told about them, and of what is to run and will cost."""
+"""All SQL of budgets and their notices, and of instances that should run and will cost something."""
 
 from typing import Final
 
@@ -55,7 +55,7 @@ def caps_in_all_projects(tx: Transaction) -> list[Cap]:
 
 
 def told(tx: Transaction, project_id: str, month: str, *, ahead: bool) -> Told:
-    """About the budget, or about what was paid ahead."""
+    """About the budget, or about the prepaid balance."""
     rows = tx.all(
         "SELECT kind, level, at_us, limit_micros FROM budget_notice WHERE project_id = :project AND month = :month",
         project=project_id,
@@ -74,7 +74,7 @@ def told(tx: Transaction, project_id: str, month: str, *, ahead: bool) -> Told:
 def note(
     tx: Transaction, project_id: str, month: str, kind: str, level: int, now_us: int, spent: int, limit: int
 ) -> None:
-    """`level` is that of a level; of what else is told 0 for a budget, 1 for what was paid ahead."""
+    """`level` is the percentage of a level. For other notices it is 0 for a budget and 1 for a prepaid balance."""
     tx.run(
         "INSERT INTO budget_notice (project_id, month, kind, level, at_us, spent_micros, limit_micros)"
         " VALUES (:project, :month, :kind, :level, :now, :spent, :limit_micros)"
@@ -91,7 +91,7 @@ def note(
 
 
 def forget(tx: Transaction, project_id: str, month: str) -> None:
-    """A new budget is told about anew; what was told of money paid ahead stands."""
+    """A new budget starts without notices. Notices about the prepaid balance stay."""
     tx.run(
         "DELETE FROM budget_notice WHERE project_id = :project AND month = :month AND (kind = 'level' OR level = 0)",
         project=project_id,
@@ -100,7 +100,7 @@ def forget(tx: Transaction, project_id: str, month: str) -> None:
 
 
 class Wished(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance that runs, or will."""
+    """An instance that runs or should run."""
 
     id: str
     held: Holding
@@ -109,7 +109,7 @@ class Wished(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def wanted_running(tx: Transaction, project_id: str) -> list[Wished]:
-    """All of a project that is to run, with what it will hold then."""
+    """All instances of a project that should run, with what they will hold."""
     return [
         Wished(
             id=each.id,

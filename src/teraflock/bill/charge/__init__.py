@@ -1,1 +1,1 @@
-"""Charges: what each stretch of an interval costs, booked once, taken back by a reversal where it was too much."""
+"""Charges: the amount for each part of an interval. A charge is booked once; reversals correct it."""

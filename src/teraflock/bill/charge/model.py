@@ -1,4 +1,4 @@
-"""What a stretch of time costs, part by part."""
+"""Values of charges: parts of an interval and their amounts."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from teraflock.meter.model import Holding
 
 
 class Amounts(NamedTuple):
-    """Micro-units of one currency."""
+    """In micro-units of one currency."""
 
     gpu: int = 0
     vcpu: int = 0
@@ -26,25 +26,25 @@ class Amounts(NamedTuple):
 
 
 class ChargeSlice(msgspec.Struct, frozen=True, order=True, gc=False):
-    """A part of an interval in which nothing changes: not the day, not the prices, not the discount."""
+    """A part of an interval during which day, prices and discount stay the same."""
 
     from_us: int
     until_us: int
     currency: str
-    """Empty where there was no price."""
+    """Empty if there was no price."""
     amounts: Amounts
     list_micros: int
-    """What it would have cost on demand, without any discount."""
+    """The amount at on-demand prices, without discounts."""
     egress_bytes: int
     version: int
-    """Of the price book; 0: there was no price."""
+    """Of the price book. 0: there was no price."""
     discount_bp: int
     purchase_id: str
-    """What covered part or all of it; empty: nothing."""
+    """The purchase that covers it, at least in part. Empty: none."""
 
 
 class Covered(msgspec.Struct, frozen=True, kw_only=True):
-    """From when until when a purchase pays for how much of an instance."""
+    """The part of an instance that a purchase pays for, and the time for which it does."""
 
     purchase_id: str
     from_us: int
@@ -53,7 +53,7 @@ class Covered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What charges are made for: an interval of an instance, or a term of a purchase."""
+    """What a charge is for: an interval of an instance, or a term of a purchase."""
 
     id: str
     generation: int
@@ -66,7 +66,7 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     subject: Subject
     segment: int
     kind: str
-    """usage, fee, refund or reversal."""
+    """`usage`, `fee`, `refund` or `reversal`."""
     reverses: int = -1
     slice: ChargeSlice
 

@@ -1,13 +1,13 @@
-"""From what was held to what it costs. No clock, no SQL.
+"""Turns intervals into charges. Pure.
 
-What holds:
-- an amount is floored once, from the beginning of its interval, for each thing that is held: the slices of an interval
-  always sum to the same, wherever they are cut, and a slice never costs less than nothing;
-- time is counted in microseconds, a month in 730 hours, a GB in 2**30 bytes; nothing is rounded on the way;
-- a slice lies within one day (UTC), one period of the price book, one step of the long-term discount and one term of a
-  purchase: its line on the bill has one price;
-- the past of an interval does not depend on its future: what was booked while it was open stays right, unless the
-  tenant is found to have stopped before (`booking`).
+Invariants:
+- an amount is rounded down once, counted from the start of its interval, for each resource. So the slices of an
+  interval have the same sum wherever they are cut, and no slice is negative;
+- time is counted in microseconds, a month has 730 hours, a GB has 2**30 bytes. Nothing is rounded in between;
+- a slice is within one day (UTC), one period of the price book, one step of the long-term discount and one term of a
+  purchase. So its line on the bill has one price;
+- the past of an interval does not depend on its future. What was booked while it was open stays right, unless the
+  tenant turns out to have stopped earlier (`booking`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,7 +28,7 @@ MONTH_US: Final = HOURS_PER_MONTH * 3600 * SECOND_US
 _EACH: Final = MONTH_US * BASIS
 _GB: Final = _EACH * GIB
 _SCALES: Final = (_EACH, _EACH, _GB)
-"""What the exact sums of gpu, vcpu and ram are divided by; disk and snapshot like ram."""
+"""Divisor of the exact sums of gpu, vcpu and ram. Disk and snapshot use that of ram."""
 Five = tuple[int, int, int, int, int]
 """Of gpu, vcpu, ram, disk and snapshot."""
 _NOTHING: Final[Five] = (0, 0, 0, 0, 0)
@@ -36,7 +36,7 @@ _EMPTY: Final = Amounts()
 
 
 class Tariff:
-    """The price book as one currency sees it."""
+    """The price book in one currency."""
 
     def __init__(self, book: PriceBook, currency: str) -> None:
         self.book = book
@@ -46,7 +46,7 @@ class Tariff:
         self._found_from_us = self._found_until_us = 0
 
     def at(self, us: int) -> PricedPeriod | None:
-        """What counts at a time. The last answer is kept: of a million intervals, most ask for the same."""
+        """The prices at a time. The last result is cached, because most intervals of a turn ask for the same one."""
         if not self._found_from_us <= us < self._found_until_us:
             period = self.book.at(us)
             self._found = self.priced(period) if period else None
@@ -54,7 +54,7 @@ class Tariff:
         return self._found
 
     def until(self, us: int) -> int:
-        """When what counts at a time ceases to, at the latest."""
+        """The latest time at which these prices end."""
         self.at(us)
         return self._found_until_us
 
@@ -69,7 +69,7 @@ class Tariff:
 def slices(
     interval: Interval, until_us: int, tariff: Tariff, covers: Sequence[Covered] = ()
 ) -> list[ChargeSlice]:
-    """What an interval costs up to `until_us`: the whole of it, or of an open one as far as it got."""
+    """The cost of an interval up to `until_us`."""
     held, quantities = interval.held, _quantities(interval.held)
     gpu, mode, place = held.size.gpu, held.mode, PricePlace(held.host, held.region)
     exact = exact_listed = done = _NOTHING
@@ -110,7 +110,7 @@ def booking(
     *,
     kind: str = "usage",
 ) -> list[Charge]:
-    """The charges that bring what stands to what is due: reversals of what is not, then what is missing."""
+    """The charges that correct what is booked to what is due: first reversals, then what is missing."""
     if not standing:
         return [
             Charge(subject=subject, segment=segment, kind=kind, slice=each)
@@ -136,7 +136,7 @@ def booking(
 
 
 def standing(charges: Iterable[Charge]) -> list[Charge]:
-    """Those that no reversal took back."""
+    """Charges that were not reversed."""
     charges = list(charges)
     reversed_segments = {charge.reverses for charge in charges if charge.kind == "reversal"}
     return [each for each in charges if each.kind != "reversal" and each.segment not in reversed_segments]
@@ -158,7 +158,7 @@ def _stretches(
     next_day_us = from_us - from_us % DAY_US + DAY_US
     is_long = interval.run_us is not None and until_us - interval.run_us > DAY_US
     if until_us <= next_day_us and not (covers or is_long) and until_us <= tariff.until(from_us):
-        return ((from_us, until_us),)  # as most are
+        return ((from_us, until_us),)  # the usual case
     cuts = set(book.changes(from_us, until_us))
     cuts.update(range(next_day_us, until_us, DAY_US))
     if covers:
@@ -214,7 +214,7 @@ def beyond_cover(held: Holding, cover: Covered | None) -> Five:
 
 
 def _cost(u: Units, q: Five, weight: int) -> Five:
-    """Exact, before it is divided. Written out: a million intervals pass through here."""
+    """Exact sums, not divided yet. Written out, because a million intervals pass through here."""
     return (
         u[0] * q[0] * weight, u[1] * q[1] * weight, u[2] * q[2] * weight, u[3] * q[3] * weight, u[4] * q[4] * weight,
     )  # fmt: skip
@@ -239,11 +239,11 @@ def _floored(exact: Five) -> Five:
 def _with_end(
     interval: Interval, made: list[ChargeSlice], tariff: Tariff, covers: Sequence[Covered]
 ) -> list[ChargeSlice]:
-    """Add to the last slice what is due once, at the end: what a short run lacks to the minimum."""
+    """Add the minimum charge of a short run to the last slice."""
     minimum = _minimum_micros(interval, tariff, covers)
     if not minimum:
         return made
-    if not made:  # a run ended where its last shape began: the prices are those of the moment before
+    if not made:  # the run ended when its last size began, so the prices before that apply
         period = tariff.book.at(interval.until_us - 1)
         version, currency = (period.version, tariff.currency) if period else (0, "")
         made = [ChargeSlice(interval.until_us, interval.until_us, currency, _EMPTY, 0, 0, version, 0, "")]
@@ -254,10 +254,10 @@ def _with_end(
 
 
 def _minimum_micros(interval: Interval, tariff: Tariff, covers: Sequence[Covered]) -> int:
-    """Cards, processors and memory for the time that a run fell short, as the prices were when it began."""
+    """GPUs, vCPUs and RAM for the time that is missing to the minimum, at the prices when the run began."""
     run_us, held = interval.run_us, interval.held
     if run_us is None or interval.house_fault or interval.until_us == run_us:
-        return 0  # the last: the tenant had asked to stop before it ran
+        return 0  # the last slice: the tenant asked to stop before the run began
     priced = tariff.at(run_us)
     if priced is None:
         return 0

@@ -1,4 +1,4 @@
-"""All SQL of charges. They are added, never changed."""
+"""All SQL of charges. They are added and never changed."""
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -39,7 +39,7 @@ _amounts: Final = itemgetter(COLUMNS.index("micros"), COLUMNS.index("list_micros
 
 
 class Booked(msgspec.Struct, frozen=True, kw_only=True):
-    """A charge as it stands in the books: a line of the bill."""
+    """A charge with its number: a line of the bill."""
 
     number: int
     at_us: int
@@ -48,7 +48,7 @@ class Booked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChargeSum(msgspec.Struct, frozen=True, kw_only=True):
-    """The charges of a month that are alike in card, member, labels and kind."""
+    """The charges of a month with the same GPU model, member, labels and kind."""
 
     currency: str
     gpu: str
@@ -61,7 +61,7 @@ class ChargeSum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add(tx: Transaction, charges: Iterable[Charge], *, first_number: int, now_us: int) -> None:
-    """Add them, with the numbers from `first_number` on, and to the sums of their months."""
+    """Add charges, numbered from `first_number` on, and add them to the sums of their months."""
     totals: dict[tuple[str, ...], list[int]] = {}
     rows = (_row(number, each, now_us) for number, each in enumerate(charges, start=first_number))
     tx.run_many(_INSERT, _summed(rows, totals))
@@ -69,7 +69,7 @@ def add(tx: Transaction, charges: Iterable[Charge], *, first_number: int, now_us
 
 
 def charges_of(tx: Transaction, subject: str, sequence: int) -> list[Charge]:
-    """All charges of one interval or term, reversals too, in the order they were made."""
+    """All charges of one interval or term, with reversals, in the order in which they were booked."""
     rows = tx.all(
         f"{_SELECT} WHERE subject = :subject AND sequence = :sequence ORDER BY segment",
         subject=subject,
@@ -79,7 +79,7 @@ def charges_of(tx: Transaction, subject: str, sequence: int) -> list[Charge]:
 
 
 def micros_of(tx: Transaction, subject: str, sequence: int | None = None) -> dict[str, int]:
-    """What was booked for an instance, or one interval of it, by currency."""
+    """What was booked for an instance, or for one of its intervals, by currency."""
     only = "" if sequence is None else " AND sequence = :sequence"
     values = {} if sequence is None else {"sequence": sequence}
     rows = tx.all(
@@ -91,7 +91,7 @@ def micros_of(tx: Transaction, subject: str, sequence: int | None = None) -> dic
 
 
 def booked_until(tx: Transaction, subject: str, sequence: int) -> int:
-    """Up to when one interval is charged; 0: not at all."""
+    """The time up to which an interval is charged. 0: not at all."""
     row = tx.one(
         "SELECT COALESCE(MAX(until_us), 0) FROM charge c WHERE subject = :subject AND sequence = :sequence"
         " AND kind <> 'reversal' AND NOT EXISTS (SELECT 1 FROM charge r WHERE r.subject = c.subject"
@@ -102,13 +102,17 @@ def booked_until(tx: Transaction, subject: str, sequence: int) -> int:
     return int(row[0]) if row else 0
 
 
-def lines(tx: Transaction, project_id: str, month: str, *, after: int, limit: int) -> list[Booked]:
-    """The charges of a project in a month behind the one with the number `after`."""
+def lines(
+    tx: Transaction, project_id: str, month: str, *, after: int, limit: int, subject: str = ""
+) -> list[Booked]:
+    """The charges of a project in a month after the number `after`. With `subject`, only those of one instance."""
     rows = tx.all(
-        f"{_SELECT} WHERE project_id = :project AND month = :month AND number > :after ORDER BY number LIMIT :limit",
+        f"{_SELECT} WHERE project_id = :project AND month = :month AND number > :after"
+        " AND (:subject = '' OR subject = :subject) ORDER BY number LIMIT :limit",
         project=project_id,
         month=month,
         after=after,
+        subject=subject,
         limit=limit,
     )
     return [booked_from(row) for row in rows]
@@ -133,7 +137,7 @@ def sums(tx: Transaction, project_id: str, month: str) -> list[ChargeSum]:
 def _summed(
     rows: Iterable[tuple[Any, ...]], totals: dict[tuple[str, ...], list[int]]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows, each added to the totals as it passes: none of them has to be kept."""
+    """Add each row to the totals while it passes, so that rows need not be kept."""
     for row in rows:
         key, (micros, list_micros) = _alike(row), _amounts(row)
         total = totals.get(key)
@@ -153,7 +157,7 @@ def sums_by_name(tx: Transaction, project_id: str, month: str) -> list[tuple[str
         project=project_id,
         month=month,
     )
-    return [(name, lines, int(micros)) for name, lines, micros in rows]  # PostgreSQL adds up to a NUMERIC
+    return [(name, lines, int(micros)) for name, lines, micros in rows]  # PostgreSQL sums up to a NUMERIC
 
 
 def has_cost(tx: Transaction, project_id: str) -> bool:
@@ -165,7 +169,7 @@ def has_cost(tx: Transaction, project_id: str) -> bool:
 
 
 def spent(tx: Transaction, project_id: str, month: str) -> dict[str, int]:
-    """What a month has cost so far as it is booked, by currency."""
+    """What is booked for a month, by currency."""
     found: dict[str, int] = {}
     for each in sums(tx, project_id, month):
         if each.currency:

@@ -1,10 +1,11 @@
-"""From what was sent out of the house to what it costs. No clock, no SQL.
+"""Turns traffic into charges. Pure.
 
-What holds:
-- all that one instance sent in one day (UTC), from one place and at one price, is one line, floored once: so a charge
-  is the same however often the counters were read;
-- it costs what a GB costs at the place it was sent from when it was read; no purchase covers it, no discount counts;
-- the lines of a day are known by the day, counted below zero, where those of intervals have the number of an event.
+Invariants:
+- the traffic of one instance in one day (UTC), from one place and at one price, is one line and rounded down once. So
+  the charge does not depend on how often counters were read;
+- a GB costs what it costs at the place it was sent from, at the time it was read. Purchases and discounts do not
+  apply;
+- lines of traffic are numbered by the day, below zero. Lines of intervals have the sequence of an event.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,14 +23,14 @@ from teraflock.meter.reading.model import MeterReading
 
 
 def sender(held: Holding) -> Holding:
-    """Of what an instance holds, what its traffic is sorted by."""
+    """The parts of a holding that traffic is grouped by."""
     return replace(held, size=Size(gpu=held.size.gpu), snapshots_bytes=0)
 
 
 def traffic_charges(
     day: int, readings: Sequence[MeterReading], changes: Mapping[int, Change], tariff: Tariff
 ) -> list[Charge]:
-    """The charges of one instance's day, given all its readings of that day and the changes they name."""
+    """The charges of one instance for one day, from all readings of that day and the changes that they name."""
     made: list[Charge] = []
     by_sender: dict[tuple[str, Holding], list[MeterReading]] = {}
     for reading in readings:
@@ -46,7 +47,7 @@ def traffic_charges(
 def traffic_slices(
     day: int, readings: Iterable[MeterReading], held: Holding, tariff: Tariff
 ) -> list[ChargeSlice]:
-    """One for each period of the price book in which something was read."""
+    """One for each period of the price book with readings."""
     from_us, until_us = day * DAY_US, (day + 1) * DAY_US
     edges = [from_us, *tariff.book.changes(from_us, until_us), until_us]
     made = []

@@ -10,9 +10,7 @@ from teraflock.storage.table import Table
 
 _ENTRY: Final = Table("ledger", LedgerEntry)
 _ACCOUNT: Final = Table("account", Account)
-_INSERT: Final = (
-    f"INSERT INTO ledger (number, at_us, {_ENTRY.names}) VALUES (:number, :at_us, {_ENTRY.marks})"
-)
+_INSERT: Final = _ENTRY.insert_with("number", "at_us")
 
 
 def add(tx: Transaction, entries: Sequence[LedgerEntry], *, first_number: int, now_us: int) -> None:

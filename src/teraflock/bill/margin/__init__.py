@@ -1,1 +1,1 @@
-"""What hosts cost us, whom that cost serves, and what is left of revenue. No tenant sees any of it."""
+"""What hosts cost the operator, which instances that cost is for, and the margin. Tenants see none of it."""

@@ -1,27 +1,27 @@
-"""What a host costs, what it has, who uses it, and the lines that follow from these."""
+"""Values of costs: rates and sizes of hosts, their uses, and the lines that follow from them."""
 
 import msgspec
 
 CARD_PARTS = 1_000_000
-"""Cards are counted in millionths: a slice is its share of a card."""
+"""Cards are counted in millionths: a slice is a part of a card."""
 
 
 class CostRate(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host costs an hour from a time on. Of two, the one recorded later counts from its time on."""
+    """The cost of a host per hour from a time on. A later record replaces earlier ones from its time on."""
 
     host_id: str
     instance_id: str = ""
-    """Of a rented host: the instance it was made for. Empty: an own host."""
+    """The instance that a rented host was made for. Empty: an own host."""
     project_id: str = ""
     from_us: int
     micros_per_hour: int | None
-    """None: not known."""
+    """None: unknown."""
     currency: str
     recorded_at_us: int
 
 
 class HostPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a host: all it has, or what an instance holds of it."""
+    """A part of a host: everything, or what an instance holds."""
 
     gpu_parts: int = 0
     vcpus: int = 0
@@ -47,7 +47,7 @@ class HostUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an instance is: the last change that was read, and what it holds since."""
+    """The last change of an instance that was read, and what it holds since."""
 
     instance_id: str
     sequence: int = 0
@@ -61,7 +61,7 @@ class OpenUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CostLine(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """What a stretch of one day of one host cost us, and whom it served."""
+    """The cost of a part of one day of one host, and the instance that it is for."""
 
     kind: str
     """`use`, `idle`, `rental` or `reversal`."""
@@ -69,7 +69,7 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True, order=True):
     host_id: str
     day: int
     instance_id: str = ""
-    """Empty: nobody used it."""
+    """Empty: the host was idle."""
     project_id: str = ""
     month: str
     from_us: int

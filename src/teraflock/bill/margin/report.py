@@ -1,7 +1,7 @@
 """Revenue, cost and margin of a month. For operators.
 
-Revenue is what was charged, before credits and tax. Amounts are converted day by day, by the rates of the price book
-that counted then; an amount without such a rate stays in its own currency, in a row of its own.
+Revenue is what was charged, before credits and tax. Amounts are converted day by day, at the rates of the price book of
+that day. An amount without a rate stays in its own currency, in a separate row.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,18 +30,18 @@ from teraflock.tenant.organisation import store as organisation_store
 from teraflock.tenant.project import store as project_store
 
 MarginBy = Literal["organisation", "project", "instance", "host"]
-ROWS_MAX = 1_000  # of a report; what is beyond is summed up, by currency
+ROWS_MAX = 1_000  # of a report; further rows are summed up by currency
 
 
 class MarginRow(msgspec.Struct, frozen=True, kw_only=True):
     id: str
-    """Empty: hosts that nobody used, or all rows beyond the first thousand."""
+    """Empty: idle hosts, or all rows beyond the first thousand."""
     name: str
     currency: str
     revenue_micros: int = 0
     cost_micros: int = 0
     idle_micros: int = 0
-    """The part of the cost that served nobody."""
+    """The part of the cost when the host was idle."""
 
     @property
     def margin_micros(self) -> int:
@@ -55,11 +55,11 @@ class Margin(msgspec.Struct, frozen=True, kw_only=True):
     totals: tuple[MarginRow, ...]
     """One for each currency."""
     hosts_without_cost: int
-    """Hosts with revenue whose cost is not known: their margin is too high."""
+    """Hosts with revenue and an unknown cost: their margin is too high."""
 
 
 class _Amount(msgspec.Struct, frozen=True, kw_only=True):
-    """Revenue or cost of one day, in the currency of the report where there is a rate."""
+    """Revenue or cost of one day, in the currency of the report if there is a rate."""
 
     project_id: str
     instance_id: str
@@ -97,7 +97,7 @@ def _hosts(amounts: Iterable[_Amount], what: str) -> set[str]:
 
 
 def _revenue(tx: Transaction, month: str, now_us: int, names: dict[str, str]) -> Iterator[_Amount]:
-    """`names` of instances are filled in on the way."""
+    """Also adds the names of instances to `names`."""
     desk = Desk(tx)
     sold = store.sold(tx, month)
     projects = {each.project_id for each in sold} | {
@@ -151,8 +151,8 @@ def _spent(line: CostLine) -> CostSum:
 
 
 def _exchanged(book: PriceBook, currency: str, micros: int, day: int) -> tuple[str, int]:
-    """An amount of a day in the currency of the price book; as it is, where the book of that day has no rate."""
-    period = book.at((day + 1) * DAY_US - 1)  # a book that was taken during the day counts for it
+    """An amount of a day in the currency of the price book, or unchanged if the book of that day has no rate."""
+    period = book.at((day + 1) * DAY_US - 1)  # a book that was set during the day applies to it
     rates = period.prices.rates if period else {}
     if currency == book.currency or not (rates.get(currency) and rates.get(book.currency)):
         return currency, micros
@@ -199,7 +199,7 @@ def _row(key: tuple[str, str], name: str, amounts: Iterable[_Amount]) -> MarginR
 
 
 def _bounded(rows: list[MarginRow]) -> tuple[MarginRow, ...]:
-    """The largest first; beyond a bound, one row for all others of a currency."""
+    """The largest first. Rows beyond a limit become one row for each currency."""
     rows.sort(key=lambda row: (-(row.revenue_micros + row.cost_micros), row.name, row.id, row.currency))
     others: dict[str, list[MarginRow]] = {}
     for row in rows[ROWS_MAX:]:

@@ -1,11 +1,11 @@
-"""From changes of instances to uses of hosts, and from rates, sizes and uses to the cost of a day. Pure.
+"""Turns changes of instances into uses of hosts, and rates, sizes and uses into the cost of a day. Pure.
 
-What holds:
-- the lines of a day add up to what the host cost that day, to the micro-unit: idle is what is left;
-- the cost of a stretch is the same however it is cut, since it is floored from the start of its rate;
-- an own host with cards is divided by cards; one without, by the mean of the shares of vCPUs and of RAM. Where more
-  is held than there is, the shares are scaled down so that they add up to one;
-- a rented host serves its one instance, from the moment it exists until the provider confirms that it is gone.
+Invariants:
+- the lines of a day add up to the cost of the host on that day, to the micro-unit: the rest is idle;
+- the cost of a time does not depend on how it is cut, because it is rounded down from the start of its rate;
+- an own host with cards is divided by cards. One without cards is divided by the mean of the shares of vCPUs and RAM.
+  If instances hold more than the host has, the shares are scaled down to add up to one;
+- a rented host is for its one instance, from its creation until the provider confirms that it is gone.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,17 +23,17 @@ from teraflock.meter.model import Change
 
 HOUR_US = 3_600 * 10**6
 USES_NOTHING = frozenset({Phase.STOPPED, Phase.FAILED, Phase.GONE})
-"""Cards, processors and memory of a host are free for others."""
+"""In these phases an instance uses nothing of its host."""
 
 
 def gpu_parts(gpu: str, count: int) -> int:
-    """So many cards or slices, in millionths of a card."""
+    """The number of cards or slices, in millionths of a card."""
     card, _, profile = gpu.partition(":")
     return count * ((share_ppm(card, profile) if profile else None) or CARD_PARTS)
 
 
 def take(use: OpenUse, change: Change) -> tuple[OpenUse, HostUse | None]:
-    """The next change of an instance: where it is from then on, and the use that ended, if any."""
+    """Apply the next change of an instance. Return where it is from then on, and the use that ended, if any."""
     at_us = max(use.at_us, change.at_us)
     host_id, held = _held(change)
     read = replace(use, sequence=change.sequence, at_us=at_us)
@@ -78,7 +78,7 @@ def cost_of_day(
     sizes: Sequence[HostSize],
     uses: Iterable[HostUse],
 ) -> list[CostLine]:
-    """The lines of one day of a host, up to a time within it. `rates` as they were recorded, `sizes` by time."""
+    """The lines of one day of a host, up to a time within it. `rates` in the order of recording, `sizes` by time."""
     begin_us = day * DAY_US
     end_us = min(begin_us + DAY_US, until_us)
     used = list(uses)
@@ -98,18 +98,18 @@ def cost_of_day(
 
 
 def rate_at(rates: Sequence[CostRate], us: int) -> CostRate | None:
-    """What counts at a time."""
+    """The value at a time."""
     begun = [rate for rate in rates if rate.from_us <= us]
     return begun[-1] if begun else None
 
 
 def ends_at(rates: Sequence[CostRate]) -> int | None:
-    """From when on a host costs nothing any more; None: it still costs something."""
+    """The time from which a host costs nothing. None: it still costs something."""
     return None if rates[-1].micros_per_hour else rates[-1].from_us
 
 
 def _stretches(rates: Sequence[CostRate], begin_us: int, end_us: int) -> Iterable[tuple[CostRate, int, int]]:
-    """From when until when each rate counts. One that was replaced before its time cuts nothing."""
+    """The time during which each rate applies. A rate that was replaced before its time has no effect."""
     edges = sorted({begin_us, *(rate.from_us for rate in rates if begin_us < rate.from_us < end_us)})
     counting = [(us, rate_at(rates, us)) for us in edges if us < end_us]
     changes = [each for n, each in enumerate(counting) if n == 0 or each[1] is not counting[n - 1][1]]
@@ -125,7 +125,7 @@ def _accrued(rate: CostRate, us: int) -> int:
 def _divided(
     whole: CostLine, rate: CostRate, sizes: Sequence[HostSize], uses: Sequence[HostUse]
 ) -> list[CostLine]:
-    """A line for each stretch in which an instance had the same share, and the idle rest."""
+    """A line for each time during which an instance had the same share, and the idle rest."""
     lines: list[CostLine] = []
     share_of: dict[int, Fraction] = {}  # of the line with this index
     last_of: dict[str, int] = {}  # the index of an instance's last line
@@ -163,7 +163,7 @@ def _size_at(sizes: Sequence[HostSize], us: int) -> HostPart:
 
 
 def shares(whole: HostPart, held: Sequence[HostPart]) -> list[Fraction]:
-    """Which share of a host each of its instances has. They add up to one at most."""
+    """The share of a host that each instance has. They add up to at most one."""
     if whole.gpu_parts:
         found = [Fraction(each.gpu_parts, whole.gpu_parts) for each in held]
     else:

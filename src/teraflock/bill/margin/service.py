@@ -1,10 +1,10 @@
-"""What hosts cost us: set by operators or reported by providers, and booked day by day.
+"""Costs of hosts: operators set them or providers report them, and they are booked day by day.
 
-What holds:
-- a rate, its event and its audit row are written by one transaction;
-- a turn reads what is due and can be run again, by any number of processes: they meet at the cursor's row;
-- a day that is booked and comes out differently later is taken back by reversals and booked again: a cost may be set
-  for the past, and a clock that was set back may add a use to a day that is over.
+Invariants:
+- a rate, its event and its audit row are written in one transaction;
+- a turn reads what is due and can run again, in any number of processes: they lock the row of the cursor;
+- if a booked day turns out differently later, reversals take it back and it is booked again. A cost may be set for the
+  past, and a clock that was set back may add a use to a past day.
 """
 
 import os
@@ -34,9 +34,9 @@ from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import By
 
 INSTANCES_PER_TURN: Final = 500
-DAYS_PER_TURN: Final = 500  # of hosts: some hundred milliseconds
+DAYS_PER_TURN: Final = 500  # hosts: takes a few hundred milliseconds
 HOSTS_MAX: Final = 1_000_000
-HOUR_MICROS_MAX: Final = 10**12  # a million an hour: more is a slip of the pen
+HOUR_MICROS_MAX: Final = 10**12  # one million per hour: more is a typing error
 
 
 class CostService:
@@ -64,7 +64,7 @@ class CostService:
         start: datetime | None = None,
         by: By | None = None,
     ) -> tuple[int, CostRate]:
-        """Record what an own host costs an hour from a time on; None: that it is not known. Returns its number too."""
+        """Record the cost of an own host per hour from a time on. None: it is unknown. Also return its number."""
         now = self._clock.now()
         if micros_per_hour is not None:
             self._check(micros_per_hour, currency)
@@ -79,7 +79,7 @@ class CostService:
         def work(tx: Transaction) -> tuple[int, CostRate]:
             number = store.add_rate(tx, rate)
             record_event(tx, _event(rate, now, self._random_bytes))
-            # Without the amount: members of the operator's organisation who are no operators read the audit log.
+            # Without the amount: members of the operator's organisation who are not operators can read the audit log.
             self._audit.note(tx, by, "host.cost", host.id, name=host.name)
             return number, rate
 
@@ -93,21 +93,21 @@ class CostService:
         self._rates.rate(currency, self._clock.now().date())  # raises if the currency is unknown
 
     def history(self, *, after: int = 0, limit: int) -> list[tuple[int, CostRate]]:
-        """What operators recorded of all own hosts, in that order, with the numbers."""
+        """Recorded costs of all own hosts, in order, with their numbers."""
         with self._database.read() as tx:
             return store.rates_of_own_hosts(tx, after=after, limit=limit)
 
     # -- booking ---------------------------------------------------------------------------------------------------
 
     def turn(self, *, grace_us: int = DAY_GRACE_US) -> int:
-        """Note sizes, read uses on, book days that are over; how much was done."""
+        """Record sizes, read uses, book past days. Return how much was done."""
         now_us = microseconds(self._clock.now())
         until_us = (now_us - grace_us) // DAY_US * DAY_US
         done = self._note_sizes(now_us) + self._read_uses()
         with self._database.read() as tx:
             is_behind = bool(store.instances_behind(tx, limit=1))
             is_due = bool(store.hosts_due(tx, until_us, limit=1))
-        if is_behind or not is_due:  # a day is not booked without the uses of it
+        if is_behind or not is_due:  # a day is not booked before all its uses are read
             return done
         return done + self._database.write(lambda tx: _book(tx, until_us, now_us))
 
@@ -141,7 +141,7 @@ def _start(host: Host, start: datetime) -> datetime:
 
 
 def _event(rate: CostRate, now: datetime, random_bytes: Callable[[int], bytes]) -> Event:
-    """An event of the installation: it belongs to no project, so no tenant sees it."""
+    """An event of the installation. It belongs to no project, so no tenant sees it."""
     return Event(
         id=EventId(new_id("evt", now, random_bytes)),
         at=now,
@@ -166,7 +166,7 @@ def note_rental(
     currency: str,
     now: datetime,
 ) -> None:
-    """Record what a rented host costs from now on, as the provider reports it. 0: it is gone."""
+    """Record the cost of a rented host from now on, as the provider reports it. 0: the host is gone."""
     rate = CostRate(
         host_id=host_id,
         instance_id=instance_id,
@@ -192,7 +192,7 @@ def _new_sizes(tx: Transaction, now_us: int) -> list[HostSize]:
 
 
 def _read_uses(tx: Transaction) -> int:
-    """Read the changes of instances on, as far as they are metered."""
+    """Read the changes of instances that are metered."""
     store.hold(tx)
     ended: list[HostUse] = []
     read = []
@@ -213,7 +213,7 @@ def _read_uses(tx: Transaction) -> int:
 
 
 def _book(tx: Transaction, until_us: int, now_us: int) -> int:
-    """Book the next days of hosts; how many."""
+    """Book the next days of hosts. Return how many."""
     store.hold(tx)
     days = 0
     for host_id, booked_us in store.hosts_due(tx, until_us, limit=DAYS_PER_TURN):
@@ -224,13 +224,13 @@ def _book(tx: Transaction, until_us: int, now_us: int) -> int:
             _correct(tx, host_id, booked_us // DAY_US, now_us)
             booked_us += DAY_US
             if over_us is not None and over_us <= booked_us and last_day * DAY_US < booked_us:
-                booked_us = FOREVER_US  # nothing is to come, and nothing is left to take back
+                booked_us = FOREVER_US  # nothing will follow, and nothing is left to reverse
         store.set_booked(tx, host_id, booked_us)
     return days
 
 
 def _correct(tx: Transaction, host_id: str, day: int, now_us: int) -> None:
-    """Bring the lines of a day to what they must be."""
+    """Correct the lines of a day to what they should be."""
     due = lines_due(tx, host_id, day, (day + 1) * DAY_US)
     booked = store.lines_of_day(tx, host_id, day)
     if sorted(due) == sorted(line for _, line in booked):
@@ -242,7 +242,7 @@ def _correct(tx: Transaction, host_id: str, day: int, now_us: int) -> None:
 
 
 def lines_due(tx: Transaction, host_id: str, day: int, until_us: int) -> list[CostLine]:
-    """What a day of a host costs, up to a time within it."""
+    """The cost of a day of a host, up to a time within it."""
     begin_us = day * DAY_US
     uses = store.uses(tx, host_id, begin_us, until_us)
     uses += [until(use, until_us) for use in store.open_uses(tx, host_id, until_us)]
@@ -250,7 +250,7 @@ def lines_due(tx: Transaction, host_id: str, day: int, until_us: int) -> list[Co
 
 
 def lines_to_come(tx: Transaction, now_us: int) -> list[CostLine]:
-    """What hosts cost since their last booked day, less what is booked of days that are to be booked again."""
+    """The cost of hosts since their last booked day, minus what is booked for days that must be booked again."""
     found: list[CostLine] = []
     for host_id, booked_us in store.hosts_due(tx, now_us, limit=HOSTS_MAX):
         for day in range(booked_us // DAY_US, now_us // DAY_US + 1):

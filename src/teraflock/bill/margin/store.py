@@ -1,4 +1,4 @@
-"""All SQL about what hosts cost us. Only operators and the loop of the books ask, so reads here cross tenants."""
+"""All SQL of host costs. Only operators and the biller's loop use it, so reads cross tenants."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -23,7 +23,7 @@ class CostCursor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RevenueSum(msgspec.Struct, frozen=True):
-    """The charges of one day for one thing on one host."""
+    """The charges of one day for one subject on one host."""
 
     subject: str
     name: str
@@ -35,7 +35,7 @@ class RevenueSum(msgspec.Struct, frozen=True):
 
 
 class CostSum(msgspec.Struct, frozen=True):
-    """The costs of one day of one host for one instance, or for none."""
+    """The costs of one day of one host for one instance, or while idle."""
 
     host_id: str
     instance_id: str
@@ -45,23 +45,27 @@ class CostSum(msgspec.Struct, frozen=True):
     micros: int
 
 
+_CURSOR: Final = Table("cost_cursor", CostCursor)
+
+
 def hold(tx: Transaction) -> CostCursor:
-    """The cursor, for work that will move it: whoever comes second waits here, before anything is numbered."""
+    """Lock the cursor and return it. A second writer waits here before it assigns numbers."""
     tx.run("UPDATE cost_cursor SET name = name WHERE name = 'cost'")
-    row = tx.one("SELECT rates, lines FROM cost_cursor WHERE name = 'cost'")
-    return CostCursor(rates=row[0], lines=row[1]) if row else CostCursor()
+    return _cursor(tx)
+
+
+def _cursor(tx: Transaction) -> CostCursor:
+    row = tx.one(f"{_CURSOR.select} WHERE name = 'cost'")
+    return _CURSOR.value(row) if row else CostCursor()
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
 
 
 def add_rate(tx: Transaction, rate: CostRate) -> int:
-    """Record what a host costs; its number. Days that are booked and change by it are booked again."""
+    """Record the cost of a host and return its number. Booked days that it changes are booked again."""
     number = hold(tx).rates + 1
-    tx.run_many(
-        f"INSERT INTO host_cost (number, {_RATE.names}) VALUES (:number, {_RATE.marks})",
-        [(number, *_RATE.row(rate))],
-    )
+    tx.run_many(_RATE.insert_with("number"), [(number, *_RATE.row(rate))])
     tx.run("UPDATE cost_cursor SET rates = :number WHERE name = 'cost'", number=number)
     tx.run(
         "INSERT INTO cost_host (host_id, booked_until_us) VALUES (:host, :day_us) ON CONFLICT (host_id) DO UPDATE"
@@ -74,13 +78,13 @@ def add_rate(tx: Transaction, rate: CostRate) -> int:
 
 
 def rates(tx: Transaction, host_id: str) -> list[CostRate]:
-    """All that was recorded of a host, in that order."""
+    """All recorded costs of a host, in order."""
     rows = tx.all(f"{_RATE.select} WHERE host_id = :host ORDER BY number", host=host_id)
     return [_RATE.value(row) for row in rows]
 
 
 def rates_of_own_hosts(tx: Transaction, *, after: int, limit: int) -> list[tuple[int, CostRate]]:
-    """What operators recorded, with the numbers."""
+    """Costs that operators recorded, with their numbers."""
     rows = tx.all(
         f"SELECT number, {_RATE.names} FROM host_cost WHERE instance_id = '' AND number > :after"
         " ORDER BY number LIMIT :limit",
@@ -113,7 +117,7 @@ def sizes(tx: Transaction, host_id: str) -> list[HostSize]:
 
 
 def instances_behind(tx: Transaction, *, limit: int) -> list[str]:
-    """Instances with changes that are metered, but not read here."""
+    """Instances with metered changes that were not read here yet."""
     rows = tx.all(
         "SELECT m.instance_id FROM meter_instance m LEFT JOIN host_use_open u ON u.instance_id = m.instance_id"
         " WHERE u.sequence IS NULL OR u.sequence < m.sequence ORDER BY m.instance_id LIMIT :limit",
@@ -132,12 +136,12 @@ def keep_open(tx: Transaction, uses: Iterable[OpenUse]) -> None:
 
 
 def add_uses(tx: Transaction, uses: Sequence[HostUse]) -> None:
-    """Add uses that ended. A day that was booked before one of them was known is booked again."""
+    """Add uses that ended. If one of them belongs to a booked day, that day is booked again."""
     tx.run_many(_USE.insert, [_USE.row(each) for each in uses])
 
 
 def book_again(tx: Transaction, host_id: str, from_us: int) -> None:
-    """Book the days of a host from a time on once more, where they are booked."""
+    """Book the booked days of a host from a time on again."""
     tx.run(
         "UPDATE cost_host SET booked_until_us = :day_us WHERE host_id = :host AND booked_until_us > :day_us",
         host=host_id,
@@ -146,7 +150,7 @@ def book_again(tx: Transaction, host_id: str, from_us: int) -> None:
 
 
 def uses(tx: Transaction, host_id: str, from_us: int, until_us: int) -> list[HostUse]:
-    """Uses of a host that ended, as far as they touch a stretch of time."""
+    """Uses of a host that ended and overlap a time."""
     rows = tx.all(
         f"{_USE.select} WHERE host_id = :host AND until_us > :from_us AND from_us < :until_us"
         " ORDER BY from_us, instance_id",
@@ -158,7 +162,7 @@ def uses(tx: Transaction, host_id: str, from_us: int, until_us: int) -> list[Hos
 
 
 def open_uses(tx: Transaction, host_id: str, until_us: int) -> list[OpenUse]:
-    """Uses of a host that last, begun before a time."""
+    """Uses of a host that have not ended and began before a time."""
     rows = tx.all(
         f"{_OPEN.select} WHERE host_id = :host AND host_id <> '' AND from_us < :until_us"
         " ORDER BY from_us, instance_id",
@@ -172,7 +176,7 @@ def open_uses(tx: Transaction, host_id: str, until_us: int) -> list[OpenUse]:
 
 
 def hosts_due(tx: Transaction, until_us: int, *, limit: int) -> list[tuple[str, int]]:
-    """Hosts with days before a time that are not booked, and up to when they are."""
+    """Hosts with days before a time that are not booked, and the end of what is booked."""
     rows = tx.all(
         "SELECT host_id, booked_until_us FROM cost_host WHERE booked_until_us < :until"
         " ORDER BY booked_until_us, host_id LIMIT :limit",
@@ -189,7 +193,7 @@ def set_booked(tx: Transaction, host_id: str, until_us: int) -> None:
 
 
 def lines_of_day(tx: Transaction, host_id: str, day: int) -> list[tuple[int, CostLine]]:
-    """The lines of a day that were not taken back, with their numbers."""
+    """The lines of a day that were not reversed, with their numbers."""
     rows = tx.all(
         f"SELECT number, {_LINE.names} FROM cost c WHERE host_id = :host AND day = :day AND kind <> 'reversal'"
         " AND NOT EXISTS (SELECT 1 FROM cost r WHERE r.host_id = c.host_id AND r.day = c.day"
@@ -201,24 +205,23 @@ def lines_of_day(tx: Transaction, host_id: str, day: int) -> list[tuple[int, Cos
 
 
 def last_day(tx: Transaction, host_id: str) -> int:
-    """The last day of a host that has lines; 0: it has none."""
+    """The last day of a host with lines. 0: none."""
     row = tx.one("SELECT COALESCE(MAX(day), 0) FROM cost WHERE host_id = :host", host=host_id)
     return int(row[0]) if row else 0
 
 
 def add_lines(tx: Transaction, lines: Sequence[CostLine], now_us: int) -> None:
-    """Add lines, numbered. The cursor must be held."""
-    row = tx.one("SELECT lines FROM cost_cursor WHERE name = 'cost'")
-    first = (row[0] if row else 0) + 1
+    """Add numbered lines. The cursor must be locked."""
+    first = _cursor(tx).lines + 1
     tx.run_many(
-        f"INSERT INTO cost (number, {_LINE.names}, booked_at_us) VALUES (:number, {_LINE.marks}, :booked_at_us)",
-        [(number, *_LINE.row(line), now_us) for number, line in enumerate(lines, start=first)],
+        _LINE.insert_with("number", "booked_at_us"),
+        [(number, now_us, *_LINE.row(line)) for number, line in enumerate(lines, start=first)],
     )
     tx.run("UPDATE cost_cursor SET lines = lines + :count WHERE name = 'cost'", count=len(lines))
 
 
 def spent(tx: Transaction, month: str) -> list[CostSum]:
-    """The costs of a month that are booked."""
+    """The booked costs of a month."""
     rows = tx.all(
         "SELECT host_id, instance_id, project_id, currency, day, SUM(micros) FROM cost WHERE month = :month"
         " GROUP BY host_id, instance_id, project_id, currency, day",
@@ -228,7 +231,7 @@ def spent(tx: Transaction, month: str) -> list[CostSum]:
 
 
 def sold(tx: Transaction, month: str) -> list[RevenueSum]:
-    """The charges of a month that are booked."""
+    """The booked charges of a month."""
     rows = tx.all(
         "SELECT subject, MAX(name), project_id, host, currency, from_us / 86400000000, SUM(micros) FROM charge"
         " WHERE month = :month AND currency <> ''"
@@ -239,5 +242,5 @@ def sold(tx: Transaction, month: str) -> list[RevenueSum]:
 
 
 def _with_sum(rows: Iterable[Row]) -> Iterator[Row]:
-    """PostgreSQL adds up to a NUMERIC."""
+    """PostgreSQL sums up to a NUMERIC."""
     return ((*row[:-1], int(row[-1])) for row in rows)

@@ -1,1 +1,1 @@
-"""Months and years that are bought: what they cover, what they cost, how they go on and how they end."""
+"""Purchases: months and reservations that are paid ahead, what they cover and cost, how they renew and end."""

@@ -1,8 +1,8 @@
-"""A purchase pays for a shape of one instance, term after term.
+"""Values of purchases. A purchase pays for a size of one instance, term after term.
 
-monthly     paid at the beginning of each month; renewed at the prices of that day, until it is ended
-reserved    for one, two or three years at the prices of the day it was bought, less a discount; paid by the month, or
-            all at once for less; cannot be ended early
+monthly     paid at the start of each month and renewed at the prices of that day, until it is ended
+reserved    for one, two or three years at the prices of the day of purchase, minus a discount; paid by the month, or at
+            once for less; cannot be ended early
 """
 
 from typing import Literal
@@ -23,7 +23,7 @@ class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     upfront: bool = False
     renews: bool = True
     due_us: int
-    """When the next term begins, if there is to be one."""
+    """When the next term begins, if there is one."""
     ended: bool = False
 
 
@@ -31,7 +31,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     purchase_id: str
     sequence: int
     kind: str
-    """bought, continued, renewed, upgraded or ended."""
+    """`bought`, `continued`, `renewed`, `upgraded` or `ended`."""
     instance_id: str
     from_us: int
     until_us: int
@@ -39,31 +39,31 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     """What is paid for. What the instance holds beyond it is charged by the second."""
     currency: str
     month_micros: int
-    """What a whole month of it costs."""
+    """The price of a whole month."""
     fee_micros: int
-    """Due at `from_us`; below zero: given back."""
+    """Due at `from_us`. Below zero: a refund."""
 
 
 class PurchaseLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """What one member may commit to by purchases in a calendar month."""
+    """How much one member may commit to by purchases in a calendar month."""
 
     project_id: str
     member_id: str
     micros: int
     month: str = ""
-    """Of `spent_micros`; another month begins at nothing."""
+    """The month of `spent_micros`. A new month starts at zero."""
     spent_micros: int = 0
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """What a purchase would cost now."""
+    """The price of a purchase before it is made."""
 
     currency: str
     fee_micros: int
     """Charged at once."""
     month_micros: int
     committed_micros: int
-    """With all instalments to come."""
+    """With all later instalments."""
     from_us: int
     until_us: int
-    """Paid up to then."""
+    """The end of the time that is paid."""

@@ -1,10 +1,10 @@
-"""What terms cost and cover. No clock, no SQL.
+"""What terms cost and cover. Pure.
 
-What holds:
-- a month of a purchase is a calendar month from the day it was bought: bought on the 31st, it begins on the last day of
-  shorter months and on the 31st again of longer ones;
-- terms of one instance do not overlap: an upgrade or an early end cuts the running term off where it begins;
-- a fee is rounded once, half to even, from exact prices; what is left of a month counts by the microsecond.
+Invariants:
+- a month of a purchase is a calendar month from the day of purchase. Bought on the 31st, it begins on the last day of
+  shorter months and on the 31st of longer ones;
+- terms of one instance do not overlap: an upgrade or an early end cuts off the current term;
+- a fee is rounded once, half to even, from exact prices. The rest of a month is counted in microseconds.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from teraflock.bill.times import microseconds, moment, months_later
 
 
 def month_micros(cover: Size, period: Period, currency: str, place: PricePlace, *, years: int = 0) -> int:
-    """What a month of a shape costs where it is bought by the month, or for years."""
+    """The price of a size for a month, if it is bought by the month or for years."""
     units = PricedPeriod(period, currency).units(cover.gpu, "monthly", place)
     each = units.gpu * cover.gpus + units.vcpu * cover.vcpus
     by_gb = units.ram * cover.ram_bytes + units.disk * cover.disk_bytes
@@ -50,7 +50,7 @@ def bought(
 
 
 def next_term(purchase: Purchase, terms: Sequence[Term], period: Period, place: PricePlace) -> Term | None:
-    """What follows the last term when it is over; None: nothing does."""
+    """The term after the last one. None: there is none."""
     first, last = terms[0], terms[-1]
     months = _months_between(first.from_us, last.until_us)
     renews = purchase.years == 0 or months % (12 * purchase.years) == 0
@@ -70,10 +70,12 @@ def next_term(purchase: Purchase, terms: Sequence[Term], period: Period, place: 
 def upgraded(
     purchase: Purchase, terms: Sequence[Term], cover: Size, period: Period, place: PricePlace, at_us: int
 ) -> Term:
-    """A larger shape for the rest of the term, for the difference in price of what is left of it."""
+    """A larger size for the rest of the term. The fee is the difference in price for the rest."""
     last = terms[-1]
     if not _includes(cover, last.covers):
-        raise Refused("A purchase can only grow", hint="End it, or let it run out, and buy the smaller one")
+        raise Refused(
+            "A purchase cannot be reduced", hint="End it, or let it expire, and buy the smaller size"
+        )
     month = month_micros(cover, period, last.currency, place, years=purchase.years)
     whole = (max(0, month - last.month_micros)) * _months_between(_paid_from(terms), last.until_us)
     left, length = last.until_us - at_us, last.until_us - _paid_from(terms)
@@ -84,10 +86,10 @@ def upgraded(
 
 
 def ended(purchase: Purchase, terms: Sequence[Term], period: Period | None, at_us: int) -> Term:
-    """Over now: what is left of the month is given back as far as the price book says."""
+    """End now. The rest of the month is refunded as the price book says."""
     last = terms[-1]
     if purchase.mode == "reserved" and at_us < last.until_us:
-        raise Refused("A reservation cannot be ended early", hint="`--no-renew` lets it run out")
+        raise Refused("A reservation cannot be ended early", hint="Use `--no-renew` to let it expire")
     refund_bp = period.prices.refund_bp if period else 0
     left, length = max(0, last.until_us - at_us), last.until_us - _paid_from(terms)
     back = divided(last.month_micros * left * refund_bp, length * BASIS)
@@ -98,7 +100,7 @@ def ended(purchase: Purchase, terms: Sequence[Term], period: Period | None, at_u
 
 
 def covered(terms: Iterable[Term]) -> list[Covered]:
-    """What is paid for, from when until when: a later term of a purchase cuts off an earlier one."""
+    """What is paid for, and when. A later term of a purchase cuts off an earlier one."""
     by_purchase: dict[str, list[Term]] = {}
     for term in sorted(terms, key=lambda term: (term.purchase_id, term.sequence)):
         by_purchase.setdefault(term.purchase_id, []).append(term)
@@ -123,7 +125,7 @@ def _upfront(month: int, period: Period, years: int) -> int:
 
 
 def _paid_from(terms: Sequence[Term]) -> int:
-    """When the time began that was last paid for whole."""
+    """When the last fully paid time began."""
     return next(term.from_us for term in reversed(terms) if term.kind not in ("upgraded", "ended"))
 
 
@@ -140,7 +142,7 @@ def _months_on(from_us: int, months: int) -> int:
 
 
 def _months_between(from_us: int, until_us: int) -> int:
-    """How many months on `until_us` lies; exact for what `_months_on` made."""
+    """The number of months until `until_us`. Exact for values from `_months_on`."""
     start, end = moment(from_us), moment(until_us)
     months = (end.year - start.year) * 12 + end.month - start.month
     return months if _months_on(from_us, months) <= until_us else months - 1

@@ -1,4 +1,4 @@
-"""Buying, growing, ending and going on: a term, its fee in the books and its event, in one transaction."""
+"""Buys, upgrades, renews and ends: each stores a term, its fee and its event in one transaction."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -87,7 +87,7 @@ class PurchaseService:
         )  # fmt: skip
 
     def set_limit(self, project_id: str, member: Member, micros: int | None, *, by: By | None = None) -> None:
-        """Let a member commit to this much by purchases in a month; None: as much as his right allows."""
+        """Set how much a member may commit to by purchases in a month. None: as much as the role allows."""
 
         def work(tx: Transaction) -> None:
             amount = "none"
@@ -103,13 +103,13 @@ class PurchaseService:
         self._database.write(work)
 
     def limits(self, project_id: str) -> tuple[str, str, list[PurchaseLimit]]:
-        """The currency, the present month, and the limits of a project's members."""
+        """The currency, the current month, and the limits of a project's members."""
         with self._database.read() as tx:
             month = month_of(microseconds(self._clock.now()))
             return Desk(tx).currency(project_id), month, purchase_store.limits(tx, project_id)
 
     def upgrade(self, project_id: str, purchase_id: str, *, by: By | None = None) -> Term:
-        """Let a purchase grow to what its instance holds now."""
+        """Upgrade a purchase to what its instance holds now."""
 
         def work(tx: Transaction) -> Term:
             now_us = self._now_us(tx)
@@ -155,7 +155,7 @@ class PurchaseService:
             return [(each, purchase_store.terms(tx, each.id)) for each in found]
 
     def instance_names(self, project_id: str) -> dict[str, str]:
-        """The names of the instances that something was bought for, also of those that are gone."""
+        """Names of the instances that purchases are for, including deleted ones."""
         with self._database.read() as tx:
             return {each.instance_id: _name_of(tx, each) for each in purchase_store.purchases(tx, project_id)}
 
@@ -163,16 +163,16 @@ class PurchaseService:
         with self._database.read() as tx:
             found = purchase_store.purchase(tx, project_id, purchase_id)
             if found is None:
-                raise NotFound(f"No purchase is known by the id `{purchase_id}`")
+                raise NotFound(f"No purchase has the id `{purchase_id}`")
             return found, purchase_store.terms(tx, purchase_id)
 
     def turn(self) -> int:
-        """Begin the terms that are due; how many they were."""
+        """Begin the terms that are due. Return how many."""
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
             if not purchase_store.due_in_all_projects(tx, now_us, limit=1):
                 return 0
-        return self._database.write(lambda tx: go_on(tx, now_us, now_us, self._random_bytes))
+        return self._database.write(lambda tx: begin_due_terms(tx, now_us, now_us, self._random_bytes))
 
     def _end(
         self, tx: Transaction, purchase: Purchase, terms: Sequence[Term], now_us: int, by: By | None
@@ -187,7 +187,7 @@ class PurchaseService:
     def _check_pays(
         self, tx: Transaction, purchase: Purchase, term: Term, by: By | None, now_us: int
     ) -> None:
-        """Raise where the budget, the operator's cap, the balance or the buyer's limit do not allow it."""
+        """Raise if the budget, the operator's cap, the balance or the buyer's limit does not allow it."""
         _check_affords(tx, purchase.project_id, term, now_us)
         limits.spend(tx, by, limits.committed_micros(purchase, term), term.currency, now_us)
 
@@ -203,14 +203,14 @@ class PurchaseService:
         return _kept(tx, purchase, term, held, now_us, self._random_bytes)
 
     def _now_us(self, tx: Transaction) -> int:
-        """Now, but not within time that is charged: a clock may have stepped back. All that is due has begun."""
+        """Now, but not before the end of charged time: the clock may have been set back. Begins all due terms."""
         now_us = max(microseconds(self._clock.now()), store.hold(tx).latest_us)
-        go_on(tx, now_us, now_us, self._random_bytes)
+        begin_due_terms(tx, now_us, now_us, self._random_bytes)
         return now_us
 
 
-def go_on(tx: Transaction, until_us: int, now_us: int, random_bytes: RandomBytes) -> int:
-    """Begin all terms that are due by `until_us`. The biller does so before it charges what lies before that time."""
+def begin_due_terms(tx: Transaction, until_us: int, now_us: int, random_bytes: RandomBytes) -> int:
+    """Begin all terms that are due by `until_us`. The biller does so before it charges the time before it."""
     store.hold(tx)
     count = 0
     while due := purchase_store.due_in_all_projects(tx, until_us, limit=TERMS_PER_TURN):
@@ -241,7 +241,7 @@ def _note_by_itself(
     now_us: int,
     random_bytes: RandomBytes,
 ) -> None:
-    """A term that began, or an end, is on record as the server's act."""
+    """Record the start of a term, or an end, as an act of the server."""
     audit = Audit(FixedClock(moment(now_us)), random_bytes)
     said: dict[str, Detail] = {"name": held.name or _name_of(tx, purchase), "mode": _mode_text(purchase)}
     if term is not None:
@@ -272,10 +272,10 @@ def _mode_text(purchase: Purchase) -> str:
 
 
 def _is_paid(tx: Transaction, purchase: Purchase, term: Term, now_us: int, random_bytes: RandomBytes) -> bool:
-    """Whether what is due goes on.
+    """Whether a due term begins.
 
-    A month that would pass a hard budget, or is not paid for in advance, is not bought again, and that is told; the
-    instalments of a reservation are owed, whatever the budget says.
+    A month that would exceed a hard budget or the prepaid balance is not renewed, and an event says so. Instalments of
+    a reservation are always due.
     """
     if term.kind != "renewed" or affords(tx, purchase.project_id, term.fee_micros, term.from_us, now_us):
         return True
@@ -296,9 +296,9 @@ def _is_paid(tx: Transaction, purchase: Purchase, term: Term, now_us: int, rando
 def _check_affords(tx: Transaction, project_id: str, term: Term, now_us: int) -> None:
     if not affords(tx, project_id, term.fee_micros, now_us, now_us, soft_too=True):
         raise BudgetReached(
-            f"The fee of {amount_text(term.fee_micros, term.currency)} is more than is left of the budget, of the"
-            " operator's cap, or of what was paid in advance",
-            hint="`tera budget` shows what is left; raise it with `tera budget set`, or pay in",
+            f"The fee of {amount_text(term.fee_micros, term.currency)} exceeds what is left of the budget, the"
+            " operator's cap or the prepaid balance",
+            hint="`tera budget` shows what is left. Raise it with `tera budget set`, or pay in",
         )
 
 
@@ -357,21 +357,23 @@ def _event(
 
 
 def _running(tx: Transaction, project_id: str, instance_id: str) -> Meter:
-    """As it is by its events: the meter may not have come to them yet."""
-    stands = ahead(tx, project_id, store.cursor(tx).intervals)
-    opened = {each.instance_id: each for each in stands.open}
+    """From its events, because the meter may not have read them yet."""
+    metered = ahead(tx, project_id, store.cursor(tx).intervals)
+    opened = {each.instance_id: each for each in metered.open}
     meter = opened.get(instance_id) or meter_store.meter(tx, instance_id)
     if meter is None or meter.project_id != project_id or meter.phase in OVER:
-        raise NotFound(f"No instance `{instance_id}` is there to be paid for")
+        raise NotFound(f"There is no instance `{instance_id}`")
     if instance_id not in opened or meter.open is None or meter.open.run_us is None:
-        raise Refused("Only a running instance can be bought by the month", hint="`tera start` it first")
+        raise Refused(
+            "Only a running instance can be bought by the month", hint="Start it first with `tera start`"
+        )
     return meter
 
 
 def _standing(tx: Transaction, project_id: str, purchase_id: str) -> tuple[Purchase, list[Term]]:
     purchase = purchase_store.purchase(tx, project_id, purchase_id)
     if purchase is None:
-        raise NotFound(f"No purchase is known by the id `{purchase_id}`")
+        raise NotFound(f"No purchase has the id `{purchase_id}`")
     if purchase.ended:
         raise Conflict("This purchase has ended")
     return purchase, purchase_store.terms(tx, purchase_id)

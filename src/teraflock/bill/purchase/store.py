@@ -1,4 +1,4 @@
-"""All SQL of purchases. Terms are added, never changed."""
+"""All SQL of purchases. Terms are added and never changed."""
 
 from typing import Final
 
@@ -56,7 +56,7 @@ def terms(tx: Transaction, purchase_id: str) -> list[Term]:
 
 
 def terms_in_all_projects(tx: Transaction) -> list[Term]:
-    """Purchases are few beside intervals: the biller reads them all once per turn."""
+    """There are few purchases, so the biller reads all of them once per turn."""
     return [_TERM.value(row) for row in tx.each(f"{_TERM.select} ORDER BY purchase_id, sequence")]
 
 

@@ -1,7 +1,7 @@
-"""What hosts must have cost us, worked out again from the events.
+"""Computes what hosts must cost, from the events.
 
-The same rules as the head of bill/margin/rules.py states, in another text: rates and uses are proved from events, and
-the lines of each day from rates, sizes and uses. Sizes are evidence, like readings: no event tells of them.
+It implements the rules in the head of bill/margin/rules.py a second time: rates and uses are verified from events, and
+the lines of each day from rates, sizes and uses. Sizes are evidence, like readings: they have no events.
 """
 
 from collections import Counter, defaultdict
@@ -38,7 +38,7 @@ class HeldPart(NamedTuple):
 
 
 def rate_of(said: Said, project_id: str) -> tuple[Any, ...]:
-    """The row that an event about a cost asks for. `project_id` is that of the rented instance."""
+    """The row that an event about a cost requires. `project_id` is that of the rented instance."""
     host_id, instance_id = said.get("host", said["subject"]), said["subject"] if "host" in said else ""
     from_us = said.get("from_us", said["at_us"])
     cost = (said["cost_micros_per_hour"], said["cost_currency"])
@@ -50,7 +50,7 @@ def check_rates(rows: Iterable[Named], expected: Counter[tuple[Any, ...]]) -> It
     for row in rows:
         rate = tuple(row[name] for name in RATE)
         if not missing[rate]:
-            yield Fault(where=f"host_cost {row['number']}", what="no event tells of it")
+            yield Fault(where=f"host_cost {row['number']}", what="no event explains it")
         missing[rate] -= 1
     for rate in (+missing).elements():
         yield Fault(where=f"host_cost of {rate[0]}", what=f"the cost from {rate[3]} is missing")
@@ -66,7 +66,7 @@ def check_uses(
     read = opened[0]["sequence"] if opened else 0
     changes = told(events)
     if read > len(changes):
-        what = f"read {read} changes, {len(changes)} were made"
+        what = f"read {read} changes, {len(changes)} exist"
         yield Fault(where=f"host_use_open {instance_id}", what=what)
     held = _held(changes[:read])
     expected = {
@@ -77,14 +77,14 @@ def check_uses(
     for row in uses:
         found = (row["from_us"], row["until_us"], _what(row))
         if expected.pop(row["sequence"], None) != found:
-            yield Fault(where=f"host_use {instance_id} {row['sequence']}", what="the events tell otherwise")
+            yield Fault(where=f"host_use {instance_id} {row['sequence']}", what="differs from the events")
     for sequence in expected:
         yield Fault(where=f"host_use {instance_id} {sequence}", what="is missing")
     if opened and read <= len(changes):
         at_us = max((said["at_us"] for said in changes[:read]), default=0)
         row, last = opened[0], held[-1]
         if (row["began_sequence"], row["from_us"], _what(row), row["at_us"]) != (*last, at_us):
-            yield Fault(where=f"host_use_open {instance_id}", what="the events tell otherwise")
+            yield Fault(where=f"host_use_open {instance_id}", what="differs from the events")
 
 
 def _held(changes: Sequence[Said]) -> list[HeldPart]:
@@ -118,15 +118,18 @@ def _what(row: Named) -> tuple[Any, ...]:
 
 
 def check_host(host_id: str, rows: Mapping[str, list[Named]]) -> Iterator[Fault]:
-    """`rows` about a host: `rate`, `size`, `use` (those that last without an end), `line` and `booked`."""
+    """`rows` about a host: `rate`, `size`, `use` (also those that have not ended), `line` and `booked`."""
     if not (rows["rate"] or rows["line"] or rows["booked"]):
         return
     if not (rows["rate"] and rows["booked"]):
-        yield Fault(where=f"cost_host {host_id}", what="a host with a cost has one row here, and no other")
+        yield Fault(
+            where=f"cost_host {host_id}",
+            what="a host must have one row here if it has a cost, and none otherwise",
+        )
         return
     booked_us, rates, lines = rows["booked"][0]["booked_until_us"], rows["rate"], rows["line"]
     if booked_us != FOREVER_US and booked_us % DAY_US:
-        yield Fault(where=f"cost_host {host_id}", what="is booked up to a time that ends no day")
+        yield Fault(where=f"cost_host {host_id}", what="is booked up to a time that is not the end of a day")
         return
     yield from _check_reversals(lines)
     taken_back = {row["reverses"] for row in lines}
@@ -156,11 +159,11 @@ def _check_reversals(rows: Sequence[Named]) -> Iterator[Fault]:
         where = f"cost {row['number']}"
         if row["kind"] != "reversal":
             if row["reverses"]:
-                yield Fault(where=where, what="is no reversal, but takes a line back")
+                yield Fault(where=where, what="is not a reversal, but reverses a line")
         elif other is None or other["kind"] == "reversal" or other["number"] >= row["number"]:
-            yield Fault(where=where, what="takes back a line that is not there")
+            yield Fault(where=where, what="reverses a line that does not exist")
         elif other["number"] in seen or row["micros"] != -other["micros"] or not _is_alike(row, other):
-            yield Fault(where=where, what=f"is not the one opposite of line {other['number']}")
+            yield Fault(where=where, what=f"is not the exact opposite of line {other['number']}")
         seen.add(row["reverses"])
 
 
@@ -169,7 +172,7 @@ def _is_alike(row: Named, other: Named) -> bool:
 
 
 class _Slot(NamedTuple):
-    """A stretch of a day in which nothing changes."""
+    """A part of a day during which nothing changes."""
 
     from_us: int
     until_us: int
@@ -203,7 +206,7 @@ def _floor(hourly: int, us: int) -> int:
 
 
 def _used(slots: Sequence[_Slot], hourly: int) -> Iterator[tuple[Any, ...]]:
-    """For each instance its stretches with one share, without a gap."""
+    """For each instance the periods with one share, without gaps."""
     for holder in sorted({holder for slot in slots for holder in slot.shares}):
         for share, group in groupby(slots, lambda slot, holder=holder: slot.shares.get(holder)):  # type: ignore[misc]
             if share is None:

@@ -1,4 +1,4 @@
-"""The whole proof: walks through the books once, in bounded memory but for what is bought and the sums."""
+"""Verifies everything: reads the books once, in bounded memory except for purchases and sums."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ from teraflock.storage.database import Database, Transaction
 
 Named = dict[str, Any]
 
-FAULTS_MAX: Final = 1_000  # told; the rest is counted
+FAULTS_MAX: Final = 1_000  # reported; the rest is only counted
 _NUMBERED: Final = {
     "meter_interval": "intervals",
     "meter_reading": "readings",
@@ -42,7 +42,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     charges: int
     entries: int
     changes_to_come: int
-    """Made, but not metered yet."""
+    """Recorded, but not metered yet."""
     faults: tuple[Fault, ...]
     faults_beyond: int = 0
 
@@ -52,7 +52,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(database: Database) -> Verdict:
-    """Work everything out again from the events, over one state of the database."""
+    """Compute everything again from the events, over one snapshot of the database."""
     with database.read() as tx:
         return _Proof(tx).verdict()
 
@@ -117,7 +117,7 @@ class _Proof:
         for id in self._purchases.keys() - self._seen:
             yield from check_purchase(id, self._purchases[id], self._terms[id], term_rows.pop(id, []), [])
         for id in term_rows:
-            yield Fault(where=f"purchase_term {id}", what="no event tells of it")
+            yield Fault(where=f"purchase_term {id}", what="no event explains it")
         for grant in self._grants.values():
             yield from check_grant(grant, [])
         yield from self._invoices()
@@ -157,7 +157,7 @@ class _Proof:
             yield from self._subject_costs(subject, rows)
 
     def _subject_costs(self, subject: str, rows: dict[str, list[Named]]) -> Iterator[Fault]:
-        """The uses of one instance are proved here; what its rented host cost is kept for later."""
+        """Verifies the uses of one instance. What its rented host cost is kept for later."""
         project_id = next((said["project_id"] for said in rows["event"] if said["project_id"]), "")
         for said in rows["event"]:
             if said["kind"] == "instance.cost":
@@ -180,14 +180,16 @@ class _Proof:
             yield from check_host(host_id, rows)
 
     def _numbers(self) -> Iterator[Fault]:
-        """Nothing was taken out: numbers have no gap and end where the cursors say."""
+        """No row is missing: numbers have no gap and end where the cursors say."""
         for table, said in _NUMBERED.items():
             count, lowest, highest = store.numbers(self._tx, table)
             if not (count == highest == self._cursors[said] and lowest == 1):
-                what = f"{count} rows numbered {lowest} to {highest}, {self._cursors[said]} were made"
+                what = (
+                    f"{count} rows numbered {lowest} to {highest}, but the cursor says {self._cursors[said]}"
+                )
                 yield Fault(where=table, what=what)
         if self._cursors["intervals_charged"] > self._cursors["intervals"]:
-            yield Fault(where="bill_cursor", what="more intervals were charged than made")
+            yield Fault(where="bill_cursor", what="more intervals were charged than exist")
 
     def _invoice(self, subject: str) -> Named | None:
         invoices = store.rows(self._tx, "invoice")
@@ -203,13 +205,13 @@ class _Proof:
 
 
 def _together(streams: "dict[str, _Groups]") -> Iterator[tuple[str, dict[str, list[Named]]]]:
-    """What several streams have of each key, in its order."""
+    """The rows of several streams for each key, in order."""
     while (key := min((s.key for s in streams.values() if s.key is not None), default=None)) is not None:
         yield key, {name: stream.take(key) for name, stream in streams.items()}
 
 
 class _Groups:
-    """A stream in the order of a key, taken group by group."""
+    """A stream in the order of a key, read group by group."""
 
     def __init__(self, rows: Iterable[Named], key: str) -> None:
         by: Callable[[Named], str] = lambda row: row[key]  # noqa: E731
@@ -219,7 +221,7 @@ class _Groups:
         self._advance()
 
     def take(self, key: str) -> list[Named]:
-        """The rows of this key, if it is the next."""
+        """The rows of this key, if it is the next one."""
         if self.key != key:
             return []
         rows = self._rows

@@ -1,6 +1,6 @@
-"""Reads the books as they lie: rows by the names of their columns, and events, ordered by what they are about.
+"""Reads the rows of the books, by the names of their columns, and events, ordered by their subject.
 
-Only the whole house can be verified, so every read here crosses tenants.
+Only the whole installation can be verified, so every read here crosses tenants.
 """
 
 from collections.abc import Iterator
@@ -73,14 +73,14 @@ _ORDER: Final = {
 
 
 def rows(tx: Transaction, table: str, order: str = "") -> Iterator[Named]:
-    """All rows of a table, those about one thing one after the other."""
+    """All rows of a table, ordered so that rows about one subject are adjacent."""
     names = [name.strip() for name in _COLUMNS[table].split(",")]
     for row in tx.each(f"SELECT {_COLUMNS[table]} FROM {table} ORDER BY {order or _ORDER[table]}"):
         yield dict(zip(names, row, strict=True))
 
 
 def events(tx: Transaction, *nouns: str) -> Iterator[Named]:
-    """What events of nouns say, with what they are about, when and whose: `subject`, `at_us`, `project_id`, `kind`."""
+    """Events of some nouns: their details with `subject`, `at_us`, `project_id` and `kind`."""
     patterns = {f"pattern_{index}": f"{noun}.%" for index, noun in enumerate(nouns)}
     found = tx.each(
         "SELECT subject, at_us, project_id, kind, details FROM event"
@@ -93,7 +93,7 @@ def events(tx: Transaction, *nouns: str) -> Iterator[Named]:
 
 
 def taken(tx: Transaction) -> dict[str, int]:
-    """How many changes of each instance the meter says it took."""
+    """The number of changes of each instance that the meter has applied."""
     return {row[0]: int(row[1]) for row in tx.each("SELECT instance_id, sequence FROM meter_instance")}
 
 
@@ -103,12 +103,12 @@ def sites(tx: Transaction) -> dict[str, str]:
 
 
 def currencies(tx: Transaction) -> dict[str, str]:
-    """What projects pay in, where it was said."""
+    """How projects pay, if that was set."""
     return {row[0]: row[1] for row in tx.all("SELECT project_id, currency FROM bill_profile")}
 
 
 def numbers(tx: Transaction, table: str) -> tuple[int, int, int]:
-    """How many rows there are, and their lowest and highest number."""
+    """The number of rows, and their lowest and highest number."""
     row = tx.one(f"SELECT COUNT(*), COALESCE(MIN(number), 1), COALESCE(MAX(number), 0) FROM {table}")
     assert row is not None
     return int(row[0]), int(row[1]), int(row[2])
@@ -142,7 +142,7 @@ def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
 
 
 def charges_until(tx: Transaction, invoice: Named, before: Named | None) -> Iterator[Named]:
-    """The charges an invoice stands for: of its month and earlier ones, less what stood on the one before."""
+    """The charges of an invoice: of its month and earlier ones, minus those of earlier invoices."""
     for charge in _of_project(tx, "charge", invoice["project_id"]):
         is_old = (
             before is not None

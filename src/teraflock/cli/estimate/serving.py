@@ -1,4 +1,4 @@
-"""`tera estimate MODEL --users N --context T`: serving a language model on every card."""
+"""`tera estimate MODEL --users N --context T`: serve a language model on every GPU model."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
@@ -23,7 +23,7 @@ TRAINING_ONLY: Final = (
 _COLUMNS: Final = [
     Column("GPU"),
     Column("fits"),
-    Column("most users", right=True),
+    Column("max users", right=True),
     Column("first token", right=True),
     Column("tokens/s per user", right=True),
     Column("tokens/s", right=True),
@@ -48,9 +48,9 @@ def answer_serving(
     for name in TRAINING_ONLY:
         if source(name) is given:
             word = {"source": "from"}.get(name, name.replace("_", "-"))
-            raise BadInput(f"`--{word}` does not apply to serving", hint=f"Leave out `--{word}` or `--users`")
+            raise BadInput(f"`--{word}` does not apply to serving", hint=f"Remove `--{word}` or `--users`")
     if words.ways > 1:
-        raise BadInput("Serving is estimated on one GPU", hint="Leave `--tensor-parallel` out")
+        raise BadInput("Serving is estimated for one GPU only", hint="Remove `--tensor-parallel`")
     precision = words.precision if source("precision") is given else "bf16"
     load = Load(users=users, context=context or CONTEXT_DEFAULT)
     workload = Workload(model=model, task="infer", batch=load.users, seq=load.context, precision=precision)
@@ -70,8 +70,8 @@ def show(answer: "ServingAnswer") -> None:
         f"\nMemory: {answer.weights_bytes / GIB:.1f} GiB of weights, {answer.kv_cache_bytes / GIB:.2f} GiB of KV cache"
         f" for {load.users} user{'s' * (load.users > 1)} with {load.context:,} tokens each"
     )
-    remark("First token: the prefill of a prompt as long as the context, for one user alone")
-    remark("Tokens per second: decoding at full context, with CUDA graphs as vLLM and others do")
+    remark("First token: the prefill of a prompt as long as the context, with no other users")
+    remark("Tokens per second: decoding at full context with CUDA graphs, as in vLLM")
 
 
 def _cells(row: "Serving") -> list[str]:

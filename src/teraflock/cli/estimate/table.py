@@ -1,4 +1,4 @@
-"""What `tera estimate` shows: a table of cards on stdout; on stderr the peak, its parts and what would make it fit."""
+"""Output of `tera estimate`: a table of GPU models on stdout; the peak, its parts and advice on stderr."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -9,6 +9,7 @@ from teraflock.cli.output import columns, remark
 from teraflock.cli.table import Column, render
 
 if TYPE_CHECKING:
+    from teraflock.estimate.cpu import OnCpu
     from teraflock.estimate.model import Estimate, OnGpu
 
 _COLUMNS: Final = [
@@ -24,37 +25,37 @@ _COLUMNS: Final = [
 
 
 def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
-    click.echo(render(_COLUMNS, [_cells(row, estimate.workload.batch) for row in estimate.gpus], columns()))
+    rows = [_cells(row, estimate.workload.batch) for row in estimate.gpus]
+    click.echo(render(_COLUMNS, rows + ([_cpu_cells(estimate.cpu)] if estimate.cpu else []), columns()))
     memory = estimate.memory
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
     remark(
-        f"\nPeak: {_gib(memory.live_peak_bytes)} live, {_gib(memory.reserved_peak_bytes)} reserved if it may,"
+        f"\nPeak: {_gib(memory.live_peak_bytes)} live, {_gib(memory.reserved_peak_bytes)} reserved (no limit set),"
         f" {_gib(memory.device_peak_bytes)} on the device"
     )
     if estimate.gpus:
-        remark(f"A tight fit needs {_gib(estimate.gpus[0].need_bytes)}, without convolution workspaces")
+        remark(f"Minimum to fit: {_gib(estimate.gpus[0].need_bytes)} (without convolution workspaces)")
     remark(
         "At the peak: "
         + ", ".join(f"{_gib(size)} {name.replace('_', ' ')}" for name, size in parts if size > 1 << 20)
     )
-    remark("The data pipeline is assumed not to limit; hours hold for steps back to back")
+    remark("Assumes that data loading is not the bottleneck. Hours are for consecutive steps")
     if waiting := [row.gpu for row in estimate.gpus if row.bound == "host"]:
         where = waiting[0] if len(waiting) == 1 else f"{len(waiting)} of these {len(estimate.gpus)}"
-        alone = (
-            ", and on cores that nobody shares (`--cpu own`) a step is shorter" if host == "shared" else ""
+        own = (
+            ", and a step is shorter if you do not share CPU cores (`--cpu own`)" if host == "shared" else ""
         )
-        remark(f"On {where} the GPU waits for the host: a larger batch costs little time there{alone}")
+        remark(f"On {where} the GPU waits for the host: a larger batch takes little more time{own}")
     if advise and estimate.gpus and not any(row.fits for row in estimate.gpus):
         _suggest(estimate)
 
 
 def _suggest(estimate: "Estimate") -> None:
-    """What would make it fit, with the numbers."""
     from teraflock.estimate.advice import advice
 
     room = max(row.memory_bytes for row in estimate.gpus)
     remark(
-        f"\nNone of these cards has room: the largest leaves {_gib(room)} to PyTorch. What would change that:"
+        f"\nThe workload fits on none of these cards (at most {_gib(room)} available to PyTorch). Options:"
     )
     for line in advice(estimate, room):
         remark(f"  {line}")
@@ -75,7 +76,14 @@ def _cells(row: "OnGpu", batch: int) -> list[str]:
     ]
 
 
-def _interval(row: "OnGpu") -> str:
+def _cpu_cells(row: "OnCpu") -> list[str]:
+    """The same step without a GPU. Whether it fits depends on the RAM of the host."""
+    samples = "" if row.samples_per_second is None else _figure(row.samples_per_second, 4)
+    hours = "" if row.hours is None else "–".join(map(_figure, (row.hours.p10, row.hours.p50, row.hours.p90)))
+    return [f"CPU, {row.cores} cores", "in RAM", "", "", _interval(row), samples, hours, row.evidence]
+
+
+def _interval(row: "OnGpu | OnCpu") -> str:
     if row.step_seconds is None:
         return ""
     each = row.step_seconds
@@ -84,7 +92,7 @@ def _interval(row: "OnGpu") -> str:
 
 
 def _figure(value: float, digits: int = 3) -> str:
-    """So many digits that count, and never an exponent."""
+    """Rounded to this many significant digits, without an exponent."""
     return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"
 
 

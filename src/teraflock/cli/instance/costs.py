@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from teraflock.base.errors import TeraflockError
 from teraflock.base.money import amount_text
 from teraflock.cli.confirm import confirm
-from teraflock.cli.money_words import parse_amount
 from teraflock.cli.output import remark
+from teraflock.cli.parse_money import parse_amount
 from teraflock.words.bill import idle_text
 from teraflock.words.budget import end_text
 from teraflock.words.money import hourly_text

@@ -13,12 +13,12 @@ from teraflock.cli.instance import plan_file, ssh_files
 from teraflock.cli.instance.costs import price_of
 from teraflock.cli.instance.follow import follow, has_ended
 from teraflock.cli.instance.list import write_instances
-from teraflock.cli.money_words import parse_amount
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import called, remark, write_json
+from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
+from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.shape_options import shape_from, shape_options
 from teraflock.cli.waiting import NotDone, wait_for
-from teraflock.cli.words import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
 from teraflock.wire.instance import (
     INSTANCES_PER_LAUNCH_MAX,
     TIME_LIMIT_SECONDS_MAX,
@@ -115,6 +115,13 @@ Examples:
     help="The purchase mode: `spot` is cheaper but can be interrupted; `bid` offers a price. [default: on-demand]",
 )
 @click.option("--spot", is_flag=True, help="Short for `--mode spot`.")
+@click.option(
+    "--security-group",
+    "security_groups",
+    multiple=True,
+    metavar="NAME",
+    help="Put it into this security group. Can be repeated. [default: `default`]",
+)
 @click.option("--host", metavar="NAME", help="Place it on this own host.")
 @click.option("--site", default="", metavar="NAME", help="Run it at this site. [default: any own host]")
 @click.option("--type", default="", metavar="TYPE", help="With --site: the machine type to rent.")
@@ -232,6 +239,7 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         zone=words["zone"],
         bid_micros_per_hour=parse_amount(words["bid"]) if words["bid"] else None,
         max_price_micros_per_hour=parse_amount(words["max_price"]) if words["max_price"] else None,
+        security_groups=words["security_groups"],
         restart_policy=words["restart_policy"],
     )
 

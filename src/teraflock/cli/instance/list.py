@@ -12,8 +12,8 @@ from teraflock.cli.connection import connected
 from teraflock.cli.instance.costs import budget_of, costs_by_id, tell_budget, tell_idle, with_cost
 from teraflock.cli.options import json_option, organisation_option, project_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse import parse_pairs
 from teraflock.cli.table import write_table
-from teraflock.cli.words import parse_pairs
 from teraflock.wire.instance import PhaseWord
 from teraflock.words.instance import fields
 

@@ -1,22 +1,22 @@
 """`tera show`: show everything about one instance."""
 
-from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
+from teraflock.cli.facts import write_facts
 from teraflock.cli.instance.costs import costs_by_id, with_cost
 from teraflock.cli.options import json_option, organisation_option, project_option
-from teraflock.cli.output import columns, emphasised, write_json
-from teraflock.cli.table import printable
+from teraflock.cli.output import emphasised, write_json
 from teraflock.words.instance import facts, state_text
+from teraflock.words.published_port import ports_text
 
 if TYPE_CHECKING:
     from teraflock.wire.operator import LocatedInstance
 
-VALUE_COLUMNS_MIN: Final = 20
 HELP: Final = """Show one instance: its addresses, its GPUs, how to log in, and its problem if it has one.
 
 \b
@@ -44,11 +44,18 @@ def command(
             return
         instance = client.instances.acknowledge(name) if acknowledge else client.instances.get(name)
         costs = costs_by_id(client)
+        published = client.published_ports.list(instance=instance.id)
+        groups = client.security_groups.list(instance=instance.id) if instance.state != "gone" else ()
     if as_json:
-        write_json(with_cost(instance, costs))
+        names = [each.name for each in groups]
+        write_json({**with_cost(instance, costs), "published_ports": published, "security_groups": names})
         return
     click.echo(emphasised(f"{instance.name}: {state_text(instance)}"))
-    write_facts(facts(instance, SystemClock().now(), costs.get(instance.id)))
+    more = (
+        ("security groups", ", ".join(each.name for each in groups)),
+        ("published", ports_text(published)),
+    )
+    write_facts(chain(facts(instance, SystemClock().now(), costs.get(instance.id)), more))
 
 
 def _show_any(located: "LocatedInstance", as_json: bool) -> None:
@@ -57,26 +64,10 @@ def _show_any(located: "LocatedInstance", as_json: bool) -> None:
         return
     instance = located.instance
     click.echo(emphasised(f"{instance.name}: {state_text(instance)}"))
-    more = [("organisation", located.organisation), ("project", located.project)]
-    more += [("problem", located.problem)]
-    write_facts(
-        iter([*more, *(each for each in facts(instance, SystemClock().now()) if each[0] != "problem")])
-    )
-
-
-def write_facts(pairs: Iterator[tuple[str, str]]) -> None:
-    """Print one name and value per line. Empty values are left out."""
-    told = [(name, value) for name, value in pairs if value]
-    width = max(len(name) for name, _ in told)
-    for name, value in told:
-        head, *rest = wrapped(printable(value), max(columns() - width - 4, VALUE_COLUMNS_MIN))
-        click.echo(f"  {name.ljust(width)}  {head}")
-        for line in rest:
-            click.echo(f"  {' ' * width}  {line}")
-
-
-def wrapped(value: str, width: int) -> list[str]:
-    """Wrap a value without breaking words: an address must stay in one piece."""
-    from textwrap import wrap
-
-    return wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]
+    more = [
+        ("organisation", located.organisation),
+        ("project", located.project),
+        ("problem", located.problem),
+    ]
+    own = [each for each in facts(instance, SystemClock().now()) if each[0] != "problem"]
+    write_facts([*more, *own])

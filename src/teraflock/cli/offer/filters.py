@@ -6,6 +6,13 @@ from typing import Any, Final
 import click
 
 from teraflock.base.errors import one_of
+from teraflock.cli.complete import (
+    complete_currency,
+    complete_gpu,
+    complete_provider,
+    complete_region,
+    complete_source,
+)
 from teraflock.offer.model import MODES, SORTS
 from teraflock.offer.words import PERIODS
 
@@ -17,19 +24,6 @@ def filter_options(command: Command) -> Command:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
-
-
-def _complete_gpu(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from teraflock.catalog.cards import all_cards
-
-    names = {name for card in all_cards() for name in (card.family, card.id)}
-    return sorted(name for name in names if name.lower().startswith(incomplete.lower()))
-
-
-def _complete_provider(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from teraflock.catalog.providers import all_providers
-
-    return [each.id for each in all_providers() if each.id.startswith(incomplete.lower())]
 
 
 class OneOf(click.Choice[str]):
@@ -53,22 +47,36 @@ class Suggested(click.Choice[str]):
 
 _OPTIONS: Final = (
     click.option("--gpu", multiple=True, metavar="NAME", help="A GPU model, in any spelling. Can be repeated.",
-                 shell_complete=_complete_gpu),
+                 shell_complete=complete_gpu),
     click.option("--count", metavar="N", help="GPUs per instance: `4`, `2-8` or `4+`; `0` for none."),
     click.option("--memory-min", metavar="GB", help="Minimum memory of each GPU."),
     click.option("--memory-total-min", metavar="GB", help="Minimum memory of all GPUs of an instance together."),
+    click.option("--fp64-min", metavar="TFLOPS", help="Minimum double-precision speed of each GPU."),
+    click.option("--int8-min", metavar="TOPS", help="Minimum dense INT8 speed of each GPU."),
+    click.option("--fp8-min", metavar="TFLOPS", help="Minimum dense FP8 speed of each GPU."),
+    click.option("--cores-min", metavar="N", help="Minimum number of cores of each GPU."),
+    click.option("--graphics", is_flag=True, help="Only GPUs that draw: OpenGL and Vulkan."),
+    click.option("--ray-tracing", is_flag=True, help="Only GPUs with ray-tracing cores."),
+    click.option("--encodes", metavar="FORMAT", help="Only GPUs that encode H.264, HEVC or AV1 video."),
     click.option("--vcpu-min", metavar="N", help="Minimum number of vCPUs."),
     click.option("--ram-min", metavar="GB", help="Minimum RAM."),
     click.option("--provider", multiple=True, metavar="NAME", help="Only this provider. Can be repeated.",
-                 shell_complete=_complete_provider),
-    click.option("--region", multiple=True, metavar="TEXT",
-                 help="Only regions or zones whose name contains this. Can be repeated."),
+                 shell_complete=complete_provider),
+    click.option("--region", multiple=True, metavar="PLACE", shell_complete=complete_region,
+                 help="Only there: `EU`, `europe`, `US`, `germany`, `us-east-1`, `frankfurt`. Can be repeated."),
+    click.option("--country", multiple=True, metavar="NAME",
+                 help="Only this country: `DE`, `Germany`. Can be repeated."),
+    click.option("--not-in", multiple=True, metavar="PLACE", help="Nowhere in this place. Can be repeated."),
     click.option("--mode", multiple=True, type=Suggested(MODES), help="Only this purchase mode. Can be repeated."),
-    click.option("--source", multiple=True, metavar="NAME", help="Only offers from this source. Can be repeated."),
+    click.option("--source", multiple=True, metavar="NAME", help="Only offers from this source. Can be repeated.",
+                 shell_complete=complete_source),
     click.option("--price-max", metavar="AMOUNT", help="Maximum price of an instance, in `--currency` per `--per`."),
     click.option("--sort", type=Suggested(SORTS), default="price", show_default=True, help="Sort by this."),
     click.option("--per", type=Suggested(PERIODS), default="hour", show_default=True,
                  help="Period of the prices shown; a month is 730 hours."),
-    click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the prices shown."),
+    click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the prices shown.",
+                 shell_complete=complete_currency),
+    click.option("--newer-than", metavar="AGE", help="Only prices confirmed since then: `90d`, `6m` or a date."),
+    click.option("--slices", is_flag=True, help="Include parts of GPUs."),
     click.option("--as-of", metavar="DATE", help="Show the prices of that day, such as `2022-12-31`."),
 )  # fmt: skip

@@ -8,7 +8,10 @@ from teraflock.base.exchange import Rates
 from teraflock.offer.model import Listing
 from teraflock.offer.rules import first_day
 
-UNSURE_PRICE: Final = frozenset({"suspect:price", "unclear:host", "from-price", "inferred:price"})
+UNSURE_PRICE: Final = frozenset(
+    {"suspect:price", "unclear:host", "from-price", "inferred:price", "far:price"}
+)
+UNSURE_GPU: Final = frozenset({"suspect:memory", "inferred:variant", "inferred:gpu", "inferred:count"})
 DOUBTFUL: Final = UNSURE_PRICE | {"suspect:memory", "suspect:ram"}
 
 
@@ -41,6 +44,9 @@ def _reason(reason: str, count: int) -> str:
     hints = {
         "with an implausible price": " (`--all` shows them)",
         "without a GPU": " (`--count 0` shows them)",
+        "of a part of a GPU": " (`--slices` shows them)",
+        "with an outdated price": " (`--all` shows them)",
+        "in an unknown country": " (`tera offers regions --unplaced` lists them)",
     }
     return f"{count:,} {reason}{hints.get(reason, '')}"
 

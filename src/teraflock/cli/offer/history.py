@@ -32,7 +32,7 @@ def command(as_json: bool, **words: Any) -> None:
     with Local() as local:
         service = local.offers()
         currency = local.rates.known(asked.currency)
-        points = service.history(query_from(asked, service.providers), currency)
+        points = service.history(query_from(asked, service.providers, service.today()), currency)
     if as_json:
         write_json([{"currency": currency, "per": "gpu-hour", **asdict(point)} for point in points])
         return

@@ -1,6 +1,5 @@
 """`tera offers import`: import a catalog and report what happened to every row."""
 
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
@@ -9,11 +8,13 @@ import click
 from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.errors import BadInput
+from teraflock.base.quantities import count_text
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.progress import ProgressLine
+from teraflock.offer.dates import file_dates, given_dates
 from teraflock.offer.importers import READERS
-from teraflock.offer.imports import SHIPPED, Origin, Reason, Report, import_offers
-from teraflock.offer.words import parse_day
+from teraflock.offer.imports import SHIPPED, import_offers
+from teraflock.offer.tally import Origin, Reason, Report
 
 HELP: Final = """Import a catalog: replace all offers of SOURCE with those in PATH.
 
@@ -21,9 +22,13 @@ SOURCE is a name of your choice. The names `skypilot` and `gpuhunt` read the cat
 reads Teraflock's CSV layout (docs/offers-csv.md), unless you set `--layout`. Old prices are kept as history. A file
 that cannot be read completely changes nothing.
 
+Every price has the date of its row, the one you give with `--as-of`, or that of the last commit of
+the file if PATH is in a git repository. Otherwise the date is unknown.
+
 \b
 Examples:
   tera offers import skypilot ~/skypilot-catalog/catalogs/v8
+  tera offers import skypilot catalogs/ --as-of 2026-08-22 --as-of azure=2025-09-10
   tera offers import gpuhunt ~/gpuhunt/aws.csv --as-of 2026-08-22
   tera offers import our-servers prices.csv
 """
@@ -33,14 +38,19 @@ Examples:
 @click.argument("source")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--layout", type=click.Choice(list(READERS)), help="Layout of the files.")
-@click.option("--as-of", metavar="DATE", help="Date of the prices.  [default: date of the newest file]")
+@click.option(
+    "--as-of",
+    multiple=True,
+    metavar="[NAME=]DATE",
+    help="Date of the prices, of all files or of the file or folder NAME.  [default: last commit of each file]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(source: str, path: Path, layout: str | None, as_of: str | None, as_json: bool) -> None:
+def command(source: str, path: Path, layout: str | None, as_of: tuple[str, ...], as_json: bool) -> None:
     check_source(source)
     with Local() as local:
         latest = today(local.clock)
-        day = day_of_prices(as_of, latest) if as_of else newest_file_day(path, latest)
-        origin = Origin(source=source, layout=layout or layout_of(source), path=path, as_of=day.isoformat())
+        day_of = file_dates(given_dates(as_of, latest), latest)
+        origin = Origin(source=source, layout=layout or layout_of(source), path=path, day_of=day_of)
         with ProgressLine("Reading", "rows") as progress:
             report = import_offers(
                 local.database(to_write=True), local.rates, local.clock, origin, progress=progress
@@ -62,33 +72,18 @@ def layout_of(source: str) -> str:
     return source if source in READERS else "teraflock"
 
 
-def day_of_prices(text: str, latest: date) -> date:
-    """Parse the date of the prices. The current month or year means today. A future date would block later imports."""
-    day = parse_day(text)
-    if day > latest and not latest.isoformat().startswith(text.strip()):
-        raise BadInput(f"`{text}` is in the future", hint="Give today or an earlier date")
-    return min(day, latest)
-
-
-def newest_file_day(path: Path, latest: date) -> date:
-    """Return the date of the newest CSV file, at most `latest`."""
-    # Searches no deeper than the readers do: the user may pass `/` by mistake.
-    files = [path] if path.is_file() else [*path.glob("*.csv"), *path.glob("*/*.csv")]
-    days = [datetime.fromtimestamp(file.stat().st_mtime, UTC).date() for file in files]
-    return min(max(days, default=latest), latest)
-
-
 def print_report(report: Report, *, as_json: bool) -> None:
     if as_json:
         write_json(report)
         return
-    click.echo(f"{report.source}: prices from {report.as_of}")
+    click.echo(f"{report.source}: {_dates(report)}")
     figures = [
         ("rows read", report.rows_read),
         ("offers imported", report.offers_taken),
         ("  with a price", report.priced),
         ("  price unknown", report.price_unknown),
         ("  price refused", sum(reason.rows for reason in report.refused)),
+        ("  price far from that of other providers", report.far_prices),
         ("rows rejected", sum(reason.rows for reason in report.rejected)),
         ("new offers", report.new),
         ("changed prices", report.changed),
@@ -99,12 +94,23 @@ def print_report(report: Report, *, as_json: bool) -> None:
         click.echo(f"  {figure:{width},}  {words}")
     _print_reasons("Implausible prices, refused (`tera offers --all` lists them)", report.refused)
     _print_reasons("Rejected", report.rejected)
+    if report.date_unknown:
+        unknown = count_text(report.date_unknown, "price")
+        remark(f"\nThe date of {unknown} is unknown; give it with `--as-of DATE`")
     if report.unknown_gpus:
         names = ", ".join(f"{name} ({count:,})" for name, count in report.unknown_gpus[:UNKNOWN_GPUS_SHOWN])
         remark(f"\nUnknown GPU models, imported without memory and speed: {names}")
 
 
 UNKNOWN_GPUS_SHOWN: Final = 8
+
+
+def _dates(report: Report) -> str:
+    if not report.as_of:
+        return "prices of unknown date"
+    return f"prices from {report.as_of}" + (
+        f", the oldest from {report.oldest}" if report.oldest != report.as_of else ""
+    )
 
 
 def _print_reasons(title: str, reasons: tuple[Reason, ...]) -> None:

@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from teraflock.app.local import Local
 from teraflock.base.errors import BadInput
 from teraflock.base.exchange import Rates
-from teraflock.base.money import Period, decimal_text
-from teraflock.base.quantities import memory_text
+from teraflock.base.money import MICROS, Period, decimal_text
+from teraflock.base.quantities import GIB, memory_text, significant_text
 from teraflock.cli.lazy import LazyGroup
-from teraflock.cli.offer.filters import filter_options
+from teraflock.cli.offer.filters import OneOf, filter_options
 from teraflock.cli.offer.footer import UNSURE_PRICE, footer
-from teraflock.cli.output import columns, gpus_text, remark, write_csv, write_json
-from teraflock.cli.table import Column, render
-from teraflock.offer.model import OfferLine, Query
-from teraflock.offer.rules import price_in
+from teraflock.cli.output import gpus_text, remark, write_csv, write_json
+from teraflock.cli.table import Column, write_wide
+from teraflock.offer.model import NO_RESERVED, Offer, OfferLine, Query
+from teraflock.offer.rules import measure, price_in
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import OfferWords, query_from
 
@@ -31,6 +31,7 @@ class _Offers(LazyGroup):
         "import": ("teraflock.cli.offer.importing", "Import a catalog from a file or folder"),
         "refresh": ("teraflock.cli.offer.refresh", "Import a catalog from a URL if it has changed"),
         "history": ("teraflock.cli.offer.history", "Show the price of a GPU over time"),
+        "regions": ("teraflock.cli.offer.regions", "List the regions of offers and where they are"),
         "sources": ("teraflock.cli.offer.sources", "List the sources of offers and their age"),
     }
 
@@ -45,7 +46,9 @@ Examples:
   tera offers --gpu V100 --mode on-demand
   tera offers --gpu M40 --gpu P40 --memory-total-min 48 --per month --currency CNY
   tera offers --memory-min 80 --count 8 --sort price-per-tflops
-  tera offers --provider aws --region us-east --price-max 2 --json
+  tera offers --fp64-min 5 --sort price-per-fp64
+  tera offers --gpu A100-80 --by type
+  tera offers --provider aws --region us-east --price-max '$2' --json
 """
 
 
@@ -59,13 +62,23 @@ Examples:
     help="Maximum number of offers to show.",
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Show all offers, including refused prices with their reason."
+    "--by",
+    type=OneOf("view", ("offer", "type")),
+    default="offer",
+    show_default=True,
+    help="`type`: one row per instance type, with the cheapest region in each purchase mode side by side.",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show all offers, also parts of GPUs, outdated prices, and refused prices with their reason.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
 @click.pass_context
 def command(
-    ctx: click.Context, /, limit: int, everything: bool, as_json: bool, as_csv: bool, **words: Any
+    ctx: click.Context, /, limit: int, by: str, everything: bool, as_json: bool, as_csv: bool, **words: Any
 ) -> None:
     if ctx.invoked_subcommand:
         if given := [
@@ -85,12 +98,20 @@ def command(
     with Local() as local:
         service = local.offers()
         currency = local.rates.known(asked.currency)
-        query = query_from(asked, service.providers)
+        query = query_from(asked, service.providers, service.today())
         if everything:
-            query = replace(query, refused=True)
+            query = replace(query, refused=True, slices=True, outdated=True)
         shown = None if everything else limit
         per = asked.period
-        if as_json or as_csv:
+        if by == "type":
+            if as_csv:
+                raise BadInput("`--by type` has no CSV", hint="Use `--json`")
+            from teraflock.cli.offer.by_type import write_types
+
+            write_types(service, query, shown, local.rates, currency, per, as_json=as_json)
+            if not service.search(query, limit=1).matched:
+                remark(no_match(service, query))
+        elif as_json or as_csv:
             _write_machine(service, query, shown, local.rates, currency, per, as_json=as_json)
         else:
             _write_table(service, query, shown, local.rates, currency, per)
@@ -116,7 +137,7 @@ def _write_machine(
     else:
         write_csv(csv_header(), map(csv_cells, shapes))
     if not answer.matched:
-        remark(_no_match(service, query))
+        remark(no_match(service, query))
     elif len(shapes) < answer.matched:
         remark(f"{len(shapes):,} of {answer.matched:,} offers printed; `--all` prints all of them")
 
@@ -126,40 +147,45 @@ def _write_table(
 ) -> None:
     listing = service.listing(query, limit=limit)
     on = service.day_of(query)
-    rows = [_cells(line, rates, currency, per, on) for line in listing.lines]
-    click.echo(render(_columns(currency, per), rows, columns()))
+    rows = [_cells(line, rates, currency, per, on, query.sort) for line in listing.lines]
+    write_wide(_columns(currency, per, query.sort), rows)
     if not listing.matched:
-        remark(_no_match(service, query))
+        remark(no_match(service, query))
     for sentence in footer(listing, rates, currency, today=service.today(), on=on):
         remark(sentence)
 
 
-def _no_match(service: OfferService, query: Query) -> str:
+def no_match(service: OfferService, query: Query) -> str:
     removal = service.removal(query)
     if removal is None:
         return "\nNo offers are stored yet"
-    return f"\nNo offers match: `{removal.filter}` removed the last {removal.removed:,}"
+    sentence = f"\nNo offers match: `{removal.filter}` removed the last {removal.removed:,}"
+    return sentence + (f". {NO_RESERVED}" if query.modes == ("reserved",) else "")
 
 
-def _columns(currency: str, per: Period) -> list[Column]:
+def _columns(currency: str, per: Period, sort: str) -> list[Column]:
+    unit = SORT_UNITS.get(sort)
     return [
         Column("GPUS"),
-        Column("MEMORY", right=True, worth=7),
+        Column("MEMORY", right=True, worth=6),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True, worth=8),
-        Column("REGION", flexible=True, worth=5),
+        Column("INSTANCE", flexible=True, worth=7),
+        Column("REGION", flexible=True, worth=8),
         Column("VCPUS", right=True, worth=4),
         Column("RAM", right=True, worth=4),
         Column("MODE", worth=8),
         Column(f"{currency}/{per}", right=True),
         Column("", worth=8),
-        Column(f"{currency}/GPU-{per}", right=True, worth=6),
-        Column("AS OF", worth=8),
+        Column(f"{currency}/GPU-{per}", right=True, worth=7),
+        *([Column(f"{currency}/{unit}-{per}", right=True)] if unit else []),
+        Column("AS OF", worth=5),
         Column("FLAGS", flexible=True, worth=3),
     ]
 
 
-def _cells(line: OfferLine, rates: Rates, currency: str, per: Period, on: date) -> list[str]:
+def _cells(
+    line: OfferLine, rates: Rates, currency: str, per: Period, on: date, sort: str = "price"
+) -> list[str]:
     offer = line.offer
     price = price_text(price_in(offer, currency, rates, on, per=per), per)
     each = price_text(price_in(offer, currency, rates, on, per=per, each=True), per)
@@ -175,9 +201,28 @@ def _cells(line: OfferLine, rates: Rates, currency: str, per: Period, on: date) 
         price or offer.standing,
         "" if UNSURE_PRICE.isdisjoint(offer.flags) else "?",
         each,
+        *(
+            [_per_unit(offer, price_in(offer, currency, rates, on, per=per), sort)]
+            if sort in SORT_UNITS
+            else []
+        ),
         offer.as_of or "unknown",
         offer.note if offer.standing == "refused" else _flags(offer.flags),
     ]
+
+
+SORT_UNITS: Final = {
+    "price-per-tflops": "TFLOPS", "price-per-gb": "GB", "price-per-fp64": "FP64-TFLOPS",
+    "price-per-fp16": "FP16-TFLOPS", "price-per-int8": "INT8-TOPS", "price-per-fp8": "FP8-TFLOPS",
+}  # fmt: skip
+
+
+def _per_unit(offer: Offer, micros: int | None, sort: str) -> str:
+    """The price by which the table is sorted. Empty if the offer lacks the figure."""
+    units = measure(offer, sort)
+    if micros is None or not units:
+        return ""
+    return significant_text(micros / MICROS / (units / GIB if sort == "price-per-gb" else units))
 
 
 def _memory(size_bytes: int | None, doubtful: bool) -> str:

@@ -10,13 +10,15 @@ from msgspec.structs import replace
 from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.errors import BadInput, TeraflockError, unknown_name
-from teraflock.cli.offer.importing import check_source, day_of_prices, layout_of, print_report
+from teraflock.cli.offer.importing import check_source, layout_of, print_report
 from teraflock.cli.output import complain, remark, write_json
 from teraflock.cli.progress import ProgressLine
+from teraflock.offer.dates import day_of_prices
 from teraflock.offer.fetch import TIMEOUT_SECONDS, fetch
 from teraflock.offer.importers import READERS
-from teraflock.offer.imports import Origin, Report, import_offers
+from teraflock.offer.imports import import_offers
 from teraflock.offer.model import Source
+from teraflock.offer.tally import Origin, Report
 
 HELP: Final = """Download a catalog from a URL and import it as `tera offers import` does.
 
@@ -39,7 +41,9 @@ Examples:
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=TIMEOUT_SECONDS, show_default=True,
               metavar="SECONDS", help="Stop if the server sends nothing for this long.")  # fmt: skip
 @click.option(
-    "--as-of", metavar="DATE", help="Date of the prices.  [default: date from the server, else today]"
+    "--as-of",
+    metavar="DATE",
+    help="Date of the prices.  [default: of the commit in the archive, else from the server]",
 )
 @click.option("--force", is_flag=True, help="Download and import even if nothing has changed.")
 @click.option(
@@ -123,11 +127,12 @@ def _refresh(
         if fetched is None or (fetched.sha256 == source.checksum and not force):
             return None
         latest = today(local.clock).isoformat()
+        dated = day or min(fetched.day, latest)  # a server's clock may be ahead
         origin = Origin(
             source=source.name,
             layout=source.layout,
             path=fetched.path,
-            as_of=day or min(fetched.day or latest, latest),  # a server's clock may be ahead
+            day_of=lambda file: dated,
             checksum=fetched.sha256,
             url=source.url,
             etag=fetched.etag,

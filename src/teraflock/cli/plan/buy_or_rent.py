@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
+from msgspec.structs import replace
 
 from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.money import decimal_text
-from teraflock.catalog.names import find_kinds
+from teraflock.cli.complete import complete_provider, complete_region
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.plan.server import server_from, server_options
 from teraflock.cli.svg import Series, line_chart
@@ -18,8 +19,10 @@ from teraflock.cli.table import Column, render
 from teraflock.offer.model import Mode, Query
 from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
+from teraflock.offer.words import OfferWords, query_from
 from teraflock.plan.buy_or_rent import CURVE_STEPS, BreakEven, Rent, break_even, curves, own_month, rent_month
 from teraflock.plan.owned import Server, check, upkeep
+from teraflock.plan.recommend import is_choosable
 
 MODES: Final[tuple[Mode, ...]] = ("on-demand", "spot", "monthly", "reserved")
 
@@ -30,24 +33,46 @@ Shows the utilisation (the fraction of all hours in use) at which buying becomes
 \b
 Example:
   tera plan buy-or-rent --gpu V100 --count 2 --purchase 16000 --years 3 --watts 900 --power 0.15 --hosting 80 \\
-    --staff 200 --resale 2000 --plot buy-or-rent.svg
+    --staff 200 --resale 2000 --provider lambda --provider gcp --plot buy-or-rent.svg
 """
 
 
 @click.command("buy-or-rent", help=HELP)
 @server_options
 @click.option(
+    "--provider",
+    multiple=True,
+    metavar="NAME",
+    help="Compare with offers of this provider only. Can be repeated.",
+    shell_complete=complete_provider,
+)
+@click.option(
+    "--region",
+    multiple=True,
+    metavar="TEXT",
+    help="Compare with offers in regions whose name contains this only. Can be repeated.",
+    shell_complete=complete_region,
+)
+@click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a chart of monthly cost by utilisation to this SVG file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(plot: Path | None, as_json: bool, **words: Any) -> None:
+def command(
+    plot: Path | None, as_json: bool, provider: tuple[str, ...], region: tuple[str, ...], **words: Any
+) -> None:
     with Local() as local:
         server = server_from("server", words, local.rates.known(words["currency"]), today(local.clock))
         check(server, local.rates)
         service = local.offers()
-        rents = [rent for mode in MODES if (rent := _cheapest(service, local, server, mode))]
+        asked = OfferWords(gpu=(server.gpu,), provider=provider, region=region)
+        query = query_from(asked, service.providers, service.today())
+        rents = [
+            rent
+            for mode in MODES
+            if (rent := _cheapest(service, local, server, replace(query, modes=(mode,)), mode))
+        ]
     found = [break_even(server, rent) for rent in rents]
     drawn = curves(server, rents)
     if plot:
@@ -68,22 +93,23 @@ def command(plot: Path | None, as_json: bool, **words: Any) -> None:
         remark(f"Chart written to {plot}")
 
 
-def _cheapest(service: OfferService, local: Local, server: Server, mode: Mode) -> Rent | None:
-    best = next(iter(service.cheapest_by_provider(Query(gpus=find_kinds(server.gpu), modes=(mode,)))), None)
+def _cheapest(service: OfferService, local: Local, server: Server, query: Query, mode: Mode) -> Rent | None:
+    offers = service.each(replace(query, sort="price-per-gpu"))
+    best = next((offer for offer in offers if is_choosable(offer)), None)
     if best is None:
         return None
     on = today(local.clock)
-    each = price_in(best.offer, server.currency, local.rates, on, per="month", each=True)
+    each = price_in(best, server.currency, local.rates, on, per="month", each=True)
     if each is None:
         return None
     return Rent(
         mode=mode,
-        provider=best.offer.provider,
-        instance_type=best.offer.instance_type,
-        gpu=best.offer.gpu,
+        provider=best.provider,
+        instance_type=best.instance_type,
+        gpu=best.gpu,
         micros_per_month=each * server.gpu_count,
         flat=mode in ("monthly", "reserved"),
-        as_of=best.offer.as_of,
+        as_of=best.as_of,
     )
 
 
@@ -118,6 +144,10 @@ def _print(server: Server, found: list[BreakEven]) -> None:
         "\nAmounts are monthly costs at that utilisation: the fraction of 730 hours in which the machine is in use"
     )
     remark("Rents are the cheapest offer per GPU in each purchase mode, times the number of GPUs")
+    if not found:
+        remark("No offer with a price matches: leave out `--provider` or `--region`, or import a catalog")
+    elif missing := [mode for mode in MODES if mode not in {each.rent.mode for each in found}]:
+        remark(f"No offer with a price: {', '.join(missing)}")
     remark("Not included: elasticity, failures, and the time until a bought host arrives")
 
 

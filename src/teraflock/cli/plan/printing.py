@@ -5,10 +5,14 @@ from typing import Final
 import click
 
 from teraflock.base.money import decimal_text
+from teraflock.catalog.costs import EXTRA_WORDS
+from teraflock.cli.offer.footer import UNSURE_GPU, UNSURE_PRICE
 from teraflock.cli.output import columns, gpus_text, remark
-from teraflock.cli.table import Column, render
+from teraflock.cli.table import Column, render, write_wide
+from teraflock.offer.model import FLAGS
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.model import Choice, Plan, Wish, reason_text
+from teraflock.plan.pipeline import ASSUMED
 from teraflock.plan.rules import hours_text
 
 
@@ -17,13 +21,15 @@ def print_plan(
 ) -> None:
     shown = plan.choices[:top]
     if shown:
-        click.echo(
-            render(_columns(wish), [_cells(n, each) for n, each in enumerate(shown, start=1)], columns())
-        )
+        write_wide(_columns(wish), [_cells(n, each, wish) for n, each in enumerate(shown, start=1)])
         remark(
             f"\n{len(shown)} of {len(plan.choices):,} options. * = no other option is both cheaper and faster"
         )
-    if unpriced := _unpriced(plan):
+    if any(_is_unsure(choice) for choice in shown):
+        remark("`?` marks uncertain values; `--explain` and `--json` have the reason")
+    if free := _named_rejections(plan, ("free",)):
+        remark(f"Free, but may end at any time: {free}; `--mode free` plans with them")
+    if unpriced := _named_rejections(plan, ("price_unknown", "price_doubtful", "price_refused"), why=True):
         remark(f"Suitable, but the price is unknown or uncertain: {unpriced}")
     for warning in plan.warnings:
         remark(f"Note: {warning}")
@@ -50,21 +56,24 @@ def print_plan(
 
 
 def _columns(wish: Wish) -> list[Column]:
-    return [
+    columns = [
         Column("", right=True),
         Column("GPUS"),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True, worth=8),
-        Column("REGION", flexible=True, worth=5),
+        Column("INSTANCE", flexible=True, worth=6),
+        Column("REGION", flexible=True, worth=7),
         Column("MODE", worth=8),
-        Column("TIME", right=True, worth=6),
+        Column("TIME", right=True),
         Column(f"{wish.currency}{'/month' if wish.use == 'monthly' else ''}", right=True),
         Column("INCLUDES", flexible=True, worth=4),
-        Column("AS OF", worth=7),
+        Column("AS OF", worth=5),
     ]
+    if wish.sort == "risk":
+        columns.insert(6, Column("INTERRUPTIONS", right=True))
+    return columns
 
 
-def _cells(rank: int, choice: Choice) -> list[str]:
+def _cells(rank: int, choice: Choice, wish: Wish) -> list[str]:
     shape = choice.shape
     others = [f"{part.what} {decimal_text(part.micros, 2)}" for part in choice.parts if part.what != "rent"]
     return [
@@ -74,20 +83,32 @@ def _cells(rank: int, choice: Choice) -> list[str]:
         shape.instance_type,
         choice.offer.region if choice.offer else "",
         shape.mode or "",
+        *([f"{choice.interruptions:.1f}"] if wish.sort == "risk" else []),
         hours_text(choice.hours.p50),
-        decimal_text(choice.cost.expected_micros, 2),
-        ", ".join(others),
+        _amount(choice),
+        ", ".join([*others, *(f"{EXTRA_WORDS[extra]} not counted" for extra in choice.uncounted)]),
         shape.as_of or "unknown",
     ]
 
 
-def _unpriced(plan: Plan) -> str:
-    """List the suitable shapes whose price is unknown, uncertain or implausible. They are never chosen."""
+def _amount(choice: Choice) -> str:
+    """Mark a cost that lacks a requested part with `+`, and a price that is uncertain with `?`."""
+    unsure = choice.offer and not UNSURE_PRICE.isdisjoint(choice.offer.flags)
+    marks = f"{'?' if unsure else ''}{'+' if choice.uncounted else ''}"
+    return decimal_text(choice.cost.expected_micros, 2) + marks
+
+
+def _is_unsure(choice: Choice) -> bool:
+    return bool(choice.offer and not (UNSURE_GPU | UNSURE_PRICE).isdisjoint(choice.offer.flags))
+
+
+def _named_rejections(plan: Plan, codes: tuple[str, ...], *, why: bool = False) -> str:
+    """List some of the shapes that were rejected with one of these codes."""
     found = dict.fromkeys(
         f"{gpus_text(each.shape.gpu_count, each.shape.gpu or each.shape.gpu_name, each.shape.gpu_share)}"
-        f" at {each.shape.provider} ({each.reason.partition(':')[0]})"
+        f" at {each.shape.provider}" + (f" ({each.reason.partition(':')[0]})" if why else "")
         for each in plan.rejected
-        if each.code in ("price_unknown", "price_doubtful", "price_refused")
+        if each.code in codes
     )
     more = f" and {len(found) - UNPRICED_SHOWN:,} more" if len(found) > UNPRICED_SHOWN else ""
     return "; ".join(list(found)[:UNPRICED_SHOWN]) + more
@@ -99,6 +120,8 @@ UNPRICED_SHOWN: Final = 3
 def _gpus(choice: Choice) -> str:
     shape = choice.shape
     one = gpus_text(shape.gpu_count, shape.gpu or shape.gpu_name, shape.gpu_share)
+    if choice.offer and not UNSURE_GPU.isdisjoint(choice.offer.flags):
+        one += "?"
     return f"{choice.instances} × {one}" if choice.instances > 1 else one
 
 
@@ -111,6 +134,8 @@ def _explained(choice: Choice) -> list[str]:
         lines[0] += f" In 8 of 10 cases it takes {hours_text(hours.p10)} to {hours_text(hours.p90)}."
     labels = {
         "rent": "Work",
+        "checkpoints": "Checkpoints",
+        "address": "Public address",
         "interruptions": "Interruptions",
         "unused": "Unused time",
         "disk": "Disk",
@@ -122,9 +147,15 @@ def _explained(choice: Choice) -> list[str]:
     ]
     low, high = decimal_text(cost.low_micros, 2), decimal_text(cost.high_micros, 2)
     interval = f". In 8 of 10 cases it costs {low} to {high} {cost.currency}" if low != high else ""
+    if hours.p10 != hours.p90:
+        lines.append(f"{ASSUMED[:1].upper()}{ASSUMED[1:]}.")
+    lines += [f"{labels[extra]}: not counted, the price is unknown." for extra in choice.uncounted]
     lines.append(f"Total: {decimal_text(cost.expected_micros, 4)} {cost.currency}{interval}.")
     if choice.offer:
         source = f"{choice.offer.source}, {choice.offer.cited}".removesuffix(", ")
         note = f" {choice.offer.note[:1].upper()}{choice.offer.note[1:]}." if choice.offer.note else ""
+        lines += [
+            f"Uncertain: {FLAGS[flag]}." for flag in choice.offer.flags if flag in UNSURE_GPU | UNSURE_PRICE
+        ]
         lines.append(f"Price as of {choice.offer.as_of or 'an unknown date'}. Source: {source}.{note}")
     return lines

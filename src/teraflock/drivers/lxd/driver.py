@@ -13,7 +13,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError
@@ -42,6 +41,7 @@ from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.snapshots import LxdSnapshots
 from teraflock.drivers.lxd.ssh import answers_ssh, new_host_key
+from teraflock.drivers.lxd.terminal import LxdTerminal
 from teraflock.drivers.lxd.throwaway import Throwaway
 from teraflock.fleet.model import DiskLimits, GpuKind, HostReport
 from teraflock.instance.driver import (
@@ -61,6 +61,7 @@ from teraflock.instance.driver import (
     Sighting,
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineRefused
+from teraflock.network.walls import Walls
 
 STOP_SECONDS: Final = (4, 20)
 """Timeouts for a clean shutdown. It is tried twice, because a guest that has just started misses the first
@@ -88,6 +89,7 @@ class Lxd:
             Capability.IMAGES_FROM_INSTANCES,
             Capability.BUILDS,
             Capability.TRAFFIC,
+            Capability.FIREWALL,
         }
     )
     simulated = False
@@ -178,6 +180,9 @@ class Lxd:
 
     def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
         self.networks.allow_out(networks)
+
+    def enforce(self, walls: Walls) -> None:
+        self.networks.enforce(walls)
 
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)
@@ -311,11 +316,10 @@ class Lxd:
 
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
         name = names.guest(handle.instance_id)
-        config = self._engine.get("instances", name)["config"]
-        environment = msgspec.json.decode(config.get(guest.ENVIRONMENT, "{}"), type=dict[str, str])
-        return execution.run(
-            self._engine, name, command, environment=environment, stdin=stdin, seconds_max=seconds_max
-        )
+        return execution.run(self._engine, name, command, stdin=stdin, seconds_max=seconds_max)
+
+    def open_terminal(self, handle: Handle, *, columns: int, rows: int) -> LxdTerminal:
+        return LxdTerminal(self._engine, names.guest(handle.instance_id), columns=columns, rows=rows)
 
     def command_state(self, handle: Handle) -> CommandState | None:
         return programs.command_state(self._engine, handle.instance_id)

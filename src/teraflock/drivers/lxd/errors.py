@@ -2,7 +2,8 @@
 
     EngineDown            the socket does not answer, or not in time
     EngineBusy            another operation is in progress
-    EngineRefused         the engine rejected the request, or failed
+    EngineRefused         the engine rejected the request
+    ├── EngineFailed      the engine failed, for a reason that is not known here
     ├── NoRoom            the pool or the host's disk is full
     ├── EngineMissing     the object does not exist
     └── EngineTaken       the name is already in use
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
-from teraflock.instance.engine_errors import EngineBusy, EngineDown, EngineRefused, NoRoom
+from teraflock.instance.engine_errors import EngineBusy, EngineDown, EngineFailed, EngineRefused, NoRoom
 from teraflock.instance.engine_errors import EngineMissing as EngineMissing
 
 
@@ -40,7 +41,7 @@ def error_for(what: str, code: int, message: str) -> TeraflockError:
     for words, make in _BY_WORDS:
         if any(word in folded for word in words):
             return make(context)
-    return _refused(context)
+    return _failed(context)
 
 
 def _missing(context: dict[str, object]) -> TeraflockError:
@@ -71,8 +72,8 @@ def _restarting(context: dict[str, object]) -> TeraflockError:
     return down(str(context["engine"]))
 
 
-def _refused(context: dict[str, object]) -> TeraflockError:
-    return EngineRefused(
+def _failed(context: dict[str, object]) -> TeraflockError:
+    return EngineFailed(
         "The container engine failed to do it",
         hint="See the server's log for the engine's message",
         context=context,

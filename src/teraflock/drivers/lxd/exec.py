@@ -5,11 +5,12 @@ exceeds its time limit is killed and returns exit code 124, like `timeout`.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
+from teraflock.drivers.lxd.guest import ENVIRONMENT
 from teraflock.drivers.lxd.rest import LxdClient, LxdOperation
 from teraflock.drivers.lxd.websocket import BINARY, CLOSE, TEXT, WebSocket
 from teraflock.instance.driver import Ran
@@ -27,13 +28,12 @@ def run(
     name: str,
     command: Sequence[str],
     *,
-    environment: Mapping[str, str],
     stdin: bytes,
     seconds_max: float,
 ) -> Ran:
     asked = {
         "command": list(command),
-        "environment": {"HOME": "/root", "USER": "root", "LANG": "C.UTF-8", **environment},
+        "environment": environment_of(client, name),
         "cwd": "/root",
         "wait-for-websocket": True,
         "interactive": False,
@@ -50,6 +50,13 @@ def run(
     finally:
         lines.close()
     return Ran(exit_code=code, stdout=lines.output(1), stderr=lines.output(2), timed_out=not in_time)
+
+
+def environment_of(client: LxdClient, name: str) -> dict[str, str]:
+    """The variables of a program in a guest: the usual ones, and those that the instance was launched with."""
+    config = client.get("instances", name)["config"]
+    own = msgspec.json.decode(config.get(ENVIRONMENT, "{}"), type=dict[str, str])
+    return {"HOME": "/root", "USER": "root", "LANG": "C.UTF-8", **own}
 
 
 class _Lines:

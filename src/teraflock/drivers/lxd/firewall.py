@@ -13,18 +13,11 @@ The table is replaced in one transaction, so no rule is ever missing.
 
 from collections.abc import Iterable, Sequence
 from ipaddress import IPv4Address
-from typing import Final
 
 import msgspec
 
 from teraflock.drivers.lxd.words import checked_network, quoted
-
-CLOSED: Final = (
-    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
-    "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4",
-)  # fmt: skip
-"""Networks that guests do not need and a host must not expose: the operator's own networks, and a cloud's
-credentials service."""
+from teraflock.network.rules import CLOSED
 
 
 class Forward(msgspec.Struct, frozen=True):

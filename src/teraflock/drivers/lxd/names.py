@@ -13,6 +13,8 @@ TAG: Final = "user.teraflock"
 """The configuration key of all our objects in the engine. Its value is the installation's id."""
 
 BRIDGE_PREFIX: Final = "tf"
+PROBE_PROJECT: Final = "prj_probe"
+"""Owns the network of the temporary guest that probes the host. It has no security groups."""
 PORT_PREFIX: Final = "tg"
 
 _INSTALLATION = re.compile(r"[a-z0-9]{4,16}")
@@ -31,6 +33,7 @@ class Names:
         self.table = f"tera_{installation}"
         self.counting_table = f"tera_{installation}_sent"
         self.guard_table = f"tera_{installation}_guard"
+        self.walls_table = f"tera_{installation}_walls"
         self.port_prefix = PORT_PREFIX + _digest(installation)[:4]
         """Prefix of the host's ends of all guests' links."""
 

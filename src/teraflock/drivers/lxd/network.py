@@ -18,9 +18,10 @@ from typing import Any, Final
 
 import msgspec
 
-from teraflock.drivers.lxd import counting, firewall, guard, guest, kernel, names
+from teraflock.drivers.lxd import counting, firewall, guard, guest, kernel, names, nft
+from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
-from teraflock.drivers.lxd.firewall import CLOSED, Bridge, Forward, Rules
+from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Resolving
@@ -28,6 +29,8 @@ from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import check_ours
 from teraflock.instance.driver import Machine, Network, Port, Sent
 from teraflock.instance.engine_errors import EngineRefused
+from teraflock.network.rules import CLOSED
+from teraflock.network.walls import Walls
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")
@@ -45,6 +48,7 @@ class LxdNetworks:
         self._way_out = way_out
         self._lock = locks / f"tera-{ours.installation}-firewall"
         self._resolving = Resolving(ours)
+        self._walls = Enforcing(ours.walls_table)
         self._attached: tuple[str, ...] = ()
         """The host's own networks when the table was last built."""
 
@@ -68,7 +72,7 @@ class LxdNetworks:
         bridge = self._ours.bridge(machine.network.project_id)
         self._resolving.add(bridge, machine.id, machine.address, machine.hostname, machine.network.domain)
         with self._alone():
-            if not _nft(guard.admit(self._ours.guard_table, self._station(machine.address))):
+            if not nft.run(guard.admit(self._ours.guard_table, self._station(machine.address))):
                 self._rebuild()
         self._count(machine.address, machine.id)
 
@@ -76,7 +80,7 @@ class LxdNetworks:
         self._resolving.remove(bridge, instance_id)
         if address:
             with self._alone():  # already removed
-                _nft(guard.dismiss(self._ours.guard_table, self._station(address)))
+                nft.run(guard.dismiss(self._ours.guard_table, self._station(address)))
         self._count_no_more(instance_id)
 
     def allow_out(self, networks: tuple[str, ...]) -> None:
@@ -95,7 +99,7 @@ class LxdNetworks:
         """Start counting what the guest sends out of the host, unless it is counted already."""
         with self._alone():
             new = counting.Counter(address, instance_id, secrets.token_hex(8))
-            if _nft(counting.begin(self._ours.counting_table, new)):
+            if nft.run(counting.begin(self._ours.counting_table, new)):
                 return
             found = self._counters()
             wanted = {each.address: each.instance_id for each, _ in found} | {address: instance_id}
@@ -105,7 +109,7 @@ class LxdNetworks:
         with self._alone():
             for counter, _ in self._counters():
                 if counter.instance_id == instance_id:
-                    _nft(counting.end(self._ours.counting_table, counter.address))
+                    nft.run(counting.end(self._ours.counting_table, counter.address))
 
     def sent(self) -> list[Sent]:
         """Return what each guest has sent out of the host. Empty if the table does not exist."""
@@ -125,13 +129,13 @@ class LxdNetworks:
         if not forwards:
             return
         with self._alone():
-            if not _nft(firewall.open_ports(self._ours.table, forwards)):
+            if not nft.run(firewall.open_ports(self._ours.table, forwards)):
                 self._rebuild()
 
     def close(self, ports: tuple[Port, ...]) -> None:
         with self._alone():
             for port in ports:
-                _nft(firewall.close_ports(self._ours.table, [port.host_port]))  # already closed
+                nft.run(firewall.close_ports(self._ours.table, [port.host_port]))  # already closed
 
     def rebuild(self) -> None:
         """Rebuild our tables from the engine's bridges and instances."""
@@ -141,17 +145,26 @@ class LxdNetworks:
     def is_up_to_date(self) -> bool:
         """Check whether our tables exist and are up to date. After a reboot or `nft flush ruleset` they are
         not."""
-        return attached() == self._attached and _nft(
+        exist = nft.run(
             f"list map inet {self._ours.table} opened\n"
             f"list chain inet {self._ours.counting_table} leaving\n"
             f"list chain bridge {self._ours.guard_table} entering\n"
         )
+        with self._alone():
+            return exist and attached() == self._attached and self._walls.is_intact()
+
+    def enforce(self, walls: Walls) -> None:
+        """Load the security groups, then cut the connections that they forbid."""
+        with self._alone():
+            self._walls.load(walls)
+        self._walls.cut(own_addresses())
 
     def drop_firewall(self) -> None:
         with self._alone():
-            _nft(firewall.remove(self._ours.table))
-            _nft(firewall.remove(self._ours.counting_table))
-            _nft(guard.remove(self._ours.guard_table))
+            nft.run(firewall.remove(self._ours.table))
+            self._walls.drop()
+            nft.run(firewall.remove(self._ours.counting_table))
+            nft.run(guard.remove(self._ours.guard_table))
             self._lock.unlink(missing_ok=True)
 
     def leave(self) -> None:
@@ -184,7 +197,10 @@ class LxdNetworks:
             firewall.table(self._ours.table, rules),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
         )
-        if not all(map(_nft, texts)):
+        probe = self._ours.bridge(names.PROBE_PROJECT)
+        walled = [bridge.name for bridge in bridges if bridge.name != probe]
+        # First, so that a new bridge is never without walls.
+        if not (self._walls.keep(walled) and all(map(nft.run, texts))):
             raise EngineRefused(
                 "The host's firewall rejected our rules",
                 hint="Install `nft` and make sure that root may use it",
@@ -205,7 +221,7 @@ class LxdNetworks:
     def _bring_counters(self, found: list[tuple[counting.Counter, int]], wanted: dict[str, str]) -> None:
         there = [counter for counter, _ in found]
         text = counting.changes(self._ours.counting_table, there, wanted, secrets.token_hex(8))
-        if text and not _nft(text):
+        if text and not nft.run(text):
             LOG.error("cannot count what guests send: the firewall rejected the counters")
 
     def _body(self, bridge: Bridge, network: Network) -> dict[str, object]:
@@ -238,17 +254,25 @@ class LxdNetworks:
 def attached() -> tuple[str, ...]:
     """Return the networks the host is attached to, except bridges: they contain other hosts and their
     management."""
-    asked = ["ip", "-json", "-4", "address", "show"]
-    done = subprocess.run(asked, capture_output=True, check=False)
-    if done.returncode:
-        return ()
     found = {
-        str(IPv4Interface(f"{each['local']}/{each['prefixlen']}").network)
-        for link in msgspec.json.decode(done.stdout)
-        if link.get("ifname", "lo") != "lo" and not link["ifname"].startswith(names.BRIDGE_PREFIX)
-        for each in link.get("addr_info", ())
+        str(address.network)
+        for link, address in _addresses()
+        if link != "lo" and not link.startswith(names.BRIDGE_PREFIX)
     }
     return tuple(sorted(found))
+
+
+def own_addresses() -> frozenset[str]:
+    """Return all addresses of the host."""
+    return frozenset(str(address.ip) for _, address in _addresses())
+
+
+def _addresses() -> Iterator[tuple[str, IPv4Interface]]:
+    asked = ["ip", "-json", "-4", "address", "show"]
+    done = subprocess.run(asked, capture_output=True, check=False)
+    for link in msgspec.json.decode(done.stdout) if done.returncode == 0 else ():
+        for each in link.get("addr_info", ()):
+            yield link.get("ifname", "lo"), IPv4Interface(f"{each['local']}/{each['prefixlen']}")
 
 
 def retry_soon(bridge: str) -> None:
@@ -270,9 +294,3 @@ def _counted(instances: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     for each in instances:
         if address := guest.address_of(each):
             yield address, each["config"][guest.ID]
-
-
-def _nft(text: str) -> bool:
-    """Run `nft`. Return whether the kernel accepted the text, all of it or nothing."""
-    done = subprocess.run(["nft", "-f", "-"], input=text.encode(), capture_output=True, check=False)
-    return done.returncode == 0

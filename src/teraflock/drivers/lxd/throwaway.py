@@ -24,7 +24,7 @@ from teraflock.tenant.model import ProjectId
 
 PREFIX: Final = "probe-"
 NETWORK: Final = Network(
-    project_id=ProjectId("prj_probe"), number=-1, subnet="10.127.255.240/28", gateway="10.127.255.241"
+    project_id=ProjectId(names.PROBE_PROJECT), number=-1, subnet="10.127.255.240/28", gateway="10.127.255.241"
 )
 """Outside the range of projects' networks."""
 ADDRESS: Final = "10.127.255.250"

@@ -4,6 +4,7 @@ import base64
 import os
 import socket
 import struct
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,8 @@ FRAME_BYTES_MAX: Final = 1 << 24
 class WebSocket:
     def __init__(self, socket_path: Path, target: str, *, seconds_max: float) -> None:
         self._received = b""
+        self._sending = threading.Lock()
+        """A pong must not come into the middle of another frame."""
         try:
             self._socket = unix_socket(socket_path, seconds_max)
         except OSError as error:
@@ -41,7 +44,8 @@ class WebSocket:
             raise
 
     def send(self, content: bytes, kind: int = BINARY) -> None:
-        self._socket.sendall(frame(content, kind, os.urandom(4)))
+        with self._sending:
+            self._socket.sendall(frame(content, kind, os.urandom(4)))
 
     def receive(self) -> tuple[int, bytes]:
         """Return the kind and content of the next frame; CLOSE at the end of the connection. Answers pings."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -12,12 +13,14 @@ from teraflock.drivers.simulated.calls import Calls, SimulatedCall
 from teraflock.drivers.simulated.faults import Kind, error
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Guest, SimulatedDisk, SimulatedImage
+from teraflock.drivers.simulated.terminal import SimulatedTerminal
 from teraflock.instance.driver import CommandState, GuestFile, Handle, Ran
 from teraflock.instance.engine_errors import EngineMissing, EngineRefused
 
 RECIPE_BYTES: Final = 64 * MIB
 PUBLISHED_BYTES: Final = GIB
 LOG_BYTES_MAX: Final = 64 * 1024
+TERMINAL_SECONDS_MAX: Final = 60
 
 
 class Disks(Calls):
@@ -30,6 +33,14 @@ class Disks(Calls):
             if done.seconds <= seconds_max and done.changes_anything:
                 call.turn.put(inside.after(found, done))
         return inside.ran(done, seconds_max)
+
+    def open_terminal(self, handle: Handle, *, columns: int, rows: int) -> SimulatedTerminal:
+        with self._asking("open_terminal", handle) as call:
+            found = self._guest(call, handle)
+            if not found.running:
+                raise EngineRefused("The simulated instance is stopped")
+        run = partial(self.run, handle, stdin=b"", seconds_max=TERMINAL_SECONDS_MAX)
+        return SimulatedTerminal(found.machine.hostname, run, columns=columns, rows=rows)
 
     def command_state(self, handle: Handle) -> CommandState | None:
         with self._asking("command_state", handle) as call:

@@ -50,6 +50,7 @@ from teraflock.instance.driver import (
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineMissing, EngineRefused, NoRoom
 from teraflock.instance.model import InstanceId
+from teraflock.network.walls import Walls
 
 OWN: Final = frozenset(Capability) - {Capability.NOTICE, Capability.BIDS}
 DOES_NOT_BOOT: Final = "does-not-boot"
@@ -71,6 +72,8 @@ class SimulatedEngine(Disks, SimulatedNetworks):
         super().__init__(world, clock, hosts, mark=mark, kill=kill)
         self._site = site
         self._boot_seconds = boot_seconds
+        self.walls = Walls()
+        """What was enforced last."""
 
     @property
     def site(self) -> str:
@@ -110,6 +113,10 @@ class SimulatedEngine(Disks, SimulatedNetworks):
         with self._asking("allow_out"):
             self._known(host)
         self._allowed_out[host] = networks
+
+    def enforce(self, walls: Walls) -> None:
+        with self._asking("enforce"):
+            self.walls = walls
 
     def create(self, machine: Machine) -> Made | None:
         with self._changing("create", machine.handle) as call:

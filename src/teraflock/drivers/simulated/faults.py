@@ -19,6 +19,7 @@ from teraflock.instance.engine_errors import (
     DoesNotBoot,
     EngineBusy,
     EngineDown,
+    EngineFailed,
     EngineRefused,
     NoMoney,
     NoRoom,
@@ -42,6 +43,8 @@ class Kind(StrEnum):
     ENGINE_DOWN = "engine-down"
     BUSY = "busy"
     REFUSED = "refused"
+    FAILED = "failed"
+    """The engine fails for a reason of its own; the next attempt may succeed."""
     NO_ROOM = "no-room"
     OVER_QUOTA = "over-quota"
     NO_MONEY = "no-money"
@@ -91,6 +94,7 @@ ERRORS: Final[Mapping[Kind, TeraflockError]] = {
     Kind.ENGINE_DOWN: EngineDown("The simulated engine does not answer", hint="Try again in a moment"),
     Kind.BUSY: EngineBusy("The simulated engine is busy with this instance", hint="Try again in a moment"),
     Kind.REFUSED: EngineRefused("The simulated engine refused because of an injected fault"),
+    Kind.FAILED: EngineFailed("The simulated engine failed because of an injected fault"),
     Kind.NO_ROOM: NoRoom("The simulated host's storage pool is full", hint="Delete what you do not need"),
     Kind.OVER_QUOTA: OverQuota("The simulated account has reached its limit"),
     Kind.NO_MONEY: NoMoney("The simulated account has no money left"),

@@ -19,6 +19,7 @@ from teraflock.instance.driver import FileKind, GuestFile, Machine, Ran
 NOT_FOUND: Final = 127
 CUT_OFF: Final = 124  # same as `timeout` and the real engines
 """Exit code of a program that was killed because it took too long."""
+SEQ_MAX: Final = 2_000_000
 KEY_HEAD: Final = bytes.fromhex("0000000b7373682d6564323535313900000020")
 """The first bytes of every ed25519 public key."""
 
@@ -183,6 +184,14 @@ def _fill(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], 
     )
 
 
+def _seq(_machine: Machine, _files: Mapping[str, bytes], words: Sequence[str], _stdin: bytes) -> GuestDone:
+    """Print the numbers up to the given one."""
+    last = _size(words)
+    if last is None or last > SEQ_MAX:
+        return GuestDone(1, stderr=b"seq: up to which number?\n")
+    return GuestDone(stdout="".join(f"{number}\n" for number in range(1, last + 1)).encode())
+
+
 def _size(words: Sequence[str]) -> int | None:
     text = words[0] if words else ""
     if text.isdecimal():
@@ -217,4 +226,5 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "nvidia-smi": _nvidia_smi,
     "send": _send,
     "fill": _fill,
+    "seq": _seq,
 }

@@ -53,8 +53,7 @@ def add(tx: Transaction, host_id: HostId, card: Gpu, idle_since_us: int | None =
 
 
 _PUT_GPU: Final = (
-    f"INSERT INTO host_gpu (host_id, {_GPU.names}, idle_since_us)"
-    f" VALUES (:host_id, {_GPU.marks}, CAST(:idle_since_us AS BIGINT)) ON CONFLICT (host_id, slot) DO UPDATE SET"
+    f"{_GPU.insert_with('host_id', 'idle_since_us')} ON CONFLICT (host_id, slot) DO UPDATE SET"
     " kind = excluded.kind, gpu = excluded.gpu, name = excluded.name, memory_bytes = excluded.memory_bytes,"
     " healthy = excluded.healthy, idle_since_us = excluded.idle_since_us"
 )

@@ -1,1 +1,1 @@
-"""What guests sent out of the house: counters, as they were read."""
+"""Counters of the bytes that guests sent to the internet, as they were read."""

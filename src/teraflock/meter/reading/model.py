@@ -1,11 +1,11 @@
-"""Readings of counters of what guests sent out of the house.
+"""Readings of the counters of outgoing traffic.
 
-What holds, whoever reads how often, twice, late or out of order, and whoever is killed between:
-- a counter only grows within its epoch, and another epoch begins at nothing; so what was sent is, over all epochs, the
-  highest that was read of each;
-- a reading that is not higher than all before it in its epoch tells nothing, and is not kept. So each that is kept says
-  what was sent since the one before, and their sum is what was sent, each byte once;
-- traffic counts when it is read. What is not read yet waits in the counter, which outlives us.
+Invariants, even if readings are repeated, late or out of order, and if a process is killed in between:
+- a counter only grows within an epoch, and a new epoch starts at zero. So the traffic is the sum of the highest
+  readings of all epochs;
+- a reading that is not higher than all earlier ones of its epoch is not stored. So each stored reading adds what was
+  sent since the one before, and every byte counts once;
+- traffic counts when it is read. What is not read yet stays in the counter, which survives a restart of the server.
 """
 
 import msgspec
@@ -15,7 +15,7 @@ class MeterReading(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     number: int
     instance_id: str
     sequence: int
-    """Of the instance's newest change then: it says where it was, and whose."""
+    """The sequence of the instance's newest change at that time. It determines the place and the project."""
     epoch: str
     bytes: int
     bytes_before: int

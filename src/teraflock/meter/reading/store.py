@@ -1,6 +1,6 @@
-"""All SQL of readings. They are only ever added.
+"""All SQL of readings. Rows are added and never changed.
 
-Reads here cross tenants, but for those that name a project.
+Reads cross tenants, except for those with a project.
 """
 
 from collections.abc import Iterable
@@ -17,11 +17,11 @@ DAY_US: Final = 86_400 * 1_000_000
 
 
 def keep(tx: Transaction, counters: Iterable[Sent], at_us: int, *, bytes_min: int = 1) -> int:
-    """Keep what counters tell that is new, of instances that run or are being stopped; how many that were.
+    """Store the readings that are higher than before, for instances that run or are stopping. Return how many.
 
-    Less than `bytes_min` waits in its counter for the next reading.
+    Less than `bytes_min` stays in the counter until the next reading.
 
-    What an instance sends before it first runs is kept once it does: a launch that fails costs nothing.
+    What an instance sends before it first runs is stored once it runs, so a failed launch costs nothing.
     """
     news = [each for each in counters if each.bytes - _highest(tx, each) >= bytes_min]
     if not news:
@@ -47,7 +47,7 @@ def newest_number(tx: Transaction) -> int:
 def days(
     tx: Transaction, from_us: int, until_us: int, *, project_id: str = "", instance_id: str = ""
 ) -> list[tuple[str, int]]:
-    """Instances with the days (UTC, since 1970) of which there are readings: all, or of one project or instance."""
+    """Instances and the days (UTC, since 1970) with readings: of all projects, one project or one instance."""
     values: dict[str, object] = {"from_us": from_us, "until": until_us}
     of, only = "", ""
     if project_id:
@@ -84,7 +84,7 @@ def _add(tx: Transaction, reading: MeterReading) -> None:
 
 
 def _hold(tx: Transaction) -> int:
-    """The number of the newest, for whoever adds the next: who comes second waits here, and reads anew."""
+    """Lock the row with the newest number and return the number. A second writer waits here and reads it again."""
     tx.run("UPDATE meter_cursor SET name = name WHERE name = 'readings'")
     return newest_number(tx)
 
@@ -99,7 +99,7 @@ def _highest(tx: Transaction, counter: Sent) -> int:
 
 
 def _sequence_of_run(tx: Transaction, instance_id: str) -> int | None:
-    """The number of its newest event; None where it is not ours, or has no run under way."""
+    """The sequence of its newest event. None if the instance is unknown here or does not run."""
     row = tx.one(
         "SELECT sequence FROM instance WHERE id = :id AND running_since_us IS NOT NULL", id=instance_id
     )

@@ -9,11 +9,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from teraflock.offer.dates import DayOf
 from teraflock.offer.intake import Rejected, Row
 
-Reader = Callable[[Path, Callable[[], None]], Iterator[Row | Rejected]]
-"""Reads a file or folder and calls back for each row. A row may give several offers, and an offer may need several
-rows."""
+Reader = Callable[[Path, Callable[[], None], DayOf], Iterator[Row | Rejected]]
+"""Reads a file or folder, calls back for each row, and asks for the date of each file. A row may give several offers,
+and an offer may need several rows."""
 
 READERS: Final[dict[str, str]] = {
     "skypilot": "teraflock.offer.importers.skypilot",

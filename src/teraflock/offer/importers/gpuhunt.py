@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from teraflock.catalog.providers import provider_id
+from teraflock.offer.dates import DayOf
 from teraflock.offer.importers.table import amount, csv_files, number, read_table
 from teraflock.offer.intake import Rejected, Row
 from teraflock.offer.pairing import spot_checked
@@ -25,19 +26,19 @@ COLUMNS: Final = (
 )
 
 
-def read(path: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+def read(path: Path, count: Callable[[], None], day_of: DayOf) -> Iterator[Row | Rejected]:
     for file in csv_files(path):
-        yield from spot_checked(_rows_of(file, count))
+        yield from spot_checked(_rows_of(file, count, day_of(file)))
 
 
-def _rows_of(file: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+def _rows_of(file: Path, count: Callable[[], None], day: str) -> Iterator[Row | Rejected]:
     provider = provider_id(file.stem)
     for line, cells in read_table(file, COLUMNS):
         count()
-        yield _row_from(cells, provider, f"{file.name}, line {line}")
+        yield _row_from(cells, provider, f"{file.name}, line {line}", day)
 
 
-def _row_from(cells: dict[str, str], provider: str, where: str) -> Row | Rejected:
+def _row_from(cells: dict[str, str], provider: str, where: str, day: str) -> Row | Rejected:
     if cells["spot"] not in ("True", "False"):
         return Rejected(where, "`spot` is neither `True` nor `False`")
     vendor, name = cells.get("gpu_vendor", ""), cells["gpu_name"]
@@ -58,6 +59,7 @@ def _row_from(cells: dict[str, str], provider: str, where: str) -> Row | Rejecte
             disk_gb=number(cells.get("disk_size", "")),
             mode="spot" if cells["spot"] == "True" else "on-demand",
             price_micros=amount(cells["price"]),
+            as_of=day,
         )
     except ValueError:
         return Rejected(where, "a price or another figure is not a number")

@@ -1,22 +1,26 @@
 """Read Teraflock's own CSV layout, with a column for every field of an offer. See `docs/offers-csv.md`.
 
-A `gpu` or `mode` cell with several values, separated by `|`, gives one offer for each value.
+A `gpu`, `gpu_count` or `mode` cell with several values, separated by `|`, gives one offer for each value.
 """
 
 from collections.abc import Callable, Iterator
 from datetime import date
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Final, get_args
 
 from teraflock.base.money import Period
 from teraflock.catalog.providers import provider_id
+from teraflock.offer.dates import DayOf
 from teraflock.offer.importers.table import amount, csv_files, number, read_table
 from teraflock.offer.intake import Rejected, Row
 from teraflock.offer.model import FLAGS, MODES
 from teraflock.offer.pairing import spot_checked
 from teraflock.offer.rules import first_day
 
+OFFERS_PER_ROW_MAX: Final = 100
+"""A row with long lists must not become millions of offers. Real rows have up to ten."""
 NEEDED: Final = ("provider", "gpu", "gpu_count", "mode", "price", "currency", "per")
 OPTIONAL: Final = (
     "region", "zone", "instance_type", "gpu_memory_gb", "vcpus", "cpu", "ram_gb", "disk_gb", "network_gbps",
@@ -24,20 +28,24 @@ OPTIONAL: Final = (
 )  # fmt: skip
 
 
-def read(path: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+def read(path: Path, count: Callable[[], None], day_of: DayOf) -> Iterator[Row | Rejected]:
     for file in csv_files(path):
-        yield from spot_checked(_rows_of(file, count))
+        yield from spot_checked(_rows_of(file, count, day_of(file)))
 
 
-def _rows_of(file: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+def _rows_of(file: Path, count: Callable[[], None], day: str) -> Iterator[Row | Rejected]:
     for line, cells in read_table(file, NEEDED):
         count()
         where = f"{file.name}, line {line}"
-        for gpu, mode in product(cells["gpu"].split("|"), cells["mode"].split("|")):
-            yield _row_from(cells, gpu.strip(), mode.strip(), where)
+        several = [cells[name].split("|") for name in ("gpu", "gpu_count", "mode")]
+        if prod(map(len, several)) > OFFERS_PER_ROW_MAX:
+            yield Rejected(where, f"gives more than {OFFERS_PER_ROW_MAX} offers")
+            continue
+        for gpu, gpus, mode in product(*several):
+            yield _row_from({**cells, "gpu_count": gpus}, gpu.strip(), mode.strip(), where, day)
 
 
-def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str) -> Row | Rejected:
+def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str, day: str) -> Row | Rejected:
     def cell(name: str) -> str:
         return cells.get(name, "").strip()
 
@@ -76,7 +84,7 @@ def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str) -> Row | R
             currency=cell("currency"),
             per=cell("per"),  # type: ignore[arg-type]  # a Period, as checked
             basis="gpu" if cell("basis") == "gpu" else "instance",
-            as_of=cell("as_of"),
+            as_of=cell("as_of") or day,
             cited=cell("cited"),
             flags=flags,
             note=cell("note"),

@@ -23,6 +23,7 @@ import msgspec
 from teraflock.base.errors import BrokenSource
 from teraflock.catalog.names import fits_variant, resolve
 from teraflock.catalog.providers import provider_id
+from teraflock.offer.dates import DayOf
 from teraflock.offer.importers.table import amount, number, read_table
 from teraflock.offer.intake import Rejected, Row
 from teraflock.offer.model import Mode
@@ -61,8 +62,9 @@ class _Machine(msgspec.Struct, gc=False):
     fault: str = ""
 
 
-def read(path: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
+def read(path: Path, count: Callable[[], None], day_of: DayOf) -> Iterator[Row | Rejected]:
     for cloud, file in files(path):
+        day = day_of(file)
         machines: list[_Machine] = []
         for line, cells in read_table(file, COLUMNS):
             count()
@@ -77,7 +79,7 @@ def read(path: Path, count: Callable[[], None]) -> Iterator[Row | Rejected]:
         per_gpu = _priced_per_gpu(machines) if cloud in PER_GPU_CLOUDS else frozenset()
         provider = provider_id(cloud)
         for machine in machines:
-            yield from _rows_of(machine, provider, per_gpu)
+            yield from _rows_of(machine, provider, per_gpu, day)
 
 
 def files(path: Path) -> list[tuple[str, Path]]:
@@ -126,7 +128,7 @@ def _machine_from(cells: dict[str, str], where: str) -> _Machine | Rejected:
     )
 
 
-def _rows_of(machine: _Machine, provider: str, per_gpu: frozenset[str]) -> Iterator[Row | Rejected]:
+def _rows_of(machine: _Machine, provider: str, per_gpu: frozenset[str], day: str) -> Iterator[Row | Rejected]:
     """Yield the on-demand and spot offers of a machine, or one offer without a price if it has neither."""
     name = _card_name(machine.accelerator, machine.info_name, machine.instance_type, machine.memory_mib)
 
@@ -147,6 +149,7 @@ def _rows_of(machine: _Machine, provider: str, per_gpu: frozenset[str]) -> Itera
             basis="gpu" if machine.accelerator in per_gpu else "instance",
             flags=flags,
             fault=fault,
+            as_of=day,
         )
 
     if machine.price is not None or machine.spot is None:

@@ -46,13 +46,13 @@ class Columns:
             source, provider, kind, hardware = shapes[shape]
             standing, mode, months, per, basis, currency = terms[term]
             cited, flags, note = words[words_code]
-            region, zone = places[place]
-            since, as_of, until = dates[dated]
+            _, region, zone = places[place]
+            since, as_of, until, outdated = dates[dated]
             quoted_price = None if quoted < 0 else Price(quoted, currency, per)
             due = None if price < 0 else price
             fields: tuple[Any, ...] = (
                 source, provider, kind, standing, id, cited, region, zone, *hardware, mode, months, quoted_price, basis,
-                currency, due, since, as_of, until, flags, note,
+                currency, due, since, as_of, until, flags, note, outdated,
             )  # fmt: skip
             offers.append(Offer(*fields))
         return offers

@@ -37,6 +37,7 @@ class Terms(NamedTuple):
 
 
 class IndexPlace(NamedTuple):
+    provider: str
     region: str
     zone: str
 
@@ -45,6 +46,7 @@ class Dates(NamedTuple):
     since: str
     as_of: str
     until: str
+    outdated: bool
 
 
 class Words(NamedTuple):
@@ -78,11 +80,11 @@ def parts_of(offer: Offer) -> tuple[IndexShape, IndexPlace, Terms, Dates, Words]
             offer.gpu_share, offer.gpu_memory_bytes, offer.gpu_tflops, offer.vcpus, offer.cpu, offer.ram_bytes,
             offer.disk_gb, offer.network_gbps, usable_ram(offer),
         ),
-        IndexPlace(offer.region, offer.zone),
+        IndexPlace(offer.provider, offer.region, offer.zone),
         Terms(
             offer.standing, offer.mode, offer.term_months, offer.quoted.per if offer.quoted else None, offer.basis,
             offer.currency,
         ),
-        Dates(offer.since, offer.as_of, offer.until),
+        Dates(offer.since, offer.as_of, offer.until, offer.outdated),
         Words(offer.cited, offer.flags, offer.note),
     )  # fmt: skip

@@ -5,15 +5,24 @@ The index is immutable: it is built from one snapshot of the offers and the exch
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from teraflock.base.exchange import Rates
+from teraflock.catalog.places import located
 from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
 from teraflock.offer.index.model import Distinct, IndexShape, Terms
 from teraflock.offer.model import WITH_GPU, Offer, Query, Sort
-from teraflock.offer.rules import limit_per_month, only_kinds, place_text, sort_key, weights
+from teraflock.offer.rules import (
+    figures_of_cards,
+    limit_per_month,
+    only_kinds,
+    shows_outdated,
+    sort_key,
+    weights,
+)
 
 Mask = npt.NDArray[np.bool_]
 
@@ -55,20 +64,33 @@ class OfferIndex:
         self._tflops = _figures(shape.gpu_tflops for shape in shapes)
         self._vcpus = _figures(shape.vcpus for shape in shapes)
         self._ram = _figures(shape.ram_usable for shape in shapes)
-        self._rows_of_gpu = _rows_by(gpu_of[self._columns.shape_codes], len(self._gpu_numbers))
-        self._rows_of_kind = _rows_by(kind_of[self._columns.shape_codes], len(self._kind_numbers))
-        with_gpu = [self._rows_of_kind[i] for kind, i in self._kind_numbers.items() if kind in WITH_GPU]
-        self._with_gpu = _merged(with_gpu, in_order=True)  # for queries without `gpu`
-        self._folded = [place_text(place.region, place.zone) for place in self._columns.places.values]
+        whole = np.array([shape.gpu_share >= 1 for shape in shapes], np.bool_)
+        fresh = np.array([not dates.outdated for dates in self._columns.dates.values], np.bool_)
+        self._is_whole = whole[self._columns.shape_codes]
+        self._is_fresh = fresh[self._columns.date_codes]
+        gpus, kinds = gpu_of[self._columns.shape_codes], kind_of[self._columns.shape_codes]
+        every = np.arange(len(gpus), dtype=np.uint32)
+        usual = every[self._is_whole & self._is_fresh]
+        self._every, self._usual = (self._lists_of(rows, gpus, kinds) for rows in (every, usual))
+
+    def _lists_of(self, rows: Numbers, gpus: Numbers, kinds: Numbers) -> "_Lists":
+        """Return the rows of each card and kind among `rows`."""
+        of_kind = [rows[each] for each in _rows_by(kinds[rows], len(self._kind_numbers))]
+        with_gpu = [of_kind[i] for kind, i in self._kind_numbers.items() if kind in WITH_GPU]
+        of_gpu = [rows[each] for each in _rows_by(gpus[rows], len(self._gpu_numbers))]
+        return _Lists(of_gpu, of_kind, _merged(with_gpu, in_order=True))
 
     def _lists(self, query: Query) -> list[Numbers]:
-        """Return a sorted list of rows for each requested card or kind."""
-        numbers, by = (
-            (self._gpu_numbers, self._rows_of_gpu) if query.gpus else (self._kind_numbers, self._rows_of_kind)
-        )
+        """Return a sorted list of rows for each requested card or kind, without what is hidden."""
+        outdated = shows_outdated(query)
+        held = self._every if query.slices or outdated else self._usual
+        numbers, by = (self._gpu_numbers, held.of_gpu) if query.gpus else (self._kind_numbers, held.of_kind)
         is_usual = not query.gpus and query.kinds == WITH_GPU
         names = _names(query)
-        lists = [self._with_gpu] if is_usual else [by[numbers[name]] for name in names if name in numbers]
+        lists = [held.with_gpu] if is_usual else [by[numbers[name]] for name in names if name in numbers]
+        if query.slices != outdated:
+            shown = self._is_fresh if query.slices else self._is_whole
+            lists = [rows[shown[rows]] for rows in lists]
         return lists if query.refused else [self._without_refused(rows) for rows in lists]
 
     def _without_refused(self, rows: Numbers) -> Numbers:
@@ -80,12 +102,15 @@ class OfferIndex:
         shapes = self._fitting_shapes(query)
         if shapes is not None:
             rows = rows[shapes[self._columns.shape_codes[rows]]]
-        if query.regions:
-            wanted = [region.casefold() for region in query.regions]
-            places = np.array(
-                [any(region in folded for region in wanted) for folded in self._folded], np.bool_
-            )
-            rows = rows[places[self._columns.place_codes[rows]]]
+        if query.places:
+            inside = [
+                located(place.provider, place.region, place.zone, query.places) == "in"
+                for place in self._columns.places.values
+            ]
+            rows = rows[np.array(inside, np.bool_)[self._columns.place_codes[rows]]]
+        if query.newer_than:
+            newer = [dates.as_of >= query.newer_than for dates in self._columns.dates.values]
+            rows = rows[np.array(newer, np.bool_)[self._columns.date_codes[rows]]]
         if query.modes:
             terms = np.array([term.mode in query.modes for term in self._columns.terms.values], np.bool_)
             rows = rows[terms[self._columns.term_codes[rows]]]
@@ -140,17 +165,34 @@ class OfferIndex:
     def _measure(self, sort: Sort) -> Numbers:
         """Return the sort value of each row, infinite if the figure is missing. Cached."""
         if sort not in self._measures:
-            units = {
-                "price-per-gpu": self._count,
-                "price-per-tflops": self._tflops * self._count,
-                "price-per-gb": self._memory * self._count,
-            }[sort][self._columns.shape_codes]
+            units = self._units(sort)[self._columns.shape_codes]
             priced = np.array([term.standing == "priced" for term in self._columns.terms.values], np.bool_)
             measurable = priced[self._columns.term_codes] & (units > 0)
             values = np.full(len(units), np.inf)
             np.divide(self._columns.values, units, out=values, where=measurable)
             self._measures[sort] = values
         return self._measures[sort]
+
+    def _units(self, sort: Sort) -> npt.NDArray[np.float64]:
+        """Return the divisor of the price for each shape, as `rules.measure` does. NaN if the figure is missing."""
+        if figures := figures_of_cards(sort):
+            shapes: Sequence[IndexShape] = self._columns.shapes.values
+            cards = _figures(figures.get(shape.gpu) for shape in shapes)
+            return self._count * _figures(shape.gpu_share for shape in shapes) * cards
+        return {
+            "price-per-gpu": self._count,
+            "price-per-tflops": self._tflops * self._count,
+            "price-per-gb": self._memory * self._count,
+        }[sort]
+
+
+class _Lists(NamedTuple):
+    """The rows of each card and of each kind, and of all kinds with a GPU, in order."""
+
+    of_gpu: list[Numbers]
+    of_kind: list[Numbers]
+    with_gpu: Numbers
+    """For queries without `gpu`."""
 
 
 def _names(query: Query) -> Sequence[str]:

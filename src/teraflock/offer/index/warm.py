@@ -75,8 +75,9 @@ class WarmOffers:
         """Return what `tera offers` lists for the same filters, cheapest first."""
         rates = self._rates()
         currency = rates.known(words.currency)
-        query = replace(query_from(words, self._providers), refused=refused)
-        on = query.as_of or today(self._clock)
+        now = today(self._clock)
+        query = replace(query_from(words, self._providers, now), refused=refused)
+        on = query.as_of or now
         return Found(self._search(query, rates, on, limit), currency, words.period, rates, on)
 
     def settle(self) -> None:

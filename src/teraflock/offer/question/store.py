@@ -13,8 +13,18 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.exchange import Rates
+from teraflock.catalog.places import NO_FILTER
 from teraflock.offer.model import SUSPECT_RAM, Offer, Query, Removal
-from teraflock.offer.rules import limit_per_month, only_kinds, sort_key, weights
+from teraflock.offer.place.store import in_places, places
+from teraflock.offer.rules import (
+    FIGURE_SORTS,
+    figures_of_cards,
+    limit_per_month,
+    only_kinds,
+    shows_outdated,
+    sort_key,
+    weights,
+)
 from teraflock.offer.source.store import known_currencies
 from teraflock.offer.store import LIST, offer_from
 from teraflock.storage.database import Transaction
@@ -24,16 +34,18 @@ _UNITS: Final = {
     "price-per-gpu": "gpu_count",
     "price-per-tflops": "(gpu_tflops * gpu_count)",
     "price-per-gb": "(gpu_memory_bytes * gpu_count)",
+    **dict.fromkeys(FIGURE_SORTS, "(gpu_share * gpu_count)"),
 }
 
 
 class OfferFilter(NamedTuple):
-    """One filter of a query as SQL. `known` is the condition that the offer has the figure."""
+    """One filter of a query as SQL. `unknown` is the condition that the offer lacks the figure."""
 
     option: str
     sql: str
     values: Mapping[str, object]
-    known: str = ""
+    unknown: str = ""
+    unknown_values: Mapping[str, object] = {}
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -41,15 +53,22 @@ class Summary(msgspec.Struct, frozen=True):
     newest: str
     oldest: str
     refused: int
+    slices: int
+    outdated: int
+    """Offers that match but are not shown, each counted once."""
 
 
 def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Offer]:
     """Yield all matching offers in order. Reads lazily: taking ten offers reads little more than ten rows."""
     weight = weights(rates, on)
     currencies = [currency for currency in known_currencies(tx) if currency in weight]
-    filters = filters_of(query, rates, on, currencies)
+    filters = [*filters_of(tx, query, rates, on, currencies), *_shown(query)]
     key = sort_key(query, weight)
-    unit = _UNITS.get(query.sort)
+    unit, measured = _UNITS.get(query.sort), query
+    if query.sort in FIGURE_SORTS:
+        assert query.gpus, "a sort by a figure of cards needs cards: their streams have different factors"
+        figures = figures_of_cards(query.sort)
+        measured = replace(query, gpus=tuple(gpu for gpu in query.gpus if gpu in figures))
     measure = (
         f"CAST(price_micros_per_month AS DOUBLE PRECISION) / {unit}" if unit else "price_micros_per_month"
     )
@@ -62,7 +81,7 @@ def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Of
                 [*filters, leading, OfferFilter("", condition, {})],
                 measure if by_currency else "id",
             )
-            for leading in _leading(query, currencies if by_currency else [])
+            for leading in _leading(measured if by_currency else query, currencies if by_currency else [])
         ]
         if not by_currency:
             return iter(sorted(chain.from_iterable(streams), key=key))
@@ -70,45 +89,63 @@ def search(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Of
         ties = (sorted(block, key=key) for _, block in groupby(merged, key=lambda offer: key(offer)[1]))
         return chain.from_iterable(ties)
 
-    yield from ranked(
-        f"standing = 'priced' AND {unit} > 0" if unit else "standing = 'priced'", by_currency=True
-    )
+    if measured.gpus or not query.gpus:
+        yield from ranked(
+            f"standing = 'priced' AND {unit} > 0" if unit else "standing = 'priced'", by_currency=True
+        )
     if unit:
-        yield from ranked(f"standing = 'priced' AND ({unit} IS NULL OR {unit} <= 0)", by_currency=False)
+        yield from ranked(_unmeasured(unit, query, measured), by_currency=False)
     yield from ranked("standing = 'unknown'", by_currency=False)
     if query.refused:
         yield from ranked("standing = 'refused'", by_currency=False)
 
 
+def _unmeasured(unit: str, query: Query, measured: Query) -> str:
+    """Return the condition for priced offers without the measure of the sort."""
+    lacking = f"{unit} IS NULL OR {unit} <= 0"
+    without = [gpu for gpu in query.gpus if gpu not in measured.gpus]
+    if without:  # ids of the catalog, never text of a user
+        lacking += f" OR gpu IN ({', '.join(repr(gpu) for gpu in without)})"
+    return f"standing = 'priced' AND ({lacking})"
+
+
 def summarise(tx: Transaction, query: Query, rates: Rates, on: date) -> Summary:
-    """Count the matching offers and those excluded only by a refused price, and find the age of the prices."""
-    counted = only_kinds(replace(query, sources=()))
-    table, number = ("offer_count", "SUM(offers)") if counted else (_from(query), "COUNT(*)")
-    where, values = where_of([*filters_of(query, rates, on, known_currencies(tx)), *_kind_filter(query)])
+    """Count the matching offers and those that are only hidden, and find the age of the prices."""
+    table, number = _counted_from(query)
+    where, values = where_of([*filters_of(tx, query, rates, on, known_currencies(tx)), *_kind_filter(query)])
+    part = "CASE WHEN gpu_share < 1 THEN 1 ELSE 0 END"
     rows = tx.all(
-        f"SELECT standing, CAST({number} AS BIGINT), MAX(as_of), MIN(NULLIF(as_of, '')) FROM {table} AS offer"
-        f" WHERE {where} GROUP BY standing",
+        f"SELECT standing, {part}, outdated, CAST({number} AS BIGINT), MAX(as_of), MIN(NULLIF(as_of, ''))"
+        f" FROM {table} AS offer WHERE {where} GROUP BY standing, {part}, outdated",
         **values,
     )
-    fitting = [row for row in rows if query.refused or row[0] != "refused"]
+    fitting, counts = [], dict.fromkeys(("slices", "outdated", "refused"), 0)
+    for row in rows:
+        if row[1] and not query.slices:
+            counts["slices"] += row[3]
+        elif row[2] and not shows_outdated(query):
+            counts["outdated"] += row[3]
+        elif row[0] == "refused" and not query.refused:
+            counts["refused"] += row[3]
+        else:
+            fitting.append(row)
     return Summary(
-        matched=sum(row[1] for row in fitting),
-        newest=max((row[2] for row in fitting), default=""),
-        oldest=min((row[3] for row in fitting if row[3]), default=""),
-        refused=sum(row[1] for row in rows if row[0] == "refused"),
+        matched=sum(row[3] for row in fitting),
+        newest=max((row[4] for row in fitting), default=""),
+        oldest=min((row[5] for row in fitting if row[5]), default=""),
+        **counts,
     )
 
 
 def unstated(tx: Transaction, query: Query, rates: Rates, on: date) -> list[tuple[str, int]]:
     """Count, for each filter on a figure, the offers that pass all other filters but lack the figure."""
-    filters = [*filters_of(query, rates, on, known_currencies(tx)), *_kind_filter(query)]
+    filters = [*filters_of(tx, query, rates, on, known_currencies(tx)), *_kind_filter(query), *_shown(query)]
     counts = []
     for one in filters:
-        if one.known:
+        if one.unknown:
             others = [each for each in filters if each is not one]
-            counts.append(
-                (one.option, _count(tx, query, [*others, OfferFilter("", f"NOT ({one.known})", {})]))
-            )
+            lacking = OfferFilter("", f"({one.unknown})", one.unknown_values)
+            counts.append((one.option, _count(tx, query, [*others, lacking])))
     return counts
 
 
@@ -119,7 +156,7 @@ def without_gpu(tx: Transaction, query: Query, rates: Rates, on: date) -> int:
 
 def removal(tx: Transaction, query: Query, rates: Rates, on: date) -> Removal | None:
     """Return the first filter after which no offers are left."""
-    filters = [*_kind_filter(query), *filters_of(query, rates, on, known_currencies(tx))]
+    filters = [*_kind_filter(query), *filters_of(tx, query, rates, on, known_currencies(tx)), *_shown(query)]
     before = _count(tx, query, [])
     for end, one in enumerate(filters, start=1):
         after = _count(tx, query, filters[:end])
@@ -132,8 +169,9 @@ def removal(tx: Transaction, query: Query, rates: Rates, on: date) -> Removal | 
 def priced_ever(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Offer]:
     """Yield all matching offers that ever had a price, including past ones."""
     filters = [
-        *filters_of(query, rates, on, known_currencies(tx)),
+        *filters_of(tx, query, rates, on, known_currencies(tx), ever=True),
         *_kind_filter(query),
+        *_shown(replace(query, outdated=True)),
         OfferFilter("", "standing = 'priced'", {}),
     ]
     where, values = where_of(filters)
@@ -144,13 +182,18 @@ def priced_ever(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterat
 # --- filters -------------------------------------------------------------------------------------------------------
 
 
-def filters_of(query: Query, rates: Rates, on: date, currencies: Sequence[str]) -> list[OfferFilter]:
-    """Return all filters except the one on kind or card, which is the first column of the index."""
+def filters_of(
+    tx: Transaction, query: Query, rates: Rates, on: date, currencies: Sequence[str], *, ever: bool = False
+) -> list[OfferFilter]:
+    """Return all filters except the one on kind or card, which is the first column of the index.
+
+    `ever` says that past offers are searched too.
+    """
     filters = [
-        *_one_of("--provider", "provider", query.providers),
-        *places(query.regions),
-        *_one_of("--mode", "mode", query.modes),
-        *_one_of("--source", "source", query.sources),
+        *one_of_column("--provider", "provider", query.providers),
+        *_place_filter(tx, query, ever=ever or query.as_of is not None),
+        *one_of_column("--mode", "mode", query.modes),
+        *one_of_column("--source", "source", query.sources),
         *_bound("--count", "gpu_count >=", "count_min", query.count_min),
         *_bound("--count", "gpu_count <=", "count_max", query.count_max),
         *_bound("--memory-min", "gpu_memory_bytes >=", "memory_bytes_min", query.memory_bytes_min),
@@ -162,6 +205,7 @@ def filters_of(query: Query, rates: Rates, on: date, currencies: Sequence[str]) 
         ),
         *_bound("--vcpu-min", "vcpus >=", "vcpus_min", query.vcpus_min),
         *_ram(query.ram_bytes_min),
+        *_newer_than(query.newer_than),
     ]
     if query.as_of:
         day = query.as_of.isoformat()
@@ -174,48 +218,55 @@ def filters_of(query: Query, rates: Rates, on: date, currencies: Sequence[str]) 
             f"(currency = '{c}' AND price_micros_per_month <= :limit_{c.lower()})" for c in currencies
         )
         filters.append(
-            OfferFilter("--price-max", f"({within or '1 = 0'})", limits, "price_micros_per_month IS NOT NULL")
+            OfferFilter("--price-max", f"({within or '1 = 0'})", limits, "price_micros_per_month IS NULL")
         )
     return filters
 
 
-def _one_of(option: str, column: str, names: Sequence[str]) -> Iterator[OfferFilter]:
+def _shown(query: Query) -> Iterator[OfferFilter]:
+    """Return the filters that hide parts of cards and outdated prices by default."""
+    if not query.slices:
+        yield OfferFilter("--slices", "gpu_share >= 1", {})
+    if not shows_outdated(query):
+        yield OfferFilter("--all", "outdated = 0", {})
+
+
+def one_of_column(option: str, column: str, names: Sequence[str]) -> Iterator[OfferFilter]:
     if names:
         values = {f"{column}_{i}": name for i, name in enumerate(names)}
         yield OfferFilter(option, f"{column} IN ({', '.join(':' + key for key in values)})", values)
 
 
-def places(regions: Sequence[str]) -> Iterator[OfferFilter]:
-    if regions:
-        values = {f"place_{i}": f"%{_literal(region.casefold())}%" for i, region in enumerate(regions)}
-        found = " OR ".join(f"place LIKE :{key} ESCAPE '!'" for key in values)
-        yield OfferFilter("--region", f"({found})", values)
+def _place_filter(tx: Transaction, query: Query, *, ever: bool) -> Iterator[OfferFilter]:
+    if query.places:
+        found = places(tx, query.places, ever=ever)
+        option = "--region" if query.places.regions else "--country" if query.places.countries else "--not-in"
+        yield OfferFilter(option, *in_places("place", found.inside), *in_places("unplaced", found.unknown))
 
 
-def _literal(text: str) -> str:
-    """Escape a text for LIKE."""
-    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+def _newer_than(day: str) -> Iterator[OfferFilter]:
+    if day:
+        yield OfferFilter("--newer-than", "as_of >= :newer_than", {"newer_than": day}, "as_of = ''")
 
 
 def _bound(option: str, comparison: str, name: str, value: float | None) -> Iterator[OfferFilter]:
     if value is not None:
         column = comparison.rsplit(" ", 1)[0]
-        yield OfferFilter(option, f"{comparison} :{name}", {name: value}, f"{column} IS NOT NULL")
+        yield OfferFilter(option, f"{comparison} :{name}", {name: value}, f"({column}) IS NULL")
 
 
 def _ram(least: int | None) -> Iterator[OfferFilter]:
     if least is not None:
         stated = f"ram_bytes IS NOT NULL AND flags NOT LIKE '%{SUSPECT_RAM}%'"
-        yield OfferFilter(
-            "--ram-min", f"ram_bytes >= :ram_bytes_min AND {stated}", {"ram_bytes_min": least}, stated
-        )
+        known = f"ram_bytes >= :ram_bytes_min AND {stated}"
+        yield OfferFilter("--ram-min", known, {"ram_bytes_min": least}, f"NOT ({stated})")
 
 
 def _kind_filter(query: Query) -> list[OfferFilter]:
     if query.gpus:
-        (among,) = _one_of("--gpu", "gpu", query.gpus)
+        (among,) = one_of_column("--gpu", "gpu", query.gpus)
         return [among._replace(sql=f"gpu <> '' AND {among.sql}")]
-    return list(_one_of("--count", "kind", query.kinds))
+    return list(one_of_column("--count", "kind", query.kinds))
 
 
 def _leading(query: Query, currencies: Sequence[str]) -> list[OfferFilter]:
@@ -244,8 +295,17 @@ def _stream(tx: Transaction, query: Query, filters: Iterable[OfferFilter], order
 
 def _count(tx: Transaction, query: Query, filters: Iterable[OfferFilter]) -> int:
     where, values = where_of(filters)
-    row = tx.one(f"SELECT COUNT(*) FROM {_from(query)} AS offer WHERE {where}", **values)
+    table, number = _counted_from(query)
+    row = tx.one(
+        f"SELECT CAST(COALESCE({number}, 0) AS BIGINT) FROM {table} AS offer WHERE {where}", **values
+    )
     return int(row[0]) if row else 0
+
+
+def _counted_from(query: Query) -> tuple[str, str]:
+    """Return the table and the expression that count offers. Without other filters, the stored counts are enough."""
+    counted = only_kinds(replace(query, sources=(), places=NO_FILTER))
+    return ("offer_count", "SUM(offers)") if counted else (_from(query), "COUNT(*)")
 
 
 def _from(query: Query) -> str:

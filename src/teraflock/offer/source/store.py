@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from teraflock.offer.model import Offer, Source
+from teraflock.offer.model import DOUBTFUL_PRICE, Offer, Source
 from teraflock.offer.store import COLUMNS, LIST, row_from
 from teraflock.storage.database import Row, Transaction
 
@@ -125,12 +125,95 @@ def _keep_past(tx: Transaction, name: str, import_number: int, until: str) -> No
     )
 
 
+class PriceRange(NamedTuple):
+    """The lowest and highest monthly price of one GPU among the offers of a group."""
+
+    source: str
+    provider: str
+    gpu: str
+    mode: str
+    currency: str
+    lowest: int
+    highest: int
+
+
+def price_ranges(tx: Transaction) -> list[PriceRange]:
+    """Return the prices of whole GPUs by source, provider, GPU model, purchase mode and currency."""
+    rows = tx.all(
+        f"SELECT {_GROUP}, MIN(price_micros_per_month / gpu_count), MAX(price_micros_per_month / gpu_count)"
+        f" FROM offer WHERE {_SURE} AND gpu_count > 0 AND gpu_share >= 1 AND mode NOT IN ('free', 'owned')"
+        f" GROUP BY {_GROUP}"
+    )
+    return [PriceRange(*row) for row in rows]
+
+
+def flag_prices(tx: Transaction, group: PriceRange, least: int, most: int, flag: str) -> None:
+    """Add a flag to the offers of a group whose price per GPU is below `least` or above `most`."""
+    named = ("source", "provider", "gpu", "mode", "currency")
+    same = " AND ".join(f"{name} = :{name}" for name in named)
+    tx.run(
+        "UPDATE offer SET flags = CASE WHEN flags = '' THEN CAST(:flag AS TEXT) ELSE flags || ' ' || :flag END"
+        f" WHERE {same} AND {_SURE} AND gpu_count > 0 AND gpu_share >= 1"
+        " AND (price_micros_per_month / gpu_count < :least OR price_micros_per_month / gpu_count > :most)",
+        **{name: getattr(group, name) for name in named}, least=least, most=most, flag=flag,
+    )  # fmt: skip
+
+
+def flagged(tx: Transaction, name: str, flag: str) -> int:
+    row = tx.one(
+        "SELECT COUNT(*) FROM offer WHERE source = :name AND flags LIKE :flag", name=name, flag=f"%{flag}%"
+    )
+    return int(row[0]) if row else 0
+
+
+_GROUP: Final = "source, provider, gpu, mode, currency"
+
+
+def mark_outdated(tx: Transaction) -> None:
+    """Mark the priced offers for which another offer has a newer price of the same machine.
+
+    That is: the same provider, GPUs and purchase mode, the same instance type, and the same region. An offer without
+    an instance type or region, as in surveys, is outdated by any type or region. A later survey without types outdates
+    offers without a region.
+    """
+    tx.run("UPDATE offer SET outdated = 0 WHERE outdated <> 0")
+    tx.run(
+        f"UPDATE offer SET outdated = 1 FROM (SELECT {_MACHINE}, instance_type, region, MAX(as_of) AS newest"
+        f" FROM offer WHERE {_SURE} GROUP BY {_MACHINE}, instance_type, region) AS fresh"
+        f" WHERE {_SAME} AND offer.instance_type = fresh.instance_type AND offer.region = fresh.region"
+    )
+    tx.run(
+        f"UPDATE offer SET outdated = 1 FROM (SELECT {_MACHINE}, instance_type, MAX(as_of) AS newest"
+        f" FROM offer WHERE {_SURE} GROUP BY {_MACHINE}, instance_type) AS fresh"
+        f" WHERE {_SAME} AND fresh.instance_type IN (offer.instance_type, '') AND offer.region = ''"
+    )
+    tx.run(
+        f"UPDATE offer SET outdated = 1 FROM (SELECT {_MACHINE}, MAX(as_of) AS newest"
+        f" FROM offer WHERE {_SURE} GROUP BY {_MACHINE}) AS fresh"
+        f" WHERE {_SAME} AND (offer.instance_type = '' OR offer.flags LIKE '%inferred:name%')"
+    )
+
+
+_MACHINE: Final = "provider, gpu, gpu_count, gpu_share, mode, term_months"
+_SURE: Final = " AND ".join(
+    ["kind = 'gpu'", "standing = 'priced'", *(f"flags NOT LIKE '%{flag}%'" for flag in DOUBTFUL_PRICE)]
+)
+_SAME: Final = (
+    "offer.kind = 'gpu' AND offer.standing = 'priced' AND offer.provider = fresh.provider AND offer.gpu = fresh.gpu"
+    " AND offer.gpu_count = fresh.gpu_count AND offer.gpu_share = fresh.gpu_share"
+    " AND COALESCE(offer.mode, '') = COALESCE(fresh.mode, '')"
+    " AND COALESCE(offer.term_months, 0) = COALESCE(fresh.term_months, 0)"
+    " AND offer.as_of <> '' AND offer.as_of < fresh.newest"
+    " AND fresh.newest NOT LIKE offer.as_of || '%'"  # `2022` is not older than `2022-07`
+)
+
+
 def update_counts(tx: Transaction, name: str) -> None:
     """Compute the counts of a source from its offers."""
     tx.run("DELETE FROM offer_count WHERE source = :name", name=name)
     tx.run(
-        "INSERT INTO offer_count (source, kind, gpu, standing, as_of, offers)"
-        " SELECT source, kind, gpu, standing, as_of, COUNT(*) FROM offer WHERE source = :name"
-        " GROUP BY source, kind, gpu, standing, as_of",
+        "INSERT INTO offer_count (source, kind, gpu, standing, as_of, gpu_share, outdated, place, offers)"
+        " SELECT source, kind, gpu, standing, as_of, gpu_share, outdated, place, COUNT(*) FROM offer"
+        " WHERE source = :name GROUP BY source, kind, gpu, standing, as_of, gpu_share, outdated, place",
         name=name,
     )

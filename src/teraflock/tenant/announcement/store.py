@@ -23,10 +23,7 @@ def active(tx: Transaction, now: datetime, *, limit: int) -> tuple[Announcement,
 
 
 def put_announcement(tx: Transaction, announcement: Announcement, by: MemberId) -> None:
-    tx.run_many(
-        f"INSERT INTO announcement (created_by, {_ANNOUNCEMENT.names}) VALUES (:by, {_ANNOUNCEMENT.marks})",
-        [(by, *_ANNOUNCEMENT.row(announcement))],
-    )
+    tx.run_many(_ANNOUNCEMENT.insert_with("created_by"), [(by, *_ANNOUNCEMENT.row(announcement))])
 
 
 def remove(tx: Transaction, id: str, now: datetime) -> bool:

@@ -1,4 +1,6 @@
-"""The text of an API key: `tera_<16 characters of its id>_<secret>`.
+"""The text of an API key, a session or a sign-in link: `tera_<16 characters of its id>_<secret>`.
+
+Sessions start with `tera-session_` and links with `tera-link_`, so that none is taken for another.
 
 Invariants: the secret is 256 random bits. Only its SHA-256 is stored, which for this many random bits is as secure as
 a slow hash and takes a microsecond per request. Digests are compared in constant time.
@@ -9,29 +11,29 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Final
 
-from teraflock.tenant.model import KeyId
-
 SECRET_BYTES: Final = 32
-_WORD: Final = "tera"
-_ID_PREFIX: Final = "key_"
+_PREFIXES: Final = {"tera": "key_", "tera-session": "ses_", "tera-link": "lnk_"}
+_WORDS: Final = {prefix: word for word, prefix in _PREFIXES.items()}
+_PREFIX_CHARACTERS: Final = 4
 _ID_CHARACTERS: Final = 16
 _SECRET_CHARACTERS: Final = 2 * SECRET_BYTES
-_LENGTH: Final = len(_WORD) + 1 + _ID_CHARACTERS + 1 + _SECRET_CHARACTERS
+_LENGTH_MAX: Final = 200
 
 
-def new_secret(id: KeyId, random_bytes: Callable[[int], bytes]) -> str:
-    return f"{_WORD}_{id.removeprefix(_ID_PREFIX)}_{random_bytes(SECRET_BYTES).hex()}"
+def new_secret(id: str, random_bytes: Callable[[int], bytes]) -> str:
+    word = _WORDS[id[:_PREFIX_CHARACTERS]]
+    return f"{word}_{id[_PREFIX_CHARACTERS:]}_{random_bytes(SECRET_BYTES).hex()}"
 
 
-def key_id_of(secret: str) -> KeyId | None:
-    """The id of the key that a text claims to be, or None if the text is not a key."""
-    if len(secret) != _LENGTH or not secret.isascii():
+def id_of(secret: str) -> str | None:
+    """The id of the key, session or link that a text claims to be, or None if the text is none of them."""
+    if len(secret) > _LENGTH_MAX or not secret.isascii():
         return None
     word, _, rest = secret.partition("_")
     id, _, bits = rest.partition("_")
-    if word != _WORD or len(id) != _ID_CHARACTERS or len(bits) != _SECRET_CHARACTERS:
+    if word not in _PREFIXES or len(id) != _ID_CHARACTERS or len(bits) != _SECRET_CHARACTERS:
         return None
-    return KeyId(_ID_PREFIX + id)
+    return _PREFIXES[word] + id
 
 
 def digest_of(secret: str) -> str:

@@ -33,7 +33,7 @@ class KeyService(Acts):
     def page(self, actor: Actor, *, after: str = "", limit: int) -> tuple[ApiKey, ...]:
         """Includes revoked keys, for anyone who looks for a leak."""
         rules.check_held(Permission.KEY_READ, rules.anywhere(actor))
-        member = None if _may_change_all(actor) else actor.member_id
+        member = None if may_change_all(actor) else actor.member_id
         with self._database.read() as tx:
             return store.keys(tx, actor.organisation_id, member, actor.project_id, after=after, limit=limit)
 
@@ -53,7 +53,7 @@ class KeyService(Acts):
         check_life(life)
 
         def work(tx: Transaction) -> MadeKey:
-            holder = self._holder_of_new_key(tx, actor, member)
+            holder = holder_of_new(tx, actor, member, "keys")
             check_active(tx, holder.organisation_id)
             project_id = self._project_id(tx, actor, holder, project)
             now = self._clock.now()
@@ -95,17 +95,6 @@ class KeyService(Acts):
 
         return self._database.write(work)
 
-    def _holder_of_new_key(self, tx: Transaction, actor: Actor, ref: str) -> Member:
-        member = member_in(tx, actor, ref or actor.member_id)
-        if member.id == actor.member_id:
-            return member
-        if Permission.MEMBER_WRITE not in rules.in_organisation(actor, member.organisation_id):
-            raise Forbidden(
-                "This key may create keys only for its own member",
-                hint="An owner of the organisation can create keys for others",
-            )
-        return member
-
     def _project_id(self, tx: Transaction, actor: Actor, holder: Member, ref: str) -> str:
         if not ref:
             return actor.project_id
@@ -133,7 +122,7 @@ class KeyService(Acts):
             key = store.key_of_any_organisation(tx, id)
         if key is None:
             key = self._named(tx, actor, id)
-        if key is None or not (key.member_id == actor.member_id or _may_change_all(actor)):
+        if key is None or not (key.member_id == actor.member_id or may_change_all(actor)):
             raise NotFound(
                 "There is no such key", hint="`tera key list` shows the keys that this key may see"
             )
@@ -147,7 +136,7 @@ class KeyService(Acts):
 
     def _named(self, tx: Transaction, actor: Actor, name: str) -> ApiKey | None:
         """The only active key with this name that the actor may see."""
-        member = None if _may_change_all(actor) else actor.member_id
+        member = None if may_change_all(actor) else actor.member_id
         options = store.keys_by_name(
             tx, "" if actor.is_operator else actor.organisation_id, member, name, limit=OPTIONS_MAX
         )
@@ -156,7 +145,20 @@ class KeyService(Acts):
         return options[0][0] if options else None
 
 
-def _may_change_all(actor: Actor) -> bool:
+def holder_of_new(tx: Transaction, actor: Actor, ref: str, what: str) -> Member:
+    """The member whom a new key or link is for. An empty `ref` means the actor."""
+    member = member_in(tx, actor, ref or actor.member_id)
+    if member.id == actor.member_id:
+        return member
+    if Permission.MEMBER_WRITE not in rules.in_organisation(actor, member.organisation_id):
+        raise Forbidden(
+            f"This key may create {what} only for its own member",
+            hint=f"An owner of the organisation can create {what} for others",
+        )
+    return member
+
+
+def may_change_all(actor: Actor) -> bool:
     return Permission.MEMBER_WRITE in rules.in_organisation(actor, actor.organisation_id)
 
 

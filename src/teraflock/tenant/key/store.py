@@ -3,11 +3,12 @@
 Every read is limited to a key or an organisation. Reads across all organisations say so in their names.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.storage.database import Transaction
+from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table
 from teraflock.tenant.model import Actor, ApiKey, KeyId, MemberId, OrganisationId, Role
 
@@ -23,12 +24,16 @@ _BEHIND_KEY: Final = (
 
 def actor_of_key(tx: Transaction, id: KeyId, now: datetime) -> tuple[Actor, str] | None:
     """The actor of a valid key, and the digest of its secret. One statement, because every request runs it."""
-    rows = tx.all(_BEHIND_KEY, id=id, now=microseconds(now))
+    return actor_from(id, tx.all(_BEHIND_KEY, id=id, now=microseconds(now)))
+
+
+def actor_from(id: str, rows: Sequence[Row]) -> tuple[Actor, str] | None:
+    """The actor, and the digest of the secret, from rows as `_BEHIND_KEY` selects them: one for each role."""
     if not rows:
         return None
     digest, project_id, role_max, expires_at_us, member_id, name, organisation_id, is_operator, _, _ = rows[0]
     actor = Actor(
-        key_id=id,
+        key_id=KeyId(id),
         member_id=member_id,
         member_name=name,
         organisation_id=organisation_id,
@@ -97,10 +102,7 @@ def keys_by_name(
 
 
 def put_key(tx: Transaction, key: ApiKey, digest: str) -> None:
-    tx.run_many(
-        f"INSERT INTO api_key (digest, {_KEY.names}) VALUES (:digest, {_KEY.marks})",
-        [(digest, *_KEY.row(key))],
-    )
+    tx.run_many(_KEY.insert_with("digest"), [(digest, *_KEY.row(key))])
 
 
 def revoke_key(tx: Transaction, id: KeyId, now: datetime) -> None:

@@ -13,6 +13,7 @@ from teraflock.base.clock import microseconds
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table
 from teraflock.tenant.model import Member, MemberId, OrganisationId, Role
+from teraflock.tenant.session.store import forget_member
 from teraflock.tenant.store import among
 
 _MEMBER: Final = Table("member", Member, leave_out=("roles",))
@@ -122,7 +123,7 @@ def take_back_member(tx: Transaction, member: Member) -> None:
 
 
 def remove_member(tx: Transaction, id: MemberId, now: datetime) -> None:
-    """Remove a member with all roles and keys."""
+    """Remove a member with all roles, keys and sessions."""
     tx.run("UPDATE member SET removed_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
     tx.run("DELETE FROM member_role WHERE member_id = :id", id=id)
     tx.run(
@@ -130,6 +131,7 @@ def remove_member(tx: Transaction, id: MemberId, now: datetime) -> None:
         now=microseconds(now),
         id=id,
     )
+    forget_member(tx, id, now)
 
 
 def put_role(tx: Transaction, member: MemberId, project_id: str, role: Role | None) -> None:

@@ -8,18 +8,21 @@ from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import Table
 from teraflock.tenant.model import Organisation, OrganisationId, OrganisationState
 
-_ORGANISATION: Final = "id, name, created_at_us, state, state_reason, state_since_us"
+# `state_since_us` is 0 for an organisation whose state never changed.
+_ORGANISATION: Final = Table("organisation", Organisation, leave_out=("state_since",))
+_SELECT: Final = f"SELECT state_since_us, {_ORGANISATION.names} FROM organisation"
 
 
 def organisation(tx: Transaction, id: OrganisationId) -> Organisation | None:
-    row = tx.one(f"SELECT {_ORGANISATION} FROM organisation WHERE id = :id", id=id)
+    row = tx.one(f"{_SELECT} WHERE id = :id", id=id)
     return _organisation_from(row) if row else None
 
 
 def organisation_by_name(tx: Transaction, name: str) -> Organisation | None:
-    row = tx.one(f"SELECT {_ORGANISATION} FROM organisation WHERE name = :name", name=name)
+    row = tx.one(f"{_SELECT} WHERE name = :name", name=name)
     return _organisation_from(row) if row else None
 
 
@@ -42,7 +45,7 @@ def count_organisations(tx: Transaction) -> int:
 
 def all_organisations(tx: Transaction, *, after: str, limit: int) -> tuple[Organisation, ...]:
     rows = tx.all(
-        f"SELECT {_ORGANISATION} FROM organisation WHERE id > :after AND state <> 'deleted' ORDER BY id LIMIT :limit",
+        f"{_SELECT} WHERE id > :after AND state <> 'deleted' ORDER BY id LIMIT :limit",
         after=after,
         limit=limit,
     )
@@ -51,19 +54,12 @@ def all_organisations(tx: Transaction, *, after: str, limit: int) -> tuple[Organ
 
 def organisations_to_end(tx: Transaction) -> tuple[Organisation, ...]:
     """Organisations whose instances must be stopped or deleted."""
-    rows = tx.all(
-        f"SELECT {_ORGANISATION} FROM organisation WHERE state IN ('suspended', 'deleting') ORDER BY id"
-    )
+    rows = tx.all(f"{_SELECT} WHERE state IN ('suspended', 'deleting') ORDER BY id")
     return tuple(_organisation_from(row) for row in rows)
 
 
 def put_organisation(tx: Transaction, organisation: Organisation) -> None:
-    tx.run(
-        "INSERT INTO organisation (id, name, created_at_us) VALUES (:id, :name, :created)",
-        id=organisation.id,
-        name=organisation.name,
-        created=microseconds(organisation.created_at),
-    )
+    _ORGANISATION.add(tx, organisation)
 
 
 def set_state(
@@ -95,12 +91,5 @@ def contents(tx: Transaction, id: OrganisationId) -> tuple[int, int]:
 
 
 def _organisation_from(row: Row) -> Organisation:
-    id, name, created_at_us, state, reason, since_us = row
-    return Organisation(
-        id=OrganisationId(id),
-        name=name,
-        created_at=at_microseconds(created_at_us),
-        state=OrganisationState(state),
-        state_reason=reason,
-        state_since=at_microseconds(since_us) if since_us else None,
-    )
+    since_us, *rest = row
+    return _ORGANISATION.value(tuple(rest), state_since=at_microseconds(since_us) if since_us else None)

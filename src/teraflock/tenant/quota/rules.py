@@ -27,6 +27,8 @@ class QuotaAmounts(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes: int = 0
     """Disks of instances, including the space of their snapshots."""
     images_bytes: int = 0
+    ports: int = 0
+    """Published ports."""
     projects: int = 0
     gpus: Mapping[str, int] = {}
     """By the catalog's id of the GPU model."""
@@ -38,6 +40,7 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[int], str]]]] = {
     "ram_bytes": ("of RAM", memory_text),
     "disk_bytes": ("of disk", memory_text),
     "images_bytes": ("of images", memory_text),
+    "ports": ("published ports", str),
     "projects": ("projects", str),
 }
 """The name of each limit, and the format of its amounts."""

@@ -1,5 +1,5 @@
-"""Recording of traces: the one part of the house that needs PyTorch (extra `teraflock[trace]`).
+"""Records traces. This is the only folder that needs PyTorch (extra `teraflock[trace]`).
 
-Nothing outside this folder imports torch. The step is run under FakeTensorMode, so there are shapes and
-storages but no numbers: no GPU, no weights and no data are needed.
+No other folder imports torch. A step runs under FakeTensorMode: tensors have shapes and storages but no values. So it
+needs no GPU, no weights and no data.
 """

@@ -1,4 +1,5 @@
-"""What autocast casts on CUDA: which operations, in which type and order, and the copies of weights it keeps."""
+"""What autocast casts on CUDA: which operations, to which type, in which order, and the copies of weights that it
+keeps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +35,7 @@ class Autocast:
 
     @property
     def dtype(self) -> Any:
-        """The 16-bit type it is on with, or None."""
+        """The 16-bit type that autocast uses, or None if it is off."""
         return self._stack[-1][1] if self._stack and self._stack[-1][0] else None
 
     def enter(self, enabled: bool, dtype: Any) -> None:
@@ -52,7 +53,7 @@ class Autocast:
             dtype = torch.float32
         else:
             return args, kwargs
-        # The last argument is cast first, as the compiled wrappers do: it decides the order of birth.
+        # The last argument is cast first, as in the compiled wrappers: this decides the order of allocation.
         kwargs = {key: self._one(value, dtype) for key, value in reversed(list(kwargs.items()))}
         args = tuple([self._one(value, dtype) for value in reversed(args)][::-1])
         return args, kwargs
@@ -70,7 +71,7 @@ class Autocast:
         if known is None or known[1].dtype != dtype:
             with (
                 torch.enable_grad()
-            ):  # a kept copy counts as trained, also under `no_grad`: products then fold
+            ):  # a cached copy counts as trained, even under `no_grad`: products are then folded
                 copy = value.to(dtype)
             self.on_copy(copy)
             known = self._copies[id(value)] = (value, copy)

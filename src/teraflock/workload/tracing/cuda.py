@@ -1,9 +1,9 @@
-"""CUDA's choices, taken on a machine without CUDA.
+"""CUDA's choices on a machine without CUDA.
 
-A CPU build of PyTorch cannot run a backward pass on fake CUDA tensors, so the step runs on fake CPU ones, and this mode
-takes the decisions that differ: which attention kernel and how dropout keeps its mask (`kernels.py`), what autocast
-casts (`autocast.py`), which calls move a tensor to the GPU or back, and what a script learns that asks for a value
-(`reading.py`). Each kernel was checked against the sequence of operations recorded on an H200 (lab/diary.md).
+A CPU build of PyTorch cannot run a backward pass on fake CUDA tensors. So the step runs on fake CPU tensors, and this
+mode makes the choices that differ: attention kernels and dropout masks (`kernels.py`), casts of autocast
+(`autocast.py`), moves between host and GPU, and the values that a script reads (`reading.py`). Each kernel was
+compared with the sequence of operations recorded on an H200 (lab/diary.md).
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from teraflock.workload.tracing.reading import TraceReading
 from teraflock.workload.tracing.side import Side, Sides, tensors_in
 
 REENTERED = frozenset({"multi_head_attention_forward"})
-"""Python functions whose inner calls must be seen one by one."""
+"""Python functions whose inner calls must be seen individually."""
 GPU = torch.device("cuda", 0)
 
 
@@ -28,21 +28,21 @@ class CudaChoices(TorchFunctionMode):
         self.reading = reading
         self.autocast = Autocast(sides)
         self.inside = 0
-        """Above 0 while PyTorch runs a function of its own: what it asks is not the script's question."""
+        """Above 0 while PyTorch runs one of its own functions: queries then do not come from the script."""
         self.enter_next = False
-        """Set while a function of `REENTERED` is called: it must run itself instead of asking us again."""
+        """Set while a function of `REENTERED` is called: it must run itself and not call the mode again."""
         self.is_fast = False
-        """Set where `nn.MultiheadAttention` may take its fast path, which it shuns while any mode looks on."""
+        """Set if `nn.MultiheadAttention` may use its fast path, which it avoids while a mode is active."""
 
     def within(self, function: Any) -> Any:
-        """The function under these choices, also when autograd calls it in the backward pass."""
+        """Run the function with these choices, also when autograd calls it in the backward pass."""
 
         def called(*args: Any, **kwargs: Any) -> Any:
             inside, self.inside = self.inside, 0
             sides = self.sides
             aim = sides.aim if sides is not None else None
             if sides is not None and sides.used_gpu:
-                sides.aim = Side.GPU  # what autograd itself makes lies where the gradients do
+                sides.aim = Side.GPU  # tensors that autograd creates are where the gradients are
             try:
                 if self in torch.overrides._get_current_function_mode_stack():
                     return function(*args, **kwargs)
@@ -71,7 +71,7 @@ class CudaChoices(TorchFunctionMode):
             self.inside -= 1
 
     def _placed(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
-        """Follow what moves or names a device; the rest goes where its tensors are."""
+        """Handle calls that move tensors or name a device. Others run where their tensors are."""
         sides, reading = self.sides, self.reading
         assert sides is not None
         if sides.is_transfer:
@@ -88,14 +88,16 @@ class CudaChoices(TorchFunctionMode):
                 return self._created(sides, side, func, args, kwargs)
         is_gpu = any(sides.is_gpu(each) for each in tensors_in((args, kwargs)))
         aim = sides.aim
-        sides.aim = Side.GPU if is_gpu else None  # what a function makes on the way lies where its tensors do
+        sides.aim = (
+            Side.GPU if is_gpu else None
+        )  # tensors that a function creates internally are where its inputs are
         try:
             return self._chosen(name, func, args, kwargs) if is_gpu else func(*args, **kwargs)
         finally:
             sides.aim = aim
 
     def _created(self, sides: Sides, side: Side, func: Any, args: Any, kwargs: Any) -> Any:
-        """A call that names a device. On the host it makes numbers, unless it starts from a tensor without."""
+        """A call that names a device. On the host it creates values, unless it starts from a tensor without."""
         kwargs = {**kwargs, "device": "cpu"}
         if side is not Side.GPU and not any(sides.is_gpu(each) for each in tensors_in((args, kwargs))):
             return func(*args, **kwargs)
@@ -103,7 +105,7 @@ class CudaChoices(TorchFunctionMode):
         with sides.aimed(side):
             out = func(*args, **kwargs)
             if side is Side.GPU and isinstance(out, torch.Tensor) and sides.of(out) is not Side.GPU:
-                out = torch.ops.aten._to_copy.default(out)  # `as_tensor` and `tensor` begin with numbers
+                out = torch.ops.aten._to_copy.default(out)  # `as_tensor` and `tensor` start with values
         return out
 
     def _chosen(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
@@ -135,7 +137,7 @@ class CudaChoices(TorchFunctionMode):
 
 
 def _whole(index: Any) -> bool:
-    """Whether indexing takes everything: eager PyTorch then slices nothing, and keeps no backward for it."""
+    """Whether an index selects everything: eager PyTorch then slices nothing and keeps no backward for it."""
     parts = index if isinstance(index, tuple) else (index,)
     return all(
         isinstance(part, slice) and part.start in (None, 0) and part.stop is None and part.step in (None, 1)
@@ -157,7 +159,7 @@ _TYPES = {
 
 
 def side_of(device: Any) -> Side | None:
-    """`None` for a device that is neither, such as `meta`."""
+    """`None` for other devices, such as `meta`."""
     if is_cuda(device) or (isinstance(device, int) and not isinstance(device, bool)):
         return Side.GPU
     return Side.HOST if str(device).partition(":")[0] == "cpu" else None
@@ -174,7 +176,7 @@ def on_cpu(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_cuda(name: str, func: Any, args: Any, kwargs: Any) -> tuple[Any, Any, Any]:
-    """Where everything counts as on the GPU, naming it changes nothing."""
+    """If everything counts as being on the GPU, naming it changes nothing."""
     kwargs = on_cpu(kwargs)
     if name == "cuda" and args and isinstance(args[0], torch.Tensor):
         return (lambda tensor: tensor), args[:1], {}
@@ -209,7 +211,7 @@ def _moved(sides: Sides, name: str, func: Any, args: Any, kwargs: Any) -> Any:
 
 
 def moved_to(sides: Sides, tensor: Any, side: Side, dtype: Any) -> Any:
-    """A copy on the other side; the tensor itself where it is there already."""
+    """A copy on the other side, or the tensor itself if it is already there."""
     if (side is Side.GPU) == sides.is_gpu(tensor):
         return tensor if dtype is None else tensor.to(dtype)
     sides.used_gpu |= side is Side.GPU
@@ -218,7 +220,7 @@ def moved_to(sides: Sides, tensor: Any, side: Side, dtype: Any) -> Any:
 
 
 def _retyped(sides: Sides, func: Any, args: Any, kwargs: Any) -> Any:
-    """`x.type(torch.cuda.FloatTensor)`, and the name that `x.type()` gives."""
+    """`x.type(torch.cuda.FloatTensor)`, and the name that `x.type()` returns."""
     wanted = args[1] if len(args) > 1 else kwargs.get("dtype")
     if wanted is None:
         known = func(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""What `torch.cuda` and `torch.accelerator` answer: one H200, idle and empty. Nothing reaches a driver."""
+"""The answers of `torch.cuda` and `torch.accelerator`: one idle, empty H200. Nothing calls a driver."""
 
 import types
 from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ _ANSWERS: Final[dict[str, Any]] = {
         0,
     ),
 }
-"""What is answered, whatever is asked with; every other function does nothing."""
+"""Fixed answers, independent of the arguments. All other functions do nothing."""
 KEPT: Final = frozenset({"cudart", "default_generators"})
 TYPES: Final = {
     "FloatTensor": torch.float32, "HalfTensor": torch.float16, "DoubleTensor": torch.float64,
@@ -58,7 +58,7 @@ TYPES: Final = {
 
 
 class Quiet:
-    """An event, a stream, a graph or a device: it may be entered, waited for and asked for a time."""
+    """An event, a stream, a graph or a device. Supports `with`, waiting and timing."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.device_index = 0
@@ -134,7 +134,7 @@ def _answering(answer: Any) -> Callable[..., Any]:
 
 
 def _legacy(name: str, dtype: Any) -> Callable[..., Any]:
-    """`torch.cuda.FloatTensor(…)`: of data, or of a size."""
+    """`torch.cuda.FloatTensor(…)` from data or a size."""
 
     def made(*args: Any) -> Any:
         if len(args) == 1 and not isinstance(args[0], int):

@@ -1,4 +1,4 @@
-"""Keeping transformers on its eager path: it takes fake tensors for a compiler's and builds needless masks."""
+"""Keeps transformers in eager mode. Otherwise it takes fake tensors for a compiler's and builds unneeded masks."""
 
 import contextlib
 import importlib
@@ -9,7 +9,7 @@ from unittest import mock
 
 @contextlib.contextmanager
 def transformers_eager() -> Iterator[None]:
-    """Modules that are imported later copy the patched name, so nothing of transformers need be loaded yet."""
+    """Modules that are imported later copy the patched name, so transformers need not be loaded yet."""
     importlib.import_module("transformers.utils.generic")
     with contextlib.ExitStack() as stack:
         for name, module in list(sys.modules.items()):

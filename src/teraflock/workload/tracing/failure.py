@@ -1,7 +1,7 @@
-"""Why a script could not be traced: one sentence with the line of the user's own code and the reason.
+"""Why a script could not be traced: one sentence with the line of the user's code and the reason.
 
-The line is the innermost one in a file that lies beside the script or below it, so that a fault in a module of the
-user's is told there and not where it was called; what is installed there as a package is nobody's own.
+The line is the innermost one in a file in the script's folder or below, so that an error in a module of the user is
+reported there and not at its call. Installed packages in that folder do not count.
 """
 
 import sysconfig
@@ -11,33 +11,33 @@ from pathlib import Path
 from teraflock.base.errors import BadInput
 
 REASONS = {
-    "DataDependentOutputException": "it needs the value of a tensor, and a trace has shapes only",
-    "GuardOnDataDependentSymNode": "it needs the value of a tensor, and a trace has shapes only",
+    "DataDependentOutputException": "it needs the value of a tensor, but a trace has only shapes",
+    "GuardOnDataDependentSymNode": "it needs the value of a tensor, but a trace has only shapes",
     "DynamicOutputShapeException": "the shape of a result depends on the values of a tensor",
-    "UnsupportedFakeTensorException": "it leaves PyTorch (numpy or a data pointer), where a trace cannot follow",
-    "UnsupportedOperatorException": "it uses an operator that has no form without numbers",
-    "OSError": "a file or a download is missing: build the model from a config, and the data from `torch.randn`",
-    "FileNotFoundError": "a file is missing: a trace needs no data, so make some with `torch.randn`",
-    "ModuleNotFoundError": "a package is missing here",
+    "UnsupportedFakeTensorException": "it leaves PyTorch (numpy or a data pointer), where it cannot be traced",
+    "UnsupportedOperatorException": "it uses an operator that cannot run without values",
+    "OSError": "a file or a download is missing: create the model from a config and the data with `torch.randn`",
+    "FileNotFoundError": "a file is missing: a trace needs no real data, so create some with `torch.randn`",
+    "ModuleNotFoundError": "a package is not installed",
 }
 WORDS = {
     ".numpy() is not supported": REASONS["UnsupportedFakeTensorException"],
     "data pointer": REASONS["UnsupportedFakeTensorException"],
-    "not Unknown": "a value that only a GPU would compute becomes a size or an index",
+    "not Unknown": "a value that only a GPU would compute is used as a size or an index",
 }
-"""Parts of sentences by which PyTorch tells such a reason in an error of no kind of its own."""
+"""Parts of PyTorch's messages that identify such a reason in a generic error."""
 TEXT_MAX = 200
 
 
 def explained(error: BaseException, *, name: str, folder: Path, reason: str | None = None) -> BadInput:
-    """With a `reason` given, even an empty one, only the line is told."""
+    """With a `reason`, even an empty one, only the line is added."""
     if isinstance(error, BadInput):
         return error
     where = _line(error, folder) or name
     if reason is not None:
         return BadInput(f"{where}: {reason}" if reason else where)
     if isinstance(error, SystemExit):
-        return BadInput(f"{where}: the script ended itself before its second step: {_code(error)}")
+        return BadInput(f"{where}: the script exited before its second step: {_code(error)}")
     kind = type(error).__name__
     lines = (error.msg if isinstance(error, SyntaxError) else str(error)).strip().splitlines()
     first = lines[0][:TEXT_MAX] if lines else ""
@@ -45,7 +45,7 @@ def explained(error: BaseException, *, name: str, folder: Path, reason: str | No
     if isinstance(error, OSError) and not reason:
         reason = REASONS["OSError"]
     return BadInput(
-        f"{where}: this cannot be traced: {reason or f'{kind}: {first}'}",
+        f"{where}: cannot be traced: {reason or f'{kind}: {first}'}",
         hint=f"The error was: {first}" if reason and first else "",
     )
 

@@ -1,6 +1,6 @@
-"""What CUDA computes otherwise than the CPU: the kernels it takes, and what they keep for the backward pass.
+"""Kernels that differ between CUDA and CPU, and what they keep for the backward pass.
 
-Each was checked against the sequence of operations recorded on an H200 (lab/diary.md).
+Each was compared with the sequence of operations recorded on an H200 (lab/diary.md).
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    """Attention by the kernel CUDA takes on Hopper: cuDNN's in 16 bits, the memory-efficient one in 32."""
+    """Attention with the kernel that CUDA uses on Hopper: cuDNN's for 16 bits, the memory-efficient one for 32."""
     aten = torch.ops.aten
     keep = torch.is_grad_enabled() and any(each.requires_grad for each in (query, key, value))
     head = query.shape[-1]
@@ -39,7 +39,7 @@ def attention(
             query, key, value, attn_mask, keep, dropout_p, is_causal, False, scale=scale
         )[0]
     if fusable and half and head % 8 == 0 and head <= FLASH_HEAD_MAX and attn_mask is None:
-        # Heads too wide for cuDNN, Gemma's among them: flash attention, which lets heads share keys as well.
+        # Heads too wide for cuDNN, such as Gemma's: flash attention, which also supports shared keys.
         return aten._scaled_dot_product_flash_attention(
             query, key, value, dropout_p, is_causal, False, scale=scale
         )[0]
@@ -60,14 +60,14 @@ def attention(
 def takes_fast_attention(
     module: Any, query: Any, key: Any, value: Any, need_weights: bool, mask: Any
 ) -> bool:
-    """Whether `nn.MultiheadAttention` may run as `fast_attention`; PyTorch asks for more, no gradients among it."""
+    """Whether `nn.MultiheadAttention` may run as `fast_attention`. PyTorch has more conditions, such as no gradient."""
     return query is key and key is value and not need_weights and mask is None and module.head_dim % 8 == 0
 
 
 def fast_attention(
     query: Any, heads: int, weight: Any, bias: Any, out_weight: Any, out_bias: Any
 ) -> tuple[Any, None]:
-    """`_native_multi_head_attention` written out: two products and a fused kernel, with nothing copied between."""
+    """`_native_multi_head_attention` in steps: two products and a fused kernel, without copies in between."""
     batch, length, width = query.shape
     packed = torch.nn.functional.linear(query, weight, bias)
     parts = (each.view(batch, length, heads, width // heads).transpose(1, 2) for each in packed.chunk(3, -1))
@@ -78,7 +78,7 @@ def fast_attention(
 def _with_dropout(
     query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, scale: float | None
 ) -> Any:
-    """The unfused path written out, since its dropout would otherwise keep a mask as wide as its input."""
+    """The unfused path in steps. Otherwise its dropout would keep a mask as large as its input."""
     dtype = query.dtype
     if dtype != torch.float32:
         query, key, value = query.float(), key.float(), value.float()
@@ -94,7 +94,7 @@ def _with_dropout(
 
 
 def cross_entropy(input: Any, target: Any, weight: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """Under autocast the logarithm stays in 16 bits and only the choice of the label is cast."""
+    """Under autocast the logarithm stays in 16 bits, and only the selected value is cast."""
     kwargs.pop("label_smoothing", None)
     logarithm = torch.log_softmax(input, 1 if input.dim() > 1 else 0)
     return torch.nn.functional.nll_loss(logarithm.float(), target, weight, *args, **kwargs)
@@ -110,7 +110,7 @@ def dropout(
 
 
 def nearest(input: Any, size: Any = None, scale_factor: Any = None, **rest: Any) -> Any:
-    """The overload that keeps symbols symbols."""
+    """The overload that preserves symbols."""
     if size is None:
         factors = scale_factor if isinstance(scale_factor, (list, tuple)) else (scale_factor, scale_factor)
         size = [int(factor) * side if factor == int(factor) else int(factor * side)

@@ -1,4 +1,4 @@
-"""Data loaders: they run in the script's own process, and say how many samples each batch holds."""
+"""Data loaders: they run in the script's own process and report the number of samples per batch."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +18,9 @@ def loading_patches(notes: Notes, loaded: Callable[[int], None]) -> Iterator[Any
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         workers = kwargs.get("num_workers") or (args[5] if len(args) > 5 else 0)
         if workers:
-            notes.add(f"The data loader runs with 0 workers in place of {workers}: a trace times no data")
+            notes.add(
+                f"The data loader runs with 0 workers instead of {workers}: a trace does not time data loading"
+            )
         args = (*args[:5], 0, *args[6:]) if len(args) > 5 else args
         kept = {key: value for key, value in kwargs.items() if key not in DROPPED}
         real_init(self, *args, **kept)
@@ -39,7 +41,7 @@ DROPPED = frozenset(
 
 
 def _samples(batch: Any) -> int:
-    """The first dimension of the first tensor; 0 for batches of other things."""
+    """The first dimension of the first tensor; 0 if a batch has none."""
     if hasattr(batch, "values") and not isinstance(batch, torch.Tensor):
         batch = list(batch.values()) if callable(batch.values) else ()
     return next((int(each.shape[0]) for each in tensors_in(batch) if each.dim() > 0), 0)

@@ -1,4 +1,4 @@
-"""Notebooks: their code cells one after the other, in one namespace; commands of the shell and magics are left out."""
+"""Notebooks: runs their code cells in order, in one namespace. Shell commands and magics are left out."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ def run_notebook(path: Path) -> None:
 
 
 def cells(path: Path) -> list[tuple[int, str]]:
-    """Number and text of each code cell; lines keep their numbers."""
+    """Number and text of each code cell. Lines keep their numbers."""
     try:
         read = json.loads(path.read_text("utf-8"))
         found = [each for each in read["cells"] if each["cell_type"] == "code"]

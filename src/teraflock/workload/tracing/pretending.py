@@ -1,4 +1,4 @@
-"""Letting scripts believe that there is one CUDA device: autocast works on it, and asking about it answers."""
+"""Makes scripts see one CUDA device: autocast works on it, and queries about it have answers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +16,7 @@ from teraflock.workload.tracing.kernels import takes_fast_attention
 from teraflock.workload.tracing.side import Side
 
 DEVICES = ("cuda", "cpu")
-"""Autocast of either: a script that is traced as if it were on the GPU may speak of the CPU."""
+"""Autocast for both: a script that is traced as if on the GPU may name the CPU."""
 
 _Patches = Iterator[Any]
 
@@ -76,7 +76,7 @@ def _autocast(state: Autocast) -> _Patches:
 
 
 def _functions(choices: CudaChoices) -> _Patches:
-    """What PyTorch calls past the mode, or would ask it twice."""
+    """Functions that PyTorch calls without the mode, or would ask it twice."""
     real_has = torch.nn.functional.has_torch_function
     checkpoint = torch.utils.checkpoint
     real_generator = checkpoint._checkpoint_without_reentrant_generator
@@ -137,13 +137,13 @@ def _modules(choices: CudaChoices) -> _Patches:
     real_new = torch.nn.Parameter.__new__
 
     def born(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
-        """A parameter has a shape and no numbers from the start: a model of any size can be built."""
+        """Parameters have a shape and no values from the start, so models of any size can be built."""
         if type(data) is torch.Tensor and data.device.type == "cpu":
             data = moved_to(sides, data, Side.GPU, None) if sides.assume else sides.hosted(data)
         return real_new(cls, data, requires_grad)
 
     def to(self: Any, *args: Any, **kwargs: Any) -> Any:
-        """A device may be a bare number, which a build without CUDA cannot read."""
+        """A device may be a plain number, which a build without CUDA cannot parse."""
         args = tuple(GPU if isinstance(each, int) and not isinstance(each, bool) else each for each in args)
         if isinstance(kwargs.get("device"), int):
             kwargs = {**kwargs, "device": GPU}
@@ -172,7 +172,7 @@ def _device_of(choices: CudaChoices, real: Any) -> Any:
 
 def _apply(is_gpu: Callable[[Any], bool]) -> Any:
     def apply(self: Any, function: Any, recurse: bool = True) -> Any:
-        """`Module._apply` as it works on CUDA: in place. On fake tensors PyTorch would swap them, and fail."""
+        """`Module._apply` as on CUDA: in place. For fake tensors PyTorch would swap them and fail."""
         if recurse:
             for child in self.children():
                 child._apply(function)
@@ -191,7 +191,7 @@ def _apply(is_gpu: Callable[[Any], bool]) -> Any:
 
 
 def _replaced(parameter: Any, new: Any, is_gpu: Callable[[Any], bool]) -> Any:
-    if not isinstance(parameter, FakeTensor):  # of the `meta` device until now
+    if not isinstance(parameter, FakeTensor):  # on the `meta` device until now
         return torch.nn.Parameter(new, parameter.requires_grad)
     if new.dtype != parameter.dtype or is_gpu(new) != is_gpu(parameter):
         parameter.data = new

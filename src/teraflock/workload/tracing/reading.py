@@ -1,4 +1,4 @@
-"""What a script learns when it reads a tensor that has no numbers: placeholders, with a note where that matters."""
+"""What a script gets when it reads a tensor without values: placeholders, with a note where it matters."""
 
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ class TraceReading:
         self.believe: Any = lambda tensor: None
 
     def answer(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
-        """What the call gives, or NotImplemented where it runs as it is."""
+        """The result of the call, or NotImplemented if it should run unchanged."""
         tensor = args[0]
         if name in ("pin_memory", "share_memory_") and isinstance(tensor, torch.Tensor):
             return tensor
@@ -47,7 +47,7 @@ class TraceReading:
         return [self._nested(shape[1:]) for _ in range(shape[0])] if shape else self.unknown(1.0)
 
     def _numpy(self, tensor: Any, args: Any, kwargs: Any) -> Any:
-        """Ones, as many as there are; above the limit one number seen from everywhere."""
+        """Ones, as many as there are elements. Above the limit, one element that is shown everywhere."""
         import numpy
 
         if self.sides.of(tensor) is Side.GPU:

@@ -1,8 +1,8 @@
-"""The recorder: every operation of a run under FakeTensorMode, and the birth and death of every storage.
+"""Records every operation of a run under FakeTensorMode, and the allocation and release of every storage.
 
-It stands above FakeTensorMode, so it sees what PyTorch's dispatcher sees after autograd: the forward
-operations, the backward ones and the optimizer's. A storage is born with the operation that returns it
-and dies when Python and autograd let go of it, which is when CUDA's allocator would get it back.
+It is above FakeTensorMode, so it sees what PyTorch's dispatcher sees after autograd: forward operations, backward
+operations and the optimizer's. A storage is allocated by the operation that returns it, and released when Python and
+autograd drop it, which is when CUDA's allocator would get it back.
 """
 
 import weakref
@@ -31,16 +31,16 @@ DTYPES = {
     torch.complex64: "z",
 }
 CONVOLUTIONS = {"convolution": 3, "convolution_backward": 4}
-"""Where the stride stands among the arguments of each."""
+"""The position of the stride among the arguments."""
 CAUSAL = {
     "_scaled_dot_product_cudnn_attention": 6,
     "_scaled_dot_product_efficient_attention": 6,
     "_scaled_dot_product_cudnn_attention_backward": 14,
     "_scaled_dot_product_efficient_attention_backward": 11,
 }
-"""Where it stands whether each word looks only at those before it."""
+"""The position of the `is_causal` argument."""
 FULL_MASKS = ("aten::all", "aten::eq")
-"""A truth read off one of these, over whole numbers, is taken as true: masks are full, positions in order."""
+"""A truth value from one of these, on integers, is assumed to be true: masks are full, positions are in order."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
 
 
@@ -64,7 +64,7 @@ def _histogram(tensor: Any, bins: int = 100, *rest: Any) -> Any:
 
 
 def _grouped(left: Any, right: Any, offs: Any = None, *rest: Any) -> Any:
-    """Products of experts: rows in groups, or the groups' own sums in the backward pass."""
+    """Products of experts: rows in groups, or sums of the groups in the backward pass."""
     if left.dim() == 2 and right.dim() == 2:
         return left.new_empty([offs.shape[0], left.shape[0], right.shape[1]])
     if left.dim() == right.dim() == 3:
@@ -79,12 +79,12 @@ SHAPED: dict[str, Callable[..., Any]] = {
     "aten::histc": _histogram,
     "aten::_grouped_mm": _grouped,
 }
-"""Operations whose fake form fixes symbolic sizes to the numbers they stand for, or is that of the CPU, which knows
-fewer types; these do not."""
+"""Replacements for operations whose fake form turns symbolic sizes into numbers, or is the CPU form, which supports
+fewer types."""
 
 
 class Recorder(TorchDispatchMode):
-    """Without `sides` every tensor is fake already and counts as on the GPU; with it, see `side.py`."""
+    """Without `sides`, every tensor is fake already and counts as being on the GPU; with it, see `side.py`."""
 
     def __init__(self, sides: Sides | None = None) -> None:
         super().__init__()
@@ -153,11 +153,11 @@ class Recorder(TorchDispatchMode):
         return out
 
     def believe(self, tensor: Any) -> None:
-        """Read as true where a script asks: that a loss is finite."""
+        """Assumed true if a script asks: that a loss is finite."""
         self._all.add(tensor.untyped_storage()._cdata)
 
     def birth(self, tensor: Any, kind: str = "") -> None:
-        """Note the storage of a tensor as born, unless it is known already."""
+        """Record the allocation of a tensor's storage, unless it is known already."""
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self._number_by_storage:
@@ -183,7 +183,7 @@ class Recorder(TorchDispatchMode):
         )
 
     def index(self, value: Any) -> int:
-        """The place of a size among the expressions of the trace."""
+        """The index of a size among the expressions of the trace."""
         key = value if isinstance(value, int) else str(value)
         known = self._expression_index.get(key)
         if known is None:
@@ -192,7 +192,7 @@ class Recorder(TorchDispatchMode):
         return known
 
     def _guessed(self, tensor: Any) -> Any:
-        """What a script reads off a tensor that has no numbers: a loss of 1, `all` true, other truths false."""
+        """What a script reads from a tensor without values: a loss of 1, true for `all`, otherwise false."""
         if tensor.dtype == torch.bool:
             return tensor.untyped_storage()._cdata in self._all
         return 1.0 if tensor.is_floating_point() else 1
@@ -229,7 +229,7 @@ class Recorder(TorchDispatchMode):
         )
 
     def _foreach_group(self, args: Any) -> list[Tensor]:
-        """A list operation as one tensor per list, flattened: only the bytes matter."""
+        """A list operation as one flattened tensor per list: only the bytes matter."""
         groups = [each for each in args if isinstance(each, (list, tuple)) and each]
         return [
             Tensor(DTYPES.get(group[0].dtype, "f"), [self.index(sum(t.numel() for t in group))])
@@ -255,7 +255,7 @@ class Recorder(TorchDispatchMode):
 
 
 def expression_of(value: Any) -> Expression:
-    """A Python or symbolic integer of PyTorch as an expression of ours."""
+    """A Python integer or symbolic integer of PyTorch as an expression."""
     if isinstance(value, int) and not isinstance(value, torch.SymInt):
         return value
     return _from_sympy(value.node.expr)
@@ -278,7 +278,7 @@ def _from_sympy(expr: Any) -> Expression:
         "Mod": "%", "PythonMod": "%", "Max": "max", "Min": "min",
     }.get(kind)  # fmt: skip
     if operator is None:
-        raise ValueError(f"a size has the form {kind}, which a trace cannot hold: {expr}")
+        raise ValueError(f"a size has the form {kind}, which a trace cannot store: {expr}")
     return [operator, *operands]
 
 

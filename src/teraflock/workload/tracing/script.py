@@ -1,8 +1,9 @@
-"""Running a user's script until one step of it is known, and the trace of that step.
+"""Runs a user's script until one step is known, and returns the trace of that step.
 
-GPU tensors have shapes and no numbers (`side.py`); everything else runs as it is. After every optimizer step the run is
-searched for a pattern (`steps.py`); when there is one, the script is stopped. What leads up to the step is kept as the
-setting up, since it decides what lives in memory. A script that cannot be traced is told by line and reason.
+GPU tensors have shapes and no values (`side.py`); everything else runs unchanged. After every optimizer step the run
+is searched for a pattern (`steps.py`). When one is found, the script is stopped. What happened before the step is kept
+as the setup, because it determines what is in memory. If a script cannot be traced, the error has the line and the
+reason.
 """
 
 import contextlib
@@ -27,19 +28,19 @@ from teraflock.workload.tracing.time_limit import OutOfTime, time_limit
 
 BATCH_HINT = 6
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
-"""A trace takes no weights and no data: libraries that would fetch some are told so, and fail at once."""
+"""A trace needs no weights and no data. These settings make libraries that would download some fail at once."""
 SECONDS_MAX: Final = 300.0
 LAUNCHED: Final = {
     "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
     "MASTER_PORT": "29500",
 }  # fmt: skip
-"""What `torchrun` tells a single process; given only to a script that asks and would fail without."""
+"""What `torchrun` sets for a single process. Used only for a script that reads it and would fail without."""
 
 
 def trace_script(script: Path, *, arguments: list[str] | None = None, seconds: float = SECONDS_MAX) -> Trace:
-    """The trace of a Python file or notebook that trains, or infers, at its top level or under `__main__`."""
+    """The trace of a Python file or notebook that trains or infers at its top level or under `__main__`."""
     if not script.is_file():
-        raise BadInput(f"There is no file `{script}`")
+        raise BadInput(f"File not found: `{script}`")
     whole = script.resolve()
 
     def run() -> None:
@@ -54,10 +55,10 @@ def trace_script(script: Path, *, arguments: list[str] | None = None, seconds: f
 
 
 def trace_entry(entry: str, *, folder: Path, seconds: float = SECONDS_MAX) -> Trace:
-    """The trace of `module:function`. A parameter called `batch` is given as a symbol: any batch is answered."""
+    """The trace of `module:function`. A parameter `batch` becomes a symbol, so that the trace applies to any batch."""
     module_name, _, function_name = entry.partition(":")
     if not module_name or not function_name:
-        raise BadInput(f"`{entry}` is no entry", hint="Write it as `module:function`")
+        raise BadInput(f"`{entry}` is not an entry", hint="Write it as `module:function`")
     with _set_up(folder):
         function = _function(module_name, function_name, folder)
         source = Path(inspect.getsourcefile(function) or folder)
@@ -69,7 +70,7 @@ def trace_entry(entry: str, *, folder: Path, seconds: float = SECONDS_MAX) -> Tr
 
 
 def _recorded(name: str, source: Path, run: Callable[[], Any], *, seconds: float) -> Trace:
-    """Again where the first run shows that the script wants something else of us: a launcher, or a GPU at all."""
+    """Run again if the first run shows that the script needs a launcher or a GPU."""
     environment: dict[str, str] = {}
     assume = False
     for _ in range(3):
@@ -113,14 +114,14 @@ def _wants_batch(function: Callable[..., Any]) -> bool:
     others = [f"`{name}`" for name in needed if name != "batch"]
     if others:
         raise BadInput(
-            f"`{function.__name__}` needs {', '.join(others)}, and a trace gives it `batch` alone",
-            hint="Give the others defaults, or write a function around it",
+            f"`{function.__name__}` needs {', '.join(others)}, but a trace passes only `batch`",
+            hint="Add default values, or write a function around it",
         )
     return "batch" in wanted
 
 
 def _eager(source: Path) -> Any:
-    """Only for scripts that speak of transformers: importing it takes seconds."""
+    """Only for scripts that mention transformers: importing it takes seconds."""
     text = source.read_text("utf-8", "ignore") if source.is_file() else ""
     if "transformers" in text and find_spec("transformers"):
         from teraflock.workload.tracing.eager import transformers_eager
@@ -131,7 +132,7 @@ def _eager(source: Path) -> Any:
 
 @contextlib.contextmanager
 def _set_up(folder: Path) -> Iterator[None]:
-    """Modules beside the script are found, nothing is fetched, and PyTorch logs no account of its own of a fault."""
+    """Makes modules next to the script importable, prevents downloads, and silences PyTorch's own error logs."""
     offline = {name: "1" for name in OFFLINE if name not in os.environ}
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     with (

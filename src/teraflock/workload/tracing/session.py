@@ -1,4 +1,4 @@
-"""One recording: a run under watch, the step found in it, and what was seen, as a trace."""
+"""One recording: a watched run, the step that was found in it, and the resulting trace."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -26,15 +26,15 @@ from teraflock.workload.tracing.watching import TraceWatch
 from teraflock.workload.tracing.wrapping import wrapping_patches
 
 PASSES_MAX: Final = 64
-"""Forward passes after which a script that never trained is stopped."""
+"""After this many forward passes, a script that never trained is stopped."""
 
 
 class _Enough(BaseException):
-    """Ends the script when a step is known; no `except Exception` of the script may hold it up."""
+    """Ends the script when a step is known. Not an `Exception`, so that `except Exception` does not catch it."""
 
 
 class NeedsGpu(BaseException):
-    """The script trains or infers, and never names a GPU: it is run again as if it did."""
+    """The script trains or infers but never names a GPU. It is run again as if it did."""
 
 
 class Session:
@@ -47,7 +47,7 @@ class Session:
         if symbolic:
             from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-            # What depends on values is refused at its line, as it is without symbols.
+            # Operations that depend on values are refused at their line, as without symbols.
             self._env = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
         self.notes = Notes(self.folder)
         self.sides = Sides(FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True), assume=assume)
@@ -115,7 +115,7 @@ class Session:
             self._ends_inference()
             raise _Enough
         if self.window is not None:
-            self._check_parameters()  # now: on its way out a framework may move its model away
+            self._check_parameters()  # now: at its end a framework may move its model away
             raise _Enough
 
     def _ends_inference(self) -> bool:
@@ -131,28 +131,28 @@ class Session:
         taken = sum(each.kind == steps.STEP for each in self.watch.run)
         if taken:
             raise BadInput(
-                f"The script took {taken} optimizer step{'s' * (taken > 1)} and ended before a step came twice",
-                hint="Let it run two steps or more: a larger data set, more epochs, a smaller batch",
+                f"The script ran {taken} optimizer step{'s' * (taken > 1)} and ended before a step was repeated",
+                hint="Let it run at least two steps: use a larger dataset, more epochs or a smaller batch",
             )
         if any(each.kind == steps.BACKWARD for each in self.watch.run):
             raise BadInput(
-                "The script ran a backward pass and no optimizer step", hint="Let it run two steps or more"
+                "The script ran a backward pass but no optimizer step", hint="Let it run two steps or more"
             )
         if not self.sides.used_gpu and not self.sides.assume and self.watch.run:
             raise NeedsGpu
         if self._ends_inference() and self.window is not None:
             return self.window
         if not self.recorder.operations:
-            raise BadInput("The script computed nothing with PyTorch on a GPU")
+            raise BadInput("The script ran no PyTorch operation on a GPU")
         return Window(0, 0, 0, len(self.recorder.events))
 
     def out_of_time(self, error: BaseException, seconds: float) -> BadInput:
         counts = Counter(each.kind for each in self.watch.run)
         ended = explained(error, name=self.name, folder=self.folder, reason="")
         return BadInput(
-            f"{ended.sentence}: no whole step within {seconds:g} s ({counts[steps.FORWARD]} forward,"
+            f"{ended.sentence}: no complete step within {seconds:g} s ({counts[steps.FORWARD]} forward,"
             f" {counts[steps.BACKWARD]} backward passes, {counts[steps.STEP]} optimizer steps)",
-            hint="Give it more time with `--time-limit`, or let the script do less before its second step",
+            hint="Use a longer `--time-limit`, or let the script do less before its second step",
         )
 
     # What was found, as a trace.
@@ -161,7 +161,7 @@ class Session:
         window, recorder, watch = self._found(), self.recorder, self.watch
         if torch.backends.cudnn.benchmark:
             self.notes.add(
-                "`cudnn.benchmark` tries algorithms that take more memory: the real peak may be higher"
+                "`cudnn.benchmark` tries algorithms that need more memory: the real peak may be higher"
             )
         trains = any(each.kind == steps.BACKWARD for each in watch.run)
         parameters = self._parameters() if trains else []
@@ -184,7 +184,7 @@ class Session:
         )
 
     def _events(self, window: Window) -> list[int]:
-        """Up to the end of the step; of an evaluation within the step only what it keeps in memory."""
+        """Up to the end of the step. Of an evaluation within the step, only what it keeps in memory."""
         events = self.recorder.events
         mark = EventKind.MARK
         dropped = [part for part in self.watch.evaluations if part[1] > window.start and part[0] < window.end]
@@ -255,7 +255,7 @@ class Session:
         model = {id(each): each for each in self._of_modules() if each.requires_grad}
         missing = sum(int(each.numel()) for key, each in model.items() if key not in self.watch.trained)
         if missing:
-            self.notes.add(f"{missing:,} trainable parameters of the model are in no optimizer")
+            self.notes.add(f"{missing:,} trainable parameters of the model are not in any optimizer")
         there = [each for each in self._parameters() if each.requires_grad]
         idle = sum(int(each.numel()) for each in there if not self.sides.is_gpu(each))
         if idle:

@@ -1,12 +1,12 @@
-"""On which side a tensor lies, and how an operation of each side runs.
+"""Where a tensor is, and how operations run there.
 
-- GPU: fake, with a storage that the recorder knows; every operation on it is recorded.
-- HOST: parameters of modules before they move to the GPU, CPU tensors above `REAL_BYTES_MAX`, and results that come
-  back from the GPU. Fake too, and not recorded: host memory is not GPU memory.
-- REAL: all other CPU tensors. They hold numbers, so data loaders, numpy, indices and constructors run as they would.
+- GPU: fake, with a storage that the recorder knows. Every operation on it is recorded.
+- HOST: parameters of modules before they move to the GPU, CPU tensors above `REAL_BYTES_MAX`, and results copied back
+  from the GPU. Also fake, but not recorded: host memory is not GPU memory.
+- REAL: all other CPU tensors. They have values, so data loaders, numpy, indices and constructors run as usual.
 
-All fake tensors claim the CPU towards PyTorch, since a CPU build cannot run a backward pass on others; towards the
-script (`depth` 0) those of the GPU claim `cuda:0`.
+To PyTorch all fake tensors are on the CPU, because a CPU build cannot run a backward pass on others. To the script
+(`depth` 0) those on the GPU are on `cuda:0`.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,10 +18,10 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 REAL_BYTES_MAX: Final = 64 << 20
-"""Of one CPU tensor: beyond it has a shape and no numbers, so that data and models of any size can be traced."""
+"""A larger CPU tensor has a shape and no values, so that data and models of any size can be traced."""
 BYTES_EACH: Final = 8
 GROWTH: Final = 16
-"""How many times its input an operation on one tensor is taken to make without being asked: repeating, padding."""
+"""The most that an operation on one tensor is assumed to enlarge its input, for example by repeating or padding."""
 
 
 class Side(Enum):
@@ -34,13 +34,13 @@ class Sides:
     def __init__(self, mode: FakeTensorMode, *, assume: bool = False) -> None:
         self.mode = mode
         self.assume = assume
-        """For a script that never names a GPU: parameters, and what modules are called with, count as there."""
+        """For a script that never names a GPU: parameters and the inputs of modules count as being on it."""
         self.depth = 0
-        """Above 0 while an operation runs: PyTorch itself asks then, not the script."""
+        """Above 0 while an operation runs: then PyTorch asks, not the script."""
         self.aim: Side | None = None
-        """Where the results of the call in progress go, if it names a device."""
+        """The device that the current call names, if any."""
         self.is_transfer = False
-        """Whether the call in progress only copies from the host."""
+        """Whether the current call only copies from the host."""
         self.is_gpu_storage: Callable[[int], bool] = lambda key: False
         self.used_gpu = False
         """Whether the script ever named a GPU."""
@@ -70,7 +70,7 @@ class Sides:
     def of_operation(self, func: Any, args: Any, kwargs: Any) -> Side:
         given = tensors_in(args)
         if given and func._schema.is_mutable and not isinstance(given[0], FakeTensor):
-            return Side.REAL  # whatever is written there: numbers stay numbers
+            return Side.REAL  # whatever is written there: values stay values
         if self.aim is not None:
             return self.aim
         found = Side.REAL
@@ -85,7 +85,7 @@ class Sides:
         given = tensors_in((args, kwargs))
         has_fake = any(isinstance(each, FakeTensor) for each in given)
         if has_fake and func._schema.is_mutable and not isinstance(given[0], FakeTensor):
-            # Numbers stay as they are where unknown ones would be written over them.
+            # Keep known values where unknown ones would overwrite them.
             return args[0] if isinstance(args[0], torch.Tensor) else None
         if has_fake or self.aim is Side.HOST or self._is_large(func, args, kwargs, given):
             return self.run_fake(func, args, kwargs)
@@ -98,7 +98,7 @@ class Sides:
             return func(*args, **kwargs)
 
     def hosted(self, tensor: Any) -> Any:
-        """A fake tensor of the host in place of a real one."""
+        """A fake host tensor that replaces a real one."""
         with torch.no_grad(), self.mode:
             return torch.empty_strided(
                 tensor.shape, tensor.stride(), dtype=tensor.dtype, layout=tensor.layout, device="cpu"
@@ -114,13 +114,13 @@ class Sides:
         try:
             with torch.no_grad(), self.mode:
                 made = func(*args, **kwargs)
-        except Exception:  # what has no fake form runs for real
+        except Exception:  # operations without a fake form run for real
             return False
         return any(each.numel() * each.element_size() > REAL_BYTES_MAX for each in tensors_in(made))
 
 
 def _bytes_at_most(func: Any, given: list[Any]) -> int:
-    """How large a result can be, without working it out: of one shape the same, else what broadcasting allows."""
+    """An upper bound for the size of a result: that of equal shapes, otherwise what broadcasting allows."""
     sizes = sorted(each.numel() for each in given)
     if func._schema.name in ("aten::cat", "aten::stack"):
         return sum(sizes) * BYTES_EACH
@@ -150,7 +150,7 @@ def _has_symbol(value: Any) -> bool:
 
 
 def _positions(index: Any) -> Any:
-    """A mask whose values are known as the positions it stands for: then the result has a known shape."""
+    """Replace a mask with known values by the positions it selects, so that the result has a known shape."""
     if not isinstance(index, torch.Tensor) or isinstance(index, FakeTensor) or index.dim() != 1:
         return index
     return index.nonzero().flatten() if index.dtype in (torch.bool, torch.uint8) else index

@@ -1,9 +1,9 @@
-"""Which part of a run is one step. No PyTorch here: only what happened, in order.
+"""Finds the part of a run that is one step. Without PyTorch: uses only what happened, in order.
 
-A run is a list of `Happening`s: forward passes of outermost modules, backward passes, optimizer steps, batches that a
-data loader gave. A step is the smallest pattern of them that came twice in a row and in which every optimizer stepped
-at least once. So gradient accumulation, several optimizers and closures need no rules of their own. Evaluation (the
-trained model without gradients and in `eval()`) is not part of a step wherever it happens.
+A run is a list of `Happening`s: forward passes of outermost modules, backward passes, optimizer steps, and batches of
+a data loader. A step is the shortest pattern that occurred twice in a row and in which every optimizer stepped at
+least once. So gradient accumulation, several optimizers and closures need no special rules. Evaluation (the trained
+model without gradients and in `eval()`) is never part of a step.
 """
 
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from typing import Final
 import msgspec
 
 ROUNDS_MAX: Final = 6
-"""Steps after which a pattern is no longer waited for: the last one is taken as it is."""
+"""After this many steps without a pattern, the last step is used."""
 UNUSED_OPTIMIZER_STEPS_MAX: Final = 40
-"""Steps after which an optimizer that has never stepped counts as unused."""
+"""After this many steps, an optimizer that never stepped counts as unused."""
 LOOPS_WITHOUT_OPTIMIZER: Final = 2
-"""Backward passes after which a script without any optimizer object counts as one that updates by hand."""
+"""After this many backward passes, a script without an optimizer object counts as updating parameters itself."""
 
 FORWARD, BACKWARD, STEP, LOAD, EVALUATION = "forward", "backward", "step", "load", "evaluation"
 
@@ -24,9 +24,9 @@ FORWARD, BACKWARD, STEP, LOAD, EVALUATION = "forward", "backward", "step", "load
 class Happening(msgspec.Struct, frozen=True):
     kind: str
     who: int = 0
-    """Which module or optimizer."""
+    """The module or optimizer."""
     at: int = 0
-    """Number of the event of the trace at which it began; of a step, at which it ended."""
+    """The number of the trace's event at which it began; for an optimizer step, at which it ended."""
     samples: int = 0
     shape: tuple[int, ...] = ()
 
@@ -41,7 +41,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 def training_window(run: Sequence[Happening], optimizers: int) -> Window | None:
-    """The step that ends with the last happening, or None while it is not sure. Asked after every optimizer step."""
+    """The step that ends with the last happening, or None if it is not certain. Called after every optimizer step."""
     kept = [index for index, each in enumerate(run) if each.kind in (FORWARD, BACKWARD, STEP)]
     tokens = [(run[index].kind, run[index].who if run[index].kind != BACKWARD else 0) for index in kept]
     steps = [place for place, (kind, _) in enumerate(tokens) if kind == STEP]
@@ -61,7 +61,7 @@ def training_window(run: Sequence[Happening], optimizers: int) -> Window | None:
 
 
 def hand_updated_window(run: Sequence[Happening]) -> Window | None:
-    """As above for a script that has no optimizer object; asked when a forward pass has just begun."""
+    """The same for a script without an optimizer object. Called at the start of a forward pass."""
     kept = [index for index, each in enumerate(run) if each.kind in (FORWARD, BACKWARD)]
     starts = [
         place
@@ -89,8 +89,8 @@ def inference_window(run: Sequence[Happening], end: int) -> Window | None:
 
 
 def samples_of(run: Sequence[Happening], window: Window) -> int:
-    """Samples that one step takes in: what the loader gave, or else what the backward passes began with."""
-    skip = run[window.first].kind == STEP  # the end of the step before
+    """The samples of one step: what the loader returned, or otherwise what the backward passes began with."""
+    skip = run[window.first].kind == STEP  # the end of the previous step
     part = run[window.first + skip : window.last + 1]
     return _loaded(part) or _passed(part)
 
@@ -100,14 +100,14 @@ def backward_passes_of(run: Sequence[Happening], window: Window) -> int:
 
 
 def forward_passes_of(run: Sequence[Happening], window: Window) -> int:
-    """Evaluation counts only where nothing is trained."""
+    """Evaluation counts only if nothing is trained."""
     trains = any(each.kind == BACKWARD for each in run)
     kinds = (FORWARD,) if trains else (FORWARD, EVALUATION)
     return sum(each.kind in kinds for each in run[window.first : window.last + 1])
 
 
 def _loaded(part: Sequence[Happening]) -> int:
-    """Only batches that a forward pass follows: others were for something else, or for the next step."""
+    """Only batches that are followed by a forward pass. Others were for something else, or for the next step."""
     total = pending = 0
     for each in part:
         if each.kind == LOAD:
@@ -132,14 +132,14 @@ def _passed(part: Sequence[Happening]) -> int:
         elif each.kind == STEP:
             steps.setdefault(each.who, []).append(since)
             since = first = 0
-    # A discriminator takes two backward passes a step and its generator one: the fewest are a batch. An optimizer that
-    # steps right after another has none of its own, and says nothing.
+    # A discriminator has two backward passes per step and its generator one: the smaller number is one batch. An
+    # optimizer that steps directly after another has no pass of its own and is ignored.
     least = min((each for taken in steps.values() for each in taken if each), default=since)
     return least * max((len(each) for each in steps.values()), default=1)
 
 
 def _rounds(tokens: Sequence[tuple[str, int]], wanted: int) -> list[int]:
-    """Where each round ends in which `wanted` optimizers stepped."""
+    """The end of each round in which `wanted` optimizers stepped."""
     ends, seen = [], set()
     for place, (kind, who) in enumerate(tokens):
         if kind == STEP:

@@ -1,4 +1,4 @@
-"""A limit on how long a script may run: it ends at the line where it is then."""
+"""A limit on the time that a script may run. It is stopped at its current line."""
 
 import signal
 import threading
@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 AGAIN_SECONDS: Final = 0.5
-"""An exception raised within a callback of Python's own is lost: it is raised again until it is heard."""
+"""An exception inside a callback of Python itself is lost, so it is raised again until it takes effect."""
 
 
 class OutOfTime(BaseException):
-    """No `except Exception` of the script may hold it up."""
+    """Not an `Exception`, so that the script's `except Exception` does not catch it."""
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Only the main thread hears signals; elsewhere there is no limit."""
+    """Only the main thread receives signals. In other threads there is no limit."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

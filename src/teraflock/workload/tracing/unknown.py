@@ -1,8 +1,8 @@
-"""Numbers that only a GPU would compute: placeholders, and notes on where the script used one.
+"""Placeholders for values that only a GPU would compute, and notes where the script used one.
 
-A trace has shapes and no values. `.item()` of a GPU tensor therefore gives `Unknown`: a float of 1.0 that formats and
-adds up like any other. A comparison with it is False, and noted. Where it would become a size, an index or a loop
-bound, the trace would be wrong without anybody noticing, so that is refused.
+A trace has shapes and no values. So `.item()` of a GPU tensor returns `Unknown`: a float of 1.0 that can be formatted
+and added. Comparisons with it are False and noted. It is refused as a size, an index or a loop bound, because the
+trace would be wrong without notice.
 """
 
 import sys
@@ -16,11 +16,11 @@ NOTES_MAX: Final = 20
 FRAMES_MAX: Final = 60
 OURS: Final = frozenset(str(each) for each in Path(__file__).parent.glob("*.py"))
 PASSED: Final = ("/torch/", "/teraflock/", "unittest", "contextlib")
-"""Files between the user's code and us that only pass a question on."""
+"""Files between the user's code and ours that only forward a call."""
 
 
 class Notes:
-    """What the user should know about a trace: each sentence once, with the line of the script where it applies."""
+    """What the user should know about a trace: each sentence once, with the line of the script."""
 
     def __init__(self, folder: Path) -> None:
         self.sentences: list[str] = []
@@ -28,7 +28,7 @@ class Notes:
         self._folder = str(folder.resolve())
 
     def add(self, sentence: str, *, key: str = "", line: bool = False) -> None:
-        """`key` says what counts as the same note; with `line`, only what the user's own code does is noted."""
+        """Notes with the same `key` are the same. With `line`, only calls from the user's own code are noted."""
         if (key or sentence) in self._known or len(self.sentences) >= NOTES_MAX:
             return
         where = self.line(own=True) if line else ""
@@ -38,7 +38,7 @@ class Notes:
         self.sentences.append(f"{where}: {sentence}" if where else sentence)
 
     def line(self, *, own: bool = False) -> str:
-        """The innermost line of the user's code that runs now; with `own`, only if no other library called us."""
+        """The innermost current line of the user's code. With `own`, only if no other library called us."""
         frame: Any = sys._getframe(1)
         for _ in range(FRAMES_MAX):
             if frame is None:
@@ -55,8 +55,8 @@ class Notes:
 def refuse_use(notes: Notes, use: str) -> BadInput:
     where = notes.line()
     return BadInput(
-        f"{where + ': ' if where else ''}a value that only a GPU would compute becomes {use}",
-        hint="A trace has shapes and no values: compute this on the CPU, or give a number in its place",
+        f"{where + ': ' if where else ''}a value that only a GPU would compute is used as {use}",
+        hint="A trace has shapes and no values. Compute this on the CPU, or use a constant",
     )
 
 
@@ -120,6 +120,6 @@ PLACEHOLDER: Final = "?"
 
 
 def formatted(spec: str) -> str:
-    """The placeholder, as wide as the format asks for."""
+    """The placeholder, padded to the width of the format."""
     width = "".join(each for each in spec.partition(".")[0] if each.isdigit())
     return PLACEHOLDER.rjust(int(width or 0))

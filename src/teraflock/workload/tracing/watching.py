@@ -1,7 +1,7 @@
-"""Watching a run: every forward pass of an outermost module, backward pass, optimizer step and batch, in order.
+"""Watches a run: forward passes of outermost modules, backward passes, optimizer steps and batches, in order.
 
-A forward pass without gradients that has the same module and shapes as two before it is not computed again: it would
-add nothing to what is known, and an evaluation over a data set would take for ever.
+A forward pass without gradients, with the same module and shapes as two before it, is not computed again. It would add
+no information, and an evaluation over a dataset would take too long.
 """
 
 import importlib
@@ -27,7 +27,7 @@ REPEATS_COMPUTED: Final = 2
 
 
 class TraceWatch:
-    """`asked` is called where a step may be complete; it ends the run by an exception when one was found."""
+    """`asked` is called whenever a step may be complete. It raises an exception when a step was found."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class TraceWatch:
             self._know(optimizer)
 
         def step(scaler: Any, optimizer: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
-            return optimizer.step(*args, **kwargs)  # no number says whether a gradient is infinite: none is
+            return optimizer.step(*args, **kwargs)  # values are unknown: assume that no gradient is infinite
 
         yield mock.patch.object(torch.optim.Optimizer, "__init__", init)
         yield mock.patch.object(torch.amp.GradScaler, "_maybe_opt_step", step)
@@ -105,7 +105,7 @@ class TraceWatch:
         def called(module: Any, *args: Any, **kwargs: Any) -> Any:
             if self.outer or not self._counts(module):
                 if self.choices.autocast.dtype is not None and torch.is_grad_enabled():
-                    self.autocast = self.choices.autocast.dtype  # some wrap `forward` in it
+                    self.autocast = self.choices.autocast.dtype  # some scripts wrap `forward` in it
                 if isinstance(module, torch.nn.RNNBase) and not module.batch_first and args:
                     self._second = int(args[0].shape[1]) if args[0].dim() == 3 else 0
                 return real(module, *args, **kwargs)
@@ -160,7 +160,7 @@ class TraceWatch:
         steps = sum(each.kind == STEP for each in self.run)
         if (
             batch and steps != self._input_at
-        ):  # the first module of a step is given the batch, those after it activations
+        ):  # the first module of a step gets the batch, later ones get activations
             self._input_at = steps
             self.recorder.tag(batch, "i")
             if not evaluates or not self.trained:
@@ -180,7 +180,7 @@ class TraceWatch:
         return out
 
     def _pattern(self, out: Any) -> Any:
-        """What is needed to make such an output once more; None where that cannot be said."""
+        """What is needed to create such an output again. None if that is unknown."""
         if isinstance(out, FakeTensor) and self.sides.is_gpu(out):
             return ("tensor", tuple(out.shape), out.dtype)
         if type(out) in (list, tuple) or (isinstance(out, dict) and hasattr(out, "keys")):
@@ -201,7 +201,7 @@ class TraceWatch:
         )
 
     def _taken_over(self, module: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        """The script never names a GPU: its model and what it is given count as there."""
+        """The script never names a GPU: its model and inputs count as being on it."""
         module.cuda()
 
         def there(value: Any) -> Any:
@@ -218,14 +218,14 @@ class TraceWatch:
     def _backward(self, real: Any, name: str) -> Any:
         def backward(*args: Any, **kwargs: Any) -> Any:
             recorder = self.recorder
-            if self._is_backward:  # PyTorch calls itself once more, or a checkpoint does within the pass
+            if self._is_backward:  # PyTorch calls itself again, or a checkpoint does so within the pass
                 return real(*args, **kwargs)
             self._is_backward = True
             if name == "backward":
                 self._happened(Happening(BACKWARD, at=len(recorder.events)))
             recorder.mark(Mark.BACKWARD)
             phase, recorder.phase = recorder.phase, "t"
-            self.outer += 1  # a segment that is computed again is no forward pass of its own
+            self.outer += 1  # a recomputed segment is not a forward pass of its own
             try:
                 return real(*args, **kwargs)
             finally:
@@ -267,7 +267,7 @@ def _leaves(state: Any) -> list[Any]:
 
 
 def _signature(module: Any, args: Any, kwargs: Any, dtype: Any) -> Any:
-    """What decides the operations of a forward pass, as far as it can be told; None where it cannot."""
+    """What determines the operations of a forward pass. None if that is unknown."""
 
     def sign(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -287,7 +287,7 @@ def _signature(module: Any, args: Any, kwargs: Any, dtype: Any) -> Any:
 
 
 def foreach_patches(module: Any) -> Iterator[Any]:
-    """Optimizers and clipping take whole lists at once where these hold plain tensors on CUDA: ours count as such."""
+    """Optimizers and clipping process whole lists of plain CUDA tensors at once. Our tensors count as such."""
     devices = [*module._get_foreach_kernels_supported_devices(), "cpu"]
     types = [*module._foreach_supported_types, FakeTensor]
     yield mock.patch.object(module, "_get_foreach_kernels_supported_devices", lambda: devices)

@@ -1,4 +1,4 @@
-"""What wraps a model or a run: several processes, compilation, checkpoints. One process is followed, eagerly."""
+"""Wrappers of a model or a run: several processes, compilation, checkpoints. One process is traced, in eager mode."""
 
 import contextlib
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def wrapping_patches(notes: Notes) -> Iterator[Any]:
 
 def _compilation(notes: Notes) -> Iterator[Any]:
     def said() -> None:
-        notes.add("`torch.compile` is traced eagerly: compiled, a step takes less time and memory")
+        notes.add("`torch.compile` is traced in eager mode: a compiled step takes less time and memory")
 
     def compiled(model: Any = None, **options: Any) -> Any:
         said()
@@ -82,11 +82,11 @@ def _wrapped(kind: Any, notes: Notes) -> Any:
             module.cuda()
             notes.add("`DataParallel` is traced on one GPU")
             return
-        # The reducer keeps a second copy of the gradients, from which they are sent.
+        # The reducer holds a second copy of the gradients, which it sends.
         trained = [each for each in module.parameters() if each.requires_grad]
         self.teraflock_buckets = [torch.empty_like(each, requires_grad=False) for each in trained]
         notes.add(
-            "`DistributedDataParallel` is traced as one process; `tera estimate --gpus N` counts the others"
+            "`DistributedDataParallel` is traced as one process; `tera estimate --gpus N` adds the others"
         )
 
     return init

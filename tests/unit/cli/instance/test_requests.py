@@ -26,6 +26,7 @@ NOTHING: dict[str, Any] = {
     "shell": False, "time_limit": None, "removed": False,
     "mode": None, "site": "", "type": "", "region": "", "zone": "", "bid": None, "max_price": None,
     "restart_policy": None,
+    "security_groups": (),
 }  # fmt: skip
 
 
@@ -222,7 +223,8 @@ def test_invalid_plan_file_is_refused(tmp_path_factory: pytest.TempPathFactory, 
 
 
 UNSAID: dict[str, Any] = {
-    "instances": None, "vcpus": None, "ram": None, "disk": None, "images": None, "gpus": (), "gpus_default": None,
+    "instances": None, "vcpus": None, "ram": None, "disk": None, "images": None, "ports": None, "gpus": (),
+    "gpus_default": None,
 }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from tests.unit.cli.instance.answers import CARDS, instance
 
 from teraflock.base.errors import BadInput
 from teraflock.cli.instance.logs import news
-from teraflock.cli.words import check_name, parse_command, parse_duration_seconds, parse_pairs
+from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs
 from teraflock.words.instance import state_text
 from teraflock.words.shape import cards_text
 from teraflock.words.text import age_text, details_text, duration_text

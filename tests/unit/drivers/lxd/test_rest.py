@@ -17,7 +17,7 @@ from teraflock.drivers.lxd import errors
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.websocket import BINARY, frame
-from teraflock.instance.engine_errors import EngineBusy, EngineDown, EngineRefused, NoRoom
+from teraflock.instance.engine_errors import EngineBusy, EngineDown, EngineFailed, EngineRefused, NoRoom
 
 Answer = Callable[["Handler"], None]
 
@@ -118,8 +118,8 @@ def test_an_operation_is_waited_for_by_its_id(server: Server, client: LxdClient)
         (400, 'Instance is busy running a "create" operation', EngineBusy),
         (400, "Snapshot x/y does not exist", EngineMissing),
         (400, "Instance 'x' already exists", EngineTaken),
-        (401, "Cancelled", EngineRefused),
-        (400, 'exec: "dnsmasq": executable file not found in $PATH', EngineRefused),
+        (401, "Cancelled", EngineFailed),
+        (400, 'exec: "dnsmasq": executable file not found in $PATH', EngineFailed),
     ],
 )
 def test_failed_operation_raises(
@@ -134,7 +134,7 @@ def test_failed_operation_raises(
 
 
 @pytest.mark.parametrize(
-    ("code", "error"), [(404, EngineMissing), (409, EngineTaken), (503, EngineDown), (400, EngineRefused)]
+    ("code", "error"), [(404, EngineMissing), (409, EngineTaken), (503, EngineDown), (400, EngineFailed)]
 )
 def test_status_codes_become_errors(
     server: Server, client: LxdClient, code: int, error: type[TeraflockError]

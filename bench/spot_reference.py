@@ -1,0 +1,91 @@
+"""Known policies and the optimum, to compare with: Uniform Progress, the slack rule, and full knowledge.
+
+Uniform Progress is from "Can't Be Late" (NSDI 2024). The slack rule waits for spot while slack is more than a fifth of
+the work left. All take the first available zone, and use the guard of our policy. The optimum knows the whole future.
+"""
+
+from collections.abc import Sequence
+from math import gcd
+
+import numpy as np
+import numpy.typing as npt
+
+from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight
+from teraflock.run.policy import safe
+
+Floats = npt.NDArray[np.float64]
+NEVER = 1e18
+SLACK_SHARE = 0.2
+
+
+class _Rule:
+    """Takes what `choose` prefers, or on-demand if that is not safe. The last place is on-demand."""
+
+    def __init__(self, terms: RunTerms, places: Sequence[RunPlace]) -> None:
+        self.terms, self.places, self.on_demand = terms, places, len(places) - 1
+
+    def decide(self, state: RunState, sights: Sequence[Sight]) -> NextPlace:
+        spot = state.held if state.held not in (None, self.on_demand) else None
+        if spot is None:
+            spot = next((each for each in range(self.on_demand) if sights[each].up), None)
+        chosen = self.choose(state, spot)
+        if safe(state, chosen, self.terms, self.places):
+            return NextPlace(chosen, "rule")
+        return NextPlace(self.on_demand, "guard")
+
+    def choose(self, state: RunState, spot: int | None) -> int | None:
+        raise NotImplementedError
+
+
+class UniformProgress(_Rule):
+    def choose(self, state: RunState, spot: int | None) -> int | None:
+        terms = self.terms
+        share = terms.work_hours / terms.deadline_hours
+        elapsed = terms.deadline_hours - state.time_left_hours
+        done = terms.work_hours - state.left_hours
+        if state.held == self.on_demand:
+            margin = 2 * self.places[self.on_demand].changeover_hours
+            return spot if done > (elapsed + margin) * share else self.on_demand
+        return spot if spot is not None or done >= elapsed * share - 1e-9 else self.on_demand
+
+
+class SlackRule(_Rule):
+    def choose(self, state: RunState, spot: int | None) -> int | None:
+        slack = state.time_left_hours - state.left_hours
+        return spot if spot is not None or slack > SLACK_SHARE * state.left_hours else self.on_demand
+
+
+def optimum(terms: RunTerms, places: Sequence[RunPlace], up: Sequence[Sequence[bool]], start: int) -> float:
+    """Return the lowest cost in micros with full knowledge of the future. Places have one changeover.
+
+    With full knowledge no start is interrupted during its changeover, so a start adds the changeover to the work.
+    """
+    tick, over, work = (
+        round(3600 * each) for each in (terms.tick_hours, places[0].changeover_hours, terms.work_hours)
+    )
+    unit = gcd(tick, over, work)
+    ticks, over, work = tick // unit, over // unit, work // unit
+    pay = [place.price_micros_per_hour * terms.tick_hours for place in places]
+    idle = np.full(work + over + 1, NEVER)
+    idle[0] = 0.0
+    held = np.tile(idle, (len(places), 1))
+    for step in reversed(range(int(terms.deadline_hours / terms.tick_hours + 1e-9))):
+        there = np.array([*(series[start + step] for series in up), True])
+        paid = np.array(pay)[:, None]
+        starts, keeps = paid + _moved(held, ticks - over), paid + _moved(held, ticks)
+        idle = np.minimum(idle, starts[there].min(axis=0))
+        held = np.where(there[:, None], np.minimum(idle, keeps), idle)
+        idle[0] = 0.0
+        held[:, 0] = 0.0
+    return float(idle[work])
+
+
+def _moved(table: Floats, progress: int) -> Floats:
+    moved = np.full_like(table, NEVER)
+    if progress >= 0:
+        moved[:, progress:] = table[:, : table.shape[1] - progress]
+        moved[:, :progress] = 0.0
+    else:
+        moved[:, : table.shape[1] + progress] = table[:, -progress:]
+        moved[:, 0] = 0.0
+    return moved

@@ -1,0 +1,38 @@
+"""Converters of security groups."""
+
+from collections.abc import Iterable, Mapping
+
+from teraflock.network.security_group.model import GroupMember, Rule, SecurityGroup
+from teraflock.network.security_group.rules import peer_text, ports_text
+from teraflock.wire.security_group import RuleAnswer, SecurityGroupAnswer
+
+
+def security_group_answers(
+    groups: Iterable[SecurityGroup], all_groups: Iterable[SecurityGroup], members: Iterable[GroupMember]
+) -> tuple[SecurityGroupAnswer, ...]:
+    """`all_groups`: of the project, for the names in rules."""
+    names: dict[str, str] = {each.id: each.name for each in all_groups}
+    instances: dict[str, list[str]] = {}
+    for member in members:
+        for group in member.groups:
+            instances.setdefault(group, []).append(member.name)
+    return tuple(
+        SecurityGroupAnswer(
+            id=each.id,
+            name=each.name,
+            created_at=each.created_at,
+            rules=tuple(rule_answer(rule, names) for rule in each.rules),
+            instances=tuple(instances.get(each.id, ())),
+        )
+        for each in groups
+    )
+
+
+def rule_answer(rule: Rule, names: Mapping[str, str]) -> RuleAnswer:
+    return RuleAnswer(
+        id=rule.id,
+        direction=rule.direction,
+        protocol=rule.protocol,
+        ports=ports_text(rule),
+        peer=peer_text(rule, names),
+    )

@@ -1,0 +1,78 @@
+"""Network ACLs: numbered rules for what crosses the border of a project's network."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.acl import acl_answer, acl_rule_from
+from teraflock.api.query import InProject
+from teraflock.api.route import Routes, Scope
+from teraflock.base.errors import BadInput
+from teraflock.tenant.rules import Permission
+from teraflock.wire.acl import AclAnswer, AclList, AclRequest, AclRuleRequest
+
+routes = Routes("network ACLs")
+
+
+@routes.get("/v1/acls", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+def list_acls(call: Call, query: InProject) -> AclList:
+    """List the network ACLs of a project, with their rules."""
+    return AclList(items=tuple(map(acl_answer, call.nouns.acls.all(call.project))))
+
+
+@routes.post(
+    "/v1/acls",
+    scope=Scope.PROJECT,
+    may=Permission.NETWORK_WRITE,
+    status=201,
+    creates=True,
+    errors=("refused",),
+)
+def create_acl(call: Call, query: InProject, body: AclRequest) -> AclAnswer:
+    """Create a network ACL. It has no rules, and guards nothing until you attach it."""
+    return acl_answer(call.nouns.acls.create(call.actor, call.project, body.name))
+
+
+@routes.get("/v1/acls/{acl}", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+def show_acl(call: Call, query: InProject, acl: str) -> AclAnswer:
+    """Show one network ACL, by id or name."""
+    return acl_answer(call.nouns.acls.show(call.project, acl))
+
+
+@routes.delete("/v1/acls/{acl}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE, status=204)
+def delete_acl(call: Call, query: InProject, acl: str) -> None:
+    """Delete a network ACL that is not attached."""
+    call.nouns.acls.delete(call.actor, call.project, acl)
+
+
+@routes.post(
+    "/v1/acls/{acl}/rules",
+    scope=Scope.PROJECT,
+    may=Permission.NETWORK_WRITE,
+    errors=("conflict", "refused", "unknown_name"),
+)
+def add_acl_rule(call: Call, query: InProject, acl: str, body: AclRuleRequest) -> AclAnswer:
+    """Add a rule to a network ACL. Each number is used once in each direction."""
+    return acl_answer(call.nouns.acls.add(call.actor, call.project, acl, acl_rule_from(body)))
+
+
+@routes.delete(
+    "/v1/acls/{acl}/rules/{direction}/{number}",
+    scope=Scope.PROJECT,
+    may=Permission.NETWORK_WRITE,
+    errors=("bad_input",),
+)
+def remove_acl_rule(call: Call, query: InProject, acl: str, direction: str, number: str) -> AclAnswer:
+    """Remove a rule from a network ACL."""
+    if not (number.isascii() and number.isdigit() and len(number) < 10):
+        raise BadInput(f"`{number[:40]}` is not the number of a rule", hint="Write a number from 1 to 32766")
+    return acl_answer(call.nouns.acls.remove(call.actor, call.project, acl, direction, int(number)))
+
+
+@routes.put("/v1/acls/{acl}/attached", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE)
+def attach_acl(call: Call, query: InProject, acl: str) -> AclAnswer:
+    """Let an ACL guard the project's network, in place of the one that did."""
+    return acl_answer(call.nouns.acls.attach(call.actor, call.project, acl))
+
+
+@routes.delete("/v1/acls/{acl}/attached", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE)
+def detach_acl(call: Call, query: InProject, acl: str) -> AclAnswer:
+    """Let no ACL guard the project's network."""
+    return acl_answer(call.nouns.acls.detach(call.actor, call.project, acl))

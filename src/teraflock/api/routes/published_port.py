@@ -1,0 +1,43 @@
+"""Published ports: ports of hosts that lead to ports of instances."""
+
+from teraflock.api.call import Call
+from teraflock.api.convert.published_port import published_port_answer
+from teraflock.api.query import InProject, OfInstanceQuery
+from teraflock.api.route import Routes, Scope
+from teraflock.tenant.rules import Permission
+from teraflock.wire.published_port import PublishedPortAnswer, PublishedPortList, PublishRequest
+
+routes = Routes("published ports")
+
+
+@routes.get("/v1/published-ports", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+def list_published_ports(call: Call, query: OfInstanceQuery) -> PublishedPortList:
+    """List the published ports of a project, or of one instance."""
+    found = call.nouns.published_ports.all(call.project, instance=query.instance)
+    return PublishedPortList(items=tuple(map(published_port_answer, found)))
+
+
+@routes.post(
+    "/v1/published-ports",
+    scope=Scope.PROJECT,
+    may=Permission.NETWORK_WRITE,
+    status=201,
+    creates=True,
+    locks=True,
+    errors=("refused", "suspended", "quota_reached"),
+)
+def publish_port(call: Call, query: InProject, body: PublishRequest) -> PublishedPortAnswer:
+    """Publish a TCP port of an instance on its host. Its security groups must allow the connections, too.
+
+    A port that is published already is returned.
+    """
+    made = call.nouns.published_ports.publish(
+        call.actor, call.project, body.instance, body.guest_port, body.port
+    )
+    return published_port_answer(made)
+
+
+@routes.delete("/v1/published-ports/{id}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE, status=204)
+def unpublish_port(call: Call, query: InProject, id: str) -> None:
+    """Close a published port. Its connections are cut within two seconds."""
+    call.nouns.published_ports.unpublish(call.actor, call.project, id)

@@ -1,0 +1,183 @@
+"""`tera acl`: network ACLs, numbered rules at the border of a project's network."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.confirm import confirm
+from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.options import json_option, project_option, yes_option
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse import check_name
+from teraflock.cli.security_group import rule_options, rule_request
+from teraflock.cli.table import write_list, write_table
+from teraflock.wire.acl import AclRuleRequest
+from teraflock.words.acl import fields, rule_fields
+
+if TYPE_CHECKING:
+    from teraflock.wire.acl import AclAnswer, ActionWord
+
+HELP: Final = """Manage network ACLs: numbered rules for what crosses the border of a project's network.
+
+The attached ACL looks at every packet between instances and the outside. The lowest number that matches decides; what
+no rule matches is dropped. An ACL has no memory, so replies need a rule, too. It does not see traffic
+between instances. Most projects need only security groups (`tera sg`).
+
+\b
+Examples:
+  tera acl create border
+  tera acl deny border 10 --in --from 203.0.113.0/24
+  tera acl allow border 20 --in --protocol tcp --from 0.0.0.0/0
+  tera acl allow border 20 --out --to 0.0.0.0/0
+  tera acl attach border
+"""
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command("list", help="List network ACLs.")
+@project_option
+@json_option
+def list_acls(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.acls.list()
+        mark_simulated(client)
+    empty = "No ACLs yet. Create one with `tera acl create NAME`"
+    write_list(found, fields(), as_json=as_json, empty=empty)
+
+
+@command.command(help="Show the rules of an ACL.")
+@click.argument("name")
+@project_option
+@json_option
+def show(name: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        acl = client.acls.get(name)
+        mark_simulated(client)
+    _write(acl, as_json)
+
+
+@command.command(help="Create an ACL. It has no rules, and guards nothing until you attach it.")
+@click.argument("name")
+@project_option
+@json_option
+def create(name: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        acl = client.acls.create(check_name(name, "name of an ACL"))
+    _tell(acl, f"Created ACL `{acl.name}`. Add rules with `tera acl allow {acl.name} NUMBER`", as_json)
+
+
+@command.command(help="Delete an ACL that is not attached.")
+@click.argument("name")
+@yes_option
+@project_option
+@json_option
+def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        acl = client.acls.get(name)
+        if not yes:
+            confirm(f"Delete the ACL `{acl.name}`?", "Deleting")
+        client.acls.delete(acl.id)
+    _tell(acl, f"Deleted ACL `{acl.name}`", as_json)
+
+
+@command.command(help="Add a rule that lets packets pass.")
+@click.argument("name")
+@click.argument("number")
+@rule_options
+@project_option
+@json_option
+def allow(name: str, number: str, project: str | None, as_json: bool, **words: Any) -> None:
+    _add(name, number, "allow", project, as_json, words)
+
+
+@command.command(help="Add a rule that drops packets.")
+@click.argument("name")
+@click.argument("number")
+@rule_options
+@project_option
+@json_option
+def deny(name: str, number: str, project: str | None, as_json: bool, **words: Any) -> None:
+    _add(name, number, "deny", project, as_json, words)
+
+
+@command.command(help="Remove a rule by its direction and number.")
+@click.argument("name")
+@click.argument("number")
+@click.option("--in", "is_in", is_flag=True, help="A rule for packets to the instances.")
+@click.option("--out", "is_out", is_flag=True, help="A rule for packets from the instances.")
+@project_option
+@json_option
+def remove(name: str, number: str, is_in: bool, is_out: bool, project: str | None, as_json: bool) -> None:
+    if is_in == is_out:
+        raise BadInput("A rule needs a direction", hint="Add `--in` or `--out`")
+    with connected(project) as client:
+        acl = client.acls.remove(name, "in" if is_in else "out", _number(number))
+    _tell(acl, f"Removed rule {number} from `{acl.name}`", as_json)
+
+
+@command.command(help="Let an ACL guard the project's network, in place of the one that did.")
+@click.argument("name")
+@project_option
+@json_option
+def attach(name: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        acl = client.acls.attach(name)
+    _tell(acl, f"`{acl.name}` guards the project's network", as_json)
+    if not as_json and {each.direction for each in acl.rules} != {"in", "out"}:
+        remark(
+            "note: it has rules for one direction only. Packets in the other are dropped, replies included"
+        )
+
+
+@command.command(help="Let no ACL guard the project's network.")
+@click.argument("name")
+@project_option
+@json_option
+def detach(name: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        acl = client.acls.detach(name)
+    _tell(acl, f"`{acl.name}` no longer guards the project's network", as_json)
+
+
+def _add(
+    name: str, number: str, action: "ActionWord", project: str | None, as_json: bool, words: dict[str, Any]
+) -> None:
+    rule = rule_request(**words)
+    request = AclRuleRequest(
+        direction=rule.direction,
+        number=_number(number),
+        action=action,
+        protocol=rule.protocol,
+        ports=rule.ports,
+        peer=rule.peer,
+    )
+    with connected(project) as client:
+        acl = client.acls.add(name, request)
+    _tell(acl, f"Added rule {number} to `{acl.name}`", as_json)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        raise BadInput(f"`{text[:40]}` cannot be the number of a rule", hint="Use 1 to 32766")
+    return int(text)
+
+
+def _write(acl: "AclAnswer", as_json: bool) -> None:
+    if as_json:
+        write_json(acl)
+        return
+    click.echo(f"{acl.name}  {'guards the network' if acl.attached else 'not attached'}\n")
+    write_table(rule_fields(), acl.rules)
+
+
+def _tell(acl: "AclAnswer", sentence: str, as_json: bool) -> None:
+    if as_json:
+        write_json(acl)
+    else:
+        remark(sentence)

@@ -1,0 +1,149 @@
+"""Launch: a form that shows the price while it is filled in."""
+
+import shlex
+from typing import Any, Final
+
+from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.quantities import GIB
+from teraflock.console.answer import Answer
+from teraflock.console.call import PageCall
+from teraflock.console.page import Pages
+from teraflock.tenant.admission import Scope
+from teraflock.tenant.rules import Permission
+from teraflock.wire.image import ImageAnswer
+from teraflock.wire.instance import LaunchRequest
+from teraflock.wire.quote import QuoteAnswer, QuoteRequest
+from teraflock.wire.shape import NamedShapeAnswer, ShapeRequest
+
+pages = Pages()
+PATH: Final = "/projects/{project}/launch"
+CUSTOM: Final = "custom"
+SECONDS_PER_HOUR: Final = 3600
+
+
+@pages.get(PATH, scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+def show_launch(call: PageCall) -> Answer:
+    """The form."""
+    images = [each for each in call.client.images.list() if each.state == "ready"]
+    shapes = sorted(call.client.shapes.list(), key=lambda each: not each.shape.gpus)
+    form = call.form if call.error else call.request.query
+    chosen = form.text("shape") or _first_free(shapes)
+    return call.page(
+        "instances/launch.html",
+        section="instances",
+        images=images,
+        image=form.text("image") or _first_image(images),
+        shapes=shapes,
+        chosen=chosen,
+        filled=form,
+        once=form.text("once") or call.services.random_bytes(16).hex(),
+        quote=_quoted(call, chosen),
+    )
+
+
+@pages.get("/projects/{project}/quote", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def show_quote(call: PageCall) -> Answer:
+    """The price of what is in the form so far."""
+    query = call.request.query
+    try:
+        request = QuoteRequest(
+            shape=_shape(call), mode=_mode(query.text("mode")), instances=query.number("instances") or 1
+        )
+        quote = call.client.quotes.get(request)
+        return call.part("instances/quote.html", quote=quote)
+    except TeraflockError as error:
+        call.error = error
+        return call.part("instances/quote.html", quote=None)
+
+
+@pages.post(PATH, scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, on_error=show_launch)
+def launch_instances(call: PageCall) -> Answer:
+    """Launch."""
+    form = call.form
+    hours = form.number("hours")
+    request = LaunchRequest(
+        name=form.text("name").lower() or None,
+        shape=_shape(call),
+        image=form.text("image") or "base",
+        access=_access(form.text("access")),
+        command=_command(form.text("command")) if form.text("access") == "command" else (),
+        authorized_keys=tuple(line.strip() for line in form.text("keys").splitlines() if line.strip()),
+        labels=_labels(form.text("labels")),
+        mode=_mode(form.text("mode")),
+        instances=form.number("instances") or 1,
+        time_limit_seconds=None if hours is None else hours * SECONDS_PER_HOUR,
+        delete_when_done=bool(form.text("delete_when_done")),
+        user_data=form.raw("user_data").strip("\n"),
+    )
+    made = call.client.instances.launch(request, idempotency_key=_once(form.text("once"))).items
+    if len(made) > 1:
+        return call.done(call.url("instances"), "Launching {count} instances", count=len(made))
+    return call.done(call.url("instances", made[0].name), "Launching {name}", name=made[0].name)
+
+
+def _command(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise BadInput(f"The command cannot be read: {error}", hint="Close every quote in it") from None
+
+
+def _once(text: str) -> str:
+    """Sending the same form twice launches once."""
+    return f"console-{text}" if text.isalnum() and len(text) <= 64 else ""
+
+
+def _shape(call: PageCall) -> ShapeRequest:
+    form = call.form if call.request.method == "POST" else call.request.query
+    ram, disk = form.number("ram_gb"), form.number("disk_gb")
+    name = form.text("shape")
+    if name and name != CUSTOM:
+        return ShapeRequest(name=name, disk_bytes=None if disk is None else disk * GIB)
+    return ShapeRequest(
+        gpu=form.text("gpu"),
+        gpus=form.number("gpus") if form.text("gpu") else None,
+        vcpus=form.number("vcpus"),
+        ram_bytes=None if ram is None else ram * GIB,
+        disk_bytes=None if disk is None else disk * GIB,
+    )
+
+
+def _quoted(call: PageCall, shape: str) -> QuoteAnswer | None:
+    if not shape or shape == CUSTOM or not call.may(Permission.USAGE_READ):
+        return None
+    try:
+        return call.client.quotes.get(QuoteRequest(shape=ShapeRequest(name=shape)))
+    except TeraflockError:
+        return None
+
+
+def _first_free(shapes: list[NamedShapeAnswer]) -> str:
+    """The smallest shape with a GPU that is free, otherwise the smallest that is free."""
+    free = [each for each in shapes if each.free]
+    with_gpu = [each for each in free if each.shape.gpus]
+    return next((each.name for each in (*with_gpu, *free, *shapes)), CUSTOM)
+
+
+def _first_image(images: list[ImageAnswer]) -> str:
+    names = [each.name for each in images]
+    return "base" if "base" in names or not names else names[0]
+
+
+def _mode(text: str) -> Any:
+    return text if text in ("on-demand", "spot") else "on-demand"
+
+
+def _access(text: str) -> Any:
+    return text if text in ("ssh", "jupyter", "command") else "ssh"
+
+
+def _labels(text: str) -> dict[str, str]:
+    labels = {}
+    for word in text.replace(",", " ").split():
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise BadInput(
+                f"`{word[:60]}` is not a label", hint="Write labels as `team=vision`, with spaces between"
+            )
+        labels[key] = value
+    return labels

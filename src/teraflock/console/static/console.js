@@ -1,0 +1,77 @@
+// Small helpers for all pages: live updates, copying, and the menu. No page needs it to work.
+"use strict";
+
+// Follow the project's events while the page is visible. A browser allows six connections to one server over all
+// of its tabs, so hidden tabs close theirs.
+(function live() {
+  const target = document.querySelector("[data-live]");
+  if (!target) return;
+  let stop = null;
+  let timer = 0;
+  function changed() {
+    clearTimeout(timer);
+    timer = setTimeout(() => htmx.trigger(document.body, "tera:change"), 150);
+  }
+  async function follow(signal) {
+    const response = await fetch(target.dataset.live, { signal });
+    if (!response.ok) throw new Error(response.status);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      if (/^data:/m.test(value)) changed();
+    }
+  }
+  async function open() {
+    if (stop || document.hidden) return;
+    const mine = (stop = new AbortController());
+    while (!mine.signal.aborted) {
+      try {
+        await follow(mine.signal);
+      } catch {
+        if (mine.signal.aborted) return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      changed();
+    }
+  }
+  function close() {
+    if (stop) stop.abort();
+    stop = null;
+  }
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      close();
+    } else {
+      open();
+      changed();
+    }
+  });
+  addEventListener("pagehide", close);
+  open();
+})();
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  const text = document.getElementById(button.dataset.copy).textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    getSelection().selectAllChildren(document.getElementById(button.dataset.copy));
+    return;
+  }
+  const before = button.textContent;
+  button.textContent = button.dataset.done;
+  setTimeout(() => (button.textContent = before), 1500);
+});
+
+// On wide screens the menu is always open; on narrow ones it starts closed.
+(function menu() {
+  const found = document.getElementById("menu");
+  if (!found) return;
+  const wide = matchMedia("(min-width: 900px)");
+  const fit = () => (found.open = wide.matches);
+  wide.addEventListener("change", fit);
+  fit();
+})();

@@ -1,0 +1,83 @@
+"""Lists and ends connections that the kernel tracks, through netlink.
+
+The numbers are those of linux/netfilter/nfnetlink_conntrack.h. A connection is described as a guest's firewall sees it:
+the target is the guest behind an open port, not the host.
+"""
+
+import socket
+from ipaddress import IPv4Address
+from typing import Final
+
+import msgspec
+
+from teraflock.drivers.lxd.netlink import (
+    ACKNOWLEDGE,
+    DUMP,
+    NESTED,
+    REQUEST,
+    answers,
+    attribute,
+    attributes,
+    opened,
+    send,
+)
+from teraflock.network.security_group.model import Protocol
+from teraflock.network.walls import Packet
+
+LIST, DELETE = 0x101, 0x102
+ORIGINAL, REPLY, ID, ZONE = 1, 2, 12, 18
+ADDRESSES, ENDS = 1, 2
+SOURCE, TARGET = 1, 2
+NUMBER, SOURCE_PORT, TARGET_PORT = 1, 2, 3
+_PROTOCOLS: Final = {6: Protocol.TCP, 17: Protocol.UDP, 1: Protocol.ICMP}
+
+
+class Flow(msgspec.Struct, frozen=True):
+    packet: Packet
+    """The first packet, as a guest's firewall sees it."""
+    key: bytes
+    """How the kernel finds it again."""
+    through: int = 0
+    """The port of the host that led to the target; 0: none did."""
+
+
+def flows() -> list[Flow]:
+    """Return all tracked IPv4 connections."""
+    with opened() as link:
+        send(link, LIST, REQUEST | DUMP, socket.AF_INET)
+        return [flow for content in answers(link) if (flow := _flow(content)) is not None]
+
+
+def end(found: list[Flow]) -> None:
+    """End connections. Those that have ended already are ignored."""
+    with opened() as link:
+        for flow in found:
+            send(link, DELETE, REQUEST | ACKNOWLEDGE, socket.AF_INET, flow.key)
+            for _ in answers(link):
+                pass
+
+
+def _flow(content: bytes) -> Flow | None:
+    parts = attributes(content)
+    if ORIGINAL not in parts or REPLY not in parts:
+        return None
+    source, asked, number, asked_port = _tuple(parts[ORIGINAL], TARGET_PORT)
+    target, _, _, port = _tuple(parts[REPLY], SOURCE_PORT)
+    key = b"".join(
+        attribute(kind | (NESTED if kind == ORIGINAL else 0), parts[kind])
+        for kind in (ORIGINAL, ID, ZONE)
+        if kind in parts
+    )
+    protocol = _PROTOCOLS.get(number, Protocol.ANY)
+    has_port = protocol in (Protocol.TCP, Protocol.UDP)
+    through = asked_port if has_port and asked != target else 0
+    return Flow(Packet(source, target, protocol, port if has_port else 0), key, through)
+
+
+def _tuple(content: bytes, side: int) -> tuple[str, str, int, int]:
+    """Return source, target, protocol and one of the ports of one direction."""
+    parts = attributes(content)
+    addresses, ends = attributes(parts[ADDRESSES]), attributes(parts[ENDS])
+    source, target = (str(IPv4Address(addresses[each])) for each in (SOURCE, TARGET))
+    port = int.from_bytes(ends.get(side, b""), "big")
+    return source, target, ends[NUMBER][0], port

@@ -1,0 +1,283 @@
+"""Security groups as a table for `nft -f`. Pure.
+
+Two chains see every forwarded packet, after the firewall's own table: `leaving` checks what guests send, `entering`
+what they receive. A map leads from an address to the chain of its groups:
+
+    map to { 10.128.0.16 : goto ci_… }          one element for each guest
+    chain ci_… { jump gi_web; jump gi_db; drop }   one chain for each combination of groups
+    chain gi_web { ip saddr 10.0.0.0/8 tcp dport 80 accept; ip saddr @m_db accept }
+    set m_db { 10.128.0.17, 10.128.0.18 }          the members of groups that rules name
+    map published { 30001 : 10.128.0.16 . 8080 }   ports of the host that lead to guests
+
+An address without an element is dropped. A connection must start with a SYN: otherwise the rest of one that was cut
+could be taken for a new one in the other direction.
+ACLs have two more chains, which see what crosses the border of a project's network and know no connections.
+A full load replaces the table and a change touches only what differs; both are one transaction. An empty chain whose
+name is the digest of the content marks what is loaded.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from hashlib import sha256
+from ipaddress import IPv4Address, IPv4Network
+from typing import Final
+
+import msgspec
+
+from teraflock.drivers.lxd.words import checked_network, quoted
+from teraflock.network.acl.model import AclAction, AclRule
+from teraflock.network.rules import PREFIX as LENGTH
+from teraflock.network.security_group.model import PORT_MAX, PREFIX, Direction, GroupId, Protocol, Rule
+from teraflock.network.walls import Published, Walls
+
+_ID: Final = re.compile(rf"{PREFIX}([0-9a-z]{{1,40}})")
+_SIDES: Final = {
+    Direction.OUT: ("leaving", "iifname", "saddr", "from"),
+    Direction.IN: ("entering", "oifname", "daddr", "to"),
+}
+_BORDERS: Final = {
+    Direction.OUT: (
+        "going_out",
+        "saddr",
+        "border_out",
+        "iifname != @bridges accept; oifname @bridges accept",
+    ),
+    Direction.IN: ("coming_in", "daddr", "border_in", "oifname != @bridges accept; iifname @bridges accept"),
+}
+"""For ACLs: the base chain, the address in the network, the map, and which packets do not cross the border."""
+PUBLISHED: Final = "published"
+PRIORITIES: Final = {Direction.OUT: 1, Direction.IN: 2}
+"""After the firewall's own table, which has 0. An accept ends one chain only."""
+
+
+class Compiled(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of the table that depend on the walls, by name."""
+
+    chains: Mapping[str, tuple[str, ...]] = {}
+    sets: Mapping[str, frozenset[str]] = {}
+    maps: Mapping[str, Mapping[str, str]] = {}
+    """By map: where each address leads, and each published port."""
+
+    @property
+    def mark(self) -> str:
+        content = (self.chains, {name: sorted(each) for name, each in self.sets.items()}, self.maps)
+        return f"mark_{sha256(msgspec.json.encode(content, order='sorted')).hexdigest()[:24]}"
+
+
+def compiled(walls: Walls) -> Compiled:
+    combinations = sorted(set(walls.stations.values()))
+    used = sorted({group for groups in combinations for group in groups})
+    rules = {group: walls.groups.get(group, ()) for group in used}
+    named = {GroupId(rule.peer) for each in rules.values() for rule in each if rule.names_group}
+    chains = {_chain(side, group): _lines(rules[group], side) for side in Direction for group in used}
+    for side in Direction:
+        for groups in combinations:
+            jumps = (f"jump {_chain(side, group)}" for group in groups)
+            chains[_combination(side, groups)] = (*jumps, "drop")
+    maps = {_SIDES[side][3]: _leads(walls, side) for side in Direction}
+    maps |= {map_name: {} for _, _, map_name, _ in _BORDERS.values()}
+    for network, acl in walls.borders.items():
+        for side in Direction:
+            border = _border(side, network)
+            chains[border] = (*map(_acl_line, (rule for rule in acl if rule.direction == side)), "drop")
+            maps[_BORDERS[side][2]][_first(network)] = f"goto {border}"
+    maps[PUBLISHED] = {str(int(each.port)): _target(each) for each in walls.published}
+    return Compiled(chains=chains, sets=_members(walls, named), maps=maps)
+
+
+def _lines(rules: Iterable[Rule], side: Direction) -> tuple[str, ...]:
+    return tuple(_line(rule) for rule in rules if rule.direction == side)
+
+
+def _leads(walls: Walls, side: Direction) -> dict[str, str]:
+    return {
+        _address(address): f"goto {_combination(side, groups)}" for address, groups in walls.stations.items()
+    }
+
+
+def _members(walls: Walls, named: set[GroupId]) -> dict[str, frozenset[str]]:
+    members: dict[GroupId, set[str]] = {group: set() for group in named}
+    for address, groups in walls.stations.items():
+        for group in named.intersection(groups):
+            members[group].add(_address(address))
+    return {_set(group): frozenset(each) for group, each in members.items()}
+
+
+def full(table: str, wanted: Compiled, bridges: Iterable[str]) -> str:
+    """Return the text that replaces the whole table."""
+    start = f"table inet {table}\ndelete table inet {table}\n"
+    return start + frame(table, bridges) + changes(table, None, wanted)
+
+
+def frame(table: str, bridges: Iterable[str]) -> str:
+    """Return the parts that do not depend on the walls. What was loaded before is kept."""
+    names = ", ".join(map(quoted, bridges))
+    lines = [
+        f"add table inet {table}",
+        f"add set inet {table} bridges {{ type ifname; }}",
+        f"flush set inet {table} bridges",
+        *([f"add element inet {table} bridges {{ {names} }}"] if names else []),
+        f"add map inet {table} {PUBLISHED} {{ type inet_service : ipv4_addr . inet_service; }}",
+    ]
+    for hook, priority in (("prerouting", "dstnat"), ("output", "-100")):
+        chain = f"{PUBLISHED}_{hook}"
+        dnat = f"fib daddr type local dnat ip to tcp dport map @{PUBLISHED}"
+        lines += _base_chain(table, chain, f"type nat hook {hook} priority {priority}", dnat)
+    for side, (chain, interface, address, map_name) in _SIDES.items():
+        lines.append(f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}")
+        rules = (
+            f"{interface} != @bridges accept",
+            "ct state vmap { established : accept, related : accept, invalid : drop }",
+            "tcp flags & (fin | syn | rst | ack) != syn drop",
+            f"ip {address} vmap @{map_name}",
+            "drop",
+        )
+        lines += _base_chain(table, chain, f"type filter hook forward priority {PRIORITIES[side]}", *rules)
+    return "\n".join((*lines, *_border_chains(table))) + "\n"
+
+
+def _border_chains(table: str) -> Iterator[str]:
+    for side, (chain, address, map_name, inside) in _BORDERS.items():
+        hook = f"type filter hook forward priority {PRIORITIES[side] + 2}"
+        yield f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}"
+        found = f"ip {address} & {IPv4Network((0, LENGTH)).netmask} vmap @{map_name}"
+        yield from _base_chain(table, chain, hook, *inside.split("; "), found)
+
+
+def _base_chain(table: str, name: str, hook: str, *rules: str) -> Iterator[str]:
+    yield f"add chain inet {table} {name} {{ {hook}; policy accept; }}"
+    yield f"flush chain inet {table} {name}"
+    yield from (f"add rule inet {table} {name} {rule}" for rule in rules)
+
+
+def changes(table: str, loaded: Compiled | None, after: Compiled) -> str:
+    """Return the text that turns the loaded table into that of `after`; None: only the frame is there.
+
+    What is named comes before what names it.
+    """
+    if loaded is not None and loaded.mark == after.mark:
+        return ""
+    before = loaded or Compiled()
+    new = [f"add chain inet {table} {name}" for name in (*_gone(after.chains, before.chains), after.mark)]
+    new += [f"add set inet {table} {name} {{ type ipv4_addr; }}" for name in _gone(after.sets, before.sets)]
+    old = [f"flush chain inet {table} {name}" for name in _gone(before.chains, after.chains)]
+    old += [f"delete chain inet {table} {name}" for name in _gone(before.chains, after.chains)]
+    old += [f"delete set inet {table} {name}" for name in _gone(before.sets, after.sets)]
+    if loaded is not None:
+        old.append(f"delete chain inet {table} {loaded.mark}")
+    changed = (
+        *_elements(table, before, after),
+        *_rules(table, before, after),
+        *_verdicts(table, before, after),
+    )
+    return "\n".join((*new, *changed, *old)) + "\n"
+
+
+def _elements(table: str, before: Compiled, after: Compiled) -> Iterator[str]:
+    for name, members in after.sets.items():
+        there = before.sets.get(name, frozenset())
+        yield from _element("delete", table, name, sorted(there - members))
+        yield from _element("add", table, name, sorted(members - there))
+
+
+def _rules(table: str, before: Compiled, after: Compiled) -> Iterator[str]:
+    for name, lines in after.chains.items():
+        there = before.chains.get(name)
+        if there == lines:
+            continue
+        if there:
+            yield f"flush chain inet {table} {name}"
+        yield from (f"add rule inet {table} {name} {line}" for line in lines)
+
+
+def _verdicts(table: str, before: Compiled, after: Compiled) -> Iterator[str]:
+    for name, wanted in after.maps.items():
+        there = before.maps.get(name, {})
+        gone = [each for each, value in there.items() if wanted.get(each) != value]
+        new = [f"{each} : {value}" for each, value in wanted.items() if there.get(each) != value]
+        yield from _element("delete", table, name, gone)
+        yield from _element("add", table, name, new)
+
+
+def _element(verb: str, table: str, name: str, elements: list[str]) -> Iterator[str]:
+    if elements:
+        yield f"{verb} element inet {table} {name} {{ {', '.join(elements)} }}"
+
+
+def _gone(before: Iterable[str], after: Mapping[str, object]) -> list[str]:
+    return [name for name in before if name not in after]
+
+
+def remove(table: str) -> str:
+    """Remove the table if it exists."""
+    return f"table inet {table}\ndelete table inet {table}\n"
+
+
+@lru_cache(maxsize=1 << 16)
+def _line(rule: Rule) -> str:
+    """Format a rule from checked values, so that nothing else can get into the text."""
+    end = "saddr" if rule.direction == Direction.IN else "daddr"
+    peer = f"@{_set(GroupId(rule.peer))}" if rule.names_group else checked_network(rule.peer)
+    words = [f"ip {end} {peer}"]
+    if rule.protocol in (Protocol.TCP, Protocol.UDP):
+        every = (rule.port_first, rule.port_last) == (0, PORT_MAX)
+        single = rule.port_first == rule.port_last
+        ports = f"{int(rule.port_first)}" if single else f"{int(rule.port_first)}-{int(rule.port_last)}"
+        words.append(f"meta l4proto {rule.protocol}" if every else f"{rule.protocol} dport {ports}")
+    elif rule.protocol == Protocol.ICMP:
+        words.append("meta l4proto icmp")
+    return " ".join((*words, "accept"))
+
+
+@lru_cache(maxsize=1 << 16)
+def _address(text: str) -> str:
+    return str(IPv4Address(text))
+
+
+def _acl_line(rule: AclRule) -> str:
+    """An ACL knows no connections: every packet is checked by where it goes."""
+    as_rule = Rule(
+        direction=rule.direction,
+        protocol=rule.protocol,
+        port_first=rule.port_first,
+        port_last=rule.port_last,
+        peer=checked_network(rule.peer),
+    )
+    return _line(as_rule).removesuffix("accept") + ("accept" if rule.action == AclAction.ALLOW else "drop")
+
+
+def _border(side: Direction, network: str) -> str:
+    return f"b{side[0]}_{_first(network).replace('.', '_')}"
+
+
+def _first(network: str) -> str:
+    """All networks of projects have the same size, so their first address is enough."""
+    parsed = IPv4Network(network)
+    if parsed.prefixlen != LENGTH:
+        raise ValueError(f"not the network of a project: {network!r}")
+    return str(parsed.network_address)
+
+
+def _target(published: Published) -> str:
+    return f"{_address(published.address)} . {int(published.guest_port)}"
+
+
+@lru_cache(maxsize=1 << 16)
+def _word(group: GroupId) -> str:
+    found = _ID.fullmatch(group)
+    if not found:
+        raise ValueError(f"invalid id of a security group: {group!r}")
+    return found[1]
+
+
+def _set(group: GroupId) -> str:
+    return f"m_{_word(group)}"
+
+
+def _chain(side: Direction, group: GroupId) -> str:
+    return f"g{side[0]}_{_word(group)}"
+
+
+def _combination(side: Direction, groups: tuple[GroupId, ...]) -> str:
+    return f"c{side[0]}_{sha256(' '.join(groups).encode()).hexdigest()[:16]}"

@@ -1,0 +1,1 @@
+"""Terminals: interactive shells in instances, for the console."""

@@ -1,0 +1,166 @@
+"""Opens terminals and finds them again, in the memory of this process.
+
+Invariants:
+- a terminal belongs to the session that opened it, in one project; for everyone else it does not exist;
+- every terminal has an audit row. What is typed is not recorded: it may contain passwords;
+- a terminal without a reader ends after a minute, so a closed page leaves no shell behind;
+- an organisation has a bounded number of terminals.
+"""
+
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import Conflict, NotFound, Refused, TooMany
+from teraflock.base.ids import new_id
+from teraflock.instance import store
+from teraflock.instance.driver import Handle
+from teraflock.instance.engines import Engines
+from teraflock.instance.model import InstanceId, View
+from teraflock.instance.states import Phase
+from teraflock.instance.terminal.model import OpenTerminal, TerminalDriver
+from teraflock.storage.database import Database
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import By, ProjectId
+
+TERMINALS_MAX: Final = 256
+PER_ORGANISATION_MAX: Final = 32
+UNREAD_FOR_MAX: Final = timedelta(seconds=60)
+LOOK_SECONDS: Final = 5.0
+COLUMNS_MAX: Final = 1000
+INPUT_BYTES_MAX: Final = 256 << 10
+
+
+class TerminalService:
+    def __init__(
+        self, database: Database, clock: Clock, engines: Engines, random_bytes: Callable[[int], bytes]
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._engines = engines
+        self._random_bytes = random_bytes
+        self._audit = Audit(clock, random_bytes)
+        self._lock = threading.Lock()
+        self._open: dict[str, OpenTerminal] = {}
+        self._stopping = threading.Event()
+        self._looks = False
+
+    def open(self, by: By, ref: str, *, columns: int, rows: int) -> OpenTerminal:
+        """Open a shell in a running instance."""
+        assert by.project is not None, "a terminal is in a project"
+        self._check_room(by.actor.organisation_id)
+        view, driver = self._found(by.project.id, ref)
+        instance = view.instance
+        self._database.write(
+            lambda tx: self._audit.note(tx, by, "instance.terminal", instance.id, name=instance.name)
+        )
+        handle = _handle(view)
+        width, height = _bounded(columns), _bounded(rows)
+        now = self._clock.now()
+        opened = OpenTerminal(
+            new_id("trm", now, self._random_bytes),
+            project_id=by.project.id,
+            instance_id=InstanceId(instance.id),
+            key_id=by.actor.key_id,
+            organisation_id=by.actor.organisation_id,
+            engine=driver.open_terminal(handle, columns=width, rows=height),
+            opened_at=now,
+        )
+        with self._lock:
+            self._open[opened.id] = opened
+            if not self._looks:
+                self._looks = True
+                threading.Thread(target=self._look, name="terminals", daemon=True).start()
+        threading.Thread(target=self._pump, args=(opened,), name="terminal", daemon=True).start()
+        threading.Thread(target=opened.feed, name="terminal-input", daemon=True).start()
+        return opened
+
+    def get(self, by: By, id: str) -> OpenTerminal:
+        found = self._open.get(id)
+        project = by.project.id if by.project else ""
+        if found is None or found.key_id != by.actor.key_id or found.project_id != project:
+            raise NotFound("This terminal is closed", hint="Open a new one")
+        return found
+
+    def enter(self, terminal: OpenTerminal) -> None:
+        with self._lock:
+            terminal.readers += 1
+
+    def leave(self, terminal: OpenTerminal) -> None:
+        with self._lock:
+            terminal.readers -= 1
+            terminal.left_at = self._clock.now()
+
+    def close(self) -> None:
+        """End all terminals, when the server stops."""
+        self._stopping.set()
+        for each in tuple(self._open.values()):
+            each.end()
+
+    def end_unread(self) -> None:
+        """End the terminals that nobody has read for a while."""
+        before = self._clock.now() - UNREAD_FOR_MAX
+        for each in tuple(self._open.values()):
+            if not each.readers and each.left_at <= before:
+                each.end()
+
+    def _found(self, project: ProjectId, ref: str) -> tuple[View, TerminalDriver]:
+        with self._database.read() as tx:
+            view = store.find(tx, project, ref)
+        if view is None:
+            raise NotFound(f"The project has no instance `{ref[:80]}`", hint="`tera ps` lists them")
+        instance = view.instance
+        if instance.phase != Phase.RUNNING or instance.host_id is None:
+            raise Conflict(
+                f"`{instance.name}` cannot open a terminal now: it is {instance.phase}",
+                hint="Start it, and try again when it is running",
+            )
+        driver = self._engines.at(instance.site)
+        if not isinstance(driver, TerminalDriver):
+            raise Refused(
+                f"`{instance.name}` cannot open a terminal: its site `{instance.site}` does not support it",
+                hint="Use SSH",
+            )
+        return view, driver
+
+    def _check_room(self, organisation: str) -> None:
+        own = sum(each.organisation_id == organisation for each in tuple(self._open.values()))
+        if own >= PER_ORGANISATION_MAX or len(self._open) >= TERMINALS_MAX:
+            raise TooMany(
+                f"Your organisation has {own} open terminals; the limit is {PER_ORGANISATION_MAX}"
+                if own >= PER_ORGANISATION_MAX
+                else "The server has too many open terminals",
+                hint="Close some, or use SSH",
+                context={"retry_after_seconds": 30},
+            )
+
+    def _pump(self, opened: OpenTerminal) -> None:
+        try:
+            opened.pump()
+        finally:
+            with (
+                self._lock
+            ):  # the last output stays readable for a moment: `get` finds it until the next look
+                opened.left_at = self._clock.now()
+
+    def _look(self) -> None:
+        while not self._stopping.wait(LOOK_SECONDS):
+            self.end_unread()
+            with self._lock:
+                gone = [id for id, each in self._open.items() if each.ended and not each.readers]
+                for id in gone:
+                    del self._open[id]
+                if not self._open:
+                    self._looks = False
+                    return
+
+
+def _handle(view: View) -> Handle:
+    id = InstanceId(view.instance.id)
+    return Handle(id, "", view.rented.remote_id) if view.rented else Handle(id, view.host_name or "")
+
+
+def _bounded(size: int) -> int:
+    return min(max(size, 1), COLUMNS_MAX)

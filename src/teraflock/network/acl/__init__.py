@@ -1,0 +1,1 @@
+"""Network ACLs: numbered rules at the border of a project's network."""

@@ -1,0 +1,1 @@
+"""Published ports: ports of a host that lead to ports of an instance."""

@@ -1,0 +1,137 @@
+"""What the firewall of a host enforces, and what it decides about a connection. Pure.
+
+A new connection passes if a rule of the sender's groups allows it out and a rule of the receiver's groups allows it
+in. An end that is not one of our instances needs no rule. Replies pass, so `port` is always the receiver's. An instance
+without a group, or an address of our range that nobody has, reaches nothing and is not reached.
+Which networks are connected at all is decided elsewhere: no rule joins two projects.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network
+
+import msgspec
+
+from teraflock.network.acl.model import AclRule
+from teraflock.network.rules import RANGE
+from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
+
+
+class Published(msgspec.Struct, frozen=True, order=True):
+    """A port of a host that leads to a port of a guest."""
+
+    host: str
+    port: int
+    address: str
+    guest_port: int
+
+
+class Walls(msgspec.Struct, frozen=True, kw_only=True):
+    groups: Mapping[GroupId, tuple[Rule, ...]] = {}
+    stations: Mapping[str, tuple[GroupId, ...]] = {}
+    """The groups of each instance, sorted, by its address."""
+    published: tuple[Published, ...] = ()
+    """Sorted."""
+    borders: Mapping[str, tuple[AclRule, ...]] = {}
+    """The ACL of each network that has one, by the network. It sees all packets between the network and the outside."""
+
+
+class Packet(msgspec.Struct, frozen=True):
+    """The first packet of a connection."""
+
+    source: str
+    target: str
+    protocol: Protocol
+    port: int = 0
+    """0 for ICMP."""
+
+
+class Permit(msgspec.Struct, frozen=True):
+    """A rule that allows a connection, and its group."""
+
+    group: GroupId
+    rule: Rule
+
+
+class WallDecision(msgspec.Struct, frozen=True, kw_only=True):
+    passes: bool
+    leaving: Permit | None = None
+    """What lets it out of the sender; None: nothing does, or the sender is not an instance."""
+    entering: Permit | None = None
+    stopped: Direction | None = None
+    """Which side stops it: `out` at the sender, `in` at the receiver."""
+
+
+def decide(walls: Walls, packet: Packet) -> WallDecision:
+    leaving = entering = None
+    if packet.source in walls.stations or is_ours(packet.source):
+        leaving = permit(walls, packet.source, Direction.OUT, packet)
+        if leaving is None:
+            return WallDecision(passes=False, stopped=Direction.OUT)
+    if packet.target in walls.stations or is_ours(packet.target):
+        entering = permit(walls, packet.target, Direction.IN, packet)
+        if entering is None:
+            return WallDecision(passes=False, leaving=leaving, stopped=Direction.IN)
+    return WallDecision(passes=True, leaving=leaving, entering=entering)
+
+
+def is_ours(address: str) -> bool:
+    """Whether an address belongs to the networks of projects."""
+    first, last = _span(str(RANGE))
+    return first <= int(IPv4Address(address)) <= last
+
+
+def permit(walls: Walls, address: str, direction: Direction, packet: Packet) -> Permit | None:
+    """The first rule, by group and then by rule, that allows the packet on one side."""
+    peer = packet.source if direction == Direction.IN else packet.target
+    joined = walls.stations.get(peer, ())
+    number = int(IPv4Address(peer))
+    for group in walls.stations.get(address, ()):
+        for rule in walls.groups.get(group, ()):
+            if rule.direction == direction and _matches(rule, packet, number, joined):
+                return Permit(group, rule)
+    return None
+
+
+def _matches(rule: Rule, packet: Packet, peer: int, peer_groups: tuple[GroupId, ...]) -> bool:
+    if rule.protocol != Protocol.ANY:
+        if rule.protocol != packet.protocol:
+            return False
+        if rule.protocol != Protocol.ICMP and not rule.port_first <= packet.port <= rule.port_last:
+            return False
+    if rule.names_group:
+        return rule.peer in peer_groups
+    first, last = _span(rule.peer)
+    return first <= peer <= last
+
+
+@lru_cache(maxsize=65_536)
+def _span(network: str) -> tuple[int, int]:
+    parsed = IPv4Network(network)
+    return int(parsed.network_address), int(parsed.broadcast_address)
+
+
+def tightened(before: Walls, after: Walls) -> set[str]:
+    """Addresses with connections that `before` may have allowed and `after` may forbid.
+
+    Each such connection has at least one end in the result. More rules and more members forbid nothing.
+    """
+    lost = {
+        address
+        for address, groups in before.stations.items()
+        if groups != (now := after.stations.get(address, ())) and not set(groups) <= set(now)
+    }
+    left = {g for each in lost for g in before.stations[each] if g not in after.stations.get(each, ())}
+    stricter = {
+        group
+        for group, rules in before.groups.items()
+        if _lost_rules(rules, after.groups.get(group, ())) or any(rule.peer in left for rule in rules)
+    }
+    closed = {each.address for each in set(before.published) - set(after.published)}
+    return (
+        lost | closed | {each for each, groups in after.stations.items() if not stricter.isdisjoint(groups)}
+    )
+
+
+def _lost_rules(before: tuple[Rule, ...], after: tuple[Rule, ...]) -> bool:
+    return before != after and not set(before) <= set(after)

@@ -1,0 +1,1 @@
+"""The places of offers: which regions and zones each source has."""

@@ -1,0 +1,106 @@
+"""The notes of a plan: what the reader must know about the choices that are shown."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Final
+
+from teraflock.base.quantities import count_text
+from teraflock.catalog.cards import cards_by_id
+from teraflock.catalog.costs import EXTRA_WORDS, Extra, costs_of
+from teraflock.estimate.parallel import NVLINK_REACH, PCIE_REACH
+from teraflock.offer.rules import first_day
+from teraflock.plan.assumptions import Assumptions
+from teraflock.plan.model import Choice, Wish
+from teraflock.plan.rules import OLD_PRICE_DAYS
+
+PROVIDERS_SHOWN: Final = 6
+CAPABILITY_MIN: Final = 5.0
+"""The lowest CUDA compute capability for which PyTorch 2.1 and later are built. Kepler has 3.x."""
+
+LINKS: Final = (
+    "the speed of several GPUs is computed, not measured:"
+    f" it assumes {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
+)
+
+
+def plan_warnings(
+    shown: Sequence[Choice], choices: Sequence[Choice], wish: Wish, assumptions: Assumptions, on: date
+) -> Iterator[str]:
+    yield from _uncounted(choices)
+    if wish.use == "monthly":
+        yield from _stopped(shown)
+    yield from _old_prices(shown, on)
+    unclear = [choice for choice in shown if choice.offer and "unclear:host" in choice.offer.flags]
+    if unclear:
+        yield f"{len(unclear)} of {len(shown)} prices may cover the GPU only, without its host"
+    yield from _unsupported(shown)
+    yield from _networks(shown, assumptions)
+    if any(
+        choice.shape.gpu_count and choice.gpu_count > 1
+        for choice in shown
+        if choice.hours.p10 != choice.hours.p90
+    ):
+        yield LINKS
+
+
+def _uncounted(choices: Sequence[Choice]) -> Iterator[str]:
+    """Say which requested costs are missing, at which providers. Without this, a plan would compare unequal costs."""
+    missing: dict[Extra, dict[str, None]] = {}
+    for choice in choices:
+        for extra in choice.uncounted:
+            missing.setdefault(extra, {})[choice.shape.provider] = None
+    for extra, providers in missing.items():
+        count = sum(extra in choice.uncounted for choice in choices)
+        names = list(providers)
+        more = f" and {len(names) - PROVIDERS_SHOWN} more" if len(names) > PROVIDERS_SHOWN else ""
+        yield (
+            f"the price of the {EXTRA_WORDS[extra]} is unknown at {', '.join(names[:PROVIDERS_SHOWN])}{more}:"
+            f" {count_text(count, 'option')} without it, marked `+`"
+        )
+
+
+def _stopped(shown: Sequence[Choice]) -> Iterator[str]:
+    """Say where a machine must be ended between uses, because the plan counts the hours of use only."""
+    rented = {choice.shape.provider for choice in shown if choice.shape.mode in ("on-demand", "spot", "bid")}
+    for provider in sorted(rented):
+        if why := costs_of(provider).stopped_machine:
+            yield f"end the machine between uses at {provider}: {why}"
+
+
+def _old_prices(shown: Sequence[Choice], on: date) -> Iterator[str]:
+    ages = [_age_days(choice.shape.as_of, on) for choice in shown if choice.shape.as_of]
+    old = [age for age in ages if age > OLD_PRICE_DAYS]
+    if old:
+        oldest = max(old) // 30
+        yield f"{len(old)} of {len(shown)} choices have prices older than six months, the oldest {oldest} months"
+    if unknown := sum(not choice.shape.as_of and choice.shape.mode != "owned" for choice in shown):
+        yield f"the date of {unknown} of {len(shown)} prices is unknown"
+
+
+def _age_days(as_of: str, on: date) -> int:
+    return (on - date.fromisoformat(first_day(as_of))).days
+
+
+def _unsupported(shown: Sequence[Choice]) -> Iterator[str]:
+    cards = {choice.shape.gpu: cards_by_id().get(choice.shape.gpu) for choice in shown}
+    old = [
+        card.id
+        for card in cards.values()
+        if card and card.cuda and float(card.compute_capability) < CAPABILITY_MIN
+    ]
+    if old:
+        yield f"PyTorch 2.1 and later do not run on {', '.join(old)}; it needs PyTorch 1.13 or 2.0 with CUDA 11"
+
+
+def _networks(shown: Sequence[Choice], assumptions: Assumptions) -> Iterator[str]:
+    networks = {
+        assumptions.network(choice.shape.instance_type): choice.shape.instance_type
+        for choice in shown
+        if choice.instances > 1
+    }
+    for (gbps, because), instance_type in networks.items():
+        example = f" such as {instance_type}" if instance_type else ""
+        yield (
+            f"the plan uses {gbps:g} Gbit/s between machines{example} ({because});"
+            " communication is computed, not measured"
+        )

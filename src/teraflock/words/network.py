@@ -1,0 +1,126 @@
+"""Who can reach whom, as columns of a table and as a picture."""
+
+from collections.abc import Iterator, Sequence
+from math import cos, hypot, pi, sin
+from typing import TYPE_CHECKING, Final
+from xml.sax.saxutils import escape
+
+from teraflock.words.security_group import rule_text
+from teraflock.words.table import Field, Fields
+
+if TYPE_CHECKING:
+    from teraflock.wire.network import ConnectionAnswer, DecidingRule, NetworkGraphAnswer
+
+INTERNET: Final = "internet"
+NODE_WIDTH: Final = 132
+NODE_HEIGHT: Final = 34
+LABELS_MAX: Final = 40
+"""With more connections, labels would cover each other: they are shown as tooltips only."""
+NAME_MAX: Final = 17
+
+
+def deciding_text(found: "DecidingRule") -> str:
+    """`web` allows: in tcp 80 from 0.0.0.0/0."""
+    return f"`{found.security_group}` allows {rule_text(found.rule)}"
+
+
+def fields() -> "Fields[ConnectionAnswer]":
+    return (
+        Field("FROM", lambda each: each.source, flexible=True),
+        Field("TO", lambda each: each.target, flexible=True),
+        Field("ALLOWED", lambda each: each.allows, flexible=True),
+    )
+
+
+def picture(graph: "NetworkGraphAnswer") -> str:
+    """The graph as SVG: ends on a circle, an arrow for each connection. Equal ways there and back are one arrow."""
+    radius = max(170.0, len(graph.ends) * 30.0)
+    width, height = 2 * radius + NODE_WIDTH + 60, 2 * radius + NODE_HEIGHT + 90
+    places = _places(graph.ends, radius, width / 2, height / 2 + 15)
+    merged = _merged(graph.connections)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}"'
+        ' font-family="sans-serif" font-size="12">',
+        f'<rect width="{width:.0f}" height="{height:.0f}" fill="white"/>',
+        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8"'
+        ' orient="auto-start-reverse"><path d="M0,0 L8,4 L0,8 z" fill="#57606a"/></marker></defs>',
+        '<text x="16" y="24" font-size="15">Who can reach whom</text>',
+    ]
+    for number, (source, target, allows, both) in enumerate(merged):
+        parts += _arrow(places[source], places[target], (source, target, allows), both, number, len(merged))
+    for name, (x, y) in places.items():
+        parts += _node(name, x, y)
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _places(names: Sequence[str], radius: float, x: float, y: float) -> dict[str, tuple[float, float]]:
+    turn = 2 * pi / max(len(names), 1)
+    return {
+        name: (x + radius * sin(turn * number), y - radius * cos(turn * number))
+        for number, name in enumerate(names)
+    }
+
+
+def _merged(connections: "Sequence[ConnectionAnswer]") -> list[tuple[str, str, str, bool]]:
+    there = {(each.source, each.target): each.allows for each in connections}
+    found = []
+    for (source, target), allows in there.items():
+        both = there.get((target, source)) == allows
+        if not both or source < target:
+            found.append((source, target, allows, both))
+    return found
+
+
+def _arrow(
+    start: tuple[float, float],
+    end: tuple[float, float],
+    words: tuple[str, str, str],
+    both: bool,
+    number: int,
+    count: int,
+) -> Iterator[str]:
+    length = hypot(end[0] - start[0], end[1] - start[1]) or 1.0
+    across = ((end[0] - start[0]) / length, (end[1] - start[1]) / length)
+    aside = 0.0 if both else 7.0  # ways there and back lie beside each other
+    x1, y1 = _edge_of(start, across, 1, aside)
+    x2, y2 = _edge_of(end, across, -1, aside)
+    source, target, allows = words
+    way = "and" if both else "to"
+    first = ' marker-start="url(#arrow)"' if both else ""
+    yield (
+        f'<path d="M{x1:.1f},{y1:.1f} L{x2:.1f},{y2:.1f}" stroke="#57606a" fill="none"{first}'
+        f' marker-end="url(#arrow)"><title>{escape(f"{source} {way} {target}: {allows}")}</title></path>'
+    )
+    if count <= LABELS_MAX:
+        share = 0.5 if both else 0.26 + 0.06 * (number % 3)
+        yield (
+            f'<text x="{x1 + (x2 - x1) * share:.1f}" y="{y1 + (y2 - y1) * share - 4:.1f}" text-anchor="middle"'
+            f' font-size="10" stroke="white" stroke-width="3" paint-order="stroke">{escape(allows)}</text>'
+        )
+
+
+def _edge_of(
+    centre: tuple[float, float], across: tuple[float, float], sign: int, aside: float
+) -> tuple[float, float]:
+    """Where a line beside the centre of a node leaves its box."""
+    beside = (-across[1] * aside, across[0] * aside)
+    reaches = [
+        (half - (1 if step > 0 else -1) * offset) / abs(step)
+        for half, step, offset in (
+            (NODE_WIDTH / 2, sign * across[0], beside[0]),
+            (NODE_HEIGHT / 2, sign * across[1], beside[1]),
+        )
+        if abs(step) > 1e-9
+    ]
+    reach = sign * (min(reaches) + 3)
+    return centre[0] + beside[0] + across[0] * reach, centre[1] + beside[1] + across[1] * reach
+
+
+def _node(name: str, x: float, y: float) -> Iterator[str]:
+    fill = "#ddf4ff" if name == INTERNET else "#f6f8fa"
+    short = name if len(name) <= NAME_MAX else f"{name[: NAME_MAX - 1]}…"
+    yield (
+        f'<rect x="{x - NODE_WIDTH / 2:.1f}" y="{y - NODE_HEIGHT / 2:.1f}" width="{NODE_WIDTH}"'
+        f' height="{NODE_HEIGHT}" rx="6" fill="{fill}" stroke="#57606a"><title>{escape(name)}</title></rect>'
+    )
+    yield f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(short)}</text>'

@@ -1,0 +1,102 @@
+"""A real server with the simulated engine, and Debian's chromium that visits it."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+from tests.story.api_server import Server, running
+
+from teraflock.console.page import PREFIX
+from teraflock.console.pages.all import PAGES
+from teraflock.tenant.admission import Scope
+from teraflock.wire.console import ConsoleLinkRequest
+from teraflock.wire.instance import LaunchRequest
+from teraflock.wire.member import MemberRequest
+from teraflock.wire.shape import ShapeRequest
+from teraflock.wire.snapshot import SnapshotRequest
+
+CHROMIUM = shutil.which("chromium")
+NEEDS_CHROMIUM = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: see scripts/browser")
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+BOOK = (
+    "- {from: 2026-01-01, currency: USD, gpu: {V100: 2.48/hour}, vcpu: 0.012/hour, ram: 0.003/hour, disk: 0.1/month,"
+    " egress: 0.05}\n"
+)
+WHOLE_PAGES = [
+    page
+    for page in PAGES
+    if page.method == "GET" and not page.stream and page.name not in ("open_console", "show_link")
+]
+"""Pages to look at. Parts of pages are looked at within their page."""
+PARTS = ("list_rows", "show_facts", "show_log", "show_quote", "show_daily_costs")
+ADDRESSES = {"project": "default", "instance": "train", "host": "simulated-0001"}
+
+
+def addresses() -> dict[str, str]:
+    """The address of every whole page, by its name."""
+    return {
+        page.name: (PREFIX + page.path).format(**ADDRESSES) for page in WHOLE_PAGES if page.name not in PARTS
+    }
+
+
+def public(name: str) -> bool:
+    return next(page for page in PAGES if page.name == name).scope == Scope.PUBLIC
+
+
+@contextmanager
+def furnished_server(home: Path) -> Iterator[Server]:
+    """A server with prices, members and a few instances."""
+    with running(home, TERA_SIMULATED_HOSTS="3x4xV100,1x0", TERA_RATE_PER_SECOND="0") as server:
+        server.furnish()
+        with server.client() as client:
+            client.prices.set(BOOK)
+            client.members.add(MemberRequest(name="ann@lab.example", role="member"))
+            client.members.add(MemberRequest(name="bea@lab.example", role="viewer"))
+            for name, gpus in (("train", 2), ("notebook", 1), ("sweep-a", 1), ("sweep-b", 1)):
+                shape = ShapeRequest(gpu="V100", gpus=gpus)
+                access: Any = "jupyter" if name == "notebook" else "ssh"
+                client.instances.launch(LaunchRequest(name=name, shape=shape, access=access))
+            client.instances.launch(LaunchRequest(name="web", shape=ShapeRequest(name="cpu-2")))
+            for name in ("train", "notebook", "web", "sweep-a", "sweep-b"):
+                client.instances.wait_until(name, "running")
+            client.snapshots.create("train", SnapshotRequest(name="before-upgrade"))
+            client.instances.stop("sweep-b")
+            client.instances.wait_until("sweep-b", "stopped")
+        yield server
+
+
+@contextmanager
+def browsing(**options: Any) -> Iterator[Page]:
+    """A page of a new browser. Errors of scripts, and what the content-security policy refuses, fail the test."""
+    faults: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
+            page = context.new_page()
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.on("console", lambda told: faults.append(told.text) if _is_fault(told) else None)
+            page.set_default_timeout(30_000)
+            yield page
+        finally:
+            browser.close()
+    assert faults == []
+
+
+def _is_fault(message: Any) -> bool:
+    """A request that is refused on purpose also shows as an error: that one is tested by its page."""
+    return message.type == "error" and not re.match("Failed to load resource", message.text)
+
+
+def sign_in(page: Page, server: Server, member: str = "") -> None:
+    """Sign in by a one-time link."""
+    with server.client() as client:
+        link = client.console.make_link(ConsoleLinkRequest(member=member))
+    page.goto(server.url + link.path)
+    page.locator("main form button.primary").first.click()
+    page.wait_for_url("**/console/projects/**")

@@ -1,0 +1,218 @@
+"""The console in a real browser: every page is accessible, stays on its server, and works."""
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.console.browser import AXE, NEEDS_CHROMIUM, addresses, browsing, furnished_server, public, sign_in
+from tests.story.api_server import Server
+
+pytestmark = NEEDS_CHROMIUM
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with furnished_server(tmp_path_factory.mktemp("browser")) as server:
+        yield server
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_accessible_and_stays_on_its_server(server: Server, theme: str) -> None:
+    astray: list[str] = []
+    serious: dict[str, list[str]] = {}
+    axe = AXE.read_text("utf-8")
+    with browsing(color_scheme=theme) as page:
+        page.on(
+            "request", lambda sent: astray.append(sent.url) if not sent.url.startswith(server.url) else None
+        )
+        pages, signed_in = addresses(), False
+        for name in sorted(pages, key=lambda name: not public(name)):
+            if not public(name) and not signed_in:
+                sign_in(page, server)
+                signed_in = True
+            assert page.goto(server.url + pages[name]).status == 200, name  # type: ignore[union-attr]
+            page.evaluate(axe)
+            found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+            bad = [f"{each['id']}: {each['nodes'][0]['html'][:120]}" for each in found if _is_serious(each)]
+            if bad:
+                serious[name] = bad
+    assert serious == {}
+    assert astray == []
+
+
+def _is_serious(violation: dict[str, str]) -> bool:
+    return violation["impact"] in ("serious", "critical")
+
+
+def test_from_a_sign_in_link_to_a_running_instance_in_four_clicks(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server)  # the first click
+        page.get_by_role("link", name="Launch", exact=True).click()
+        page.get_by_role("button", name="Launch instance").click()
+        page.wait_for_url("**/instances/*")
+        page.locator("h1 .state.running").wait_for()
+        name = page.url.rpartition("/")[2]
+        page.get_by_role("link", name="Delete").click()
+        assert "its disk of" in page.inner_text("main")
+        page.get_by_role("button", name="Delete").click()
+        page.wait_for_url("**/instances")
+        page.locator("#rows").get_by_text(name).wait_for(state="detached")
+
+
+def test_the_list_changes_when_something_happens_elsewhere(server: Server) -> None:
+    with browsing() as page, server.client() as client:
+        sign_in(page, server)
+        row = page.locator("tr", has_text="sweep-a")
+        row.locator(".state.running").wait_for()
+        with page.expect_response(re.compile("/instances-rows")):
+            client.instances.stop("sweep-a")
+        row.locator(".state.stopped").wait_for()
+        row.locator("a").focus()
+        client.instances.start("sweep-a")
+        row.locator(".state.running").wait_for()
+        assert page.evaluate("document.activeElement.textContent") == "sweep-a", "the focus stays"
+
+
+def test_the_price_follows_the_form(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/projects/default/launch")
+        before = page.inner_text("#quote .price")
+        with page.expect_response(re.compile("/quote")):
+            page.get_by_label("2× V100-SXM2").check()
+        page.wait_for_function(
+            "before => document.querySelector('#quote .price').innerText !== before", arg=before
+        )
+        page.get_by_label("Custom").check()
+        page.fill("[name=gpu]", "no such card")
+        page.get_by_text("no such card").wait_for()
+
+
+def test_the_list_filters_as_you_type(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server)
+        page.fill("input[type=search]", "swe")
+        page.locator("tr", has_text="train").wait_for(state="detached")
+        assert page.locator("tbody tr").count() == 2
+        page.fill("input[type=search]", "nothing-like-it")
+        page.get_by_text("No instance matches").wait_for()
+
+
+def test_pages_work_with_the_keyboard_alone(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server)
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.className") == "skip"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "content"
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Launch"
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/launch")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_no_page_is_wider_than_the_screen(server: Server, width: int) -> None:
+    with browsing(viewport={"width": width, "height": 740}) as page:
+        sign_in(page, server)
+        for name, address in addresses().items():
+            page.goto(server.url + address)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+
+
+def test_the_language_is_that_of_the_browser_and_can_be_changed(server: Server) -> None:
+    with browsing(locale="zh-CN") as page:
+        page.goto(f"{server.url}/console/sign-in")
+        assert page.get_attribute("html", "lang") == "zh-Hans"
+        assert page.inner_text("h1") == "登录"
+        page.get_by_role("button", name="English").click()
+        assert page.inner_text("h1") == "Sign in"
+
+
+def test_a_password_signs_in_until_its_session_is_ended(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server, "ann@lab.example")
+        page.goto(f"{server.url}/console/account")
+        page.fill("[name=password]", "correct horse battery")
+        page.fill("[name=again]", "correct horse battery")
+        page.get_by_role("button", name="Set password").click()
+        page.get_by_role("button", name="Sign out").click()
+        page.fill("[name=user_name]", "ann@lab.example")
+        page.fill("[name=password]", "wrong horse battery")
+        page.locator("form button.primary").click()
+        assert "Wrong user name, password or code" in page.inner_text("main")
+        page.fill("[name=password]", "correct horse battery")
+        page.locator("form button.primary").click()
+        page.wait_for_url("**/instances")
+        with server.client() as client:
+            for session in client.console.list():
+                client.console.revoke(session.id)
+        page.reload()
+        page.wait_for_url("**/console/sign-in**")
+
+
+def test_hostile_names_are_shown_as_text(server: Server, tmp_path: Path) -> None:
+    hostile = "<img/src=x/onerror=alert(1)>"
+    with browsing() as page:
+        page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/team")
+        page.fill("[name=name]", hostile)
+        page.get_by_role("button", name="Create the invitation").click()
+        assert page.locator("tbody th", has_text=hostile).count() == 1
+        page.goto(f"{server.url}/console/team/keys")
+        page.fill("[name=name]", "<b>'\"&")
+        page.get_by_role("button", name="Create key").click()
+        assert page.locator("tbody th", has_text="<b>'\"&").count() == 1
+        page.goto(f"{server.url}/console/team/audit")
+        assert page.locator("main img, main b").count() == 0
+
+
+LINES = """count => {
+  const buffer = teraTerminal.buffer.active, found = [];
+  for (let at = Math.max(0, buffer.length - count); at < buffer.length; at++)
+    found.push(buffer.getLine(at).translateToString(true));
+  return found.join("\\n");
+}"""
+SHOWS = f"words => window.teraTerminal && ({LINES})(80).includes(words)"
+
+
+def test_the_terminal_types_pastes_resizes_and_draws_ten_megabytes(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/projects/default/instances/train/terminal")
+        page.wait_for_function(SHOWS, arg="train (SIMULATED):~#")
+        page.keyboard.type("hostname\n")
+        page.wait_for_function(SHOWS, arg="hostname\ntrain\n")
+        page.keyboard.insert_text("echo größer 世界 🙂")
+        page.keyboard.press("Enter")
+        page.wait_for_function(SHOWS, arg="\ngrößer 世界 🙂\n")
+        page.set_viewport_size({"width": 700, "height": 600})
+        page.wait_for_function("teraTerminal.cols < 90")
+        columns, rows = page.evaluate("[teraTerminal.cols, teraTerminal.rows]")
+        page.evaluate("text => teraTerminal.paste(text)", "stty size\n")
+        page.wait_for_function(SHOWS, arg=f"\n{rows} {columns}\n")
+        page.keyboard.type("seq 1400000\n")
+        page.wait_for_function(SHOWS, arg="\n1399999\n1400000\n", timeout=120_000)
+        page.keyboard.type("exit\n")
+        page.get_by_text("The shell ended").wait_for()
+        page.keyboard.press("Enter")
+        page.get_by_text("Connected").wait_for()
+
+
+def test_the_terminal_comes_back_after_the_server_was_killed(tmp_path: Path) -> None:
+    with furnished_server(tmp_path) as server, browsing() as page:
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/projects/default/instances/train/terminal")
+        page.wait_for_function(SHOWS, arg="train (SIMULATED):~#")
+        server.end(signal.SIGKILL)
+        page.get_by_text("Connection lost").wait_for()
+        server.start()
+        page.wait_for_function(SHOWS, arg="This is a new shell.")
+        page.keyboard.type("nproc\n")
+        page.get_by_text("Connected").wait_for()
+        with server.client() as client:
+            entries = client.audit.page().items
+        assert sum(each.action == "instance.terminal" for each in entries) == 2

@@ -1,0 +1,298 @@
+"""What every page keeps to: headers, cookies, limits, errors, and what it must not reveal."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.api.asking import SETTINGS, Tenants
+from tests.console.visiting import HOST, ConsoleServer
+
+from teraflock.app.argon2_passwords import Argon2Passwords
+from teraflock.base.errors import BadInput
+from teraflock.console.cookies import is_own_origin, parse_cookies
+from teraflock.console.pages.sign_in import safe_next
+from teraflock.console.request import parse_form
+from teraflock.wire.console import ConsoleLinkRequest
+
+LIST = "/console/projects/default/instances"
+
+
+@pytest.fixture
+def owner(console: ConsoleServer, tenants: Tenants) -> str:
+    return console.session(tenants.keys["owner"])
+
+
+def test_every_page_has_a_strict_policy_and_no_inline_script_or_style(
+    unchanged: ConsoleServer, tenants: Tenants
+) -> None:
+    session = unchanged.session(tenants.keys["owner"])
+    for target in ("/console/sign-in", LIST, f"{LIST}/web", "/console/team", "/console/no-such-page"):
+        page = unchanged.get(target, session)
+        policy = page.header("content-security-policy")
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert page.header("x-content-type-options") == "nosniff"
+        assert page.header("cache-control") == "no-store"
+        assert re.findall(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=|javascript:", page.text) == []
+
+
+def test_the_cookie_of_a_session_is_out_of_reach_of_scripts(console: ConsoleServer, tenants: Tenants) -> None:
+    done = console.post("/console/sign-in", form={"key": tenants.keys["owner"]})
+    assert done.status == 303
+    cookie = next(value for name, value in done.headers if name == "set-cookie")
+    assert cookie.startswith("tera_session=tera-session_")
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    assert console.get(LIST, done.cookies["tera_session"]).status == 200
+
+
+def test_signing_out_ends_the_session_on_the_server(console: ConsoleServer, owner: str) -> None:
+    assert console.post("/console/sign-out", owner).cookies["tera_session"] == ""
+    assert console.get(LIST, owner).header("location") == f"/console/sign-in?next={LIST}"
+
+
+def test_a_form_of_another_site_signs_nobody_in(console: ConsoleServer, tenants: Tenants) -> None:
+    for headers in (
+        {"origin": "http://evil.test"},
+        {"origin": "null"},
+        {"origin": ""},
+        {"sec-fetch-site": "cross-site"},
+    ):
+        done = console.post("/console/sign-in", form={"key": tenants.keys["owner"]}, headers=headers)
+        assert done.status == 403, headers
+        assert "tera_session" not in done.cookies
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/console/team", "/console/team"),
+        ("https://evil.test/", ""),
+        ("//evil.test/console/", ""),
+        ("/console/\\evil.test", ""),
+        ("/console/\r\nset-cookie: a=b", ""),
+        ("/v1/keys", ""),
+        ("", ""),
+    ],
+)
+def test_sign_in_leads_only_to_pages_of_this_console(path: str, expected: str) -> None:
+    assert safe_next(path) == expected
+
+
+def test_wrong_sign_ins_say_the_same_and_are_slowed_down(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(SETTINGS, rate_per_second=200)
+    server = ConsoleServer(tmp_path / "home", settings)
+    try:
+        told = set()
+        for attempt in range(10):
+            page = server.post("/console/sign-in", form={"user_name": f"user-{attempt}", "password": "wrong"})
+            assert page.status == 401
+            told.add(re.sub(r"user-\d", "user", page.words))
+        assert len(told) == 1
+        limited = server.post("/console/sign-in", form={"user_name": "operator", "password": "wrong"})
+        assert (limited.status, "Too many requests to sign in" in limited.words) == (429, True)
+    finally:
+        server.close()
+
+
+def test_a_link_is_shown_before_it_is_used_and_works_once(console: ConsoleServer, tenants: Tenants) -> None:
+    made = console.ask("POST", "/v1/console/links", tenants.keys["owner"], body=ConsoleLinkRequest()).json
+    for _ in range(2):
+        assert "Sign in as owner@acme" in console.get(made["path"]).words
+    done = console.post(made["path"])
+    assert console.get(LIST, done.cookies["tera_session"]).status == 200
+    again = console.post(made["path"])
+    assert (again.status, "tera_session" in again.cookies) == (401, False)
+    assert console.get(made["path"]).status == 404
+
+
+def test_an_invitation_sets_a_password_that_signs_in(
+    console: ConsoleServer, tenants: Tenants, owner: str
+) -> None:
+    page = console.post("/console/team/members", owner, {"name": "new@acme", "role": "viewer"})
+    link = re.search(rf"http://{HOST}(/console/links/\S+?)<", page.text)
+    assert link
+    weak = console.post(link[1], form={"user_name": "new@acme", "password": "short"})
+    assert (weak.status, "too short" in weak.words) == (422, True)
+    console.post(link[1], form={"user_name": "new@acme", "password": "long enough for me"})
+    done = console.post("/console/sign-in", form={"user_name": "New@Acme", "password": "long enough for me"})
+    session = done.cookies["tera_session"]
+    assert console.get(LIST, session).status == 200
+    assert "Launch" not in console.get(LIST, session).words
+    assert console.post(f"{LIST}/web/stop", session).status == 403
+
+
+def test_static_files_are_cached_for_ever_and_nothing_else_is_served(unchanged: ConsoleServer) -> None:
+    page = unchanged.get("/console/sign-in").text
+    for address in re.findall(r'(?:src|href)="(/console/static/[^"]+)"', page):
+        file = unchanged.get(address)
+        assert (file.status, "immutable" in file.header("cache-control")) == (200, True), address
+    for path in ("/console/static/", "/console/static/../asgi.py", "/console/static/x/%2e%2e/%2e%2e/asgi.py"):
+        assert unchanged.get(path).status == 404
+
+
+def test_the_api_answers_beside_the_console_as_before(unchanged: ConsoleServer, tenants: Tenants) -> None:
+    assert unchanged.ask("GET", "/v1/health").status == 200
+    assert unchanged.ask("GET", "/consoles").code == "not_found"
+    assert unchanged.ask("GET", "/v1/keys").code == "not_authenticated"
+    assert unchanged.get("/").header("location") == "/console/"
+    session = unchanged.session(tenants.keys["owner"])
+    assert unchanged.ask("GET", "/v1/keys", headers={"cookie": f"tera_session={session}"}).status == 401, (
+        "a cookie opens no API"
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("/console/nothing", "There is no such page"),
+        ("/console/projects/nothing/instances", "no such project"),
+        (f"{LIST}/nothing", "no instance"),
+        (f"{LIST}/{'x' * 300}", "There is no such page"),
+        (f"{LIST}?after=%00", "not text"),
+        (f"{LIST}?state=%ff", "cannot be read"),
+        (f"{LIST}?after=!!!", "Invalid query"),
+    ],
+)
+def test_errors_are_pages_with_a_sentence(
+    unchanged: ConsoleServer, tenants: Tenants, target: str, words: str
+) -> None:
+    page = unchanged.get(target, unchanged.session(tenants.keys["owner"]))
+    assert page.status in (400, 404, 422)
+    assert words.lower() in page.words.lower()
+    assert "Traceback" not in page.text
+
+
+@pytest.fixture(scope="module")
+def others(unchanged: ConsoleServer, tenants: Tenants) -> str:
+    return unchanged.session(tenants.keys["other"])
+
+
+def test_ids_of_another_tenant_look_like_ids_that_do_not_exist(
+    unchanged: ConsoleServer, tenants: Tenants, others: str
+) -> None:
+    ids = tenants.ids
+    for real, made_up in (
+        (f"/console/projects/{ids['project']}/instances", "/console/projects/prj_0000000000000000/instances"),
+        (f"{LIST}/{ids['instance']}", f"{LIST}/ins_0000000000000000"),
+        (f"{LIST}/{ids['instance']}/delete", f"{LIST}/ins_0000000000000000/delete"),
+    ):
+        seen, absent = unchanged.get(real, others), unchanged.get(made_up, others)
+        assert seen.status == absent.status == 404
+        assert seen.words.replace(ids["instance"], "ins_0000000000000000") == absent.words
+
+
+def test_an_error_of_an_action_is_shown_on_its_page_with_what_was_typed(
+    console: ConsoleServer, owner: str
+) -> None:
+    form = {"shape": "custom", "vcpus": "2", "name": "web", "labels": "team=red"}
+    page = console.post("/console/projects/default/launch", owner, form)
+    assert page.status == 409
+    assert "web" in page.words
+    assert 'value="team=red"' in page.text
+    wrong = console.post("/console/projects/default/launch", owner, {**form, "vcpus": "two"})
+    assert (wrong.status, "not a whole number" in wrong.words) == (422, True)
+    quotes = {"access": "command", "command": "sh -c 'x"}
+    assert (
+        "cannot be read" in console.post("/console/projects/default/launch", owner, {**form, **quotes}).words
+    )
+
+
+def test_sending_a_launch_form_twice_launches_once(console: ConsoleServer, owner: str) -> None:
+    form = {"shape": "custom", "vcpus": "1", "once": "a1b2c3"}
+    first, second = (console.post("/console/projects/default/launch", owner, form) for _ in range(2))
+    assert first.status == second.status == 303
+    assert first.header("location") == second.header("location")
+
+
+def test_a_body_that_is_no_form_is_refused(console: ConsoleServer, owner: str) -> None:
+    page = console.post(f"{LIST}/web/stop", owner, headers={"content-type": "application/json"})
+    assert (page.status, "not a form" in page.words) == (422, True)
+    large = console.post("/console/projects/default/launch", owner, {"user_data": "x" * 1_100_000})
+    assert (large.status, "larger than" in large.words) == (422, True)
+    assert console.get(f"{LIST}/web/stop", owner).status == 422
+
+
+def test_a_head_request_has_no_body(unchanged: ConsoleServer) -> None:
+    page = unchanged._visit("HEAD", "/console/sign-in", "", b"", {})
+    assert (page.status, page.body) == (200, b"")
+
+
+def test_hostile_names_are_escaped_everywhere(console: ConsoleServer, owner: str) -> None:
+    hostile = "<script>alert(1)</script>"
+    console.post("/console/team/members", owner, {"name": hostile, "role": "viewer"})
+    console.post("/console/team/keys", owner, {"name": hostile})
+    console.post(
+        "/console/projects/default/launch",
+        owner,
+        {"shape": "custom", "vcpus": "1", "name": "x", "labels": f"a={hostile}"},
+    )
+    for target in ("/console/team", "/console/team/keys", "/console/team/audit", f"{LIST}/x", LIST):
+        page = console.get(target, owner)
+        assert "<script>alert" not in page.text, target
+    agent = console.post(
+        "/console/sign-in", form={"user_name": hostile, "password": hostile}, headers={"user-agent": hostile}
+    )
+    assert "<script>alert" not in agent.text
+    assert "<script>alert" not in console.get(f"{LIST}?name={hostile}&state={hostile}", owner).text
+
+
+def test_the_language_and_the_theme_are_chosen_by_cookies(unchanged: ConsoleServer) -> None:
+    assert unchanged.post(
+        "/console/language", form={"language": "zh", "next": "/console/sign-in"}
+    ).cookies == {"tera_language": "zh"}
+    assert unchanged.post("/console/language", form={"language": "<x>"}).cookies == {"tera_language": ""}
+    assert "登录" in unchanged.get("/console/sign-in", cookie="tera_language=zh").words
+    assert 'data-theme="dark"' in unchanged.get("/console/sign-in", cookie="tera_theme=dark").text
+    assert "data-theme" not in unchanged.get("/console/sign-in", cookie='tera_theme="><b>').text
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_are_a_form_or_one_error(content: bytes) -> None:
+    try:
+        form = parse_form(content)
+    except BadInput:
+        return
+    assert all("\0" not in value for _, value in form)
+
+
+@given(st.text(max_size=300))
+def test_any_cookie_header_is_read(header: str) -> None:
+    assert isinstance(parse_cookies(header), dict)
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_an_origin_is_own_only_if_it_names_the_host(origin: str, host: str) -> None:
+    if is_own_origin(origin, host, ""):
+        assert host.lower() in origin.lower()
+
+
+def test_passwords_are_hashed_with_argon2id() -> None:
+    passwords = Argon2Passwords()
+    hashed = passwords.hashed("a good password")
+    assert hashed.startswith("$argon2id$")
+    assert passwords.matches(hashed, "a good password")
+    assert not passwords.matches(hashed, "another password")
+    assert not passwords.matches("not a hash", "a good password")
+    assert passwords.hashed("a good password") != hashed
+
+
+def test_a_terminal_belongs_to_its_session_and_ends_with_the_server(
+    console: ConsoleServer, tenants: Tenants, owner: str
+) -> None:
+    made = console.post(f"{LIST}/web/terminals", owner, {"columns": "80", "rows": "24"})
+    id = msgspec.json.decode(made.body)["id"]
+    assert console.post(f"{LIST}/web/terminals/{id}/input", owner, {"data": "bHMN"}).status == 204
+    second = console.session(tenants.keys["owner"])
+    assert console.post(f"{LIST}/web/terminals/{id}/input", second, {"data": "bHMN"}).status == 404
+    assert console.post(f"{LIST}/web/terminals/{id}/input", owner, {"data": "not base64!"}).status == 422
+    audit = console.ask("GET", "/v1/audit", tenants.keys["owner"]).json["items"]
+    assert [each["details"]["name"] for each in audit if each["action"] == "instance.terminal"] == ["web"]
+    terminal = console.cloud.terminals._open[id]
+    assert not terminal.ended
+    console.application.end_streams()
+    assert terminal.ended

@@ -1,0 +1,348 @@
+"""Security groups with real containers and real packets: two tenants, every direction and protocol.
+
+The same connections are tried before and after a change, after a restart of the server, and after `kill -9` at random
+moments of a load. Probers inside the guests try forbidden connections all the time and must never succeed.
+"""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine.conftest import IMAGES
+from tests.engine.house import INSIDE_ADDRESS, OUTSIDE_ADDRESS, House, NoHouse
+from tests.story.test_cloud_cli_engine import RealCloud
+
+from teraflock.drivers.lxd import build, recipe
+from teraflock.network.security_group.model import GroupId, Protocol
+from teraflock.network.security_group.rules import rule_from
+from teraflock.network.walls import Packet, Walls, decide
+
+pytestmark = pytest.mark.long("a server and four containers; tests/engine has the firewall on its own")
+
+PORTS = (22, 80, 5432, 8080)
+SMALL = ("--vcpus", "1", "--ram", "256MB", "--disk", "1", "--wait")
+SERVE = f"""
+import os, select, socket
+sockets = []
+for port in {PORTS}:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        if (port, kind) != (22, socket.SOCK_STREAM):
+            made = socket.socket(socket.AF_INET, kind)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(("", port))
+            if kind == socket.SOCK_STREAM:
+                made.listen(512)
+            sockets.append(made)
+if os.fork():
+    os._exit(0)
+os.setsid()
+for descriptor in (0, 1, 2):
+    os.dup2(os.open("/dev/null", os.O_RDWR), descriptor)
+held = []
+while True:
+    for ready in select.select(sockets, [], [])[0]:
+        if ready.type == socket.SOCK_DGRAM:
+            data, sender = ready.recvfrom(64)
+            ready.sendto(data, sender)
+        else:
+            held.append(ready.accept()[0])
+            held[:-64] = []
+"""
+TRY = """
+import json, select, socket, struct, sys, time
+wanted, sockets = json.load(sys.stdin), []
+for number, (protocol, address, port) in enumerate(wanted):
+    if protocol == "icmp":
+        used = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        body = struct.pack("!BBHHH", 8, 0, 0, number + 1, 1)
+        total = sum(struct.unpack("!4H", body)); total = (total >> 16) + (total & 0xffff)
+        used.setblocking(False)
+        used.sendto(body[:2] + struct.pack("!H", ~total & 0xffff) + body[4:], (address, 0))
+    else:
+        used = socket.socket(socket.AF_INET, socket.SOCK_STREAM if protocol == "tcp" else socket.SOCK_DGRAM)
+        used.setblocking(False)
+        used.connect_ex((address, port))
+        if protocol == "udp":
+            used.send(b"x")
+    sockets.append(used)
+passed, until = [False] * len(wanted), time.monotonic() + float(sys.argv[1])
+while time.monotonic() < until and not all(passed):
+    time.sleep(0.05)
+    for number, (protocol, address, port) in enumerate(wanted):
+        used = sockets[number]
+        try:
+            if passed[number]:
+                continue
+            if protocol == "tcp":
+                passed[number] = bool(select.select([], [used], [], 0)[1]) and not used.getsockopt(
+                    socket.SOL_SOCKET, socket.SO_ERROR)
+            elif protocol == "udp":
+                passed[number] = used.recv(8) == b"x"
+            else:
+                while True:
+                    data, sender = used.recvfrom(256)
+                    if sender[0] == address and data[20] == 0 and data[24:26] == struct.pack("!H", number + 1):
+                        passed[number] = True
+                        break
+        except OSError:
+            pass
+print(json.dumps(passed))
+"""
+PROBE = """
+import os, socket, sys, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+for descriptor in (0, 1, 2):
+    os.dup2(os.open("/dev/null", os.O_RDWR), descriptor)
+tries = 0
+while not os.path.exists("/tmp/probe-end"):
+    for target in sys.argv[1:]:
+        address, port = target.split(":")
+        used = socket.socket()
+        used.settimeout(0.03)
+        if used.connect_ex((address, int(port))) == 0:
+            open("/tmp/probe-passed", "a").write(f"{time.time()} {target}\\n")
+        used.close()
+        tries += 1
+    open("/tmp/probe-tries", "w").write(str(tries))
+"""
+
+
+class Tenant(RealCloud):
+    def given(self, stdin: str, *words: str) -> int:
+        done = subprocess.run(
+            self.command(*words),
+            env=self.environment(100),
+            input=stdin.encode(),
+            capture_output=True,
+            check=False,
+        )
+        return done.returncode
+
+
+class Guest:
+    """A tenant's guest."""
+
+    def __init__(self, name: str, address: str, cloud: Tenant) -> None:
+        self.name = name
+        self.address = address
+        self.cloud = cloud
+
+    def python(self, script: str, *words: str, stdin: str = "") -> str:
+        done = self.cloud.given(script, "exec", self.name, "--stdin", "--", "tee", "/tmp/script.py")
+        assert done == 0
+        code = f"python3 /tmp/script.py {' '.join(words)}"
+        text = "exec", self.name, "--", "sh", "-c", f"echo '{stdin}' | {code}"
+        return self.cloud.ok(*text).out
+
+
+class Theatre:
+    def __init__(self, house: House, red: Tenant, blue: Tenant) -> None:
+        self.house, self.red, self.blue = house, red, blue
+        self.guests: dict[str, Guest] = {}
+        self.ports: dict[str, int] = {}
+        self.published: dict[int, tuple[Guest, int]] = {}
+        """By port of the host: the guest and its port."""
+        for tenant, name in ((red, "r1"), (red, "r2"), (blue, "b1"), (blue, "b2")):
+            made = tenant.ok("launch", "--name", name, *SMALL, "--json").json
+            self.guests[name] = Guest(name, made["private_address"], tenant)
+            self.ports[name] = made["ssh"]["port"]
+        for guest in self.guests.values():
+            guest.python(SERVE)
+
+    def walls(self, tenant: Tenant) -> Walls:
+        """The tenant's groups, as the API shows them."""
+        shown = tenant.ok("sg", "list", "--json").json
+        ids = {group["name"]: GroupId(group["id"]) for group in shown}
+        groups = {
+            ids[group["name"]]: tuple(
+                rule_from(each["direction"], each["protocol"], each["ports"], each["peer"], ids)
+                for each in group["rules"]
+            )
+            for group in shown
+        }
+        stations: dict[str, tuple[GroupId, ...]] = {}
+        for group in shown:
+            for name in group["instances"]:
+                address = self.guests[name].address
+                stations[address] = (*stations.get(address, ()), ids[group["name"]])
+        return Walls(groups=groups, stations=stations)
+
+    def check_all(self) -> int:
+        """Compare every connection with the rules. Return how many were tried."""
+        count = 0
+        for source in self.guests.values():
+            walls = self.walls(source.cloud)
+            targets = [each for each in self.guests.values() if each is not source]
+            words = [(p, t.address, n) for t in targets for p, n in KINDS]
+            wanted = [
+                each.cloud is source.cloud
+                and decide(walls, Packet(source.address, each.address, Protocol(p), n)).passes
+                for each in targets
+                for p, n in KINDS
+            ]
+            got = json.loads(source.python(TRY, "2", stdin=json.dumps(words)))
+            assert dict(zip(words, got, strict=True)) == dict(zip(words, wanted, strict=True)), source.name
+            count += len(words)
+        return count + self.check_outside()
+
+    def check_outside(self) -> int:
+        direct = [(p, each.address, n) for each in self.guests.values() for p, n in KINDS]
+        published = [("tcp", INSIDE_ADDRESS, port) for port in (*self.ports.values(), *self.published)]
+        wanted = [False] * len(direct)
+        leads = [*((each, 22) for each in self.guests.values()), *self.published.values()]
+        for each, port in leads:
+            packet = Packet(OUTSIDE_ADDRESS, each.address, Protocol.TCP, port)
+            wanted.append(decide(self.walls(each.cloud), packet).passes)
+        got = self.from_outside(*direct, *published)
+        assert got == wanted
+        return len(wanted)
+
+    def from_outside(self, *words: tuple[str, str, int]) -> list[bool]:
+        enter = ["nsenter", f"--target={self.house.outside_pid}", "--net", "--", "python3", "-c", TRY, "2"]
+        done = subprocess.run(enter, input=json.dumps(words), capture_output=True, text=True, check=True)
+        found: list[bool] = json.loads(done.stdout)
+        return found
+
+
+KINDS = [("icmp", 0), *((p, n) for p in ("tcp", "udp") for n in PORTS)]
+
+
+@pytest.fixture(scope="module")
+def house() -> Iterator[House]:
+    try:
+        build.build(recipe.read("base"), IMAGES, created_at=1)
+        house = House("walls-")
+    except (NoHouse, build.BuildFailed) as reason:
+        pytest.skip(str(reason))
+    yield house
+    house.close()
+
+
+@pytest.fixture(scope="module")
+def theatre(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
+    red = Tenant(tmp_path_factory.mktemp("walls") / "home", house)
+    folder = red.home / "cloud" / "engine"
+    folder.mkdir(parents=True)
+    (folder / "images").symlink_to(IMAGES)
+    try:
+        red.ok("up")
+        made = red.ok("org", "create", "blue", "--owner", "me@blue", "--json").json
+        blue = Tenant(tmp_path_factory.mktemp("blue") / "home", house)
+        connection = json.loads((red.home / "connection.json").read_text())
+        blue.more |= {"TERA_SERVER": connection["server"], "TERA_KEY": made["key"]}
+        yield Theatre(house, red, blue)
+    finally:
+        red.run("purge", "--yes")
+
+
+def eventually(check: Any, seconds: float = 30) -> None:
+    """A busy machine may need longer than two seconds; the benchmark measures how long it takes."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            check()
+            return
+        except AssertionError:
+            if time.monotonic() > until:
+                raise
+
+
+def test_every_connection_is_as_the_rules_say_through_changes_restarts_and_kills(theatre: Theatre) -> None:
+    red, blue, guests = theatre.red, theatre.blue, theatre.guests
+    for guest, port in ((guests["r1"], 80), (guests["r2"], 8080)):
+        made = red.ok("publish", guest.name, str(port), "--json").json
+        theatre.published[made["port"]] = (guest, port)
+    count = theatre.check_all()
+    forbidden = [f"{guests['b1'].address}:22", f"{guests['b2'].address}:80"]
+    guests["r1"].python(PROBE, *forbidden)
+    # Red closes its guests to each other but for one port, and blue opens one.
+    red.ok("sg", "create", "web")
+    red.ok("sg", "create", "db")
+    red.ok("sg", "allow", "web", "--in", "--protocol", "tcp", "--port", "80", "--from", "0.0.0.0/0")
+    red.ok("sg", "allow", "db", "--in", "--protocol", "tcp", "--port", "5432", "--from", "sg:web")
+    red.ok(
+        "sg", "allow", "db", "--in", "--protocol", "udp", "--port", "80-8080", "--from", guests["r1"].address
+    )
+    for group, name in (("web", "r1"), ("db", "r2")):
+        red.ok("sg", "attach", group, name)
+        red.ok("sg", "detach", "default", name)
+    blue.ok("sg", "create", "quiet")
+    blue.ok("sg", "revoke", "quiet", "--out", "--to", "0.0.0.0/0")
+    blue.ok("sg", "allow", "quiet", "--out", "--protocol", "icmp", "--to", "sg:default")
+    blue.ok("sg", "attach", "quiet", "b2")
+    blue.ok("sg", "detach", "default", "b2")
+    eventually(theatre.check_all)
+    count += theatre.check_all()
+    guests["r2"].python(PROBE, *forbidden, f"{guests['r1'].address}:22", f"{guests['r1'].address}:8080")
+    red.ok("down", "--keep-guests")
+    count += check_without_server(theatre)
+    red.ok("up")
+    count += theatre.check_all()
+    for turn in range(4):
+        verb = "allow" if turn % 2 == 0 else "revoke"
+        rule = ("--in", "--protocol", "tcp", "--port", "5000-6000", "--from", "sg:db")
+        asking = red.start("sg", verb, "web", *rule)
+        time.sleep(random.Random(turn).uniform(0.3, 1.2))
+        kill_server(red)
+        asking.communicate()
+        red.ok("up")
+        eventually(theatre.check_all)
+        count += theatre.check_all()
+    count += check_acl(theatre)
+    assert count >= 500
+    for name in ("r1", "r2"):
+        guests[name].python("open('/tmp/probe-end', 'w')")
+        tries = int(red.ok("exec", name, "--", "cat", "/tmp/probe-tries").out)
+        assert tries > 100
+        assert red.run("exec", name, "--", "cat", "/tmp/probe-passed").code != 0, (
+            "a forbidden connection was made"
+        )
+
+
+def check_acl(theatre: Theatre) -> int:
+    """An ACL stops what the security groups allow, at once and only from outside."""
+    red, first = theatre.red, min(theatre.published)
+    at_host = ("tcp", INSIDE_ADDRESS, first)
+    assert theatre.from_outside(at_host) == [True]
+    red.ok("acl", "create", "border")
+    red.ok("acl", "deny", "border", "10", "--in", "--from", f"{OUTSIDE_ADDRESS}/32")
+    red.ok("acl", "allow", "border", "20", "--in", "--from", "0.0.0.0/0")
+    red.ok("acl", "allow", "border", "20", "--out", "--to", "0.0.0.0/0")
+    red.ok("acl", "attach", "border")
+
+    def is_stopped() -> None:
+        assert theatre.from_outside(at_host) == [False]
+
+    eventually(is_stopped)
+    red.ok("acl", "detach", "border")
+    eventually(theatre.check_all)
+    return theatre.check_all()
+
+
+def check_without_server(theatre: Theatre) -> int:
+    """The walls stand without a server: only what comes from outside can be tried then."""
+    words = [(p, each.address, n) for each in theatre.guests.values() for p, n in KINDS]
+    assert theatre.from_outside(*words) == [False] * len(words)
+    closed = [("tcp", INSIDE_ADDRESS, theatre.ports[name]) for name in ("r1", "r2", "b2")]
+    assert theatre.from_outside(*closed, ("tcp", INSIDE_ADDRESS, theatre.ports["b1"])) == [False] * 3 + [True]
+    return len(words) + 4
+
+
+def kill_server(cloud: RealCloud) -> None:
+    mark = f"TERA_HOME={cloud.home}".encode()
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            is_server = b"serve" in (path / "cmdline").read_bytes().split(b"\0")
+            if is_server and mark in (path / "environ").read_bytes().split(b"\0"):
+                os.kill(int(path.name), signal.SIGKILL)
+        except (OSError, ValueError):
+            continue
