@@ -11,9 +11,10 @@ import platform
 import sqlite3
 import sys
 import traceback
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from bench.figures import Section, plain, render
 from bench.processes import Fault
@@ -29,6 +30,7 @@ BENCHMARKS: Final = {
     "cloud_lxd": "bench.cloud_lxd",
     "cloud_scale": "bench.cloud_scale",
     "launches": "bench.launches",
+    "placement": "bench.placement",
     "spot": "bench.spot",
     "walls": "bench.walls",
 }
@@ -47,12 +49,15 @@ def main() -> int:
         "names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}  [default: all]"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
+    parser.add_argument("--nodes", type=Path, metavar="FILE", help="placement: the nodes, as CSV")
+    parser.add_argument("--pods", type=Path, metavar="FILE", help="placement: the pods, as CSV")
     asked = parser.parse_args()
+    options = {"placement": {"nodes": asked.nodes, "pods": asked.pods}}
     if unknown := [name for name in asked.names if name not in BENCHMARKS]:
         parser.error(f"unknown benchmark: {', '.join(unknown)} (use one of {', '.join(BENCHMARKS)})")
     facts = machine()
     print("\n".join(f"{name:9}{fact}" for name, fact in facts.items()))
-    measured = {name: _measured(name) for name in asked.names or BENCHMARKS}
+    measured = {name: _measured(name, options.get(name, {})) for name in asked.names or BENCHMARKS}
     print(f"\nload     {load()} (at the end)")
     if os.getloadavg()[0] > BUSY_LOAD:
         print("         The machine was busy: the minima are closer to those of an idle machine")
@@ -63,12 +68,12 @@ def main() -> int:
     return int(any(failed for _, failed in measured.values()))
 
 
-def _measured(name: str) -> tuple[list[Section], bool]:
+def _measured(name: str, options: Mapping[str, Any]) -> tuple[list[Section], bool]:
     """Run one benchmark and print its sections. Return the sections so far and whether it failed."""
     sections: list[Section] = []
     fault: Exception | None = None
     try:
-        for section in import_module(BENCHMARKS[name]).measure():
+        for section in import_module(BENCHMARKS[name]).measure(**options):
             print(f"measured: {section.title}", file=sys.stderr)
             sections.append(section)
     except Exception as error:  # for any error: show the figures so far and continue with the next benchmark

@@ -10,7 +10,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-Unit = Literal["ms", "s", "MB", "rows", "rows/s", "requests/s", "launches", "launches/s", "×", "%"]
+Unit = Literal[
+    "ms", "s", "MB", "rows", "rows/s", "requests/s", "launches", "launches/s", "placements/s", "×", "%"
+]
 
 DECIMALS: Final[dict[Unit, int]] = {
     "ms": 1,
@@ -21,6 +23,7 @@ DECIMALS: Final[dict[Unit, int]] = {
     "requests/s": 0,
     "launches": 0,
     "launches/s": 1,
+    "placements/s": 0,
     "×": 1,
     "%": 2,
 }

@@ -1,10 +1,12 @@
-"""Who is placed where. Knows no database: takes the room there is and says which host.
+"""Chooses hosts for instances from their free room. It knows no database.
 
-Best fit: cards first, then the tightest host that has room, so that large requests find whole hosts. What needs no
-card goes to hosts without cards as long as there are any.
+An instance goes where it strands the fewest free cards, that is, where enough memory stays beside them. Among equal
+hosts, an instance without cards goes to a host without cards, and then the tightest fit wins, so that large requests
+find whole hosts.
 """
 
 from collections.abc import Iterable, Sequence
+from heapq import heapify, heappop, heappush
 
 import msgspec
 
@@ -38,6 +40,8 @@ class Room(msgspec.Struct, kw_only=True):
     free_gpus: dict[str, int]
     """By the catalog's id of the card."""
     gpus_total: int
+    ram_bytes_total: int = 0
+    """What instances can have on the empty host. A card's part of it is what the default shape with that card has."""
 
     def fits(self, need: Size) -> bool:
         return (
@@ -54,10 +58,20 @@ class Room(msgspec.Struct, kw_only=True):
         if need.gpus:
             self.free_gpus[need.gpu] -= need.gpus
 
-    def tightness(self, need: Size) -> tuple[int, int, int, HostId]:
-        """Smaller is better: cards it would idle, free cards, free memory; the id, so that it is always the same."""
+    def tightness(self, need: Size) -> tuple[float, int, int, int, HostId]:
+        """Smaller is better: free cards stranded, cards on a host for an instance without cards, free cards, free
+        memory. The id makes the order total."""
+        free = sum(self.free_gpus.values())
+        per_card = self.ram_bytes_total / self.gpus_total if self.gpus_total else 0.0
+        before = stranded(free, self.ram_bytes, per_card)
+        after = stranded(free - need.gpus, self.ram_bytes - need.ram_bytes, per_card)
         spared = 0 if need.gpus else self.gpus_total
-        return (spared, sum(self.free_gpus.values()), self.ram_bytes, self.host_id)
+        return (round(after - before, 3), spared, free, self.ram_bytes, self.host_id)
+
+
+def stranded(cards: float, have: float, need_per_card: float) -> float:
+    """The free cards that cannot be used, because the host has too few processors or too little memory left."""
+    return max(0.0, cards - have / need_per_card) if need_per_card else 0.0
 
 
 def choose(rooms: Iterable[Room], need: Size) -> Room | None:
@@ -68,14 +82,15 @@ def choose(rooms: Iterable[Room], need: Size) -> Room | None:
 
 
 def choose_many(rooms: Sequence[Room], need: Size, count: int) -> list[Room] | None:
-    """A host for each of `count` alike, all of them or none. Takes them from the rooms.
-
-    A host that fits tightest does so until it is full, and the others stay as they were: so they are put in order once.
-    """
+    """A host for each of `count` equal instances, as if `choose` chose them one after another, or None if not all fit.
+    Takes them from the rooms."""
     chosen: list[Room] = []
-    in_order = sorted((room for room in rooms if room.fits(need)), key=lambda room: room.tightness(need))
-    for room in in_order:
-        while len(chosen) < count and room.fits(need):
-            room.take(need)
-            chosen.append(room)
+    fitting = [(room.tightness(need), room) for room in rooms if room.fits(need)]
+    heapify(fitting)
+    while fitting and len(chosen) < count:
+        _, room = heappop(fitting)
+        room.take(need)
+        chosen.append(room)
+        if room.fits(need):
+            heappush(fitting, (room.tightness(need), room))
     return chosen if len(chosen) == count else None

@@ -229,6 +229,7 @@ def rooms(
                 disk_bytes=int(disk * policy.disk_overcommit) - disk_held,
                 free_gpus=free.get(id, {}),
                 gpus_total=total.get(id, 0),
+                ram_bytes_total=ram - RAM_BYTES_OF_HOUSE,
             )
         )
     return found

@@ -1,5 +1,7 @@
 """Nothing is promised twice, and nothing is refused that fits."""
 
+from copy import deepcopy
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +25,7 @@ def rooms(draw: st.DrawFn) -> list[Room]:
             disk_bytes=draw(sizes),
             free_gpus={card: draw(sizes) for card in draw(st.sets(st.sampled_from(["a", "b"])))},
             gpus_total=8,
+            ram_bytes_total=draw(sizes),
         )
         for number in range(draw(st.integers(0, 5)))
     ]
@@ -76,3 +79,55 @@ def test_what_needs_no_card_spares_the_cards(there: list[Room], need: Size) -> N
     assert (chosen is None) == (not fitting)
     if chosen and any(room.gpus_total == 0 for room in fitting):
         assert chosen.gpus_total == 0
+
+
+@given(rooms(), needs, st.integers(1, 12))
+def test_many_are_chosen_as_one_after_another(there: list[Room], need: Size, count: int) -> None:
+    one_by_one = deepcopy(there)
+    expected: list[HostId] = []
+    while len(expected) < count and (room := choose(one_by_one, need)):
+        room.take(need)
+        expected.append(room.host_id)
+    chosen = choose_many(there, need, count)
+    assert [room.host_id for room in chosen or ()] == (expected if len(expected) == count else [])
+
+
+@given(rooms(), needs)
+def test_no_other_host_would_strand_fewer_cards(there: list[Room], need: Size) -> None:
+    """A brute-force reference: the usable cards of each host, before and after, by its memory per card."""
+
+    def usable(room: Room) -> float:
+        cards = sum(room.free_gpus.values())
+        per_card = room.ram_bytes_total / room.gpus_total
+        return min(cards, room.ram_bytes / per_card) if per_card else cards
+
+    def lost(room: Room) -> float:
+        after = deepcopy(room)
+        after.take(need)
+        return round(usable(room) - usable(after) - need.gpus, 3)
+
+    if chosen := choose(there, need):
+        assert lost(chosen) == min(lost(room) for room in there if room.fits(need))
+
+
+def host(name: str, *, free: int, ram: int) -> Room:
+    return Room(
+        host_id=HostId(name),
+        name=name,
+        site="site",
+        threads=64,
+        vcpus=64,
+        ram_bytes=ram,
+        disk_bytes=64,
+        free_gpus={"a": free},
+        gpus_total=8,
+        ram_bytes_total=80,
+    )
+
+
+def test_memory_beside_free_cards_is_kept_for_them() -> None:
+    """The first fits tighter, but 30 of its 40 would leave three of its four cards without memory."""
+    there = [host("tight", free=4, ram=40), host("roomy", free=5, ram=80)]
+    assert choose(there, Size(vcpus=1, ram_bytes=30)) is there[1]
+    assert choose(there, Size(gpu="a", gpus=1, vcpus=1, ram_bytes=30)) is there[1]
+    assert choose(there, Size(gpu="a", gpus=1, vcpus=1, ram_bytes=10)) is there[0]
