@@ -108,7 +108,7 @@ def test_an_installation_is_created_once(service: TenantService) -> None:
     assert first.secret is not None
     operator = service.authenticate(first.secret)
     assert operator.is_operator
-    assert service.organisations.own(operator).name == "house"
+    assert service.organisations.own(operator).name == "operator"
     assert service.project_for(operator, None).name == "default"
 
 
@@ -128,7 +128,7 @@ def test_a_lost_operator_key_can_be_replaced_with_access_to_the_database(service
 
 
 def test_only_operators_see_organisations(service: TenantService, operator: Actor, ann: Actor) -> None:
-    assert [each.name for each in service.organisations.page(operator, limit=9)] == ["house", "acme"]
+    assert [each.name for each in service.organisations.page(operator, limit=9)] == ["operator", "acme"]
     with pytest.raises(Forbidden):
         service.organisations.page(ann, limit=9)
     with pytest.raises(Forbidden):

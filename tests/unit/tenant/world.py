@@ -76,7 +76,7 @@ class World:
         self.service.install()
         house = self.service.operator_key()
         actor = self.service.authenticate(house.secret)
-        home = Organisation(actor.organisation_id, "house")
+        home = Organisation(actor.organisation_id, "operator")
         self.operator = Member(actor.member_id, "operator", home, {None: "owner"}, operator=True)
         self.keys.append(Key(house.key.id, house.secret, self.operator))
         for _ in range(2):
@@ -173,7 +173,7 @@ class World:
         home = place.organisation if place and self.acts_as_operator(key) else key.member.organisation
         allowed = self._gives(key, role, self._held(key, home, place))
         there = [m for m in self.members if m.organisation is home and m.name == name]
-        taken = any(member.here for member in there) or (home.name == "house" and name == "operator")
+        taken = any(member.here for member in there) or (home.name == "operator" and name == "operator")
 
         def act() -> Member:
             actor = self.service.authenticate(key.secret)
@@ -284,7 +284,7 @@ class World:
     def make_project(self, key: Key, name: str) -> None:
         home = key.member.organisation
         taken = any(p.name == name and p.organisation is home for p in self.living_projects())
-        taken |= home.name == "house" and name == "default"
+        taken |= home.name == "operator" and name == "default"
         allowed = "project.write" in self.may_in_all(key, home) and not taken
 
         def act() -> Project:

@@ -14,7 +14,7 @@ from teraflock.tenant.member.store import operators_in_all_organisations
 from teraflock.tenant.model import Actor, Defaults, Installed, KeyId, MadeKey, Member
 from teraflock.tenant.organisation.service import OrganisationService
 
-FIRST_ORGANISATION: Final = "house"
+FIRST_ORGANISATION: Final = "operator"
 OPERATOR_NAME: Final = "operator"
 
 
