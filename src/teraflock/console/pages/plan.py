@@ -34,6 +34,7 @@ REJECTED: Final = 100
 LINK_CHARACTERS_MAX: Final = 6_000
 """Longer links do not survive every mail program, so a plan with a large file is not shared by link."""
 RENT_MODES: Final[tuple[Mode, ...]] = ("on-demand", "spot", "monthly", "reserved")
+WATTS_MAX: Final = 10**6
 WHOLE: Final = ("batch", "global_batch", "seq", "image_size", "lora_rank")
 AMOUNTS: Final = ("steps", "epochs", "samples", "hours", "hours_per_month")
 TEXTS: Final = ("model", "optimizer", "memory_min", "memory_total_min", "deadline", "budget")
@@ -117,7 +118,7 @@ def request_of(form: Form) -> PlanRequest:
         if form.text(name):
             words[name] = form.text(name)
             words.pop("model", None)
-    return msgspec.convert({**words, "mode": form.many("mode"), "top": CHOICES}, PlanRequest)
+    return PlanRequest(**words, mode=form.many("mode"), top=CHOICES)
 
 
 def server_of(form: Form, day: str) -> Server:
@@ -158,6 +159,10 @@ def checked(server: Server) -> None:
         server.hosting_micros_per_month,
         server.staff_micros_per_month,
     )
+    if not 0 <= server.watts <= WATTS_MAX or not 0 <= server.power_micros_per_kwh <= 10**9:
+        raise BadInput(
+            "The power or its price is out of range", hint="Give watts of the whole server, and USD per kWh"
+        )
     if min(amounts) < 0 or max(amounts) > 10**15 or server.resale_micros > server.purchase_micros:
         raise BadInput(
             "An amount is out of range",

@@ -59,7 +59,7 @@ document.body.addEventListener("htmx:afterSettle", () => {
     const costs = points.map((each) => each.cost / 1e6);
     const front = points.map((each) => (each.front ? each.cost / 1e6 : null));
     const series = [{ label: box.dataset.all, values: costs, points: true, size: 6, colour: 4 }, { label: box.dataset.front, values: front, points: true, size: 10, colour: 0 }];
-    plot(box, points.map((each) => each.hours), series, { xLabel: box.dataset.hours, yLabel: currency });
+    plot(box, points.map((each) => each.hours), series, { xLabel: box.dataset.hours, yLabel: currency, log: true });
   }
   const buy = document.getElementById("buy-chart");
   if (buy && !buy.firstChild) {

@@ -14,16 +14,18 @@ function palette() {
 }
 
 // `series`: [{ label, values, points, bars }]. A value that is null leaves a gap.
-function plot(box, xs, series, { time = false, xLabel = "", yLabel = "", decimals = 2, height = 240 } = {}) {
+function plot(box, xs, series, { time = false, log = false, xLabel = "", yLabel = "", decimals = 2, height = 240 } = {}) {
   box.replaceChildren();
   const { grid, text, lines } = palette();
   const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { show: false }, labelSize: 20, labelFont: "12px sans-serif" };
-  const digits = (value) => (value == null ? "" : value.toLocaleString("en", { maximumFractionDigits: decimals }));
+  const most = Math.max(...series.flatMap((each) => each.values));
+  const places = most < 1 ? 4 : decimals;
+  const digits = (value) => (value == null ? "" : value.toLocaleString("en", { maximumFractionDigits: places }));
   const options = {
     width: box.clientWidth,
     height,
     tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "Etc/UTC"),
-    scales: { x: { time, range: (_, least, most) => pad(least, most) }, y: { range: (_, least, most) => [0, most * 1.1 || 1] } },
+    scales: { x: { time, range: (_, least, most) => pad(least, most, time) }, y: log ? { distr: 3 } : { range: (_, least, most) => [0, most * 1.1 || 1] } },
     axes: [{ ...axis, label: xLabel || undefined }, { ...axis, size: 70, label: yLabel || undefined, values: (_, ticks) => ticks.map(digits) }],
     series: [{ label: xLabel || "", value: time ? (_, stamp) => (stamp ? new Date(stamp * 1000).toISOString().slice(0, 10) : "") : (_, value) => digits(value) }],
   };
@@ -41,8 +43,8 @@ function plot(box, xs, series, { time = false, xLabel = "", yLabel = "", decimal
   plotted.set(box, observer);
 }
 
-function pad(least, most) {
-  const margin = (most - least) * 0.04 || Math.abs(most) * 0.1 || 1;
+function pad(least, most, time) {
+  const margin = time ? Math.max((most - least) * 0.04, 43200) : (most - least) * 0.04 || Math.abs(most) * 0.1 || 1;
   return [Math.max(least - margin, least < 0 ? -Infinity : 0), most + margin];
 }
 
