@@ -29,6 +29,7 @@ BENCHMARKS: Final = {
     "cloud_lxd": "bench.cloud_lxd",
     "cloud_scale": "bench.cloud_scale",
     "launches": "bench.launches",
+    "console_planning": "bench.console_planning",
 }
 BUSY_LOAD: Final = 1.5  # a benchmark itself causes a load of about one
 

@@ -19,13 +19,13 @@ function plot(box, xs, series, { time = false, log = false, xLabel = "", yLabel 
   const { grid, text, lines } = palette();
   const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { show: false }, labelSize: 20, labelFont: "12px sans-serif" };
   const most = Math.max(...series.flatMap((each) => each.values));
-  const places = most < 1 ? 4 : decimals;
-  const digits = (value) => (value == null ? "" : value.toLocaleString("en", { maximumFractionDigits: places }));
+  const format = most < 1 ? { maximumSignificantDigits: 3 } : { maximumFractionDigits: decimals };
+  const digits = (value) => (value == null ? "" : value.toLocaleString("en", format));
   const options = {
     width: box.clientWidth,
     height,
     tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "Etc/UTC"),
-    scales: { x: { time, range: (_, least, most) => pad(least, most, time) }, y: log ? { distr: 3 } : { range: (_, least, most) => [0, most * 1.1 || 1] } },
+    scales: { x: { time, range: () => pad(Math.min(...xs), Math.max(...xs), time) }, y: log ? { distr: 3 } : { range: (_, least, most) => [0, most * 1.1 || 1] } },
     axes: [{ ...axis, label: xLabel || undefined }, { ...axis, size: 70, label: yLabel || undefined, values: (_, ticks) => ticks.map(digits) }],
     series: [{ label: xLabel || "", value: time ? (_, stamp) => (stamp ? new Date(stamp * 1000).toISOString().slice(0, 10) : "") : (_, value) => digits(value) }],
   };
