@@ -20,6 +20,7 @@ from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.estimate.answer import answer as estimate
 from teraflock.estimate.words import understood
 from teraflock.plan.answer import answer as plan
+from teraflock.plan.service import UnsoundPlan
 from teraflock.plan.task import PlannerTask
 from teraflock.wire.estimate import EstimateRequest, shape_estimate
 from teraflock.wire.plan import PlanRequest, shape_plan
@@ -104,7 +105,7 @@ def _plan(task: PlannerTask, files: PlannerFiles) -> object:
     servers = files.servers() if task.with_costs else ()
     try:
         answered = plan(words, files.database(), rates, SystemClock(), servers=servers)
-    except _BROKEN as error:
+    except (*_BROKEN, UnsoundPlan) as error:
         if not (words.config or words.trace):
             raise
         print(f"an uploaded model cannot be used: {error!r}", file=sys.stderr)
