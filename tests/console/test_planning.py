@@ -5,15 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.api.asking import Tenants
 from tests.console.browser import AXE, NEEDS_CHROMIUM, browsing, furnished_server, sign_in
 from tests.console.visiting import ConsoleServer
 from tests.story.api_server import Server
 
 from teraflock.console.pages.learn import LESSONS, RIGHT
-from teraflock.plan.calculator import for_hours
 from teraflock.wire.instance import LaunchRequest
 from teraflock.wire.shape import ShapeRequest
 
@@ -94,28 +91,6 @@ def test_the_price_history_needs_a_gpu_model(unchanged: ConsoleServer, tenants: 
     assert all(p["lowest_micros"] <= p["median_micros"] <= p["highest_micros"] for p in found["points"])
     assert unchanged.ask("GET", "/v1/offers/history", key).code == "bad_input"
     assert unchanged.ask("GET", "/v1/offers/history?gpu=nonsense", key).code == "unknown_name"
-
-
-@pytest.mark.parametrize(
-    ("mode", "hours", "term", "expected"),
-    [
-        ("on-demand", 100, None, (100_000_000, 0)),
-        ("spot", 0, None, (0, 0)),
-        ("monthly", 100, None, (730_000_000, 1)),
-        ("monthly", 731, None, (1_460_000_000, 2)),
-        ("reserved", 100, 12, (8_760_000_000, 12)),
-    ],
-)
-def test_hours_cost_by_the_hour_or_for_whole_months(
-    mode: str, hours: int, term: int | None, expected: tuple[int, int]
-) -> None:
-    total = for_hours(730_000_000, mode, hours, term)
-    assert (total.micros, total.months) == expected
-
-
-@given(st.integers(0, 10**12), st.integers(0, 10**5), st.sampled_from(["on-demand", "monthly"]))
-def test_more_hours_never_cost_less(micros: int, hours: int, mode: str) -> None:
-    assert for_hours(micros, mode, hours).micros <= for_hours(micros, mode, hours + 1).micros
 
 
 # --- plan ----------------------------------------------------------------------------------------------------------
