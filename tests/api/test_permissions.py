@@ -46,6 +46,7 @@ RULES: dict[str, Rule] = {
     "show_openapi": Rule(may=EVERYONE),
     "show_metrics": Rule(may=HOUSE),
     "show_whoami": Rule(may=EVERYONE),
+    "show_offer_history": Rule(may=EVERYONE, query="gpu=V100"),
     "list_organisations": Rule(may=HOUSE),
     "make_organisation": Rule(may=HOUSE, body={"name": "third", "owner": "me@third"}),
     "show_organisation": Rule(may=HOUSE, path={"organisation": "{organisation}"}),

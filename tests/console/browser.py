@@ -33,8 +33,12 @@ WHOLE_PAGES = [
     if page.method == "GET" and not page.stream and page.name not in ("open_console", "show_link")
 ]
 """Pages to look at. Parts of pages are looked at within their page."""
-PARTS = ("list_rows", "show_facts", "show_log", "show_quote", "show_daily_costs")
-ADDRESSES = {"project": "default", "instance": "train", "host": "simulated-0001"}
+PARTS = (
+    "list_rows", "show_facts", "show_log", "show_quote", "show_daily_costs", "list_offer_rows", "calculate_offers",
+    "show_price_history", "compare_buying", "sum_projects", "list_idle", "download_focus", "show_invoice",
+    "show_certificate",
+)  # fmt: skip
+ADDRESSES = {"project": "default", "instance": "train", "host": "simulated-0001", "lesson": "run"}
 
 
 def addresses() -> dict[str, str]:

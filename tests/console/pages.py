@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 from tests.api.asking import Tenants
-from tests.api.test_permissions import COUNTS, EVERYONE, HOUSE, SEES, WORKS
+from tests.api.test_permissions import COUNTS, EVERYONE, HOUSE, OWNER, PAYS, SEES, WORKS
 
 from teraflock.console.page import PREFIX, ConsolePage
 
@@ -74,6 +74,25 @@ RULES: dict[str, Rule] = {
     "list_hosts": Rule(may=HOUSE),
     "show_host": Rule(may=HOUSE),
     "change_host": Rule(may=HOUSE, form={"state": "draining"}),
+    "list_offers": Rule(may=EVERYONE),
+    "list_offer_rows": Rule(may=EVERYONE, query="?gpu=V100&count=1"),
+    "calculate_offers": Rule(may=EVERYONE, query="?gpu=V100&hours=10"),
+    "show_price_history": Rule(may=EVERYONE, query="?gpu=V100"),
+    "show_plan": Rule(may=EVERYONE),
+    "make_plan": Rule(may=EVERYONE, form={"hours": "10"}),
+    "compare_buying": Rule(may=EVERYONE, query="?gpu=V100&purchase=20000"),
+    "show_costs": Rule(may=COUNTS),
+    "sum_projects": Rule(may=COUNTS),
+    "list_idle": Rule(may=COUNTS),
+    "show_margin": Rule(may=HOUSE),
+    "download_focus": Rule(may=PAYS),
+    "show_invoice": Rule(may=PAYS, states=frozenset({404})),
+    "set_project_budget": Rule(may=OWNER, form={"amount": "500"}),
+    "remove_project_budget": Rule(may=OWNER, states=frozenset({404})),
+    "list_lessons": Rule(may=EVERYONE),
+    "show_lesson": Rule(may=EVERYONE),
+    "check_lesson": Rule(may=EVERYONE, form={"answer": "second"}),
+    "show_certificate": Rule(may=EVERYONE),
 }
 
 ADDRESSES: dict[str, dict[str, str]] = {}
@@ -85,6 +104,6 @@ def address(page: ConsolePage, tenants: Tenants) -> str:
     words = {
         "project": ids["project"], "instance": "web", "snapshot": "before", "member": ids["viewer"],
         "key": ids["spare"], "session": ids["session"], "host": ids["host"],
-        "terminal": "trm_0000000000000000", **ADDRESSES.get(page.name, {}),
+        "terminal": "trm_0000000000000000", "lesson": "cloud", "month": "2020-01", **ADDRESSES.get(page.name, {}),
     }  # fmt: skip
     return (PREFIX + page.path).format(**words)

@@ -43,7 +43,10 @@ def in_code(text: str) -> Iterator[str]:
 
 @pytest.mark.parametrize("code", [code for code in NAMES if code != ENGLISH])
 def test_a_catalog_has_exactly_the_messages_of_the_console(code: str) -> None:
-    catalog = msgspec.json.decode((CONSOLE / "catalogs" / f"{code}.json").read_bytes(), type=dict[str, str])
+    files = [path.read_bytes() for path in sorted((CONSOLE / "catalogs").glob(f"{code}.*json"))]
+    parts = [msgspec.json.decode(content, type=dict[str, str]) for content in files]
+    catalog = {message: text for part in parts for message, text in part.items()}
+    assert len(catalog) == sum(map(len, parts)), "a message is in two files"
     assert sorted(messages() - set(catalog)) == [], "not translated"
     assert sorted(set(catalog) - messages()) == [], "not used any more"
     for message, translated in catalog.items():

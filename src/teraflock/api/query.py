@@ -108,6 +108,10 @@ class OfferQuery(OfferWords, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = LIMIT
 
 
+class HistoryQuery(OfferWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The filters of offers. At least one `gpu` is required."""
+
+
 class FileQuery(InProject, frozen=True, kw_only=True):
     path: Annotated[
         str,

@@ -32,9 +32,9 @@ from teraflock.bill.margin.service import CostService
 from teraflock.bill.price.model import PricePlace
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.purchase.service import PurchaseService
-from teraflock.bill.quote import Quote, most_expensive
+from teraflock.bill.quote import HOUR_US, Quote, most_expensive
 from teraflock.bill.store import Profile
-from teraflock.bill.times import microseconds
+from teraflock.bill.times import microseconds, month_bounds
 from teraflock.bill.verify.service import Verdict, verify
 from teraflock.meter import store as meter_store
 from teraflock.meter.model import Holding
@@ -43,7 +43,7 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import By
 
-SumBy = Literal["instance", "gpu", "user", "label"]
+SumBy = Literal["instance", "gpu", "user", "label", "day"]
 QUOTE_US_MAX: Final = 3_653 * DAY_US  # a quote is computed day by day: a deadline in 9999 took 24 s
 GROUPS_MAX: Final = 1_000  # of a bill; the lines of the bill have all of them, in pages
 
@@ -68,6 +68,8 @@ class Bill(msgspec.Struct, frozen=True, kw_only=True):
     """The booked usage at on-demand prices."""
     lines: int
     groups: tuple[Group, ...]
+    micros_per_hour: int
+    forecast_micros: int
 
 
 class BillService:
@@ -105,15 +107,19 @@ class BillService:
             sums = [
                 each for each in charge_store.sums(tx, project_id, month) if each.currency in ("", currency)
             ]
+            micros = sum(each.micros for each in sums)
+            pending = costs.not_booked(tx, desk, project_id, now_us, month)
             return Bill(
                 project_id=project_id,
                 month=month,
                 currency=currency,
-                micros=sum(each.micros for each in sums),
-                unbooked_micros=_unbooked(tx, desk, project_id, month, now_us),
+                micros=micros,
+                unbooked_micros=pending.micros,
+                micros_per_hour=pending.micros_per_hour,
+                forecast_micros=forecast(micros + pending.micros, pending.micros_per_hour, month, now_us),
                 list_micros=sum(each.list_micros for each in sums),
                 lines=sum(each.lines for each in sums),
-                groups=_groups(tx, sums, project_id, month, by, label),
+                groups=_groups(tx, sums, project_id, month, by, label, currency),
             )
 
     def lines(
@@ -256,15 +262,30 @@ def _has_money(tx: Transaction, desk: Desk, project_id: str) -> bool:
     return charge_store.has_cost(tx, project_id) or bool(balance) or credits
 
 
-def _unbooked(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> int:
-    return costs.not_booked(tx, desk, project_id, now_us, month).micros
+def forecast(spent_micros: int, micros_per_hour: int, month: str, now_us: int) -> int:
+    """The total of a month if everything keeps running as now. For a past or future month, what is spent."""
+    starts_us, ends_us = month_bounds(month)
+    if not starts_us <= now_us < ends_us:
+        return spent_micros
+    return spent_micros + micros_per_hour * (ends_us - now_us) // HOUR_US
 
 
 def _groups(
-    tx: Transaction, sums: list[charge_store.ChargeSum], project_id: str, month: str, by: SumBy, label: str
+    tx: Transaction,
+    sums: list[charge_store.ChargeSum],
+    project_id: str,
+    month: str,
+    by: SumBy,
+    label: str,
+    currency: str,
 ) -> tuple[Group, ...]:
     if by == "instance":
         return _bounded(charge_store.sums_by_name(tx, project_id, month))
+    if by == "day":
+        return tuple(
+            Group(name=day, lines=lines, micros=micros)
+            for day, lines, micros in charge_store.sums_by_day(tx, project_id, month, currency)
+        )
     found: dict[str, tuple[int, int]] = {}
     for each in sums:
         name = (

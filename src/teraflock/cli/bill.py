@@ -59,7 +59,7 @@ class UnsoundBooks(TeraflockError):
 @month_option
 @click.option(
     "--by",
-    type=click.Choice(["gpu", "user", "instance", "label"]),
+    type=click.Choice(["gpu", "user", "instance", "label", "day"]),
     default="gpu",
     show_default=True,
     help="How to group the charges.",

@@ -6,7 +6,7 @@ from teraflock.client.noun import Noun
 
 if TYPE_CHECKING:
     from teraflock.offer.words import OfferWords
-    from teraflock.wire.offer import OfferShape
+    from teraflock.wire.offer import HistoryAnswer, OfferShape
 
 
 class Offers(Noun):
@@ -24,3 +24,11 @@ class Offers(Noun):
 
         filters = asdict(words) if words else {}
         return self._get(tuple[OfferShape, ...], "offers", **filters, limit=limit, refused=refused)
+
+    def history(self, words: "OfferWords") -> "HistoryAnswer":
+        """The price of a GPU-hour over time. `words.gpu` is required."""
+        from msgspec.structs import asdict
+
+        from teraflock.wire.offer import HistoryAnswer
+
+        return self._get(HistoryAnswer, "offers", "history", **asdict(words))

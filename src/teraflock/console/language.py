@@ -54,5 +54,8 @@ def chosen(cookie: str, accepted: str) -> str:
 def _catalog(code: str) -> Mapping[str, str]:
     if code == ENGLISH:
         return {}
-    content = (files("teraflock.console") / "catalogs" / f"{code}.json").read_bytes()
-    return msgspec.json.decode(content, type=dict[str, str])
+    found: dict[str, str] = {}
+    for file in (files("teraflock.console") / "catalogs").iterdir():
+        if file.name.startswith(f"{code}."):  # `zh.json`, and one more file for each large section
+            found |= msgspec.json.decode(file.read_bytes(), type=dict[str, str])
+    return found

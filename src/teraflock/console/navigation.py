@@ -27,6 +27,16 @@ SECTIONS: Final = (
         scope=Scope.PROJECT,
         may=Permission.INSTANCE_READ,
     ),
+    Section(name="offers", title="Offers", path="/offers", scope=Scope.KEY),
+    Section(name="plan", title="Plan", path="/plan", scope=Scope.KEY),
+    Section(
+        name="costs",
+        title="Costs",
+        path="/projects/{project}/costs",
+        scope=Scope.PROJECT,
+        may=Permission.USAGE_READ,
+    ),
+    Section(name="learn", title="Learn", path="/learn", scope=Scope.KEY),
     Section(name="team", title="Team", path="/team", scope=Scope.KEY),
     Section(
         name="hosts", title="Hosts", path="/hosts", scope=Scope.INSTALLATION, may=Permission.HOST_READ

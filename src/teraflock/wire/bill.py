@@ -11,7 +11,7 @@ import msgspec
 
 from teraflock.wire.word import closed
 
-ByWord = Literal["instance", "gpu", "user", "label"]
+ByWord = Literal["instance", "gpu", "user", "label", "day"]
 MarginByWord = Literal["organisation", "project", "instance", "host"]
 
 
@@ -34,6 +34,10 @@ class BillAnswer(msgspec.Struct, frozen=True, kw_only=True):
     lines: int
     by: ByWord
     groups: tuple[GroupAnswer, ...]
+    micros_per_hour: int = 0
+    """What everything that is in use now costs per hour."""
+    forecast_micros: int = 0
+    """The total of the month if everything keeps running as now. For a past month, its total."""
 
 
 class LineAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -164,6 +164,22 @@ def shape_type(line: TypeLine, *, currency: str, per: Period, rates: Rates, on: 
     )
 
 
+class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The prices of a GPU-hour that were first seen on one day."""
+
+    day: str
+    lowest_micros: int
+    median_micros: int
+    highest_micros: int
+    offers: int
+
+
+class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    currency: str
+    points: tuple[HistoryPoint, ...]
+    """Oldest first."""
+
+
 _QUOTED = QuotedShape.__struct_fields__
 _PLAIN = tuple(name for name in OfferShape.__struct_fields__ if name != "quoted")
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import date
+from typing import Annotated, Final
 
 import msgspec
+from msgspec import Meta
 
 from teraflock.base.exchange import Rates
 from teraflock.offer.model import Shape
@@ -14,9 +16,17 @@ from teraflock.plan.service import LeftOut
 from teraflock.plan.words import PlanWords
 from teraflock.wire.offer import OfferShape, shape_offer
 
+CONFIG_CHARACTERS_MAX: Final = 65_536
+TRACE_CHARACTERS_MAX: Final = 700_000
+
 
 class PlanRequest(PlanWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A plan request. Fields have the names of the options of `tera plan`. `model` must be a name, not a file."""
+
+    config: Annotated[str, Meta(max_length=CONFIG_CHARACTERS_MAX)] = ""
+    """The text of a Hugging Face `config.json`, in place of `model`."""
+    trace: Annotated[str, Meta(max_length=TRACE_CHARACTERS_MAX, pattern=r"^[A-Za-z0-9+/=]*$(?!\n)")] = ""
+    """A file that `tera trace` wrote, in base64, in place of `model`."""
 
 
 class CostShape(msgspec.Struct, frozen=True):

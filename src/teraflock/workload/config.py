@@ -5,7 +5,7 @@ Needs no PyTorch and no weights: the widths of the config are put into the recor
 """
 
 import os
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from teraflock.base.errors import BadInput
 from teraflock.workload.architecture import TRACE_HINT, ModelShape, shape_of
 from teraflock.workload.family import expanded, layers_min, read_family
+from teraflock.workload.given import given
 from teraflock.workload.trace import Trace
 
 DATA: Final = f"{os.path.dirname(__file__)}/data"  # noqa: PTH120 -- see zoo.FOLDER
@@ -37,11 +38,13 @@ def shape_named(name: str) -> ModelShape:
     return shape_of(named()[name], name)
 
 
-@cache
+@lru_cache(maxsize=64)
 def read_config(path: str) -> ModelShape:
+    data = given(path)
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            data = file.read(CONFIG_BYTES_MAX)
+        if data is None:
+            with open(path, "rb") as file:  # noqa: PTH123
+                data = file.read(CONFIG_BYTES_MAX)
     except OSError as error:
         raise BadInput(f"`{path}` cannot be read: {error.strerror}") from None
     try:

@@ -19,11 +19,14 @@ import msgspec
 
 from teraflock.base.errors import BadInput
 from teraflock.workload.expression import Expression
+from teraflock.workload.given import given
 
 MAGIC: Final = b"TERATRC\n"
 VERSION: Final = 1
 HEAD_BYTES: Final = 16
 BODY_BYTES_MAX: Final = 256 << 20  # ten times the size of a trace of a hundred thousand operations
+GIVEN_BODY_BYTES_MAX: Final = 32 << 20
+"""For a trace that was uploaded to a server."""
 
 EVENT_KINDS: Final = 4
 
@@ -132,7 +135,7 @@ def write_trace(trace: Trace) -> bytes:
     return MAGIC + VERSION.to_bytes(4, "little") + zlib.crc32(body).to_bytes(4, "little") + body
 
 
-def read_trace(data: bytes, *, name: str) -> Trace:
+def read_trace(data: bytes, *, name: str, body_bytes_max: int = BODY_BYTES_MAX) -> Trace:
     if data[: len(MAGIC)] != MAGIC:
         raise BadInput(f"`{name}` is not a trace", hint="`tera trace train.py -o job.trace` writes one")
     version = int.from_bytes(data[8:12], "little")
@@ -144,10 +147,12 @@ def read_trace(data: bytes, *, name: str) -> Trace:
     body = data[HEAD_BYTES:]
     if len(data) < HEAD_BYTES or zlib.crc32(body) != int.from_bytes(data[12:16], "little"):
         raise BadInput(f"`{name}` is truncated or damaged", hint="Record it again with `tera trace`")
-    return _unpacked(body, name)
+    return _unpacked(body, name, body_bytes_max)
 
 
 def read_trace_file(path: str) -> Trace:
+    if (uploaded := given(path)) is not None:
+        return read_trace(uploaded, name=path, body_bytes_max=GIVEN_BODY_BYTES_MAX)
     # a str and not a Path: importing pathlib adds 5 ms to a cold start
     try:
         with open(path, "rb") as file:  # noqa: PTH123
@@ -157,12 +162,12 @@ def read_trace_file(path: str) -> Trace:
     return read_trace(data, name=os.path.basename(path))  # noqa: PTH119
 
 
-def _unpacked(body: bytes, name: str) -> Trace:
+def _unpacked(body: bytes, name: str, body_bytes_max: int) -> Trace:
     unpacker = zlib.decompressobj()
     try:
-        raw = unpacker.decompress(body, BODY_BYTES_MAX)
+        raw = unpacker.decompress(body, body_bytes_max)
         if unpacker.unconsumed_tail:
-            raise BadInput(f"`{name}` decompresses to more than {BODY_BYTES_MAX >> 20} MiB")
+            raise BadInput(f"`{name}` decompresses to more than {body_bytes_max >> 20} MiB")
         return msgspec.msgpack.decode(raw, type=Trace)
     except (zlib.error, msgspec.DecodeError):
         raise BadInput(f"`{name}` is damaged", hint="Record it again with `tera trace`") from None

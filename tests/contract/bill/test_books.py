@@ -40,6 +40,9 @@ def test_a_month_with_every_kind_of_charge_verifies(database: Database) -> None:
     for by in get_args(SumBy):
         groups = bills.bill("prj_1", "2026-01", by).groups
         assert sum(group.micros for group in groups) == bill.micros
+    days = [group.name for group in bills.bill("prj_1", "2026-01", "day").groups]
+    assert days == sorted(set(days))
+    assert all(day.startswith("2026-01-") for day in days)
     assert len(bills.lines("prj_1", "2026-01")) == bill.lines
     account = BillingAccount(
         organisation_id="org_1", organisation="lab", project_id="prj_1", project="default"

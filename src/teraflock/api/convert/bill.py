@@ -34,6 +34,8 @@ def bill_answer(bill: Bill, by: SumBy, names: Mapping[str, str]) -> BillAnswer:
         unbooked_micros=bill.unbooked_micros,
         list_micros=bill.list_micros,
         lines=bill.lines,
+        micros_per_hour=bill.micros_per_hour,
+        forecast_micros=bill.forecast_micros,
         by=by,
         groups=tuple(
             GroupAnswer(name=names.get(each.name, each.name), lines=each.lines, micros=each.micros)

@@ -9,6 +9,7 @@ import os
 import resource
 import sys
 import traceback
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import IO, Any, Final
 
@@ -16,22 +17,34 @@ import msgspec
 
 from teraflock.app.planner.files import PlannerFiles
 from teraflock.base.clock import SystemClock, today
-from teraflock.base.errors import TeraflockError
+from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.estimate.answer import answer as estimate
 from teraflock.estimate.words import understood
 from teraflock.offer.service import OfferService
 from teraflock.plan.answer import answer as plan
 from teraflock.plan.recommend import recommend
+from teraflock.plan.service import UnsoundPlan
 from teraflock.plan.task import PlannerTask
 from teraflock.wire.estimate import EstimateRequest, shape_estimate
 from teraflock.wire.plan import PlanRequest, shape_plan
 from teraflock.wire.recommendation import RecommendationRequest, ShownTerms, shape_recommendation
+from teraflock.workload.given import CONFIG, TRACE, give
 from teraflock.workload.words import without_files
 
 LENGTH_BYTES: Final = 4
 MEMORY_BYTES_MAX: Final = 8 << 30
 """Limit of the address space, most of which is never used. An estimate needs a few hundred MB."""
 NICE: Final = 10
+_BROKEN: Final = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What computing with an inconsistent model raises."""
 
 
 class PlannerAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,12 +104,34 @@ def _estimate(task: PlannerTask, files: PlannerFiles) -> dict[str, Any]:
 
 def _plan(task: PlannerTask, files: PlannerFiles) -> object:
     words = msgspec.json.decode(task.words, type=PlanRequest)
-    if words.model is not None:
-        words = msgspec.structs.replace(words, model=without_files(words.model))
+    words = msgspec.structs.replace(words, model=_model(words))
     rates = files.rates()
     servers = files.servers() if task.with_costs else ()
-    answered = plan(words, files.database(), rates, SystemClock(), servers=servers)
+    try:
+        answered = plan(words, files.database(), rates, SystemClock(), servers=servers)
+    except (*_BROKEN, UnsoundPlan) as error:
+        if not (words.config or words.trace):
+            raise
+        print(f"an uploaded model cannot be used: {error!r}", file=sys.stderr)
+        raise BadInput(
+            "The uploaded file does not describe a model that can be estimated",
+            hint="Send the `config.json` of a model, or a file that `tera trace` wrote",
+        ) from None
     return shape_plan(answered, top=words.top, rates=rates)
+
+
+def _model(words: PlanRequest) -> str | None:
+    """The name of the model. An uploaded file gets a name that no file on disk has."""
+    if (words.model is not None) + bool(words.config) + bool(words.trace) > 1:
+        raise BadInput("Give one of `model`, `config` and `trace`", hint="Leave out the other two")
+    if words.config:
+        return give(words.config.encode(), CONFIG)
+    if words.trace:
+        try:
+            return give(b64decode(words.trace, validate=True), TRACE)
+        except ValueError:
+            raise BadInput("`trace` is not valid base64", hint="Encode the file again") from None
+    return without_files(words.model) if words.model is not None else None
 
 
 def _recommend(task: PlannerTask, files: PlannerFiles) -> object:

@@ -160,6 +160,19 @@ def sums_by_name(tx: Transaction, project_id: str, month: str) -> list[tuple[str
     return [(name, lines, int(micros)) for name, lines, micros in rows]  # PostgreSQL sums up to a NUMERIC
 
 
+def sums_by_day(tx: Transaction, project_id: str, month: str, currency: str) -> list[tuple[str, int, int]]:
+    """Day, number of charges and amount, oldest first. A charge counts on the day (UTC) on which it begins."""
+    rows = tx.all(
+        "SELECT from_us / 86400000000 AS day, COUNT(*), SUM(micros) FROM charge"
+        " WHERE project_id = :project AND month = :month AND currency IN ('', :currency)"
+        " GROUP BY from_us / 86400000000 ORDER BY day",
+        project=project_id,
+        month=month,
+        currency=currency,
+    )
+    return [(f"{at_microseconds(day * DAY_US):%Y-%m-%d}", lines, int(micros)) for day, lines, micros in rows]
+
+
 def has_cost(tx: Transaction, project_id: str) -> bool:
     """Whether anything was ever charged to a project."""
     row = tx.one(

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock, today
+from teraflock.base.errors import BadInput
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Period
 from teraflock.offer import store
 from teraflock.offer.model import Offer, Query
 from teraflock.offer.question import store as question_store
+from teraflock.offer.service import OfferService, Point
 from teraflock.offer.source import store as source_store
 from teraflock.offer.words import OfferWords, query_from
 from teraflock.storage.database import Database, Transaction
@@ -41,6 +43,11 @@ class Found(NamedTuple):
     rates: Rates
     on: date
     """The date whose exchange rates are used."""
+
+
+class History(NamedTuple):
+    points: list[Point]
+    currency: str
 
 
 class _State(NamedTuple):
@@ -79,6 +86,15 @@ class WarmOffers:
         query = replace(query_from(words, self._providers, now), refused=refused)
         on = query.as_of or now
         return Found(self._search(query, rates, on, limit), currency, words.period, rates, on)
+
+    def history(self, words: OfferWords) -> History:
+        """Return the prices of a GPU-hour by the day on which they were first seen. Always from the database."""
+        if not words.gpu:
+            raise BadInput("A price history needs a GPU model", hint="Give `gpu`, such as `gpu=V100`")
+        rates = self._rates()
+        currency = rates.known(words.currency)
+        service = OfferService(self._database(), rates, self._clock)
+        return History(service.history(query_from(words, service.providers, service.today()), currency), currency)
 
     def settle(self) -> None:
         """Wait until no index is being built."""
