@@ -34,6 +34,18 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
     "make_purchase": ("owner", {"instance": "new-one"}, {"instance": "web"}),
     "make_invoice": ("operator", {"month": "the present one"}, {"month": "2026-01"}),
     "make_snapshot": ("owner", {"name": "one"}, {"name": "two"}),
+    "add_account": (
+        "operator",
+        {"name": "moon", "provider": "lambda", "secret": "sk-1"},
+        {"name": "sun", "provider": "lambda", "secret": "sk-1"},
+    ),
+    "create_acl": ("owner", {"name": "outer"}, {"name": "inner"}),
+    "create_security_group": ("owner", {"name": "front"}, {"name": "back"}),
+    "publish_port": (
+        "owner",
+        {"instance": "web", "guest_port": 8080},
+        {"instance": "web", "guest_port": 8081},
+    ),
     "add_site": ("operator", {"name": "sky", "kind": "simulated"}, {"name": "sea", "kind": "simulated"}),
 }
 OPERATIONS = {
@@ -53,8 +65,9 @@ MAKE_NOTHING = {
     "start_instance", "stop_instance", "restart_instance", "resize_instance", "restore_instance", "exec_in_instance",
     "show_quote", "preview_purchase", "verify_bills", "upgrade_purchase", "acknowledge_notice",
     "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan", "check_site",
+    "check_account", "sweep_account", "recommend_gpus", "add_acl_rule", "allow_traffic",
 }  # fmt: skip
-"""POST requests that set a state or only read. All other POST requests create something."""
+"""POST requests that set a state, repeat without effect, or only read. All other POST requests create something."""
 
 
 def test_every_create_accepts_an_idempotency_key() -> None:

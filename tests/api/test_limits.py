@@ -80,7 +80,7 @@ def test_commands_of_one_organisation_leave_room_for_others(
     opened: Opened, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, held = opened(execs_max=8, execs_per_organisation=3), Held()
-    monkeypatch.setattr(server.cloud.services.nouns.instances, "run", held)
+    monkeypatch.setattr(server.cloud.services.nouns.instances.guests, "run", held)
     red, blue, operator = (tenants.keys[who] for who in ("owner", "other", "operator"))
     body = {"command": ["sleep", "600"]}
     with asking(server) as ask:
@@ -102,7 +102,7 @@ def test_last_slots_are_reserved_for_operators(
     opened: Opened, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, held = opened(execs_max=2, execs_per_organisation=2), Held()
-    monkeypatch.setattr(server.cloud.services.nouns.instances, "run", held)
+    monkeypatch.setattr(server.cloud.services.nouns.instances.guests, "run", held)
     body = {"command": ["true"]}
     with asking(server) as ask:
         first = ask("POST", EXEC, tenants.keys["owner"], body)

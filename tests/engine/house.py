@@ -170,9 +170,11 @@ def _left_cgroups(project: str) -> list[Path]:
     found = list(Path("/sys/fs/cgroup").glob(f"*/lxc.*.{project}_*"))
     found += Path("/sys/fs/cgroup").glob(f"lxc.*.{project}_*")
     for path in found:
-        for each in (*sorted(path.glob("**/"), reverse=True), path):
-            with contextlib.suppress(OSError):
-                each.rmdir()
+        with contextlib.suppress(OSError):  # another run removes it as well
+            inside = sorted(path.glob("**/"), reverse=True)
+            for each in (*inside, path):
+                with contextlib.suppress(OSError):
+                    each.rmdir()
     return [path for path in found if path.exists()]
 
 
