@@ -196,8 +196,8 @@ def test_the_operators_own_organisation_cannot_be_suspended_or_deleted(
     server: ApiServer, tenants: Tenants
 ) -> None:
     body = {"state": "suspended", "reason": "x"}
-    assert ask(server, tenants, "operator", "PUT /v1/organisations/house/state", body).code == "refused"
-    answer = ask(server, tenants, "operator", "DELETE /v1/organisations/house?reason=x&force=true")
+    assert ask(server, tenants, "operator", "PUT /v1/organisations/operator/state", body).code == "refused"
+    answer = ask(server, tenants, "operator", "DELETE /v1/organisations/operator?reason=x&force=true")
     assert answer.code == "refused"
 
 
