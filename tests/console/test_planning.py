@@ -147,7 +147,7 @@ def test_a_dropped_config_is_planned_in_place_of_a_model(server: Server, tmp_pat
         ({"config": "[]", "batch": "1", "steps": "10"}, "not a Hugging Face config"),
         ({"config": '{"model_type": "llama"}', "batch": "1", "steps": "10"}, "uploaded"),
         ({"config": '{"model_type": "llama", "hidden_size": -1}', "batch": "1", "steps": "10"}, "uploaded"),
-        ({"trace": "bm9uc2Vuc2U=", "steps": "10"}, "no trace"),
+        ({"trace": "bm9uc2Vuc2U=", "steps": "10"}, "is not a trace"),
         ({"trace": "!", "steps": "10"}, "trace"),
         ({"hours": "10", "gpus": "4-2"}, "reversed"),
         ({"hours": "10", "provider": HOSTILE}, "alert"),
