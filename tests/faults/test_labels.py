@@ -58,7 +58,7 @@ def test_a_change_that_changes_nothing_leaves_no_event(lab: Lab) -> None:
 def test_labels_are_checked_and_bounded(lab: Lab) -> None:
     with pytest.raises(BadInput, match="cannot be the name of a label"):
         lab.ask("label", "one", {"-": "x"})
-    with pytest.raises(BadInput, match="no system can store"):
+    with pytest.raises(BadInput, match="cannot be stored"):
         lab.ask("label", "one", {"a": "\0"})
     lab.ask("label", "one", {f"k{n}": "" for n in range(64)})
     with pytest.raises(BadInput, match="64 labels"):

@@ -228,7 +228,7 @@ def test_a_dearer_machine_than_the_limit_is_not_kept(ground: Ground) -> None:
     ground.launch(price_limit_micros_per_hour=price * 2)
     ground.settle()
     assert ground.one().phase == Phase.RUNNING
-    with pytest.raises(TeraflockError, match="more than the limit"):
+    with pytest.raises(TeraflockError, match="more than your limit"):
         ground.launch(name="two", price_limit_micros_per_hour=1)
 
 

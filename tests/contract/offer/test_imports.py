@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from math import prod
 from pathlib import Path
 from random import Random
 from threading import Barrier, Thread
@@ -430,7 +431,8 @@ def test_every_shipped_row_is_in_the_database(database: Database) -> None:
     assert by_row.keys() == rows.keys()
     for cited, row in rows.items():
         offers = by_row[cited]
-        assert len(offers) == len(row["gpu"].split("|")) * len(row["mode"].split("|")), cited
+        several = [len(row[name].split("|")) for name in ("gpu", "gpu_count", "mode")]
+        assert len(offers) == prod(several), cited
         for offer in offers:
             assert (offer.quoted.micros / 1e6 if offer.quoted else None) == _number(row["price"]), cited
             assert offer.currency == row["currency"], cited
