@@ -109,10 +109,10 @@ def test_concurrent_first_commands(newcomer: Tera) -> None:
 
 
 def test_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path, used_home: Path, web: Web) -> None:
-    large = catalog(tmp_path / "large.csv", 6000)
+    large = catalog(tmp_path / "large.csv", 12_000)
     home = tmp_path / "disk"
     home.mkdir()
-    with small_disk(home, MIB):
+    with small_disk(home, 2 * MIB):
         shutil.copytree(used_home, home, dirs_exist_ok=True)
         tera = Tera(home)
         tera.ok("offers", "import", "mine", catalog(tmp_path / "first.csv", 2))
@@ -121,7 +121,7 @@ def test_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path, used_home: Pa
         assert (done.code, done.out) == (1, "")
         assert done.err.startswith("error: The disk is full")
         assert done.hint.startswith("Free some space")
-        web.pages["/large.csv"] = body(b"x" * 2 * MIB)
+        web.pages["/large.csv"] = body(b"x" * 3 * MIB)
         fetched = tera.run("offers", "refresh", "mine", "--url", web.at("/large.csv"))
         assert fetched.code == 1
         assert fetched.err.startswith("error: The disk is full")
@@ -131,7 +131,7 @@ def test_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path, used_home: Pa
 
 
 def test_write_error_is_reported_and_nothing_is_lost(owner: Tera, tmp_path: Path) -> None:
-    large = catalog(tmp_path / "large.csv", 3000)
+    large = catalog(tmp_path / "large.csv", 12_000)
     room = (owner.home / "tera.db").stat().st_size + 100_000
     done = owner.run(
         "offers",

@@ -57,7 +57,7 @@ def test_a_plan_sorted_by_risk_shows_the_interruptions(tera: Tera) -> None:
 def test_advice_is_about_the_largest_card_that_was_tried(tera: Tera) -> None:
     none = tera.run(*JOB, "--gpu", "V100-16", "--gpu", "T4")
     assert none.code == 3
-    assert "a batch of 190 or less" in none.hint
+    assert "a batch of 189 or less" in none.hint
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def impossible(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
 
 def test_without_a_home_the_shipped_offers_are_read_from_memory(impossible: Path) -> None:
     with Local(CLOCK) as local:
-        assert local.offers().search(Query(), limit=None).matched == 136
+        assert local.offers().search(Query(), limit=None).matched == 135
         assert local.rates_path == SHIPPED_RATES
 
 

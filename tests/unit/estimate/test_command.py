@@ -22,7 +22,7 @@ def test_json_has_the_promised_shape() -> None:
     done = tera("estimate", "vgg16", "--batch", "64", "--gpu", "H200", "--memory-limit", "11GiB", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert set(found) == {"workload", "memory", "gpus"}
+    assert set(found) == {"workload", "memory", "gpus", "cpu"}
     assert {"live_peak_bytes", "reserved_peak_bytes", "device_peak_bytes", "breakdown"} == set(
         found["memory"]
     )

@@ -105,7 +105,7 @@ def test_amd_has_wide_intervals_and_unsupported_cards_give_a_reason() -> None:
     mi300x, v520 = card("MI300X"), card("V520")
     assert is_rocm(mi300x)
     assert not refuses(mi300x, "bf16")
-    assert "does not support AMD" in unsupported(v520)
+    assert "estimates do not support AMD" in unsupported(v520)
     wide, narrow = (
         answer(Workload(model="resnet50", batch=512, optimizer="sgd"), Question(cards=[each])).gpus[0]
         for each in (mi300x, card("A100-SXM4-80"))

@@ -24,7 +24,7 @@ def test_a_given_config_is_read_and_never_mixed_up_with_another() -> None:
 
 
 def test_a_damaged_trace_gets_a_sentence() -> None:
-    with pytest.raises(BadInput, match="no trace"):
+    with pytest.raises(BadInput, match="is not a trace"):
         read_trace_file(give(b"nonsense", TRACE))
 
 

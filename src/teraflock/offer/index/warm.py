@@ -94,7 +94,9 @@ class WarmOffers:
         rates = self._rates()
         currency = rates.known(words.currency)
         service = OfferService(self._database(), rates, self._clock)
-        return History(service.history(query_from(words, service.providers, service.today()), currency), currency)
+        return History(
+            service.history(query_from(words, service.providers, service.today()), currency), currency
+        )
 
     def settle(self) -> None:
         """Wait until no index is being built."""
