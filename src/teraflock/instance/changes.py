@@ -60,7 +60,7 @@ class InstanceChanges:
         *,
         grows: bool = False,
     ) -> Instance:
-        """Apply a change to an instance. Set `grows` if it may use more of the project's quota or budget."""
+        """Change an instance. `grows` locks the project first: set it if the change may need more quota or budget."""
 
         def work(tx: Transaction) -> Instance:
             if grows:

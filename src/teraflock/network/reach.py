@@ -59,6 +59,11 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     border: tuple[AclRule, ...] | None = None
     """Of an instance: the ACL of its network; None: it has none."""
 
+    @property
+    def is_internet(self) -> bool:
+        """An instance can have this name, too."""
+        return self.name == INTERNET and not self.site
+
 
 class Reached(msgspec.Struct, frozen=True, kw_only=True):
     stop: Stop | None = None
@@ -79,14 +84,14 @@ def reach(walls: Walls, source: End, target: End, protocol: Protocol, port: int)
         return Reached(stop=stop, leaving=leaving)
     entering = permit(walls, target.address, Direction.IN, packet) if target.site else None
     if target.site and entering is None:
-        only = _networks(walls, target, packet) if source.name == INTERNET else ()
+        only = _networks(walls, target, packet) if source.is_internet else ()
         return Reached(stop=Stop.IN, leaving=leaving, only_from=only)
     assert decide(walls, packet).passes, "the steps and the firewall agree"
     return Reached(leaving=leaving, entering=entering)
 
 
 def _stop_on_the_way(source: End, target: End, protocol: Protocol, port: int) -> Stop | None:
-    if any(not end.site and end.name != INTERNET and is_ours(end.address) for end in (source, target)):
+    if any(not end.site and not end.is_internet and is_ours(end.address) for end in (source, target)):
         return Stop.APART
     if source.site and target.site:
         return None if source.site == target.site else Stop.APART
@@ -94,7 +99,7 @@ def _stop_on_the_way(source: End, target: End, protocol: Protocol, port: int) ->
         is_open = protocol == Protocol.TCP and port in target.open_ports
         return None if is_open else Stop.UNPUBLISHED
     is_closed = _is_in(target.address, CLOSED) and not _is_in(target.address, source.allowed_out)
-    return Stop.CLOSED if is_closed and target.name != INTERNET else None
+    return Stop.CLOSED if is_closed and not target.is_internet else None
 
 
 def _stop_at_border(source: End, target: End, packet: Packet) -> Stop | None:

@@ -42,7 +42,7 @@ class NetworkService:
                 "Neither end is an instance",
                 hint="Name an instance with `--from` or `--to`: `tera ps` lists them",
             )
-        if one.name == other.name:
+        if one == other:
             raise BadInput("Both ends are the same", hint="Name two different ends")
         found = reach(picture.walls, one, other, kind, port)
         sentence, hint = _words(picture, found, one, other, f"{kind} {port}" if port else str(kind))
@@ -170,11 +170,11 @@ def _stopped_by_groups(picture: _Picture, found: Reached, one: End, other: End, 
 
 
 def _end_text(end: End) -> str:
-    return f"`{end.name}`" if end.site else "the internet" if end.name == INTERNET else end.name
+    return f"`{end.name}`" if end.site else "the internet" if end.is_internet else end.name
 
 
 def _allow(picture: _Picture, own: End, side: str, what: str, way: str, peer: End) -> str:
     protocol, _, port = what.partition(" ")
     ports = f" --port {port}" if port else ""
-    near = "0.0.0.0/0" if peer.name == INTERNET else peer.address
+    near = "0.0.0.0/0" if peer.is_internet else peer.address
     return f"tera sg allow {picture.first_group(own)} {side} --protocol {protocol}{ports} {way} {near}"

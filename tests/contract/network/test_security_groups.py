@@ -228,3 +228,15 @@ def test_an_instance_called_internet_is_not_the_internet(office: Office) -> None
     names, edges = networks.graph(office.project)
     assert names == ("internet", "internet", "web")
     assert len([each for each in edges if each.target == "web"]) == 2
+
+
+def test_a_hint_about_an_instance_called_internet_does_not_open_the_group_to_everyone(office: Office) -> None:
+    office.groups.create(office.actor, office.project, "closed")
+    office.launch("web", "closed")
+    odd = office.launch("internet")
+    networks = NetworkService(office.database)
+    found = networks.check(office.project, odd, "web", "tcp", "80")
+    assert found.reach.stop == Stop.IN
+    assert found.hint == f"Allow it with `tera sg allow closed --in --protocol tcp --port 80 --from {odd}`"
+    from_outside = networks.check(office.project, "internet", odd, "tcp", "22")
+    assert from_outside.reach.stop is None

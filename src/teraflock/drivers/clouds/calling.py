@@ -1,12 +1,14 @@
 """Makes the calls of a question to a cloud: paced for the whole account, signed, with errors free of credentials."""
 
 import logging
+import traceback
 from datetime import datetime
 from typing import Final, TypeVar
 
 import msgspec
 
 from teraflock.base.clock import Clock
+from teraflock.base.errors import TeraflockError
 from teraflock.drivers.clouds.http import CloudTransport, headers_of
 from teraflock.drivers.clouds.model import Asking, CloudApi, CloudCall, CloudReply
 from teraflock.drivers.clouds.pacing import Pacer
@@ -41,8 +43,13 @@ class Caller:
         except StopIteration as done:
             result: T = done.value
             return result
+        except TeraflockError as error:
+            error.sentence = self._signer.scrubbed(error.sentence)
+            error.args = (error.sentence,)
+            raise
         except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
-            LOG.exception("%s: unexpected answer", self.cloud.title)
+            trace = "".join(traceback.format_exception(error))
+            LOG.error("%s: unexpected answer\n%s", self.cloud.title, self._signer.scrubbed(trace))
             raise EngineDown(
                 f"{self.cloud.title} answered in a form that this version does not know: {type(error).__name__}",
                 hint="Update Teraflock, or report it",
@@ -70,7 +77,4 @@ class Caller:
             self._pacer.answered()
         if reply.status < 400 or reply.status in call.accepts:
             return reply
-        error = self.cloud.error(call, reply)
-        error.sentence = self._signer.scrubbed(error.sentence)
-        error.args = (error.sentence,)
-        raise error
+        raise self.cloud.error(call, reply)

@@ -15,10 +15,10 @@ from typing import Final
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound, Refused, TooMany
 from teraflock.base.ids import new_id
-from teraflock.instance import store
-from teraflock.instance.driver import Handle
+from teraflock.instance.changes import handle_of_view
 from teraflock.instance.engines import Engines
-from teraflock.instance.model import InstanceId, View
+from teraflock.instance.lookup import found
+from teraflock.instance.model import View
 from teraflock.instance.states import Phase
 from teraflock.instance.terminal.model import OpenTerminal, TerminalDriver
 from teraflock.storage.database import Database
@@ -56,16 +56,15 @@ class TerminalService:
         self._database.write(
             lambda tx: self._audit.note(tx, by, "instance.terminal", instance.id, name=instance.name)
         )
-        handle = _handle(view)
         width, height = _bounded(columns), _bounded(rows)
         now = self._clock.now()
         opened = OpenTerminal(
             new_id("trm", now, self._random_bytes),
             project_id=by.project.id,
-            instance_id=InstanceId(instance.id),
+            instance_id=instance.id,
             key_id=by.actor.key_id,
             organisation_id=by.actor.organisation_id,
-            engine=driver.open_terminal(handle, columns=width, rows=height),
+            engine=driver.open_terminal(handle_of_view(view), columns=width, rows=height),
             opened_at=now,
         )
         with self._lock:
@@ -78,11 +77,11 @@ class TerminalService:
         return opened
 
     def get(self, by: By, id: str) -> OpenTerminal:
-        found = self._open.get(id)
+        opened = self._open.get(id)
         project = by.project.id if by.project else ""
-        if found is None or found.key_id != by.actor.key_id or found.project_id != project:
+        if opened is None or opened.key_id != by.actor.key_id or opened.project_id != project:
             raise NotFound("This terminal is closed", hint="Open a new one")
-        return found
+        return opened
 
     def enter(self, terminal: OpenTerminal) -> None:
         with self._lock:
@@ -108,9 +107,7 @@ class TerminalService:
 
     def _found(self, project: ProjectId, ref: str) -> tuple[View, TerminalDriver]:
         with self._database.read() as tx:
-            view = store.find(tx, project, ref)
-        if view is None:
-            raise NotFound(f"The project has no instance `{ref[:80]}`", hint="`tera ps` lists them")
+            view = found(tx, project, ref)
         instance = view.instance
         if instance.phase != Phase.RUNNING or instance.host_id is None:
             raise Conflict(
@@ -140,9 +137,7 @@ class TerminalService:
         try:
             opened.pump()
         finally:
-            with (
-                self._lock
-            ):  # the last output stays readable for a moment: `get` finds it until the next look
+            with self._lock:  # `get` finds it until the next look, so the last output can still be read
                 opened.left_at = self._clock.now()
 
     def _look(self) -> None:
@@ -155,11 +150,6 @@ class TerminalService:
                 if not self._open:
                     self._looks = False
                     return
-
-
-def _handle(view: View) -> Handle:
-    id = InstanceId(view.instance.id)
-    return Handle(id, "", view.rented.remote_id) if view.rented else Handle(id, view.host_name or "")
 
 
 def _bounded(size: int) -> int:
