@@ -6,8 +6,8 @@ host that fits less tightly.
 """
 
 import threading
+from bisect import bisect_left, insort
 from datetime import datetime, timedelta
-from heapq import nsmallest
 from typing import Final
 
 from teraflock.base.clock import Clock
@@ -20,6 +20,9 @@ from teraflock.storage.database import Transaction
 AGE_MAX: Final = timedelta(seconds=1)
 """Reading 500 hosts takes about ten milliseconds, so this is at most a hundredth of a server's time."""
 
+ORDERS_MAX: Final = 64
+"""Sizes that launches have asked for since the last reading. Most ask for the same few."""
+
 
 class FleetMemory:
     """For one database and one policy. Safe to use from many threads."""
@@ -31,6 +34,8 @@ class FleetMemory:
         self._kinds_read_at: datetime | None = None
         self._rooms: dict[HostId, Room] = {}
         self._rooms_read_at: datetime | None = None
+        self._orders: dict[Size, list[tuple[float, int, int, int, HostId]]] = {}
+        """For each size, the tightness of all rooms that fit it, sorted."""
 
     def kinds(self, tx: Transaction, *, fresh: bool = False) -> tuple[Host, ...]:
         """One host of each kind."""
@@ -48,19 +53,32 @@ class FleetMemory:
             return found
         rooms = {room.host_id: room for room in store.rooms(tx, policy)}
         with self._lock:
-            self._rooms, self._rooms_read_at = rooms, now
+            self._rooms, self._rooms_read_at, self._orders = rooms, now, {}
         return self._tightest(need, limit)
 
     def take(self, id: HostId, need: Size) -> None:
         """Subtract what a launch takes, so that the next launch sees it."""
         with self._lock:
-            if room := self._rooms.get(id):
-                room.take(need)
+            room = self._rooms.get(id)
+            if room is None:
+                return
+            for size, order in self._orders.items():
+                if room.fits(size):
+                    del order[bisect_left(order, room.tightness(size))]
+            room.take(need)
+            for size, order in self._orders.items():
+                if room.fits(size):
+                    insort(order, room.tightness(size))
 
     def _tightest(self, need: Size, limit: int) -> list[HostId]:
         with self._lock:
-            fitting = (room for room in self._rooms.values() if room.fits(need))
-            return [room.host_id for room in nsmallest(limit, fitting, key=lambda room: room.tightness(need))]
+            order = self._orders.get(need)
+            if order is None:
+                if len(self._orders) >= ORDERS_MAX:
+                    self._orders.clear()
+                order = sorted(room.tightness(need) for room in self._rooms.values() if room.fits(need))
+                self._orders[need] = order
+            return [host_id for *_, host_id in order[:limit]]
 
 
 def _is_old(read_at: datetime | None, now: datetime) -> bool:

@@ -264,14 +264,14 @@ def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> Quot
 
 def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
     rows = tx.all(
-        "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes)"
-        f" FROM instance WHERE {where} AND phase <> 'gone' AND phase <> 'failed' GROUP BY gpu",
+        "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes), 0"
+        f" FROM instance WHERE {where} AND phase <> 'gone' AND phase <> 'failed' GROUP BY gpu"
+        f" UNION ALL SELECT '', 0, 0, 0, 0, 0, COUNT(*) FROM published_port WHERE {where}",
         id=id,
     )
-    instances, vcpus, ram, disk = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5))
-    ports = tx.one(f"SELECT COUNT(*) FROM published_port WHERE {where}", id=id)
+    instances, vcpus, ram, disk, ports = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5, 6))
     return QuotaAmounts(
-        ports=int(ports[0]) if ports else 0,
+        ports=ports,
         instances=instances,
         vcpus=vcpus,
         ram_bytes=ram,

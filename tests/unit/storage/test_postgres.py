@@ -202,3 +202,21 @@ def test_a_user_without_permissions_is_an_error(database: Database) -> None:
 def test_where_contains_no_secrets() -> None:
     assert postgres._where("postgresql://me:secret@db.example:99/name") == "postgresql://db.example:99/name"
     assert postgres._where("host=/run/db dbname=name password=secret") == "postgresql:///run/db:5432/name"
+
+
+def test_a_statement_stays_prepared_after_reads_and_failed_writes(database: Database) -> None:
+    def fail(tx: Transaction) -> None:
+        tx.run("INSERT INTO thing (id) VALUES (:id)", id=1)
+        raise BadInput("no")
+
+    for _ in range(8):  # the pool may have several connections
+        count(database)
+    with pytest.raises(BadInput):
+        database.write(fail)
+    count(database)
+    with database.read() as tx:
+        kept = tx.all(
+            "SELECT statement FROM pg_prepared_statements WHERE statement LIKE '%COUNT(*) FROM thing%'"
+        )
+    assert len(kept) == 1
+    assert count(database) == 0
