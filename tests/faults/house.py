@@ -29,6 +29,7 @@ from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
 from teraflock.reconcile.loops import WORKER_TIME
 from teraflock.reconcile.moving import MoveLoop
+from teraflock.reconcile.slices import SliceLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.storage.database import Database
@@ -84,6 +85,7 @@ class Worker:
         self.images = ImageLoop(around)
         self.time_limits = TimeLimitLoop(around)
         self.moves = MoveLoop(around)
+        self.slices = SliceLoop(around)
 
     def beat(self) -> None:
         now = self._house.clock.now()
@@ -99,7 +101,9 @@ class Worker:
             self.instances.advance(self.in_hand.pop(0))
 
     def look(self) -> None:
-        for loop in (self.hosts, self.images, self.drift, self.moves, self.commands, self.time_limits):
+        for loop in (
+            self.slices, self.hosts, self.images, self.drift, self.moves, self.commands, self.time_limits,
+        ):  # fmt: skip
             loop.turn()
 
     def turn(self) -> None:

@@ -19,7 +19,7 @@ OWNERS = {
         " price_book price_period purchase purchase_limit purchase_term trial_balance"
         " cost cost_cursor cost_host host_cost host_size host_use host_use_open"
     ),
-    "fleet": "host host_gpu host_port site_watch",
+    "fleet": "host host_gpu host_port host_slicing site_watch",
     "image": "image",
     "instance": (
         "cloud_account cloud_account_use instance instance_label instance_output site site_state site_use snapshot"

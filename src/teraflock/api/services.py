@@ -19,6 +19,7 @@ from teraflock.base.exchange import Rates
 from teraflock.bill.service import BillService
 from teraflock.catalog.model import Card
 from teraflock.fleet.service import FleetService
+from teraflock.fleet.slicing.service import SlicingService
 from teraflock.image.service import ImageService
 from teraflock.instance.account.service import AccountService
 from teraflock.instance.operator import OperatorService
@@ -46,6 +47,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     instances: InstanceService
     operator: OperatorService
     fleet: FleetService
+    slicings: SlicingService
     sites: SiteService
     accounts: AccountService
     images: ImageService

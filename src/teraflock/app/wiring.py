@@ -38,6 +38,7 @@ from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import DiskLimits, Host
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
+from teraflock.fleet.slicing.service import SlicingService
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
 from teraflock.instance.account import store as accounts
@@ -242,6 +243,7 @@ class Cloud:
             published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
             security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),
             fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
+            slicings=SlicingService(database, self.clock, random_bytes),
             sites=SiteService(
                 database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes
             ),

@@ -8,6 +8,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
 from teraflock.cli.host_cost import cost
+from teraflock.cli.host_slice import slice_host
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
 from teraflock.cli.output import emphasised, write_json
@@ -27,6 +28,7 @@ Examples:
   tera host set lab2 --region north
   tera host allow-out lab2 192.168.10.0/24
   tera host cost set lab2 1.20 USD
+  tera host slice lab2 0 --profile 3g.71gb --profile 3g.71gb
 """
 
 
@@ -36,6 +38,7 @@ def command() -> None:
 
 
 command.add_command(cost)
+command.add_command(slice_host)
 
 
 @command.command(

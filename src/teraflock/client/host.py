@@ -8,6 +8,9 @@ from teraflock.wire.host import (
     HostCostPage,
     HostCostRequest,
     HostPage,
+    SlicingAnswer,
+    SlicingPage,
+    SlicingRequest,
 )
 
 
@@ -26,6 +29,15 @@ class Hosts(Noun):
 
     def change(self, ref: str, change: HostChange) -> HostAnswer:
         return self._act("PATCH", HostAnswer, "hosts", ref, body=change)
+
+    def slicings(self, ref: str) -> tuple[SlicingAnswer, ...]:
+        """The cards that were divided, or made whole again."""
+        return self._get(SlicingPage, "hosts", ref, "slices").items
+
+    def divide(self, ref: str, card: str, profiles: tuple[str, ...]) -> tuple[SlicingAnswer, ...]:
+        """Divide a card into slices. Without profiles, make it whole."""
+        body = SlicingRequest(profiles=profiles)
+        return self._act("PUT", SlicingPage, "hosts", ref, "slices", card, body=body).items
 
     def cost_page(self, *, after: str = "", limit: int = PAGE) -> HostCostPage:
         return self._get(HostCostPage, "host-costs", after=after, limit=limit)

@@ -209,6 +209,9 @@ class RentedDriver(ABC):
 
     # Calls that need a capability
 
+    def slice_card(self, host: str, address: str, profiles: tuple[str, ...]) -> None:
+        self._lacks(Capability.SLICES)
+
     def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
         self._lacks(Capability.PLACEMENT)
 

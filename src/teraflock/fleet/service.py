@@ -45,18 +45,18 @@ class FleetService:
 
     def host(self, ref: str) -> Host:
         with self._database.read() as tx:
-            return _found(tx, ref)
+            return found_host(tx, ref)
 
     def own_host(self, ref: str) -> Host:
         """A host that is not rented."""
         with self._database.read() as tx:
-            return _own(tx, ref)
+            return own_host(tx, ref)
 
     def set_state(self, actor: Actor, ref: str, state: HostState) -> Host:
         """`draining` keeps its instances and accepts no new ones. `ready` accepts them again."""
 
         def work(tx: Transaction) -> Host:
-            host = _own(tx, ref)
+            host = own_host(tx, ref)
             store.set_state(tx, host.id, state)
             self._audit.record(tx, actor, f"host.{state}", host.id, name=host.name)
             return replace(host, state=state)
@@ -68,7 +68,7 @@ class FleetService:
         wanted = checked_networks(networks)
 
         def work(tx: Transaction) -> Host:
-            host = _own(tx, ref)
+            host = own_host(tx, ref)
             store.set_allow_out(tx, host.id, wanted)
             self._audit.record(
                 tx, actor, "host.allow-out", host.id, name=host.name, networks=" ".join(wanted)
@@ -117,15 +117,15 @@ def _checked_network(text: str) -> IPv4Network:
     return network
 
 
-def _found(tx: Transaction, ref: str) -> Host:
+def found_host(tx: Transaction, ref: str) -> Host:
     host = store.host(tx, ref)
     if host is None:
         raise NotFound(f"There is no host `{ref[:80]}`", hint="`tera host list` lists them")
     return host
 
 
-def _own(tx: Transaction, ref: str) -> Host:
-    host = _found(tx, ref)
+def own_host(tx: Transaction, ref: str) -> Host:
+    host = found_host(tx, ref)
     if host.kind == HostKind.RENTED:
         raise Refused(
             f"`{host.name}` is a rented host: it serves one instance and is given back with it",

@@ -11,6 +11,8 @@ from teraflock.fleet.card import store as cards
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostKind, HostReport, HostState
 from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
 from teraflock.fleet.rows import COLUMNS, HOST, host_from
+from teraflock.fleet.slicing import store as slicing
+from teraflock.fleet.slicing.rules import withheld
 from teraflock.storage.database import Row, Transaction
 
 _HELD: Final = (
@@ -105,7 +107,8 @@ def put_report(
     tx.run_many(_PUT_REPORT, [HOST.row(_new_host(site, report, id, simulated=simulated, now=now))])
     host_id = HostId(known[0]) if known else id
     tx.run("UPDATE host SET state = 'ready' WHERE id = :id AND state = 'away'", id=host_id)
-    cards.put_reported(tx, host_id, report.gpus, microseconds(now))
+    gpus = withheld(report.gpus, slicing.of_host(tx, host_id)) if known else report.gpus
+    cards.put_reported(tx, host_id, gpus, microseconds(now))
     return known is None
 
 

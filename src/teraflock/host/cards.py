@@ -103,6 +103,11 @@ def catalog_id(name: str, memory_bytes: int | None) -> tuple[str, bool]:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-"), False
 
 
+def read_slices(nvml: Any, handle: Any) -> tuple[HostSlice, ...]:
+    """The slices of a card in MIG mode."""
+    return _slices(nvml, Queries(nvml), handle, "")
+
+
 def _slices(nvml: Any, queries: Queries, handle: Any, gpu: str) -> tuple[HostSlice, ...]:
     count = queries.ask("slices", lambda: nvml.nvmlDeviceGetMaxMigDeviceCount(handle)) or 0
     found = (_slice_at(nvml, queries, handle, index, gpu) for index in range(count))

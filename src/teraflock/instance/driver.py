@@ -63,6 +63,8 @@ class Capability(StrEnum):
     """Counts what guests send to other networks."""
     FIREWALL = "firewall"
     """Enforces security groups."""
+    SLICES = "slices"
+    """Divides cards into slices."""
 
 
 class Handle(msgspec.Struct, frozen=True):
@@ -306,6 +308,13 @@ class ComputeDriver(WallDriver, Protocol):
 
     def hosts(self) -> Sequence[HostReport]:
         """The current hosts. Empty without PLACEMENT. Raise `EngineDown` if the engine does not answer."""
+        ...
+
+    def slice_card(self, host: str, address: str, profiles: tuple[str, ...]) -> None:
+        """Divide a card into slices, such as `3g.71gb` twice. Without profiles, make it whole again.
+
+        The caller knows that no instance holds a part of it. Raise `Refused` if the card cannot be divided like this.
+        """
         ...
 
     def prepare(self, machine: Machine) -> None:

@@ -11,7 +11,7 @@ from teraflock.base.errors import BadInput, UnknownName, unknown_name
 from teraflock.base.quantities import GIB, MIB, bytes_text, count_text
 from teraflock.base.size import Size
 from teraflock.catalog.cards import cards_by_id
-from teraflock.catalog.names import find_cards
+from teraflock.catalog.names import find_cards, find_parts
 from teraflock.fleet.model import Host
 from teraflock.fleet.shapes import DISK_BYTES, RAM_BYTES_PER_VCPU, card_need, named_shapes
 from teraflock.instance.model import Access, RestartPolicy
@@ -310,7 +310,8 @@ def card_named(name: str, hosts: Sequence[Host], count: int) -> str:
     if name in here:
         return name
     try:
-        meant = {card.id for card in find_cards(name)}
+        slices = {f"{card.id}:{part.profile}" for card, part in find_parts(name)}
+        meant = slices or {card.id for card in find_cards(name)}
     except UnknownName as error:
         raise unknown_name("GPU", name, [*here, *(card.name for card in cards_by_id().values())]) from error
     found = [gpu for gpu in here if gpu in meant]

@@ -24,6 +24,7 @@ from teraflock.fleet import store as fleet
 from teraflock.fleet.alarms import alarms
 from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
 from teraflock.fleet.rented import store as rented_hosts
+from teraflock.fleet.slicing import store as slicing
 from teraflock.fleet.watch import store as watch
 from teraflock.instance import store
 from teraflock.instance.across import store as across
@@ -156,9 +157,11 @@ class HostLoop:
     def _keep(self, driver: ComputeDriver, reports: Sequence[HostReport]) -> None:
         here = {report.name: report for report in reports}
         before = self._known.get(driver.site, {})
-        changed = [report for name, report in here.items() if before.get(name) != report]
         with self._around.database.read() as tx:
             kept = [host for host in fleet.outlines(tx) if host.site == driver.site]
+            divided = slicing.host_names(tx, driver.site)
+        # What a host with divided cards can give depends on more than its report.
+        changed = [report for name, report in here.items() if name in divided or before.get(name) != report]
         back = {host.name for host in kept if host.state == HostState.AWAY and host.name in here}
         unwatched = self._unwatched(driver.site, kept)
         gone = self._lost(driver.site, kept, here, unwatched)

@@ -27,6 +27,7 @@ from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
 from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.networks import NetworkLoop
+from teraflock.reconcile.slices import SliceLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.reconcile.walls import WallLoop
@@ -56,6 +57,7 @@ any size."""
 REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
 MOVES_SECONDS: Final = 5.0
+SLICES_SECONDS: Final = 2.0
 WALLS_SECONDS: Final = 1.0
 """How soon a change of security groups by another process is loaded. Changes by this process wake the loop."""
 STOP_SECONDS_MAX: Final = 5.0
@@ -122,6 +124,7 @@ class Loops:
         self.networks = NetworkLoop(around)
         self.moves = MoveLoop(around)
         self.walls = WallLoop(around)
+        self.slices = SliceLoop(around)
 
     def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
         """Add a loop, which starts with the others."""
@@ -145,6 +148,7 @@ class Loops:
         self._run("images", self.images.turn, IMAGES_SECONDS)
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self._drift_apart.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
+        self._run("slices", self.slices.turn, SLICES_SECONDS)
         self._run("moves", self.moves.turn, MOVES_SECONDS)
         self._run("walls", self.walls.turn, WALLS_SECONDS, woken=self._walls_due)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)

@@ -55,6 +55,28 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gone_at: datetime | None = None
 
 
+class SlicingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    profiles: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=20)], ...], msgspec.Meta(max_length=7)]
+    """Slices such as `3g.71gb`. Empty: the whole card."""
+
+
+class SlicingAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How a card should be divided."""
+
+    card: str
+    """The PCI address."""
+    gpu: str
+    profiles: tuple[str, ...]
+    state: Annotated[str, closed("done", "waiting", "refused")]
+    problem: str
+    """Why the host refused it."""
+
+
+class SlicingPage(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[SlicingAnswer, ...]
+    next: str | None = None
+
+
 class HostPage(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[HostAnswer, ...]
     next: str | None

@@ -3,7 +3,9 @@
 from teraflock.base.clock import at_microseconds
 from teraflock.bill.margin.model import CostRate
 from teraflock.fleet.model import Gpu, Host
-from teraflock.wire.host import HostAnswer, HostCostAnswer, HostGpuAnswer
+from teraflock.fleet.slicing.model import SlicingView
+from teraflock.fleet.slicing.rules import state_of
+from teraflock.wire.host import HostAnswer, HostCostAnswer, HostGpuAnswer, SlicingAnswer
 
 
 def host_answer(host: Host) -> HostAnswer:
@@ -45,6 +47,17 @@ def _gpu(card: Gpu) -> HostGpuAnswer:
         memory_bytes=card.memory_bytes,
         healthy=card.healthy,
         free=card.instance_id is None,
+    )
+
+
+def slicing_answer(view: SlicingView) -> SlicingAnswer:
+    slicing = view.slicing
+    return SlicingAnswer(
+        card=slicing.address,
+        gpu=slicing.gpu,
+        profiles=slicing.profiles,
+        state=state_of(view),
+        problem=slicing.problem,
     )
 
 

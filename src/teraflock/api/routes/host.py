@@ -1,7 +1,7 @@
 """Hosts, for operators."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.host import host_answer, host_cost_answer
+from teraflock.api.convert.host import host_answer, host_cost_answer, slicing_answer
 from teraflock.api.query import HostPageQuery, Page
 from teraflock.api.route import Routes, Scope
 from teraflock.fleet.model import HostKind, HostState
@@ -14,6 +14,8 @@ from teraflock.wire.host import (
     HostCostPage,
     HostCostRequest,
     HostPage,
+    SlicingPage,
+    SlicingRequest,
 )
 
 routes = Routes("hosts")
@@ -46,6 +48,24 @@ def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
     if body.state is not None:
         call.nouns.fleet.set_state(call.actor, host, HostState(body.state))
     return host_answer(call.nouns.fleet.host(host))
+
+
+@routes.get("/v1/hosts/{host}/slices", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+def list_slicings(call: Call, host: str) -> SlicingPage:
+    """List the cards of a host that were divided, or made whole again."""
+    return SlicingPage(items=tuple(map(slicing_answer, call.nouns.slicings.of_host(host))))
+
+
+@routes.put(
+    "/v1/hosts/{host}/slices/{card}",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_WRITE,
+    errors=("unknown_name",),
+)
+def divide_card(call: Call, host: str, card: str, body: SlicingRequest) -> SlicingPage:
+    """Divide a free card into slices (MIG), or make it whole again. It takes the host a few seconds."""
+    call.nouns.slicings.divide(call.actor, host, card, body.profiles)
+    return SlicingPage(items=tuple(map(slicing_answer, call.nouns.slicings.of_host(host))))
 
 
 @routes.get("/v1/host-costs", scope=Scope.INSTALLATION, may=Permission.HOST_READ)

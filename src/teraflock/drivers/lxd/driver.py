@@ -22,13 +22,13 @@ from teraflock.drivers.lxd import (
     guest,
     ids,
     names,
-    nvidia,
     processors,
     programs,
     setup,
     veths,
 )
 from teraflock.drivers.lxd import exec as execution
+from teraflock.drivers.lxd.cards import LxdCards
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.hand_over import HandOver
@@ -43,7 +43,7 @@ from teraflock.drivers.lxd.snapshots import LxdSnapshots
 from teraflock.drivers.lxd.ssh import answers_ssh, new_host_key
 from teraflock.drivers.lxd.terminal import LxdTerminal
 from teraflock.drivers.lxd.throwaway import Throwaway
-from teraflock.fleet.model import DiskLimits, GpuKind, HostReport
+from teraflock.fleet.model import DiskLimits, HostReport
 from teraflock.instance.driver import (
     BOOT_TIME_MAX,
     PATIENCE,
@@ -90,6 +90,7 @@ class Lxd:
             Capability.BUILDS,
             Capability.TRAFFIC,
             Capability.FIREWALL,
+            Capability.SLICES,
         }
     )
     simulated = False
@@ -124,8 +125,7 @@ class Lxd:
         self._host = LxdClient(socket_path)
         self._engine = LxdClient(socket_path, project=self._ours.project)
         self._pool = pool
-        self._driver_folder = driver_folder
-        self._hand_over = hand_over
+        self._cards = LxdCards(self._engine, driver_folder, hand_over)
         self.pool = Pool(self._host, self._ours.pool)
         self._swept_at = 0.0
         self.networks = LxdNetworks(self._host, self._ours, way_out=way_out)
@@ -141,9 +141,8 @@ class Lxd:
         guests = [each for each in self._engine.get("instances", recursion=1) if guest.ID in each["config"]]
         self._ranges.adopt({each["name"]: each["config"].get("security.idmap.base", "") for each in guests})
         self.networks.rebuild()
-        if self._driver_folder and self._report().gpus:
-            # Before any guest starts: the driver may have been replaced while the host was down.
-            nvidia.keep(self._driver_folder)
+        if self._report().gpus:  # before any guest starts
+            self._cards.keep_driver()
 
     def purge(self) -> None:
         """Remove everything that this installation has in the engine and in the firewall."""
@@ -174,9 +173,10 @@ class Lxd:
             disk_limits=self._disk_limits(),
             allow_out=self.networks.allowed_out(),
         )
-        if self._driver_folder:  # only NVIDIA's toolkit can give slices to guests
-            report = replace(report, gpus=tuple(gpu for gpu in report.gpus if gpu.kind != GpuKind.MIG))
         return (report,)
+
+    def slice_card(self, host: str, address: str, profiles: tuple[str, ...]) -> None:
+        self._cards.divide(address, profiles)
 
     def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
         self.networks.allow_out(networks)
@@ -200,7 +200,7 @@ class Lxd:
         self._ranges.release(names.guest(handle.instance_id))
 
     def create(self, machine: Machine) -> None:
-        self._give_cards(machine)
+        self._cards.give(machine)
         name, body = names.guest(machine.id), self._body(machine)
         self.networks.admit(machine)
         try:
@@ -277,7 +277,7 @@ class Lxd:
             self.stop(machine.handle, force=True)
             programs.forget_command(self._engine, machine.id)
         running = found["status"] == "Running"
-        self._give_cards(machine, has=guest.sighting(found, "").slots or () if running else ())
+        self._cards.give(machine, has=guest.sighting(found, "").slots or () if running else ())
         index = self._ranges.take(name, spare=STOCK_RANGES)
         self.networks.admit(machine)
         self._engine.put(
@@ -414,22 +414,13 @@ class Lxd:
     def _host_of(self, machine: Machine, index: int) -> guest.GuestHost:
         """`index` is that of the machine's range of user ids."""
         confined = confinement.settings(index, self._surface)
-        return guest.GuestHost(
-            confined=confined, driver=self._card_driver(machine), server=self._engine.server()
-        )
-
-    def _give_cards(self, machine: Machine, has: Iterable[str] = ()) -> None:
-        if self._hand_over and machine.gpus:
-            self._hand_over.give(machine.gpus, machine.network.project_id, has=has)
+        driver, slices = self._cards.of(machine)
+        return guest.GuestHost(confined=confined, driver=driver, slices=slices, server=self._engine.server())
 
     def _unlink(self, name: str) -> bool:
         """Remove the host's end of a guest's link that a killed engine left. Return whether one existed."""
         port = self._engine.get("instances", name)["devices"].get("eth0", {}).get("host_name", "")
         return bool(port) and veths.remove(port)
-
-    def _card_driver(self, machine: Machine) -> str:
-        """Return the folder with the current GPU libraries; empty if the engine provides them to guests."""
-        return str(nvidia.keep(self._driver_folder)) if self._driver_folder and machine.gpus else ""
 
     def _ports(self, name: str) -> tuple[Port, ...]:
         return guest.ports_from(self._engine.get("instances", name)["config"].get(guest.PORTS, ""))

@@ -17,6 +17,7 @@ import msgspec
 from teraflock.drivers.lxd import names, nvidia
 from teraflock.drivers.lxd.names import Names
 from teraflock.fleet.model import GpuKind
+from teraflock.host.slicing import SliceNode
 from teraflock.instance.driver import GpuSlot, Machine, Port, Seen, Sighting
 from teraflock.instance.model import InstanceId
 
@@ -41,6 +42,7 @@ USER_DATA: Final = "user.user-data"
 ENVIRONMENT: Final = "user.environment"
 _GPU: Final = "gpu"
 _DRIVER: Final = "gpu-driver"
+_SLICE: Final = "user.slice"
 
 
 class HostKey(msgspec.Struct, frozen=True):
@@ -55,6 +57,8 @@ class GuestHost(msgspec.Struct, frozen=True, kw_only=True):
     """The keys that isolate the guest (see `confinement.py`)."""
     driver: str = ""
     """Folder with the libraries for GPUs; empty if the engine provides them."""
+    slices: Mapping[str, tuple[SliceNode, ...]] = {}
+    """The device nodes of the machine's slices, by UUID. Empty if the engine provides them."""
     server: str = "lxd"
     """The name that the engine reports: `lxd` or `incus`."""
 
@@ -62,7 +66,7 @@ class GuestHost(msgspec.Struct, frozen=True, kw_only=True):
 def body(machine: Machine, ours: Names, key: HostKey, mould: str, host: GuestHost) -> dict[str, object]:
     """Return the request that creates the instance as a copy of its image's mould."""
     config = _identity(machine, ours, key) | settings(machine, host)
-    given = devices(machine, ours, host.driver)
+    given = devices(machine, ours, host)
     return {
         "name": names.guest(machine.id),
         "type": "container",
@@ -102,8 +106,8 @@ def limits(machine: Machine) -> dict[str, str]:
     }
 
 
-def devices(machine: Machine, ours: Names, driver: str = "") -> dict[str, dict[str, str]]:
-    """Return the devices of a guest. `driver`: see `GuestHost`."""
+def devices(machine: Machine, ours: Names, host: GuestHost) -> dict[str, dict[str, str]]:
+    """Return the devices of a guest."""
     nic = {
         "type": "nic",
         "name": "eth0",
@@ -113,25 +117,39 @@ def devices(machine: Machine, ours: Names, driver: str = "") -> dict[str, dict[s
         "host_name": ours.port(machine.address),
     }
     root = {"type": "disk", "path": "/", "pool": ours.pool, "size": f"{machine.disk_bytes}B"}
-    cards = {f"{_GPU}{number}": gpu_device(slot) for number, slot in enumerate(machine.gpus)}
-    if cards and driver:
-        cards[_DRIVER] = {"type": "disk", "source": driver, "path": nvidia.IN_GUEST, "readonly": "true"}
+    cards: dict[str, dict[str, str]] = {}
+    for number, slot in enumerate(machine.gpus):
+        cards |= gpu_devices(slot, f"{_GPU}{number}", host)
+    if cards and host.driver:
+        cards[_DRIVER] = {"type": "disk", "source": host.driver, "path": nvidia.IN_GUEST, "readonly": "true"}
     return {"root": root, "eth0": nic, **cards}
 
 
-def gpu_device(slot: GpuSlot) -> dict[str, str]:
-    """Select one card by its exact name: a device without a selector would add every card of the host."""
-    if slot.kind == GpuKind.MIG:
-        address, _, uuid = slot.slot.partition("/")
-        return {"type": "gpu", "gputype": "mig", "pci": address, "mig.uuid": uuid}
-    return {"type": "gpu", "gputype": "physical", "pci": slot.slot}
+def gpu_devices(slot: GpuSlot, name: str, host: GuestHost) -> dict[str, dict[str, str]]:
+    """Select one card by its exact name: a device without a selector would add every card of the host.
+
+    The engine gives slices to guests only with NVIDIA's toolkit. Without it, the guest gets the card's node, with which
+    alone it can use nothing of a card in MIG mode, and the two nodes that open its slice.
+    """
+    address, _, uuid = slot.slot.partition("/")
+    if slot.kind != GpuKind.MIG:
+        return {name: {"type": "gpu", "gputype": "physical", "pci": slot.slot}}
+    if not host.driver:
+        return {name: {"type": "gpu", "gputype": "mig", "pci": address, "mig.uuid": uuid}}
+    nodes = {
+        f"{name}-{place}": {
+            "type": "unix-char", "path": node.path, "major": str(node.major), "minor": str(node.minor), "mode": "0666",
+        }
+        for place, node in enumerate(host.slices[uuid])
+    }  # fmt: skip
+    return {name: {"type": "gpu", "gputype": "physical", "pci": address, _SLICE: uuid}, **nodes}
 
 
 def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: GuestHost) -> dict[str, object]:
     """Return the complete new configuration: the one found, with the machine's settings and devices."""
     config = {key: value for key, value in found["config"].items() if key.startswith(_NOT_SETTINGS)}
     config |= settings(machine, host) | {DISK: str(machine.disk_bytes)} | _run(machine)
-    given = devices(machine, ours, host.driver)
+    given = devices(machine, ours, host)
     old_nic = {key: value for key, value in given["eth0"].items() if key != "host_name"}
     old_nic |= {"ipv4.address": machine.address, **_OLD_FILTERS}
     if found.get("status") == "Running" and found["devices"].get("eth0") == old_nic:
@@ -267,9 +285,15 @@ def _gpu_config(gpus: tuple[GpuSlot, ...], driver: str) -> dict[str, str]:
 
 
 def _slot(device: Mapping[str, str]) -> str:
-    """Reverse `gpu_device`. Empty for a device that names no card, which adds every card."""
-    address, slice_id = device.get("pci", ""), device.get("mig.uuid", "")
+    """Reverse `gpu_devices`. Empty for a device that names no card, which adds every card."""
+    address, slice_id = device.get("pci", ""), device.get("mig.uuid", device.get(_SLICE, ""))
     return f"{address}/{slice_id}" if slice_id else address
+
+
+def uses_card(found: Mapping[str, Any], address: str) -> bool:
+    """Check whether a guest has a card or a slice of it."""
+    cards = [each for each in found["devices"].values() if each.get("type") == "gpu"]
+    return any(_slot(each).partition("/")[0] == address for each in cards)
 
 
 def _number(text: str) -> int | None:

@@ -15,6 +15,7 @@ from teraflock.drivers.simulated import guest as inside
 from teraflock.drivers.simulated.calls import SimulatedCall
 from teraflock.drivers.simulated.disks import Disks
 from teraflock.drivers.simulated.faults import Kind, error, raise_killed
+from teraflock.drivers.simulated.fleet import divided
 from teraflock.drivers.simulated.life import (
     as_of,
     at_rest,
@@ -28,6 +29,7 @@ from teraflock.drivers.simulated.life import (
 from teraflock.drivers.simulated.model import (
     AddressTaken,
     Births,
+    DividedCard,
     Guest,
     NetworkThere,
     address_key,
@@ -48,7 +50,7 @@ from teraflock.instance.driver import (
     Sent,
     Sighting,
 )
-from teraflock.instance.engine_errors import DoesNotBoot, EngineMissing, EngineRefused, NoRoom
+from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineMissing, EngineRefused, NoRoom
 from teraflock.instance.model import InstanceId
 from teraflock.network.walls import Walls
 
@@ -100,14 +102,26 @@ class SimulatedEngine(Disks, SimulatedNetworks):
     def hosts(self) -> Sequence[HostReport]:
         with self._asking("hosts") as call:
             away = call.weather.away
+            cards = call.turn.every(DividedCard)
+        hosts = dict(self._hosts)
+        for card in cards:
+            hosts[card.host] = divided(hosts[card.host], card.address, card.profiles)
         there = [
             msgspec.structs.replace(host, allow_out=self._allowed_out.get(host.name, ()))
-            for host in self._hosts.values()
+            for host in hosts.values()
             if host.name not in away
         ]
         if self._hosts and not there:
             raise error(Kind.ENGINE_DOWN)
         return there
+
+    def slice_card(self, host: str, address: str, profiles: tuple[str, ...]) -> None:
+        with self._changing("slice_card") as call:
+            self._known(host)
+            if any(each.running and _uses(each, address) for each in call.turn.on_host(Guest, host)):
+                raise EngineBusy("A simulated instance uses the card", hint="Stop it first")
+            divided(self._hosts[host], address, profiles)
+            call.turn.put(DividedCard(host=host, address=address, profiles=profiles))
 
     def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
         with self._asking("allow_out"):
@@ -279,3 +293,7 @@ class SimulatedEngine(Disks, SimulatedNetworks):
             raise EngineRefused("Stop the simulated instance to change its cards")
         if machine.disk_bytes > old.disk_bytes:
             self._room(call, found.host)
+
+
+def _uses(guest: Guest, address: str) -> bool:
+    return any(gpu.slot.partition("/")[0] == address for gpu in guest.machine.gpus)

@@ -10,12 +10,15 @@ import re
 from functools import cache
 from typing import Final
 
+from msgspec.structs import replace
+
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
 from teraflock.catalog.cards import all_slices
 from teraflock.catalog.model import Card, CardSlice
 from teraflock.catalog.names import find_cards
 from teraflock.fleet.model import GpuKind, GpuReport, HostReport
+from teraflock.instance.engine_errors import EngineMissing
 
 HOSTS_MAX: Final = 100_000
 """Each has its own address in the range 198.18.0.0/15, which is reserved for benchmarks and not routed."""
@@ -74,6 +77,21 @@ def _gpu(host: str, place: int, words: str) -> GpuReport:
         name=f"Simulated {card.name} MIG {part.profile}",
         memory_bytes=part.memory_bytes,
     )
+
+
+def divided(report: HostReport, address: str, profiles: tuple[str, ...]) -> HostReport:
+    """The host with one card divided into these slices, or whole."""
+    mine = [gpu for gpu in report.gpus if gpu.slot.partition("/")[0] == address]
+    if not mine:
+        raise EngineMissing("The simulated host has no such card")
+    model = mine[0].gpu.partition(":")[0]
+    parts = tuple(
+        _gpu(f"{report.name}/{address}/{number}", 0, f"{model}:{profile}" if profile else model)
+        for number, profile in enumerate(profiles or ("",))
+    )
+    new = tuple(replace(part, slot=address + part.slot[len("0000:01:00.0") :]) for part in parts)
+    others = [gpu for gpu in report.gpus if gpu not in mine]
+    return replace(report, gpus=tuple(sorted((*others, *new), key=lambda gpu: gpu.slot)))
 
 
 @cache

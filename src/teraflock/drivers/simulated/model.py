@@ -98,6 +98,18 @@ class SimulatedImage(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
+class DividedCard(msgspec.Struct, frozen=True, kw_only=True):
+    """A card that was divided after its host was made, or made whole again."""
+
+    host: str
+    address: str
+    profiles: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        return f"{self.host}/{self.address}"
+
+
 class Births(msgspec.Struct, frozen=True, kw_only=True):
     """How many guests were ever created."""
 
@@ -129,7 +141,7 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
-Thing: TypeAlias = Guest | NetworkThere | AddressTaken | SimulatedImage | Births | Weather
+Thing: TypeAlias = Guest | DividedCard | NetworkThere | AddressTaken | SimulatedImage | Births | Weather
 
 
 def price_key(type: str, region: str, mode: str) -> str:

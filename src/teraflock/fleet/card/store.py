@@ -59,6 +59,16 @@ _PUT_GPU: Final = (
 )
 
 
+def withhold(tx: Transaction, host_id: HostId, address: str) -> None:
+    """Give a card and its slices to no new instance, until its host reports it again."""
+    tx.run(
+        "UPDATE host_gpu SET healthy = 0 WHERE host_id = :host AND (slot = :address OR slot LIKE :slices)",
+        host=host_id,
+        address=address,
+        slices=f"{address}/%",
+    )
+
+
 def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
     """The cards that running instances of a project hold and do not use, by instance. Idle time begins with the run."""
     rows = tx.all(

@@ -10,6 +10,7 @@ from teraflock.drivers.lxd import confinement, guest, names
 from teraflock.drivers.lxd.guest import HostKey
 from teraflock.drivers.lxd.names import Names
 from teraflock.fleet.model import GpuKind
+from teraflock.host.slicing import SliceNode
 from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Port
 from teraflock.instance.model import InstanceId
 from teraflock.tenant.model import ProjectId
@@ -49,19 +50,36 @@ def machine(**changes: object) -> Machine:
 DRIVERS = st.sampled_from(("", "/srv/nvidia/now"))
 
 
+def host_with(gpus: tuple[GpuSlot, ...], driver: str) -> guest.GuestHost:
+    """A host on which slice number n has the nodes 2n and 2n + 1."""
+    uuids = [slot.slot.partition("/")[2] for slot in gpus if slot.kind == GpuKind.MIG]
+    nodes = {uuid: (SliceNode(234, 2 * n), SliceNode(234, 2 * n + 1)) for n, uuid in enumerate(uuids)}
+    return guest.GuestHost(confined=CONFINED, driver=driver, slices=nodes if driver else {})
+
+
 @given(gpus=GPUS, driver=DRIVERS)
 def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, ...], driver: str) -> None:
-    body = guest.body(
-        machine(gpus=gpus), OURS, KEY, "mould", guest.GuestHost(confined=CONFINED, driver=driver)
-    )
+    host = host_with(gpus, driver)
+    body = guest.body(machine(gpus=gpus), OURS, KEY, "mould", host)
     devices: dict[str, dict[str, str]] = body["devices"]  # type: ignore[assignment]
     config: dict[str, str] = body["config"]  # type: ignore[assignment]
     cards = [device for device in devices.values() if device["type"] == "gpu"]
-    named = ["/".join(device[key] for key in ("pci", "mig.uuid") if key in device) for device in cards]
+    named = [
+        "/".join(device[key] for key in ("pci", "mig.uuid", "user.slice") if key in device)
+        for device in cards
+    ]
     assert named == [slot.slot for slot in gpus], (
         "no duplicates, and no device without a name, which would add all cards"
     )
-    assert [device["gputype"] for device in cards] == [str(slot.kind) for slot in gpus]
+    kinds = ["physical" if driver else str(slot.kind) for slot in gpus]
+    assert [device["gputype"] for device in cards] == kinds
+    opened = [device["path"] for device in devices.values() if device["type"] == "unix-char"]
+    assert opened == [node.path for nodes in host.slices.values() for node in nodes], (
+        "the nodes of its slices, no more"
+    )
+    assert guest.sighting({**body, "status": "Stopped"}, "here").slots == tuple(
+        sorted(slot.slot for slot in gpus)
+    )
     disks = {device["source"]: device for device in devices.values() if "source" in device}
     assert ("nvidia.runtime" in config) == (bool(gpus) and not driver), "the engine provides the libraries"
     assert disks.keys() == ({driver} if gpus and driver else set()), (
@@ -74,14 +92,10 @@ def test_each_card_is_named_exactly_and_brings_the_driver(gpus: tuple[GpuSlot, .
 def test_a_resize_brings_exactly_what_a_new_machine_would_have(
     before: tuple[GpuSlot, ...], after: tuple[GpuSlot, ...], vcpus: int, ram: int, driver: str
 ) -> None:
-    first = guest.body(
-        machine(gpus=before), OURS, KEY, "mould", guest.GuestHost(confined=CONFINED, driver=driver)
-    )
-    wanted = machine(gpus=after, vcpus=vcpus, ram_bytes=ram)
-    fresh = guest.body(wanted, OURS, KEY, "mould", guest.GuestHost(confined=CONFINED, driver=driver))
-    resized = guest.resized(
-        {**first, "architecture": "x86_64"}, wanted, OURS, guest.GuestHost(confined=CONFINED, driver=driver)
-    )
+    first = guest.body(machine(gpus=before), OURS, KEY, "mould", host_with(before, driver))
+    wanted, host = machine(gpus=after, vcpus=vcpus, ram_bytes=ram), host_with(after, driver)
+    fresh = guest.body(wanted, OURS, KEY, "mould", host)
+    resized = guest.resized({**first, "architecture": "x86_64"}, wanted, OURS, host)
     assert resized["config"] == fresh["config"]
     assert resized["devices"] == fresh["devices"]
 

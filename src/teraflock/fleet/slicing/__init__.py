@@ -1,0 +1,1 @@
+"""How cards are divided into slices (MIG)."""
