@@ -97,7 +97,9 @@ RULES: dict[str, Rule] = {
     "show_host": Rule(may=HOUSE, path={"host": "{host}"}),
     "change_host": Rule(may=HOUSE, path={"host": "{host}"}, body={"state": "draining"}),
     "list_slicings": Rule(may=HOUSE, path={"host": "{host}"}),
-    "divide_card": Rule(may=HOUSE, path={"host": "{host}", "card": "0"}, body={"profiles": []}),
+    "divide_card": Rule(
+        may=HOUSE, path={"host": "{host}", "card": "0"}, body={"profiles": []}, states=frozenset({409})
+    ),
     "list_host_costs": Rule(may=HOUSE),
     "set_host_cost": Rule(
         may=HOUSE, path={"host": "{host}"}, body={"micros_per_hour": 1_200_000, "currency": "USD"}

@@ -73,5 +73,5 @@ def _check_free(gpus: Sequence[Gpu], address: str) -> None:
         holders = count_text(len({card.instance_id for card in held}), "instance")
         raise Conflict(
             f"The card is in use by {holders}",
-            hint="Stop or delete them first: `tera operator instances` lists them",
+            hint="Stop or delete them first: `tera ps --all` lists them",
         )
