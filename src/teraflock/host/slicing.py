@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,10 +43,20 @@ class SliceNode(msgspec.Struct, frozen=True):
 
 
 def slice_card(address: str, profiles: tuple[str, ...]) -> None:
-    """Divide the card at a PCI address. Without profiles, make it whole."""
+    """Divide the card at a PCI address. Without profiles, make it whole. If that fails, leave it as it was."""
     on, found = _current(address)
     if on == bool(profiles) and Counter(found) == Counter(profiles):
         return
+    try:
+        _divide(address, profiles, on=on)
+    except NotSliced:
+        with suppress(NotSliced):
+            _divide(address, found, on=_current(address)[0])
+        raise
+
+
+def _divide(address: str, profiles: tuple[str, ...], *, on: bool) -> None:
+    """`on`: whether MIG is on now."""
     if on:
         _smi("mig", "-dci", "-i", address, accepts=_NOTHING_TO_DESTROY)
         _smi("mig", "-dgi", "-i", address, accepts=_NOTHING_TO_DESTROY)
@@ -111,7 +122,8 @@ def _smi(*words: str, accepts: int = 0) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotSliced(f"`nvidia-smi` does not work on this host: {error}") from error
     if done.returncode not in (0, accepts):
-        lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        said = (line.strip() for line in (done.stdout + done.stderr).splitlines())
+        lines = [line for line in said if line and not line.startswith("Successfully")]
         raise NotSliced(
             f"The driver refused to divide the card: {lines[0][:200] if lines else 'no reason given'}"
         )
