@@ -269,7 +269,11 @@ def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
         id=id,
     )
     instances, vcpus, ram, disk = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5))
-    ports = tx.one(f"SELECT COUNT(*) FROM published_port WHERE {where}", id=id)
+    ports = tx.one(
+        f"SELECT (SELECT COUNT(*) FROM published_port WHERE {where})"
+        f" + (SELECT COUNT(*) FROM balancer WHERE published IS NOT NULL AND {where})",
+        id=id,
+    )
     return QuotaAmounts(
         ports=int(ports[0]) if ports else 0,
         instances=instances,
@@ -305,7 +309,9 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
 
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
     rows = tx.all(
-        "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL", project=project
+        "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL"
+        " UNION SELECT address FROM balancer WHERE project_id = :project",
+        project=project,
     )
     return {row[0] for row in rows}
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import (
+    balancers,
     confinement,
     files,
     guest,
@@ -29,6 +30,8 @@ from teraflock.drivers.lxd import (
     veths,
 )
 from teraflock.drivers.lxd import exec as execution
+from teraflock.drivers.lxd.balancers import Balancers
+from teraflock.drivers.lxd.capabilities import ALWAYS
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.hand_over import HandOver
@@ -61,6 +64,7 @@ from teraflock.instance.driver import (
     Sighting,
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineRefused
+from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
 from teraflock.network.walls import Walls
 
 STOP_SECONDS: Final = (4, 20)
@@ -77,21 +81,6 @@ DISK_SIZE_SECONDS_MAX: Final = 10.0
 class Lxd:
     """One engine on this host. Everything is in our own project of the engine."""
 
-    capabilities = frozenset(
-        {
-            Capability.PLACEMENT,
-            Capability.CREATE_STOPPED,
-            Capability.LIVE_RESIZE,
-            Capability.STOP,
-            Capability.SNAPSHOTS,
-            Capability.EXEC,
-            Capability.FILES,
-            Capability.IMAGES_FROM_INSTANCES,
-            Capability.BUILDS,
-            Capability.TRAFFIC,
-            Capability.FIREWALL,
-        }
-    )
     simulated = False
     patience = PATIENCE
 
@@ -129,11 +118,16 @@ class Lxd:
         self.pool = Pool(self._host, self._ours.pool)
         self._swept_at = 0.0
         self.networks = LxdNetworks(self._host, self._ours, way_out=way_out)
+        self.balancing = Balancers(self._ours, self.networks)
         self._surface = surface
         self._ranges = ids.Ranges(installation, ranges_folder)
         moulds = Moulds(self._engine, self._ours, image_cache, self._ranges, stock=stock)
         self._snapshots = LxdSnapshots(self._engine)
         self._images = LxdImages(self._engine, self._ours, image_cache, moulds, now=now)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return ALWAYS | {Capability.BALANCER} if balancers.program() else ALWAYS
 
     def set_up(self) -> None:
         """Create our project, pool and firewall. Needed before the first instance and after each reboot."""
@@ -147,6 +141,7 @@ class Lxd:
 
     def purge(self) -> None:
         """Remove everything that this installation has in the engine and in the firewall."""
+        self.balancing.leave()
         purge(self._host, self._ours, self.networks)
         self._ranges.leave()
 
@@ -183,6 +178,12 @@ class Lxd:
 
     def enforce(self, walls: Walls) -> None:
         self.networks.enforce(walls)
+
+    def balance(self, wanted: Sequence[BalancerSpec]) -> None:
+        self.balancing.balance(wanted)
+
+    def balancers(self) -> Sequence[BalancerSeen]:
+        return self.balancing.balancers()
 
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)

@@ -11,7 +11,7 @@ import fcntl
 import logging
 import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any, Final
@@ -51,6 +51,8 @@ class LxdNetworks:
         self._walls = Enforcing(ours.walls_table)
         self._attached: tuple[str, ...] = ()
         """The host's own networks when the table was last built."""
+        self.more_addresses: Callable[[], Iterable[str]] = lambda: ()
+        """Addresses in our networks that are not guests': balancers have them."""
 
     def ensure(self, network: Network) -> None:
         """Create the network's bridge. The firewall covers it before any guest is attached."""
@@ -70,11 +72,14 @@ class LxdNetworks:
     def admit(self, machine: Machine) -> None:
         """Allow a guest to use its address and name, before it first starts."""
         bridge = self._ours.bridge(machine.network.project_id)
-        self._resolving.add(bridge, machine.id, machine.address, machine.hostname, machine.network.domain)
-        with self._alone():
-            if not nft.run(guard.admit(self._ours.guard_table, self._station(machine.address))):
-                self._rebuild()
+        self.admit_address(bridge, machine.id, machine.address, machine.hostname, machine.network.domain)
         self._count(machine.address, machine.id)
+
+    def admit_address(self, bridge: str, id: str, address: str, hostname: str, domain: str) -> None:
+        self._resolving.add(bridge, id, address, hostname, domain)
+        with self._alone():
+            if not nft.run(guard.admit(self._ours.guard_table, self._station(address))):
+                self._rebuild()
 
     def dismiss(self, instance_id: str, address: str, bridge: str) -> None:
         self._resolving.remove(bridge, instance_id)
@@ -191,7 +196,8 @@ class LxdNetworks:
             closed=(*CLOSED, *self._attached),
             allowed=self.allowed_out(),
         )
-        stations = [self._station(address) for address, _ in _counted(instances)]
+        used = (*(address for address, _ in _counted(instances)), *self.more_addresses())
+        stations = [self._station(address) for address in used]
         texts = (
             guard.table(self._ours.guard_table, self._ours.port_prefix, stations),
             firewall.table(self._ours.table, rules),
