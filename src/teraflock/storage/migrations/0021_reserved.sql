@@ -1,0 +1,1 @@
+-- Reserved for a change that is made beside this one. Its file replaces this one.
