@@ -206,6 +206,8 @@ def _furnished(server: ApiServer) -> Tenants:
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
     ids["acl"] = made("POST", "/v1/acls", owner, {"name": "acme-border"})["id"]
     publish = {"instance": "web", "guest_port": 80}
+    front = {"name": "outer", "port": 443, "target_port": 8443, "instances": ["web"]}
+    ids["balancer"] = made("POST", "/v1/balancers", owner, front)["id"]
     ids["published"] = made("POST", "/v1/published-ports", owner, publish)["id"]
     group = made("POST", "/v1/security-groups", owner, {"name": "acme-web"})
     ids["group"], ids["rule"] = group["id"], group["rules"][0]["id"]

@@ -164,6 +164,14 @@ RULES: dict[str, Rule] = {
     ),
     "attach_acl": Rule(may=WORKS, path={"acl": "{acl}"}, query=IN),
     "detach_acl": Rule(may=WORKS, path={"acl": "{acl}"}, query=IN, states=frozenset({409})),
+    "list_balancers": Rule(may=SEES, query=IN),
+    "create_balancer": Rule(may=WORKS, query=IN, body={"name": "front", "port": 80, "instances": ["web"]}),
+    "show_balancer": Rule(may=SEES, path={"balancer": "{balancer}"}, query=IN),
+    "delete_balancer": Rule(may=WORKS, path={"balancer": "{balancer}"}, query=IN),
+    "add_backends": Rule(may=WORKS, path={"balancer": "{balancer}"}, query=IN, body={"instances": ["web"]}),
+    "remove_backends": Rule(
+        may=WORKS, path={"balancer": "{balancer}"}, query=IN, body={"instances": ["web"]}
+    ),
     "list_published_ports": Rule(may=SEES, query=IN),
     "publish_port": Rule(may=WORKS, query=IN, body={"instance": "web", "guest_port": 8080}),
     "unpublish_port": Rule(may=WORKS, path={"id": "{published}"}, query=IN),

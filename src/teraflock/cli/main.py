@@ -59,6 +59,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "image": ("teraflock.cli.image", "List, build and delete images"),
     "publish": ("teraflock.cli.published_port:publish", "Publish ports of instances on their host"),
     "unpublish": ("teraflock.cli.published_port:unpublish", "Close a published port"),
+    "lb": ("teraflock.cli.balancer", "Manage load balancers: one address for several instances"),
     "network": ("teraflock.cli.network", "Check which connections pass, and draw who can reach whom"),
     "acl": ("teraflock.cli.acl", "Manage network ACLs at the border of a project's network"),
     "sg": ("teraflock.cli.security_group", "Manage security groups: the firewall of instances"),

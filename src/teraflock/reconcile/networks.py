@@ -12,6 +12,7 @@ from teraflock.fleet.store import lock_hosts
 from teraflock.instance.machines import network_of
 from teraflock.network import store
 from teraflock.network.acl import store as acls
+from teraflock.network.balancer import store as balancers
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.published_port.rules import chosen
 from teraflock.network.security_group import store as groups
@@ -29,7 +30,8 @@ class NetworkLoop:
 
     def turn(self) -> None:
         with self._around.database.read() as tx:
-            idle = removed_with_network(tx)
+            used = balancers.projects_with_some(tx)
+            idle = [each for each in removed_with_network(tx) if each[0] not in used]
             is_untidy = groups.has_deleted_instances(tx)
             astray = published_ports.astray_in_all_projects(tx)
         if is_untidy:

@@ -53,14 +53,14 @@ def program() -> str | None:
     return shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
-class Member(msgspec.Struct, frozen=True):
+class UsedAddress(msgspec.Struct, frozen=True):
     """What has to be undone when a balancer ends."""
 
     id: str
     address: str
 
 
-class Balancers:
+class LxdBalancers:
     def __init__(self, ours: Names, networks: LxdNetworks, folder: Path = FOLDER) -> None:
         self._ours = ours
         self._networks = networks
@@ -108,7 +108,7 @@ class Balancers:
         space, first = self._space(bridge), specs[0]
         folder = self._made(bridge, FIRST_USER + first.network_number)
         before = self._members(bridge)
-        wanted = [Member(each.id, each.address) for each in specs]
+        wanted = [UsedAddress(each.id, each.address) for each in specs]
         gone = [each for each in before if each not in wanted]
         there = spaces.connected(space, bridge)
         missing = [each for each in specs if each.address not in there]
@@ -118,7 +118,7 @@ class Balancers:
             spaces.ensure(space)
         for spec in specs:
             domain = f"{SUBDOMAIN}.{spec.domain}" if spec.domain else SUBDOMAIN
-            if spec in missing or Member(spec.id, spec.address) not in before:
+            if spec in missing or UsedAddress(spec.id, spec.address) not in before:
                 self._networks.admit_address(bridge, spec.id, spec.address, spec.name, domain)
             if spec in missing:
                 network, gate = subnet(spec.network_number), str(gateway(spec.network_number))
@@ -201,7 +201,7 @@ class Balancers:
         spaces.remove(space)
         shutil.rmtree(self._folder / bridge, ignore_errors=True)
 
-    def _disconnect(self, bridge: str, member: Member) -> None:
+    def _disconnect(self, bridge: str, member: UsedAddress) -> None:
         spaces.disconnect(self.plug(member.address).port)
         self._networks.dismiss(member.id, member.address, bridge)
 
@@ -221,9 +221,11 @@ class Balancers:
             path.chmod(mode)
         return folder
 
-    def _members(self, bridge: str) -> list[Member]:
+    def _members(self, bridge: str) -> list[UsedAddress]:
         try:
-            return msgspec.json.decode((self._folder / bridge / "members").read_bytes(), type=list[Member])
+            return msgspec.json.decode(
+                (self._folder / bridge / "members").read_bytes(), type=list[UsedAddress]
+            )
         except (OSError, msgspec.MsgspecError):
             return []
 

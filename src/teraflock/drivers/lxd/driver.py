@@ -30,7 +30,7 @@ from teraflock.drivers.lxd import (
     veths,
 )
 from teraflock.drivers.lxd import exec as execution
-from teraflock.drivers.lxd.balancers import Balancers
+from teraflock.drivers.lxd.balancers import LxdBalancers
 from teraflock.drivers.lxd.capabilities import ALWAYS
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
@@ -118,7 +118,7 @@ class Lxd:
         self.pool = Pool(self._host, self._ours.pool)
         self._swept_at = 0.0
         self.networks = LxdNetworks(self._host, self._ours, way_out=way_out)
-        self.balancing = Balancers(self._ours, self.networks)
+        self.balancing = LxdBalancers(self._ours, self.networks)
         self._surface = surface
         self._ranges = ids.Ranges(installation, ranges_folder)
         moulds = Moulds(self._engine, self._ours, image_cache, self._ranges, stock=stock)

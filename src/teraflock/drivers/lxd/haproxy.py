@@ -117,10 +117,11 @@ def seen(statistics: str) -> tuple[BalancerSeen, ...]:
     backends: dict[str, list[BackendSeen]] = {}
     for line in filter(None, map(str.strip, body.splitlines())):
         row = dict(zip(names, line.split(","), strict=False))
-        if row["svname"] == "FRONTEND":
-            fronts[row["pxname"]] = row
-        elif row["svname"] != "BACKEND":
-            backends.setdefault(row["pxname"], []).append(_backend(row))
+        server, section = row.get("svname", "BACKEND"), row.get("pxname", "")
+        if server == "FRONTEND":
+            fronts[section] = row
+        elif server != "BACKEND":
+            backends.setdefault(section, []).append(_backend(row))
     return tuple(
         BalancerSeen(
             id=BalancerId(id),

@@ -5,7 +5,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from teraflock.base.errors import BadInput, Refused
-from teraflock.network.balancer.model import HTTP_CHECK, TCP_CHECK, Balancer, BalancerId, Target
+from teraflock.network.balancer.model import (
+    HTTP_CHECK,
+    TCP_CHECK,
+    BackendState,
+    Balancer,
+    BalancerId,
+    BalancerSeen,
+    Target,
+)
 from teraflock.network.rules import subnet
 from teraflock.network.security_group.model import PREFIX as GROUP_PREFIX
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
@@ -91,3 +99,7 @@ def firewall_rules(balancer: Balancer, network_number: int, targets: Iterable[st
 
 def _rule(direction: Direction, port: int, peer: str) -> Rule:
     return Rule(direction=direction, protocol=Protocol.TCP, port_first=port, port_last=port, peer=peer)
+
+
+def backends_up(seen: BalancerSeen) -> int:
+    return sum(each.state == BackendState.UP for each in seen.backends)
