@@ -90,7 +90,7 @@ def test_hostile_ids_and_addresses_are_refused_and_names_are_not_used(text: str)
         {"backends": (BackendSpec("ins_1", text),)},
     ):
         with pytest.raises(ValueError):
-            configuration([replace(SPEC, **change)])  # type: ignore[arg-type]
+            configuration([replace(SPEC, **change)])
 
 
 STATISTICS = """# pxname,svname,scur,stot,bin,bout,status,check_status,
