@@ -61,6 +61,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether instances may use io_uring. Exposes more of the kernel."""
     guest_bpf: bool = False
     """Whether instances may use bpf(2). Exposes more of the kernel."""
+    guest_connections_per_second: Annotated[int, Meta(ge=0, le=100_000_000)] = 2_000
+    """How many connections an instance may open, and accept, in a second. More are dropped. 0: no limit."""
+    guest_packets_per_second: Annotated[int, Meta(ge=0, le=100_000_000)] = 300_000
+    """How many packets an instance may send, and receive, in a second. More are dropped. 0: no limit."""
     mould_stock: Annotated[int, Meta(ge=0, le=32)] = 8
     """How many copies of each image in use are prepared in advance, so that launches are fast."""
     vcpu_overcommit: Annotated[float, Meta(ge=1, le=64)] = 16.0

@@ -1,7 +1,8 @@
-"""What every LXD or Incus can do. Balancers also need HAProxy on the host."""
+"""What an LXD or Incus can do. Balancers need HAProxy on the host."""
 
 from typing import Final
 
+from teraflock.drivers.lxd import balancers
 from teraflock.instance.driver import Capability
 
 ALWAYS: Final = frozenset(
@@ -19,3 +20,7 @@ ALWAYS: Final = frozenset(
         Capability.FIREWALL,
     }
 )
+
+
+def capabilities() -> frozenset[Capability]:
+    return ALWAYS | {Capability.BALANCER} if balancers.program() else ALWAYS

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import (
-    balancers,
     confinement,
     files,
     guest,
@@ -31,14 +30,15 @@ from teraflock.drivers.lxd import (
 )
 from teraflock.drivers.lxd import exec as execution
 from teraflock.drivers.lxd.balancers import LxdBalancers
-from teraflock.drivers.lxd.capabilities import ALWAYS
+from teraflock.drivers.lxd.capabilities import capabilities
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
+from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.hand_over import HandOver
 from teraflock.drivers.lxd.images import LxdImages
 from teraflock.drivers.lxd.moulds import STOCK_RANGES, Moulds, remove
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import LxdNetworks
+from teraflock.drivers.lxd.network import FLOOD_LIMITS, LxdNetworks
 from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import LxdClient
@@ -100,6 +100,7 @@ class Lxd:
         ranges_folder: Path = ids.FOLDER,
         stock: int = 0,
         site: str = "local",
+        flood_limits: FloodLimits = FLOOD_LIMITS,
     ) -> None:
         """`report` describes this host. `now` returns the time in seconds, for the date of an image.
 
@@ -117,7 +118,7 @@ class Lxd:
         self._hand_over = hand_over
         self.pool = Pool(self._host, self._ours.pool)
         self._swept_at = 0.0
-        self.networks = LxdNetworks(self._host, self._ours, way_out=way_out)
+        self.networks = LxdNetworks(self._host, self._ours, way_out=way_out, flood_limits=flood_limits)
         self.balancing = LxdBalancers(self._ours, self.networks)
         self._surface = surface
         self._ranges = ids.Ranges(installation, ranges_folder)
@@ -127,7 +128,7 @@ class Lxd:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return ALWAYS | {Capability.BALANCER} if balancers.program() else ALWAYS
+        return capabilities()
 
     def set_up(self) -> None:
         """Create our project, pool and firewall. Needed before the first instance and after each reboot."""

@@ -34,6 +34,7 @@ class Names:
         self.counting_table = f"tera_{installation}_sent"
         self.guard_table = f"tera_{installation}_guard"
         self.walls_table = f"tera_{installation}_walls"
+        self.flood_table = f"tera_{installation}_flood"
         self.port_prefix = PORT_PREFIX + _digest(installation)[:4]
         """Prefix of the host's ends of all guests' links."""
 

@@ -18,10 +18,11 @@ from typing import Any, Final
 
 import msgspec
 
-from teraflock.drivers.lxd import counting, firewall, guard, guest, kernel, names, nft
+from teraflock.drivers.lxd import counting, firewall, flood, guard, guest, kernel, names, nft
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
+from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Resolving
@@ -34,6 +35,7 @@ from teraflock.network.walls import Walls
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")
+FLOOD_LIMITS: Final = FloodLimits()
 ALLOWED: Final = "user.teraflock.allow-out"
 """Key on our project: networks that the operator lets guests reach."""
 
@@ -41,11 +43,20 @@ ALLOWED: Final = "user.teraflock.allow-out"
 class LxdNetworks:
     """The networks of one installation on this host."""
 
-    def __init__(self, engine: LxdClient, ours: Names, *, way_out: bool, locks: Path = LOCKS) -> None:
+    def __init__(
+        self,
+        engine: LxdClient,
+        ours: Names,
+        *,
+        way_out: bool,
+        locks: Path = LOCKS,
+        flood_limits: FloodLimits = FLOOD_LIMITS,
+    ) -> None:
         self._engine = engine
         """Client for the `default` project, which has all bridges."""
         self._ours = ours
         self._way_out = way_out
+        self.flood_limits = flood_limits
         self._lock = locks / f"tera-{ours.installation}-firewall"
         self._resolving = Resolving(ours)
         self._walls = Enforcing(ours.walls_table)
@@ -150,10 +161,15 @@ class LxdNetworks:
     def is_up_to_date(self) -> bool:
         """Check whether our tables exist and are up to date. After a reboot or `nft flush ruleset` they are
         not."""
-        exist = nft.run(
-            f"list map inet {self._ours.table} opened\n"
-            f"list chain inet {self._ours.counting_table} leaving\n"
-            f"list chain bridge {self._ours.guard_table} entering\n"
+        # One by one: of several, nft 1.0.6 finds only the last.
+        exist = all(
+            nft.run(f"list {each}\n")
+            for each in (
+                f"map inet {self._ours.table} opened",
+                f"chain inet {self._ours.counting_table} leaving",
+                f"chain bridge {self._ours.guard_table} entering",
+                f"chain inet {self._ours.flood_table} through",
+            )
         )
         with self._alone():
             return exist and attached() == self._attached and self._walls.is_intact()
@@ -170,6 +186,7 @@ class LxdNetworks:
             self._walls.drop()
             nft.run(firewall.remove(self._ours.counting_table))
             nft.run(guard.remove(self._ours.guard_table))
+            nft.run(flood.remove(self._ours.flood_table))
             self._lock.unlink(missing_ok=True)
 
     def leave(self) -> None:
@@ -202,6 +219,7 @@ class LxdNetworks:
             guard.table(self._ours.guard_table, self._ours.port_prefix, stations),
             firewall.table(self._ours.table, rules),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
+            flood.table(self._ours.flood_table, (bridge.name for bridge in bridges), self.flood_limits),
         )
         probe = self._ours.bridge(names.PROBE_PROJECT)
         walled = [bridge.name for bridge in bridges if bridge.name != probe]
