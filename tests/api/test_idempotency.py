@@ -41,6 +41,7 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
     ),
     "create_acl": ("owner", {"name": "outer"}, {"name": "inner"}),
     "create_security_group": ("owner", {"name": "front"}, {"name": "back"}),
+    "create_address": ("owner", {}, {"address": "203.0.113.9"}),
     "create_balancer": (
         "owner",
         {"name": "front", "port": 80, "instances": ["web"]},

@@ -27,7 +27,7 @@ OWNERS = {
     ),
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
     "network": (
-        "acl acl_rule balancer balancer_backend published_port security_group security_group_member"
+        "acl acl_rule address balancer balancer_backend published_port security_group security_group_member"
         " security_group_rule"
     ),
     "offer": "offer offer_count offer_past offer_shape offer_source",
@@ -50,6 +50,7 @@ READERS = {
     ("image", "instance"): "an image cannot be deleted while instances boot from it, in one transaction",
     ("instance", "host"): "lists join the host's name",
     ("instance", "organisation"): "an operator's list names the organisation",
+    ("instance", "address"): "public addresses count against the quota, with what instances hold",
     ("instance", "balancer"): "balancers have addresses in the project's network, and published ports",
     ("instance", "published_port"): "published ports count against the quota, with what instances hold",
     ("instance", "project"): "an operator's list names the project",

@@ -53,6 +53,8 @@ from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.site.service import SiteService
 from teraflock.instance.terminal.service import TerminalService
 from teraflock.network.acl.service import AclService
+from teraflock.network.address.rules import pool_from
+from teraflock.network.address.service import AddressService
 from teraflock.network.balancer.model import Balancer, BalancerSeen
 from teraflock.network.balancer.rules import backends_up
 from teraflock.network.balancer.service import BalancerService, Hosting
@@ -108,6 +110,7 @@ class Cloud:
     ) -> None:
         self.at = at
         self.settings = settings
+        self.address_pool = pool_from(settings.address_pool)
         self.clock: Clock = clock or SystemClock()
         at.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         address = at.database(settings)
@@ -253,6 +256,7 @@ class Cloud:
             operator=OperatorService(database, self.clock, by_instance, random_bytes),
             networks=NetworkService(database),
             acls=AclService(database, self.clock, random_bytes, wake),
+            addresses=AddressService(database, self.clock, self.address_pool, random_bytes, wake),
             balancers=BalancerService(database, self.clock, self._hosting(), random_bytes, wake),
             published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
             security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),

@@ -61,6 +61,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "unpublish": ("teraflock.cli.published_port:unpublish", "Close a published port"),
     "lb": ("teraflock.cli.balancer", "Manage load balancers: one address for several instances"),
     "network": ("teraflock.cli.network", "Check which connections pass, and draw who can reach whom"),
+    "address": ("teraflock.cli.address", "Manage public addresses of instances and balancers"),
     "acl": ("teraflock.cli.acl", "Manage network ACLs at the border of a project's network"),
     "sg": ("teraflock.cli.security_group", "Manage security groups: the firewall of instances"),
     "shapes": ("teraflock.cli.shape", "List named sizes, and how many are free"),

@@ -12,6 +12,7 @@ from typing import Self
 
 from teraflock.client.account import Accounts
 from teraflock.client.acl import Acls
+from teraflock.client.address import Addresses
 from teraflock.client.announcement import Announcements
 from teraflock.client.audit import AuditLog
 from teraflock.client.balancer import Balancers
@@ -75,6 +76,7 @@ class Client:
         )
         self.transport = transport
         self.acls = Acls(transport)
+        self.addresses = Addresses(transport)
         self.accounts = Accounts(transport)
         self.announcements = Announcements(transport)
         self.audit = AuditLog(transport)

@@ -269,13 +269,15 @@ def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
         id=id,
     )
     instances, vcpus, ram, disk = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5))
-    ports = tx.one(
+    others = tx.one(
         f"SELECT (SELECT COUNT(*) FROM published_port WHERE {where})"
-        f" + (SELECT COUNT(*) FROM balancer WHERE published IS NOT NULL AND {where})",
+        f" + (SELECT COUNT(*) FROM balancer WHERE published IS NOT NULL AND {where}),"
+        f" (SELECT COUNT(*) FROM address WHERE {where})",
         id=id,
     )
     return QuotaAmounts(
-        ports=int(ports[0]) if ports else 0,
+        ports=int(others[0]) if others else 0,
+        addresses=int(others[1]) if others else 0,
         instances=instances,
         vcpus=vcpus,
         ram_bytes=ram,

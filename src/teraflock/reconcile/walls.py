@@ -11,11 +11,12 @@ from typing import Final
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Capability
 from teraflock.network.acl import store as acls
+from teraflock.network.address import store as addresses
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.rules import subnet
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import GroupId, Rule
-from teraflock.network.walls import Published, Walls
+from teraflock.network.walls import Floating, Published, Walls
 from teraflock.reconcile.balancers import walls_of_balancers
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
@@ -62,12 +63,16 @@ class WallLoop:
             published.setdefault(site, []).append(port)
         for site, each in balancers.items():
             published.setdefault(site, []).extend(each.published)
+        floating: dict[str, list[Floating]] = {}
+        for site, public, private in addresses.floating_in_all_projects(tx):
+            floating.setdefault(site, []).append(Floating(public, private))
         borders = {str(subnet(number)): acl for number, acl in acls.attached_in_all_projects(tx).items()}
         return {
             site: Walls(
                 groups=_of(each, rules),
                 stations=each,
                 published=tuple(sorted(published.get(site, ()))),
+                floating=tuple(sorted(floating.get(site, ()))),
                 borders=borders,
             )
             for site, each in stations.items()

@@ -6,6 +6,7 @@ from teraflock.api.route import Route
 from teraflock.api.routes import (
     account,
     acl,
+    address,
     announcement,
     audit,
     balancer,
@@ -67,6 +68,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         snapshot,
         security_group,
         acl,
+        address,
         balancer,
         published_port,
         network,

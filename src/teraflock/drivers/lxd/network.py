@@ -22,6 +22,7 @@ from teraflock.drivers.lxd import counting, firewall, flood, guard, guest, kerne
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
+from teraflock.drivers.lxd.floating import HostAddresses
 from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.names import Names
@@ -60,6 +61,7 @@ class LxdNetworks:
         self._lock = locks / f"tera-{ours.installation}-firewall"
         self._resolving = Resolving(ours)
         self._walls = Enforcing(ours.walls_table)
+        self._floating = HostAddresses(ours)
         self._attached: tuple[str, ...] = ()
         """The host's own networks when the table was last built."""
         self.more_addresses: Callable[[], Iterable[str]] = lambda: ()
@@ -176,9 +178,13 @@ class LxdNetworks:
 
     def enforce(self, walls: Walls) -> None:
         """Load the security groups, then cut the connections that they forbid."""
+        wanted = {each.public for each in walls.floating}
         with self._alone():
+            # A public address leads to a guest before the host has it, and no longer has it when it leads nowhere.
+            self._floating.keep_only(wanted)
             self._walls.load(walls)
-        self._walls.cut(own_addresses())
+            self._floating.add(wanted)
+        self._walls.cut(own_addresses() - wanted)
 
     def drop_firewall(self) -> None:
         with self._alone():
@@ -187,6 +193,7 @@ class LxdNetworks:
             nft.run(firewall.remove(self._ours.counting_table))
             nft.run(guard.remove(self._ours.guard_table))
             nft.run(flood.remove(self._ours.flood_table))
+            self._floating.keep_only(set())
             self._lock.unlink(missing_ok=True)
 
     def leave(self) -> None:

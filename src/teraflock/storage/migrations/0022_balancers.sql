@@ -30,3 +30,14 @@ CREATE TABLE balancer_backend (
     PRIMARY KEY (balancer_id, instance_id)
 );
 CREATE INDEX balancer_backend_by_instance ON balancer_backend (instance_id);
+
+-- Public addresses that projects hold, from the operator's pool. One that is attached leads to an instance or a balancer.
+CREATE TABLE address (
+    id TEXT PRIMARY KEY,
+    project_id TEXT NOT NULL REFERENCES project (id),
+    address TEXT NOT NULL UNIQUE,
+    target_id TEXT NOT NULL,    -- of an instance or a balancer; empty: it leads nowhere
+    created_by TEXT NOT NULL,
+    created_at_us BIGINT NOT NULL
+);
+CREATE INDEX address_by_project ON address (project_id, id);
