@@ -21,7 +21,12 @@ from teraflock.tenant.model import ProjectId
 from teraflock.tenant.session.model import Browser
 
 SETTINGS = Settings(
-    engine="simulated", simulated_hosts="2x2xV100", simulated_boot_seconds=0, rate_per_second=0, loops=False
+    engine="simulated",
+    simulated_hosts="2x2xV100",
+    simulated_boot_seconds=0,
+    rate_per_second=0,
+    loops=False,
+    address_pool="203.0.113.0/28",
 )
 
 
@@ -206,6 +211,9 @@ def _furnished(server: ApiServer) -> Tenants:
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
     ids["acl"] = made("POST", "/v1/acls", owner, {"name": "acme-border"})["id"]
     publish = {"instance": "web", "guest_port": 80}
+    front = {"name": "outer", "port": 443, "target_port": 8443, "instances": ["web"]}
+    ids["balancer"] = made("POST", "/v1/balancers", owner, front)["id"]
+    ids["address"] = made("POST", "/v1/addresses", owner, {})["id"]
     ids["published"] = made("POST", "/v1/published-ports", owner, publish)["id"]
     group = made("POST", "/v1/security-groups", owner, {"name": "acme-web"})
     ids["group"], ids["rule"] = group["id"], group["rules"][0]["id"]

@@ -41,6 +41,12 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
     ),
     "create_acl": ("owner", {"name": "outer"}, {"name": "inner"}),
     "create_security_group": ("owner", {"name": "front"}, {"name": "back"}),
+    "create_address": ("owner", {}, {"address": "203.0.113.9"}),
+    "create_balancer": (
+        "owner",
+        {"name": "front", "port": 80, "instances": ["web"]},
+        {"name": "back", "port": 80, "instances": ["web"]},
+    ),
     "publish_port": (
         "owner",
         {"instance": "web", "guest_port": 8080},
@@ -66,6 +72,7 @@ MAKE_NOTHING = {
     "show_quote", "preview_purchase", "verify_bills", "upgrade_purchase", "acknowledge_notice",
     "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan", "check_site",
     "check_account", "sweep_account", "recommend_gpus", "add_acl_rule", "allow_traffic",
+    "add_backends", "remove_backends",
 }  # fmt: skip
 """POST requests that set a state, repeat without effect, or only read. All other POST requests create something."""
 

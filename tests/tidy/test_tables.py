@@ -26,7 +26,10 @@ OWNERS = {
         " worker"
     ),
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
-    "network": "acl acl_rule published_port security_group security_group_member security_group_rule",
+    "network": (
+        "acl acl_rule address balancer balancer_backend published_port security_group security_group_member"
+        " security_group_rule"
+    ),
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "ran_unwatched",
     "storage": "event",
@@ -47,6 +50,8 @@ READERS = {
     ("image", "instance"): "an image cannot be deleted while instances boot from it, in one transaction",
     ("instance", "host"): "lists join the host's name",
     ("instance", "organisation"): "an operator's list names the organisation",
+    ("instance", "address"): "public addresses count against the quota, with what instances hold",
+    ("instance", "balancer"): "balancers have addresses in the project's network, and published ports",
     ("instance", "published_port"): "published ports count against the quota, with what instances hold",
     ("instance", "project"): "an operator's list names the project",
     ("meter", "event"): "the meter takes the events of instances: this is how it learns of them",
@@ -57,6 +62,7 @@ READERS = {
     ("network", "host"): "a published port is shown with the address of its host",
     ("network", "host_port"): "a check says which ports of an instance its host opens",
     ("network", "instance"): "members of a group join their addresses: one statement for every host",
+    ("network", "instance_label"): "instances with a label are the backends of a balancer",
     ("network", "project"): "a project's network number is in its row",
     ("storage", "installation"): "a dump says which installation it is of",
     ("tenant", "image"): "a project can be removed only while it is empty, seen in the same transaction",

@@ -28,6 +28,16 @@ EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
         "cards": {"shape": {"gpus": 4}},
     },
     "exec_in_instance": {"list": {"command": ["nvidia-smi", "-L"], "seconds_max": 10}},
+    "create_balancer": {
+        "HTTP": {
+            "name": "web",
+            "port": 80,
+            "instances": ["web-1", "web-2"],
+            "protocol": "http",
+            "check": "http:/health",
+        },
+        "by label": {"name": "api", "port": 8080, "label": "app=api", "publish": True},
+    },
     "make_snapshot": {"before": {"name": "before-upgrade"}},
     "restore_instance": {"back": {"snapshot": "before-upgrade"}},
     "make_image": {

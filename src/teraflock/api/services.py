@@ -26,6 +26,8 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
 from teraflock.network.acl.service import AclService
+from teraflock.network.address.service import AddressService
+from teraflock.network.balancer.service import BalancerService
 from teraflock.network.published_port.service import PublishedPortService
 from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
@@ -53,6 +55,8 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     images: ImageService
     security_groups: SecurityGroupService
     acls: AclService
+    addresses: AddressService
+    balancers: BalancerService
     published_ports: PublishedPortService
     networks: NetworkService
     bills: BillService

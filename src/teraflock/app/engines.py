@@ -162,6 +162,8 @@ def _lxd_options(settings: Settings) -> Mapping[str, str]:
         "guest_user_namespaces": settings.guest_user_namespaces,
         "guest_io_uring": settings.guest_io_uring,
         "guest_bpf": settings.guest_bpf,
+        "guest_connections_per_second": settings.guest_connections_per_second,
+        "guest_packets_per_second": settings.guest_packets_per_second,
         "mould_stock": settings.mould_stock,
     }
     return {name: str(value) for name, value in given.items()}

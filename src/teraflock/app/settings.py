@@ -61,6 +61,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether instances may use io_uring. Exposes more of the kernel."""
     guest_bpf: bool = False
     """Whether instances may use bpf(2). Exposes more of the kernel."""
+    address_pool: str = ""
+    """Public addresses for tenants: networks separated by spaces, such as `203.0.113.16/28`. Traffic to them must reach
+    the hosts. Empty: none."""
+    guest_connections_per_second: Annotated[int, Meta(ge=0, le=100_000_000)] = 2_000
+    """How many connections an instance may open, and accept, in a second. More are dropped. 0: no limit."""
+    guest_packets_per_second: Annotated[int, Meta(ge=0, le=100_000_000)] = 300_000
+    """How many packets an instance may send, and receive, in a second. More are dropped. 0: no limit."""
     mould_stock: Annotated[int, Meta(ge=0, le=32)] = 8
     """How many copies of each image in use are prepared in advance, so that launches are fast."""
     vcpu_overcommit: Annotated[float, Meta(ge=1, le=64)] = 16.0
@@ -115,11 +122,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     planners: Annotated[int, Meta(ge=1, le=64)] = 2
     """Processes that compute estimates and plans. One organisation uses at most half of them, but always one."""
     default_organisation_quota: str = (
-        "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB ports=100 gpus=16"
+        "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB ports=100 addresses=8 gpus=16"
     )
     """Quota of a new organisation, over all its projects. `gpus` applies to each GPU model. What is left out has no
     limit. Operators change it for one organisation with `tera quota set --org`."""
-    default_project_quota: str = "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB ports=50 gpus=8"
+    default_project_quota: str = (
+        "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB ports=50 addresses=4 gpus=8"
+    )
     """Quota of a new project, within its organisation's quota. Owners change it with `tera quota set`."""
     metrics_open: bool = False
     """Whether `/metrics` needs no operator's key."""

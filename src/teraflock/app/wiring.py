@@ -4,7 +4,8 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,7 @@ from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.app.vault import FileVault
 from teraflock.base.clock import Clock, SystemClock
-from teraflock.base.errors import Refused
+from teraflock.base.errors import Refused, TeraflockError
 from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
 from teraflock.bill.margin.spending import in_turn, spending, within_limits
@@ -44,7 +45,7 @@ from teraflock.instance import store as instances
 from teraflock.instance.account import store as accounts
 from teraflock.instance.account.service import AccountService
 from teraflock.instance.across import store as across
-from teraflock.instance.driver import ComputeDriver
+from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
@@ -53,11 +54,17 @@ from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.site.service import SiteService
 from teraflock.instance.terminal.service import TerminalService
 from teraflock.network.acl.service import AclService
+from teraflock.network.address.rules import pool_from
+from teraflock.network.address.service import AddressService
+from teraflock.network.balancer.model import Balancer, BalancerSeen
+from teraflock.network.balancer.rules import backends_up
+from teraflock.network.balancer.service import BalancerService, Hosting
 from teraflock.network.published_port.service import PublishedPortService
 from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.accounts import AccountLoop
+from teraflock.reconcile.balancers import BalancerLoop
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
@@ -77,10 +84,17 @@ SESSIONS_KEPT_FOR: Final = timedelta(days=30)  # after their end, for anyone who
 BILLS_SECONDS: Final = 2.0
 ORGANISATIONS_SECONDS: Final = 2.0
 ENGINE_SECONDS: Final = 2.0
+BALANCERS_SECONDS: Final = 1.0
 ACCOUNTS_SECONDS: Final = 30.0
 SITES_SECONDS: Final = 2.0
 
 RandomBytes = Callable[[int], bytes]
+BALANCER_METRICS: Final[tuple[tuple[str, str, Callable[[BalancerSeen], float]], ...]] = (
+    ("tera_balancer_sessions", "Open connections of each balancer", lambda seen: seen.sessions),
+    ("tera_balancer_bytes_in", "Bytes from clients since its last change", lambda seen: seen.bytes_in),
+    ("tera_balancer_bytes_out", "Bytes to clients since its last change", lambda seen: seen.bytes_out),
+    ("tera_balancer_backends_up", "Backends of each balancer that answer", backends_up),
+)
 
 
 class Cloud:
@@ -97,6 +111,7 @@ class Cloud:
     ) -> None:
         self.at = at
         self.settings = settings
+        self.address_pool = pool_from(settings.address_pool)
         self.clock: Clock = clock or SystemClock()
         at.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         address = at.database(settings)
@@ -139,6 +154,8 @@ class Cloud:
         self.loops.also("organisations", organisations.turn, ORGANISATIONS_SECONDS)
         account_limits = AccountLoop(self.database, self.clock, nouns.instances)
         self.loops.also("accounts", account_limits.turn, ACCOUNTS_SECONDS)
+        balancing = BalancerLoop(self.loops.around, lambda sealed, id: self.vault.open(sealed, bound_to=id))
+        self.loops.also("balancers", balancing.turn, BALANCERS_SECONDS, woken=threading.Event())
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
         if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
             keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
@@ -240,6 +257,8 @@ class Cloud:
             operator=OperatorService(database, self.clock, by_instance, random_bytes),
             networks=NetworkService(database),
             acls=AclService(database, self.clock, random_bytes, wake),
+            addresses=AddressService(database, self.clock, self.address_pool, random_bytes, wake),
+            balancers=BalancerService(database, self.clock, self._hosting(), random_bytes, wake),
             published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
             security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),
             fleet=FleetService(database, self.clock, policy=policy, random_bytes=random_bytes),
@@ -252,6 +271,23 @@ class Cloud:
                 database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
             ),
         )
+
+    def _hosting(self) -> Hosting:
+        return Hosting(
+            can=lambda site: self.engines.can(site, Capability.BALANCER),
+            seen=self._balancer_seen,
+            seal=lambda text, id: self.vault.seal(text, bound_to=id),
+        )
+
+    def _balancer_seen(self, balancer: Balancer) -> BalancerSeen | None:
+        return next((each for each in self._balancers(balancer.site) if each.id == balancer.id), None)
+
+    def _balancers(self, *sites: str) -> Iterator[BalancerSeen]:
+        """What the balancers of all sites, or of these, report. A site that does not answer is left out."""
+        for driver in self.engines:
+            if Capability.BALANCER in driver.capabilities and (not sites or driver.site in sites):
+                with suppress(TeraflockError):
+                    yield from driver.balancers()
 
     def _accounts(self, database: Database, random_bytes: RandomBytes) -> AccountService:
         return AccountService(
@@ -305,8 +341,13 @@ class Cloud:
             "host",
             self._limits_hold,
         )
+        for name, sentence, value in BALANCER_METRICS:
+            metrics.also(name, sentence, "balancer", partial(self._balancer_values, value))
         metrics.also("tera_writes_waiting", "Writes that are not in a transaction yet", "", self._waiting)
         return metrics
+
+    def _balancer_values(self, value: Callable[[BalancerSeen], float]) -> dict[str, float]:
+        return {each.id: value(each) for each in self._balancers()}
 
     def _by_phase(self) -> dict[str, float]:
         with self.database.read() as tx:

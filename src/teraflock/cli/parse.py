@@ -24,6 +24,12 @@ def check_name(name: str, what: str = "name") -> str:
     return name
 
 
+def port_number(text: str, option: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 9:
+        raise BadInput(f"`{text[:40]}` is not a port", hint=f"Write {option} as a number from 1 to 65535")
+    return int(text)
+
+
 def check_member_name(name: str) -> str:
     """Check a member's name before the request. The server checks it again."""
     if not 0 < len(name) <= 255 or not name.isprintable() or " " in name or name.startswith("mem_"):

@@ -4,10 +4,11 @@ from typing import Final
 
 import click
 
-from teraflock.base.errors import BadInput, NotFound
+from teraflock.base.errors import NotFound
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
+from teraflock.cli.parse import port_number
 from teraflock.cli.table import write_list
 from teraflock.wire.published_port import PublishRequest
 from teraflock.words.published_port import fields
@@ -48,8 +49,8 @@ def publish(
             empty = "No published ports yet. Publish one with `tera publish INSTANCE PORT`"
             write_list(found, fields(), as_json=as_json, empty=empty)
             return
-        wanted = _number(port, "--port") if port is not None else None
-        request = PublishRequest(instance=instance, guest_port=_number(guest_port, "PORT"), port=wanted)
+        wanted = port_number(port, "--port") if port is not None else None
+        request = PublishRequest(instance=instance, guest_port=port_number(guest_port, "PORT"), port=wanted)
         made = client.published_ports.publish(request)
         check = client.networks.check("internet", made.instance, port=str(made.guest_port))
     if as_json:
@@ -66,7 +67,7 @@ def publish(
 @project_option
 @json_option
 def unpublish(instance: str, guest_port: str, project: str | None, as_json: bool) -> None:
-    number = _number(guest_port, "PORT")
+    number = port_number(guest_port, "PORT")
     with connected(project) as client:
         found = [each for each in client.published_ports.list(instance=instance) if each.guest_port == number]
         if not found:
@@ -79,9 +80,3 @@ def unpublish(instance: str, guest_port: str, project: str | None, as_json: bool
         write_json(found[0])
     else:
         remark(f"Port {number} of `{instance}` is no longer published")
-
-
-def _number(text: str, name: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 9:
-        raise BadInput(f"`{text[:40]}` is not a port", hint=f"Write {name} as a number from 1 to 65535")
-    return int(text)

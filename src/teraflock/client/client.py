@@ -12,8 +12,10 @@ from typing import Self
 
 from teraflock.client.account import Accounts
 from teraflock.client.acl import Acls
+from teraflock.client.address import Addresses
 from teraflock.client.announcement import Announcements
 from teraflock.client.audit import AuditLog
+from teraflock.client.balancer import Balancers
 from teraflock.client.bill import Bills
 from teraflock.client.billing import Billing
 from teraflock.client.budget import Budgets
@@ -74,9 +76,11 @@ class Client:
         )
         self.transport = transport
         self.acls = Acls(transport)
+        self.addresses = Addresses(transport)
         self.accounts = Accounts(transport)
         self.announcements = Announcements(transport)
         self.audit = AuditLog(transport)
+        self.balancers = Balancers(transport)
         self.billing = Billing(transport)
         self.bills = Bills(transport)
         self.budgets = Budgets(transport)

@@ -38,6 +38,7 @@ from teraflock.instance.driver import (
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineMissing, EngineRefused
 from teraflock.instance.model import InstanceId
+from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
 from teraflock.network.walls import Walls
 
 
@@ -188,6 +189,12 @@ class RentedDriver(ABC):
 
     def enforce(self, walls: Walls) -> None:
         return None
+
+    def balance(self, wanted: Sequence[BalancerSpec]) -> None:
+        return None
+
+    def balancers(self) -> Sequence[BalancerSeen]:
+        return ()
 
     def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:
         return None

@@ -28,7 +28,7 @@ import msgspec
 
 from teraflock.fleet.model import GpuKind, HostReport
 from teraflock.instance.model import InstanceId
-from teraflock.network.driver import WallDriver
+from teraflock.network.driver import BalancerDriver, WallDriver
 from teraflock.tenant.model import ProjectId
 
 GRACE: Final = timedelta(seconds=60)
@@ -65,6 +65,8 @@ class Capability(StrEnum):
     """Enforces security groups."""
     SLICES = "slices"
     """Divides cards into slices."""
+    BALANCER = "balancer"
+    """Runs load balancers in the networks of projects."""
 
 
 class Handle(msgspec.Struct, frozen=True):
@@ -279,7 +281,7 @@ class GuestFile(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a file, read on demand. It may be shorter or longer than `size_bytes`."""
 
 
-class ComputeDriver(WallDriver, Protocol):
+class ComputeDriver(WallDriver, BalancerDriver, Protocol):
     """Runs instances on one engine. See the module docstring."""
 
     @property

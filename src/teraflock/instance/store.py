@@ -264,14 +264,19 @@ def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> Quot
 
 def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
     rows = tx.all(
-        "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes), 0"
+        "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes), 0, 0"
         f" FROM instance WHERE {where} AND phase <> 'gone' AND phase <> 'failed' GROUP BY gpu"
-        f" UNION ALL SELECT '', 0, 0, 0, 0, 0, COUNT(*) FROM published_port WHERE {where}",
+        " UNION ALL SELECT '', 0, 0, 0, 0, 0,"
+        f" (SELECT COUNT(*) FROM published_port WHERE {where})"
+        f" + (SELECT COUNT(*) FROM balancer WHERE published IS NOT NULL AND {where}),"
+        f" (SELECT COUNT(*) FROM address WHERE {where})",
         id=id,
     )
-    instances, vcpus, ram, disk, ports = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5, 6))
+    columns = (1, 3, 4, 5, 6, 7)
+    instances, vcpus, ram, disk, ports, addresses = (sum(int(row[each]) for row in rows) for each in columns)
     return QuotaAmounts(
         ports=ports,
+        addresses=addresses,
         instances=instances,
         vcpus=vcpus,
         ram_bytes=ram,
@@ -305,7 +310,9 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
 
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
     rows = tx.all(
-        "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL", project=project
+        "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL"
+        " UNION SELECT address FROM balancer WHERE project_id = :project",
+        project=project,
     )
     return {row[0] for row in rows}
 

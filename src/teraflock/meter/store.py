@@ -14,7 +14,7 @@ from teraflock.meter.model import Change, Holding, Interval, Meter, Open
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table
 
-KINDS: Final = ("instance.held", "instance.moved", "instance.troubled", "image.moved")
+KINDS: Final = ("instance.held", "instance.moved", "instance.troubled", "image.moved", "address.moved")
 """Events that count in an instance's sequence. If another kind counts too, the sweep finds the gap."""
 _HELD: Final = Table("meter_interval", Holding, embed={"size": ""})
 _INTERVAL: Final = Table("meter_interval", Interval, embed={"held": "", "held.size": ""})
@@ -109,9 +109,10 @@ def instances_missed(tx: Transaction) -> list[str]:
     rows = tx.all(
         "SELECT i.id FROM instance i LEFT JOIN meter_instance m ON m.instance_id = i.id"
         " WHERE i.sequence > COALESCE(m.sequence, 0)"
-        # A deleted image has no row, so its events are counted. It has few.
+        # A deleted image or address has no row, so its events are counted. It has few.
         " UNION SELECT e.subject FROM event e LEFT JOIN meter_instance m ON m.instance_id = e.subject"
-        " WHERE e.kind = 'image.moved' GROUP BY e.subject, m.sequence HAVING COUNT(*) > COALESCE(m.sequence, 0)"
+        " WHERE e.kind IN ('image.moved', 'address.moved') GROUP BY e.subject, m.sequence"
+        " HAVING COUNT(*) > COALESCE(m.sequence, 0)"
         " ORDER BY 1"
     )
     return [row[0] for row in rows]
@@ -126,7 +127,7 @@ def instances_unmetered(tx: Transaction, project_id: str) -> list[str]:
         " UNION SELECT m.instance_id FROM meter_instance m JOIN instance i ON i.id = m.instance_id"
         " WHERE m.project_id = :project AND m.open_sequence IS NOT NULL AND i.sequence > m.sequence"
         " UNION SELECT subject FROM event WHERE project_id = :project AND id > :id"
-        " AND kind IN ('instance.moved', 'image.moved')",
+        " AND kind IN ('instance.moved', 'image.moved', 'address.moved')",
         project=project_id,
         id=cursor(tx).event_id,
     )

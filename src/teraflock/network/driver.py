@@ -1,7 +1,9 @@
 """What an engine must do for the network rules of its instances."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
 from teraflock.network.walls import Walls
 
 
@@ -15,4 +17,19 @@ class WallDriver(Protocol):
 
         Guests whose address is not in them reach nothing and are not reached. Returns at once if nothing changed.
         """
+        ...
+
+
+class BalancerDriver(Protocol):
+    """With the capability BALANCER. Both calls may be repeated."""
+
+    def balance(self, wanted: Sequence[BalancerSpec]) -> None:
+        """Make exactly these balancers run, and repair those that do not. Connections outlive a change of backends.
+
+        When it returns, a balancer that is not wanted no longer uses its address.
+        """
+        ...
+
+    def balancers(self) -> Sequence[BalancerSeen]:
+        """What each running balancer reports."""
         ...

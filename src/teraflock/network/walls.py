@@ -26,11 +26,20 @@ class Published(msgspec.Struct, frozen=True, order=True):
     guest_port: int
 
 
+class Floating(msgspec.Struct, frozen=True, order=True):
+    """A public address that leads to an address of a project's network, and from there to the outside."""
+
+    public: str
+    private: str
+
+
 class Walls(msgspec.Struct, frozen=True, kw_only=True):
     groups: Mapping[GroupId, tuple[Rule, ...]] = {}
     stations: Mapping[str, tuple[GroupId, ...]] = {}
     """The groups of each instance, sorted, by its address."""
     published: tuple[Published, ...] = ()
+    """Sorted."""
+    floating: tuple[Floating, ...] = ()
     """Sorted."""
     borders: Mapping[str, tuple[AclRule, ...]] = {}
     """The ACL of each network that has one, by the network. It sees all packets between the network and the outside."""
@@ -128,6 +137,7 @@ def tightened(before: Walls, after: Walls) -> set[str]:
         if _lost_rules(rules, after.groups.get(group, ())) or any(rule.peer in left for rule in rules)
     }
     closed = {each.address for each in set(before.published) - set(after.published)}
+    closed |= {each.private for each in set(before.floating) ^ set(after.floating)}
     return (
         lost | closed | {each for each, groups in after.stations.items() if not stricter.isdisjoint(groups)}
     )

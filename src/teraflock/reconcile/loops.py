@@ -90,7 +90,7 @@ class Loops:
         self._looked = threading.Event()
         """Set once hosts were read. Before that, it is unknown what kept running without a server."""
         self._threads: list[threading.Thread] = []
-        self._more: list[tuple[str, Callable[[], None], float]] = []
+        self._more: list[tuple[str, Callable[[], None], float, threading.Event | None]] = []
         self._in_hand = threading.Semaphore(LEASES_PER_TURN)
         self._pool: ThreadPoolExecutor | None = None
         self.turns: dict[str, int] = {}
@@ -126,14 +126,27 @@ class Loops:
         self.walls = WallLoop(around)
         self.slices = SliceLoop(around)
 
-    def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
-        """Add a loop, which starts with the others."""
-        self._more.append((name, turn, seconds))
+    def also(
+        self,
+        name: str,
+        turn: Callable[[], None],
+        seconds: float,
+        *,
+        woken: threading.Event | None = None,
+    ) -> None:
+        """Add a loop, which starts with the others. `woken`: an event that `wake` sets."""
+        self._more.append((name, turn, seconds, woken))
 
     def wake(self) -> None:
-        """Wake the loops for instances and security groups: something is due now."""
+        """Wake the loops for instances, security groups and balancers: something is due now."""
         self._due.set()
         self._walls_due.set()
+        self._wake_more()
+
+    def _wake_more(self) -> None:
+        for *_, woken in self._more:
+            if woken is not None:
+                woken.set()
 
     def start(self) -> None:
         if self._alone:
@@ -153,8 +166,8 @@ class Loops:
         self._run("walls", self.walls.turn, WALLS_SECONDS, woken=self._walls_due)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         self._run("time_limits", self.time_limits.turn, TIME_LIMITS_SECONDS)
-        for name, turn, seconds in self._more:
-            self._run(name, turn, seconds)
+        for name, turn, seconds, woken in self._more:
+            self._run(name, turn, seconds, woken=woken)
         thread = threading.Thread(target=self._serve_instances, name="instances", daemon=True)
         thread.start()
         self._threads.append(thread)
@@ -164,6 +177,7 @@ class Loops:
         self._ending.set()
         self._due.set()
         self._walls_due.set()
+        self._wake_more()
         self._looked.set()
         for thread in self._threads:
             thread.join()

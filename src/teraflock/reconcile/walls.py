@@ -11,11 +11,13 @@ from typing import Final
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Capability
 from teraflock.network.acl import store as acls
+from teraflock.network.address import store as addresses
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.rules import subnet
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import GroupId, Rule
-from teraflock.network.walls import Published, Walls
+from teraflock.network.walls import Floating, Published, Walls
+from teraflock.reconcile.balancers import walls_of_balancers
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -45,21 +47,32 @@ class WallLoop:
         for site, address, group in store.stations_in_all_projects(tx):
             of_site = stations.setdefault(site, {})
             of_site[address] = (*of_site.get(address, ()), group)
+        balancers = walls_of_balancers(tx)
+        for site, each in balancers.items():
+            stations.setdefault(site, {}).update(each.stations)
         used = {group for each in stations.values() for groups in each.values() for group in groups}
+        own = {group: rules for each in balancers.values() for group, rules in each.rules.items()}
+        used -= own.keys()
         versions = store.versions_in_all_projects(tx)
         fresh = [id for id in used if id not in self._rules or self._rules[id][0] != versions[id]]
         read = store.rules_in_all_projects(tx, fresh)
         self._rules = {id: (versions[id], read[id]) if id in read else self._rules[id] for id in used}
-        rules = {id: each for id, (_, each) in self._rules.items()}
+        rules = {id: each for id, (_, each) in self._rules.items()} | own
         published: dict[str, list[Published]] = {}
         for site, port in published_ports.in_all_projects(tx):
             published.setdefault(site, []).append(port)
+        for site, each in balancers.items():
+            published.setdefault(site, []).extend(each.published)
+        floating: dict[str, list[Floating]] = {}
+        for site, public, private in addresses.floating_in_all_projects(tx):
+            floating.setdefault(site, []).append(Floating(public, private))
         borders = {str(subnet(number)): acl for number, acl in acls.attached_in_all_projects(tx).items()}
         return {
             site: Walls(
                 groups=_of(each, rules),
                 stations=each,
                 published=tuple(sorted(published.get(site, ()))),
+                floating=tuple(sorted(floating.get(site, ()))),
                 borders=borders,
             )
             for site, each in stations.items()

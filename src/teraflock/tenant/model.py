@@ -37,6 +37,8 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     images_bytes: int | None = None
     ports: int | None = None
     """Published ports."""
+    addresses: int | None = None
+    """Public addresses."""
     gpus: Mapping[str, int] = {}
     """By the catalog's id of the GPU model. Other GPU models are limited by `gpus_default`."""
     gpus_default: int | None = None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from teraflock.base.errors import Refused
+from teraflock.drivers.lxd.balancers import LxdBalancers
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import LOCKS, LxdNetworks
@@ -23,7 +24,7 @@ _ESCAPED: Final = re.compile(r"\\([0-7]{3})")  # the kernel writes a space as \0
 
 
 def stop_guests(socket: Path, installation: str) -> int:
-    """Shut down all our guests. Returns how many were running."""
+    """Shut down all our guests and balancers. Returns how many guests were running."""
     engine = LxdClient(socket, project=Names(installation).project)
     try:
         running = [each["name"] for each in _instances(engine) if each["status"] != "Stopped"]
@@ -31,6 +32,12 @@ def stop_guests(socket: Path, installation: str) -> int:
             _stop(engine, name, force=False)
     finally:
         engine.close()
+    host = LxdClient(socket)
+    try:
+        ours = Names(installation)
+        LxdBalancers(ours, LxdNetworks(host, ours, way_out=False)).leave()
+    finally:
+        host.close()
     return len(running)
 
 
@@ -39,7 +46,9 @@ def remove_all(socket: Path, installation: str) -> None:
     ours = Names(installation)
     host = LxdClient(socket)
     try:
-        purge(host, ours, LxdNetworks(host, ours, way_out=False))
+        networks = LxdNetworks(host, ours, way_out=False)
+        LxdBalancers(ours, networks).leave()
+        purge(host, ours, networks)
         (LOCKS / f"tera-{installation}-firewall").unlink(missing_ok=True)
     finally:
         host.close()

@@ -11,7 +11,7 @@ from teraflock.bill.charge.model import Charge, Covered
 from teraflock.bill.charge.rules import Tariff, beyond_cover, cover_at
 from teraflock.bill.export.model import INSTANCES, PARTS, ChargePart, Row, Service, service_columns
 from teraflock.bill.export.text import KEPT, charge_period, costs, hours, number, tags
-from teraflock.bill.price.model import IMAGE, PricePlace, Units, list_mode
+from teraflock.bill.price.model import ADDRESS, IMAGE, PricePlace, Units, list_mode
 
 
 def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Iterator[Row]:
@@ -77,7 +77,7 @@ def resource_columns(charge: Charge) -> Row:
         "RegionName": held.region,
         "ResourceId": charge.subject.id,
         "ResourceName": held.name,
-        "ResourceType": "Image" if held.mode == IMAGE else "Instance",
+        "ResourceType": _RESOURCE_TYPES.get(held.mode, "Instance"),
         "Tags": tags(held.labels, held.member),
     }
 
@@ -86,6 +86,7 @@ def _used(unit: str) -> Row:
     return {"ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "ConsumedUnit": unit}
 
 
+_RESOURCE_TYPES: Final = {IMAGE: "Image", ADDRESS: "Address"}
 _OF_PART: Final = {
     part.name: {**_used(part.unit), **service_columns(part.service), "SkuMeter": part.meter} for part in PARTS
 }

@@ -13,7 +13,7 @@ from teraflock.bill.charge.store import Booked
 from teraflock.bill.credit.rules import Due
 from teraflock.bill.invoice.model import Invoice, InvoiceLine
 from teraflock.bill.ledger.model import LedgerEntry
-from teraflock.bill.price.model import BASIS, IMAGE
+from teraflock.bill.price.model import ADDRESS, BASIS, IMAGE
 from teraflock.bill.times import moment, month_bounds
 
 
@@ -183,6 +183,8 @@ def _words(charge: Charge) -> tuple[str, str]:
     name = held.name or charge.subject.id
     if _is_traffic(charge):
         return name, "outgoing traffic"
+    if held.mode == ADDRESS:
+        return name, "public address"
     if held.mode == IMAGE:
         return name, f"{memory_text(held.snapshots_bytes)} kept"
     stopped = "" if held.size.vcpus or held.size.gpus else "stopped: "

@@ -23,6 +23,8 @@ FOREVER_US: Final = 1 << 62
 BASIS: Final = 10_000  # basis points, the unit of discounts and taxes
 IMAGE: Final = "image"
 """The purchase mode of images. Their storage counts like snapshots, with its own price."""
+ADDRESS: Final = "address"
+"""The purchase mode of public addresses. One counts like a GB of snapshots, with its own price."""
 YEARS_RESERVED: Final = (1, 2, 3)
 
 
@@ -46,6 +48,8 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Unit | None = None
     image: Unit | None = None
     """A GB of images made from instances. None: as snapshots."""
+    address: Unit | None = None
+    """A public address. None: it costs nothing."""
     egress: int | None = None
     """Per GB of outgoing traffic, regardless of time."""
 
@@ -157,6 +161,8 @@ class PricedPeriod:
         found = {name: _narrowest(tables, name) for name in ("vcpu", "ram", "disk", "snapshot")}
         if mode == IMAGE:
             found["snapshot"] = _narrowest(tables, "image") or found["snapshot"]
+        if mode == ADDRESS:
+            found["snapshot"] = _narrowest(tables, "address")
         micros = {
             name: self._exchanged(_in_mode(unit, _mode_of(name, mode, prices), prices))
             for name, unit in found.items()
@@ -179,8 +185,8 @@ def _mode_of(name: str, mode: str, prices: PriceSheet) -> str:
 
 
 def list_mode(mode: str) -> str:
-    """The mode of the list price. Images have their own."""
-    return mode if mode == IMAGE else "on-demand"
+    """The mode of the list price. Images and addresses have their own."""
+    return mode if mode in (IMAGE, ADDRESS) else "on-demand"
 
 
 def discounted(micros: int, bp: int) -> int:

@@ -73,7 +73,7 @@ def accrued(
                 if held:
                     unit = tariffs.unit(period, currency, span, span.says("mode"), part)
                     sums[index] += unit * beyond * share * kept
-                    of_list = "image" if span.says("mode") == "image" else "on-demand"
+                    of_list = span.says("mode") if span.says("mode") in ("image", "address") else "on-demand"
                     listed[index] += tariffs.unit(period, currency, span, of_list, part) * held * share
         found[end_us] = At(tuple(each.__floor__() for each in sums), sum(each.__floor__() for each in listed))
     return found

@@ -103,7 +103,7 @@ class _Proof:
         yield from self._numbers()
         term_rows = _grouped(store.rows(self._tx, "purchase_term"), "purchase_id")
         streams = {
-            "event": _Groups(store.events(self._tx, "instance", "image"), "subject"),
+            "event": _Groups(store.events(self._tx, "instance", "image", "address"), "subject"),
             "interval": _Groups(store.rows(self._tx, "meter_interval"), "instance_id"),
             "ran": _Groups(store.rows(self._tx, "ran_unwatched"), "instance_id"),
             "reading": _Groups(store.rows(self._tx, "meter_reading"), "instance_id"),

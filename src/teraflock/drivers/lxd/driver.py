@@ -28,14 +28,17 @@ from teraflock.drivers.lxd import (
     veths,
 )
 from teraflock.drivers.lxd import exec as execution
+from teraflock.drivers.lxd.balancers import LxdBalancers
+from teraflock.drivers.lxd.capabilities import capabilities
 from teraflock.drivers.lxd.cards import LxdCards
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
+from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.hand_over import HandOver
 from teraflock.drivers.lxd.images import LxdImages
 from teraflock.drivers.lxd.moulds import STOCK_RANGES, Moulds, remove
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import LxdNetworks
+from teraflock.drivers.lxd.network import FLOOD_LIMITS, LxdNetworks
 from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import LxdClient
@@ -61,6 +64,7 @@ from teraflock.instance.driver import (
     Sighting,
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineRefused
+from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
 from teraflock.network.walls import Walls
 
 STOP_SECONDS: Final = (4, 20)
@@ -77,22 +81,6 @@ DISK_SIZE_SECONDS_MAX: Final = 10.0
 class Lxd:
     """One engine on this host. Everything is in our own project of the engine."""
 
-    capabilities = frozenset(
-        {
-            Capability.PLACEMENT,
-            Capability.CREATE_STOPPED,
-            Capability.LIVE_RESIZE,
-            Capability.STOP,
-            Capability.SNAPSHOTS,
-            Capability.EXEC,
-            Capability.FILES,
-            Capability.IMAGES_FROM_INSTANCES,
-            Capability.BUILDS,
-            Capability.TRAFFIC,
-            Capability.FIREWALL,
-            Capability.SLICES,
-        }
-    )
     simulated = False
     patience = PATIENCE
 
@@ -112,6 +100,7 @@ class Lxd:
         ranges_folder: Path = ids.FOLDER,
         stock: int = 0,
         site: str = "local",
+        flood_limits: FloodLimits = FLOOD_LIMITS,
     ) -> None:
         """`report` describes this host. `now` returns the time in seconds, for the date of an image.
 
@@ -128,12 +117,17 @@ class Lxd:
         self._cards = LxdCards(self._engine, driver_folder, hand_over)
         self.pool = Pool(self._host, self._ours.pool)
         self._swept_at = 0.0
-        self.networks = LxdNetworks(self._host, self._ours, way_out=way_out)
+        self.networks = LxdNetworks(self._host, self._ours, way_out=way_out, flood_limits=flood_limits)
+        self.balancing = LxdBalancers(self._ours, self.networks)
         self._surface = surface
         self._ranges = ids.Ranges(installation, ranges_folder)
         moulds = Moulds(self._engine, self._ours, image_cache, self._ranges, stock=stock)
         self._snapshots = LxdSnapshots(self._engine)
         self._images = LxdImages(self._engine, self._ours, image_cache, moulds, now=now)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return capabilities()
 
     def set_up(self) -> None:
         """Create our project, pool and firewall. Needed before the first instance and after each reboot."""
@@ -146,6 +140,7 @@ class Lxd:
 
     def purge(self) -> None:
         """Remove everything that this installation has in the engine and in the firewall."""
+        self.balancing.leave()
         purge(self._host, self._ours, self.networks)
         self._ranges.leave()
 
@@ -183,6 +178,12 @@ class Lxd:
 
     def enforce(self, walls: Walls) -> None:
         self.networks.enforce(walls)
+
+    def balance(self, wanted: Sequence[BalancerSpec]) -> None:
+        self.balancing.balance(wanted)
+
+    def balancers(self) -> Sequence[BalancerSeen]:
+        return self.balancing.balancers()
 
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)

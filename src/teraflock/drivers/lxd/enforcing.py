@@ -7,7 +7,7 @@ the last one may have been killed between a load and the cut.
 
 import re
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 from typing import Final
 
@@ -16,8 +16,8 @@ import msgspec
 from teraflock.drivers.lxd import flows, netlink, nft
 from teraflock.drivers.lxd import walls as tables
 from teraflock.instance.engine_errors import EngineRefused
-from teraflock.network.rules import PUBLISHED_FIRST, PUBLISHED_LAST
-from teraflock.network.walls import Walls, decide, tightened
+from teraflock.network.rules import PORT_FIRST, PORT_LAST, PUBLISHED_FIRST, PUBLISHED_LAST
+from teraflock.network.walls import Walls, decide, is_ours, tightened
 
 _ELEMENTS: Final = re.compile(r"elements = \{([^}]*)\}")
 
@@ -89,14 +89,14 @@ class Enforcing:
             loaded, addresses = self._loaded, self._unchecked
             if loaded is None or addresses == set():
                 return 0
-            ports = {each.port: each.address for each in loaded.walls.published}
+            ways = Ways(loaded.walls)
             found = [
                 flow
                 for flow in flows.flows()
                 if (addresses is None or flow.packet.source in addresses or flow.packet.target in addresses)
                 and flow.packet.source not in own
                 and flow.packet.target not in own
-                and not (decide(loaded.walls, flow.packet).passes and _is_open(flow, ports))
+                and not (decide(loaded.walls, flow.packet).passes and ways.are_open(flow, own))
             ]
             flows.end(found)
             if self._loaded is loaded:
@@ -111,10 +111,29 @@ class Enforcing:
         return netlink.has_chain(self._table, mark)
 
 
-def _is_open(flow: flows.Flow, ports: Mapping[int, str]) -> bool:
-    """Whether the port of the host that a connection came through is still published, if it is one of those."""
-    is_published = PUBLISHED_FIRST <= flow.through <= PUBLISHED_LAST
-    return not is_published or ports.get(flow.through) == flow.packet.target
+class Ways:
+    """Whether the ports and addresses of the host that a connection used still lead there."""
+
+    def __init__(self, walls: Walls) -> None:
+        self._ports = {each.port: each.address for each in walls.published}
+        self._private = {each.public: each.private for each in walls.floating}
+
+    def are_open(self, flow: flows.Flow, own: Collection[str]) -> bool:
+        return self._leads_in(flow) and self._leads_out(flow, own)
+
+    def _leads_in(self, flow: flows.Flow) -> bool:
+        if flow.asked in self._private:
+            return self._private[flow.asked] == flow.packet.target
+        if PUBLISHED_FIRST <= flow.through <= PUBLISHED_LAST:
+            return self._ports.get(flow.through) == flow.packet.target
+        is_opened = PORT_FIRST <= flow.through <= PORT_LAST
+        return is_opened or not (flow.asked and is_ours(flow.packet.target))
+
+    def _leads_out(self, flow: flows.Flow, own: Collection[str]) -> bool:
+        """What is hidden behind the host's own address may go on, also when the guest gets a public one."""
+        if not flow.outer or flow.outer in own or not is_ours(flow.packet.source):
+            return True
+        return self._private.get(flow.outer) == flow.packet.source
 
 
 def _digest(listing: str) -> str:

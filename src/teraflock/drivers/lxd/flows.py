@@ -39,6 +39,10 @@ class Flow(msgspec.Struct, frozen=True):
     """How the kernel finds it again."""
     through: int = 0
     """The port of the host that led to the target; 0: none did."""
+    asked: str = ""
+    """The address that the first packet was sent to, if another one led from there to the target."""
+    outer: str = ""
+    """The address that the target sees, if it is not that of the source."""
 
 
 def flows() -> list[Flow]:
@@ -62,7 +66,7 @@ def _flow(content: bytes) -> Flow | None:
     if ORIGINAL not in parts or REPLY not in parts:
         return None
     source, asked, number, asked_port = _tuple(parts[ORIGINAL], TARGET_PORT)
-    target, _, _, port = _tuple(parts[REPLY], SOURCE_PORT)
+    target, outer, _, port = _tuple(parts[REPLY], SOURCE_PORT)
     key = b"".join(
         attribute(kind | (NESTED if kind == ORIGINAL else 0), parts[kind])
         for kind in (ORIGINAL, ID, ZONE)
@@ -71,7 +75,13 @@ def _flow(content: bytes) -> Flow | None:
     protocol = _PROTOCOLS.get(number, Protocol.ANY)
     has_port = protocol in (Protocol.TCP, Protocol.UDP)
     through = asked_port if has_port and asked != target else 0
-    return Flow(Packet(source, target, protocol, port if has_port else 0), key, through)
+    return Flow(
+        Packet(source, target, protocol, port if has_port else 0),
+        key,
+        through,
+        asked if asked != target else "",
+        outer if outer != source else "",
+    )
 
 
 def _tuple(content: bytes, side: int) -> tuple[str, str, int, int]:

@@ -34,8 +34,11 @@ class Names:
         self.counting_table = f"tera_{installation}_sent"
         self.guard_table = f"tera_{installation}_guard"
         self.walls_table = f"tera_{installation}_walls"
+        self.flood_table = f"tera_{installation}_flood"
         self.port_prefix = PORT_PREFIX + _digest(installation)[:4]
         """Prefix of the host's ends of all guests' links."""
+        self.address_label = f"lo:{_digest(installation)}"
+        """Marks the public addresses that the host has for guests. Linux allows 15 characters."""
 
     def bridge(self, network: str) -> str:
         """Return the name of a network's bridge. Linux allows 15 characters, so the name contains a digest of

@@ -11,17 +11,19 @@ import fcntl
 import logging
 import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from ipaddress import IPv4Interface, IPv4Network
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from teraflock.drivers.lxd import counting, firewall, guard, guest, kernel, names, nft
+from teraflock.drivers.lxd import counting, firewall, flood, guard, guest, kernel, names, nft
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
+from teraflock.drivers.lxd.floating import HostAddresses
+from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Resolving
@@ -34,6 +36,7 @@ from teraflock.network.walls import Walls
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")
+FLOOD_LIMITS: Final = FloodLimits()
 ALLOWED: Final = "user.teraflock.allow-out"
 """Key on our project: networks that the operator lets guests reach."""
 
@@ -41,16 +44,28 @@ ALLOWED: Final = "user.teraflock.allow-out"
 class LxdNetworks:
     """The networks of one installation on this host."""
 
-    def __init__(self, engine: LxdClient, ours: Names, *, way_out: bool, locks: Path = LOCKS) -> None:
+    def __init__(
+        self,
+        engine: LxdClient,
+        ours: Names,
+        *,
+        way_out: bool,
+        locks: Path = LOCKS,
+        flood_limits: FloodLimits = FLOOD_LIMITS,
+    ) -> None:
         self._engine = engine
         """Client for the `default` project, which has all bridges."""
         self._ours = ours
         self._way_out = way_out
+        self.flood_limits = flood_limits
         self._lock = locks / f"tera-{ours.installation}-firewall"
         self._resolving = Resolving(ours)
         self._walls = Enforcing(ours.walls_table)
+        self._floating = HostAddresses(ours)
         self._attached: tuple[str, ...] = ()
         """The host's own networks when the table was last built."""
+        self.more_addresses: Callable[[], Iterable[str]] = lambda: ()
+        """Addresses in our networks that are not guests': balancers have them."""
 
     def ensure(self, network: Network) -> None:
         """Create the network's bridge. The firewall covers it before any guest is attached."""
@@ -70,11 +85,14 @@ class LxdNetworks:
     def admit(self, machine: Machine) -> None:
         """Allow a guest to use its address and name, before it first starts."""
         bridge = self._ours.bridge(machine.network.project_id)
-        self._resolving.add(bridge, machine.id, machine.address, machine.hostname, machine.network.domain)
-        with self._alone():
-            if not nft.run(guard.admit(self._ours.guard_table, self._station(machine.address))):
-                self._rebuild()
+        self.admit_address(bridge, machine.id, machine.address, machine.hostname, machine.network.domain)
         self._count(machine.address, machine.id)
+
+    def admit_address(self, bridge: str, id: str, address: str, hostname: str, domain: str) -> None:
+        self._resolving.add(bridge, id, address, hostname, domain)
+        with self._alone():
+            if not nft.run(guard.admit(self._ours.guard_table, self._station(address))):
+                self._rebuild()
 
     def dismiss(self, instance_id: str, address: str, bridge: str) -> None:
         self._resolving.remove(bridge, instance_id)
@@ -145,19 +163,28 @@ class LxdNetworks:
     def is_up_to_date(self) -> bool:
         """Check whether our tables exist and are up to date. After a reboot or `nft flush ruleset` they are
         not."""
-        exist = nft.run(
-            f"list map inet {self._ours.table} opened\n"
-            f"list chain inet {self._ours.counting_table} leaving\n"
-            f"list chain bridge {self._ours.guard_table} entering\n"
+        # One by one: of several, nft 1.0.6 finds only the last.
+        exist = all(
+            nft.run(f"list {each}\n")
+            for each in (
+                f"map inet {self._ours.table} opened",
+                f"chain inet {self._ours.counting_table} leaving",
+                f"chain bridge {self._ours.guard_table} entering",
+                f"chain inet {self._ours.flood_table} through",
+            )
         )
         with self._alone():
             return exist and attached() == self._attached and self._walls.is_intact()
 
     def enforce(self, walls: Walls) -> None:
         """Load the security groups, then cut the connections that they forbid."""
+        wanted = {each.public for each in walls.floating}
         with self._alone():
+            # A public address leads to a guest before the host has it, and no longer has it when it leads nowhere.
+            self._floating.keep_only(wanted)
             self._walls.load(walls)
-        self._walls.cut(own_addresses())
+            self._floating.add(wanted)
+        self._walls.cut(own_addresses() - wanted)
 
     def drop_firewall(self) -> None:
         with self._alone():
@@ -165,6 +192,8 @@ class LxdNetworks:
             self._walls.drop()
             nft.run(firewall.remove(self._ours.counting_table))
             nft.run(guard.remove(self._ours.guard_table))
+            nft.run(flood.remove(self._ours.flood_table))
+            self._floating.keep_only(set())
             self._lock.unlink(missing_ok=True)
 
     def leave(self) -> None:
@@ -191,11 +220,13 @@ class LxdNetworks:
             closed=(*CLOSED, *self._attached),
             allowed=self.allowed_out(),
         )
-        stations = [self._station(address) for address, _ in _counted(instances)]
+        used = (*(address for address, _ in _counted(instances)), *self.more_addresses())
+        stations = [self._station(address) for address in used]
         texts = (
             guard.table(self._ours.guard_table, self._ours.port_prefix, stations),
             firewall.table(self._ours.table, rules),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
+            flood.table(self._ours.flood_table, (bridge.name for bridge in bridges), self.flood_limits),
         )
         probe = self._ours.bridge(names.PROBE_PROJECT)
         walled = [bridge.name for bridge in bridges if bridge.name != probe]

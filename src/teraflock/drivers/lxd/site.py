@@ -12,7 +12,9 @@ from teraflock.base.quantities import GIB
 from teraflock.drivers.lxd import daemon, nvidia
 from teraflock.drivers.lxd.confinement import Surface
 from teraflock.drivers.lxd.driver import Lxd
+from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.hand_over import HandOver
+from teraflock.drivers.lxd.network import FLOOD_LIMITS
 from teraflock.drivers.lxd.setup import PoolWish
 from teraflock.drivers.opening import DriverKind, Opening, truth
 from teraflock.host.cleaning import clean
@@ -24,6 +26,9 @@ DRIVER_FOLDER: Final = "nvidia"
 CARDS_FOLDER: Final = "cards"
 POOL_GB: Final = 64
 MOULD_STOCK: Final = 8
+CONNECTIONS: Final = FLOOD_LIMITS.connections_per_second
+PACKETS: Final = FLOOD_LIMITS.packets_per_second
+RATE_MAX: Final = 100_000_000
 SET_UP_AGAIN_SECONDS: Final = 5.0
 
 
@@ -55,7 +60,18 @@ def driver_of(opening: Opening) -> Lxd:
         ),
         hand_over=HandOver(folder / CARDS_FOLDER, clean),
         stock=opening.option("mould_stock", MOULD_STOCK, int),
+        flood_limits=FloodLimits(
+            connections_per_second=opening.option("guest_connections_per_second", CONNECTIONS, _rate),
+            packets_per_second=opening.option("guest_packets_per_second", PACKETS, _rate),
+        ),
     )
+
+
+def _rate(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= RATE_MAX:
+        raise ValueError(text)
+    return number
 
 
 def _open(opening: Opening) -> Lxd:
@@ -86,6 +102,8 @@ DRIVER: Final = DriverKind(
         "guest_user_namespaces": "Whether instances may create user namespaces",
         "guest_io_uring": "Whether instances may use io_uring",
         "guest_bpf": "Whether instances may use bpf(2)",
+        "guest_connections_per_second": "How many connections an instance may open, and accept, per second. 0: any",
+        "guest_packets_per_second": "How many packets an instance may send, and receive, per second. 0: any",
         "mould_stock": "How many copies of each image to prepare ahead of time",
     },
     open=_open,

@@ -8,6 +8,7 @@ what they receive. A map leads from an address to the chain of its groups:
     chain gi_web { ip saddr 10.0.0.0/8 tcp dport 80 accept; ip saddr @m_db accept }
     set m_db { 10.128.0.17, 10.128.0.18 }          the members of groups that rules name
     map published { 30001 : 10.128.0.16 . 8080 }   ports of the host that lead to guests
+    map floating_in { 203.0.113.5 : 10.128.0.16 }  public addresses, and `floating_out` for the way back
 
 An address without an element is dropped. A connection must start with a SYN: otherwise the rest of one that was cut
 could be taken for a new one in the other direction.
@@ -47,6 +48,25 @@ _BORDERS: Final = {
 }
 """For ACLs: the base chain, the address in the network, the map, and which packets do not cross the border."""
 PUBLISHED: Final = "published"
+FLOATING_IN, FLOATING_OUT = "floating_in", "floating_out"
+_FLOATING: Final = (
+    (
+        f"{FLOATING_IN}_prerouting",
+        "type nat hook prerouting priority -105",
+        f"dnat ip to ip daddr map @{FLOATING_IN}",
+    ),
+    (
+        f"{FLOATING_IN}_output",
+        "type nat hook output priority -105",
+        f"dnat ip to ip daddr map @{FLOATING_IN}",
+    ),
+    (
+        f"{FLOATING_OUT}_postrouting",
+        "type nat hook postrouting priority 95",
+        f"oifname != @bridges snat ip to ip saddr map @{FLOATING_OUT}",
+    ),
+)
+"""Before the chains for open ports, and before the engine hides guests behind the address of the host."""
 PRIORITIES: Final = {Direction.OUT: 1, Direction.IN: 2}
 """After the firewall's own table, which has 0. An accept ends one chain only."""
 
@@ -82,6 +102,8 @@ def compiled(walls: Walls) -> Compiled:
             border = _border(side, network)
             chains[border] = (*map(_acl_line, (rule for rule in acl if rule.direction == side)), "drop")
             maps[_BORDERS[side][2]][_first(network)] = f"goto {border}"
+    maps[FLOATING_IN] = {_address(each.public): _address(each.private) for each in walls.floating}
+    maps[FLOATING_OUT] = {_address(each.private): _address(each.public) for each in walls.floating}
     maps[PUBLISHED] = {str(int(each.port)): _target(each) for each in walls.published}
     return Compiled(chains=chains, sets=_members(walls, named), maps=maps)
 
@@ -124,6 +146,10 @@ def frame(table: str, bridges: Iterable[str]) -> str:
         chain = f"{PUBLISHED}_{hook}"
         dnat = f"fib daddr type local dnat ip to tcp dport map @{PUBLISHED}"
         lines += _base_chain(table, chain, f"type nat hook {hook} priority {priority}", dnat)
+    for name in (FLOATING_IN, FLOATING_OUT):
+        lines.append(f"add map inet {table} {name} {{ type ipv4_addr : ipv4_addr; }}")
+    for chain, hook, rule in _FLOATING:
+        lines += _base_chain(table, chain, hook, rule)
     for side, (chain, interface, address, map_name) in _SIDES.items():
         lines.append(f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}")
         rules = (

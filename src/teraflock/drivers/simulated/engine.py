@@ -35,7 +35,7 @@ from teraflock.drivers.simulated.model import (
     address_key,
     network_key,
 )
-from teraflock.drivers.simulated.networks import SimulatedNetworks
+from teraflock.drivers.simulated.networks import SimulatedNetworks, balanced
 from teraflock.drivers.simulated.world import World
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import (
@@ -47,11 +47,13 @@ from teraflock.instance.driver import (
     MachineType,
     Made,
     Readiness,
+    Seen,
     Sent,
     Sighting,
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineMissing, EngineRefused, NoRoom
 from teraflock.instance.model import InstanceId
+from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
 from teraflock.network.walls import Walls
 
 OWN: Final = frozenset(Capability) - {Capability.NOTICE, Capability.BIDS}
@@ -76,6 +78,7 @@ class SimulatedEngine(Disks, SimulatedNetworks):
         self._boot_seconds = boot_seconds
         self.walls = Walls()
         """What was enforced last."""
+        self._balanced: tuple[BalancerSpec, ...] = ()
 
     @property
     def site(self) -> str:
@@ -131,6 +134,14 @@ class SimulatedEngine(Disks, SimulatedNetworks):
     def enforce(self, walls: Walls) -> None:
         with self._asking("enforce"):
             self.walls = walls
+
+    def balance(self, wanted: Sequence[BalancerSpec]) -> None:
+        with self._asking("balance"):
+            self._balanced = tuple(wanted)
+
+    def balancers(self) -> Sequence[BalancerSeen]:
+        running = {each.instance_id for each in self.sightings() if each.seen == Seen.RUNNING}
+        return [balanced(spec, running) for spec in self._balanced]
 
     def create(self, machine: Machine) -> Made | None:
         with self._changing("create", machine.handle) as call:

@@ -1,10 +1,13 @@
 """The projects' networks on the simulated hosts."""
 
+from collections.abc import Container
+
 from teraflock.drivers.simulated.calls import Calls, SimulatedCall
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Guest, NetworkThere, network_key
 from teraflock.instance.driver import Machine, Network
 from teraflock.instance.engine_errors import EngineMissing, EngineRefused
+from teraflock.network.balancer.model import BackendSeen, BackendState, BalancerSeen, BalancerSpec
 
 
 class SimulatedNetworks(Calls):
@@ -44,3 +47,13 @@ class SimulatedNetworks(Calls):
         """Check that a named host exists. If the engine chooses the host, none is named."""
         if host not in self._hosts and (host or self._hosts):
             raise EngineMissing("The simulated engine has no such host")
+
+
+def balanced(spec: BalancerSpec, running: Container[str]) -> BalancerSeen:
+    """Nothing passes through a simulated balancer: its counts stay zero. A backend is up while it runs."""
+
+    def seen(instance_id: str) -> BackendSeen:
+        state = BackendState.UP if instance_id in running else BackendState.DOWN
+        return BackendSeen(instance_id=instance_id, state=state)
+
+    return BalancerSeen(id=spec.id, backends=tuple(seen(each.instance_id) for each in spec.backends))

@@ -8,6 +8,7 @@ from teraflock.base.errors import Conflict, NotFound, Refused
 from teraflock.base.ids import new_id
 from teraflock.fleet.model import HostId
 from teraflock.fleet.store import lock_hosts
+from teraflock.network.balancer import store as balancers
 from teraflock.network.published_port import store
 from teraflock.network.published_port.model import PublishedPort, PublishedPortId, Publisher, ShownPort
 from teraflock.network.published_port.rules import PER_PROJECT_MAX, check_guest_port, chosen
@@ -57,7 +58,7 @@ class PublishedPortService:
                     f"Port {guest_port} of `{target.name}` is published as {there.published.port} already",
                     hint=f"Unpublish it first: `tera unpublish {target.name} {guest_port}`",
                 )
-            _check_quota(tx, fresh)
+            check_quota(tx, fresh)
             return self._add(tx, actor, project, target, guest_port, port)
 
         done = self._database.write_with_locks(work)
@@ -130,12 +131,16 @@ def _of(tx: Transaction, project: Project, instance: str, guest_port: int) -> Sh
     return next((each for each in found if each.published.guest_port == guest_port), None)
 
 
-def _check_quota(tx: Transaction, project: Project) -> None:
-    used = store.count(tx, project.id)
+def check_quota(tx: Transaction, project: Project) -> None:
+    """Raise unless the project may have one more published port, of an instance or a balancer."""
+    used = store.count(tx, project.id) + balancers.count_published(tx, project.id)
     if used >= PER_PROJECT_MAX:
         raise Refused(f"A project can have {PER_PROJECT_MAX} published ports", hint="Unpublish one first")
     more, hint = QuotaAmounts(ports=1), "Unpublish a port, or ask for more: `tera quota show`"
     quotas.check(project.quota, QuotaAmounts(ports=used), more, of=f"project `{project.name}`", hint=hint)
     name, outer = name_and_quota(tx, project.organisation_id)
-    whole = QuotaAmounts(ports=store.count_of_organisation(tx, project.organisation_id))
+    home = project.organisation_id
+    whole = QuotaAmounts(
+        ports=store.count_of_organisation(tx, home) + balancers.count_published_of_organisation(tx, home)
+    )
     quotas.check(outer, whole, more, of=f"organisation `{name}`", hint=hint)

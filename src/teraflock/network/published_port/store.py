@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from teraflock.network.balancer.store import published_ports
 from teraflock.network.published_port.model import PublishedPort, Publisher, ShownPort
 from teraflock.network.walls import Published
 from teraflock.storage.database import Transaction
@@ -38,7 +39,9 @@ def of_project(tx: Transaction, project: ProjectId, *, instance: str = "") -> tu
 
 
 def taken(tx: Transaction, host: str) -> set[int]:
-    return {int(row[0]) for row in tx.all("SELECT port FROM published_port WHERE host_id = :host", host=host)}
+    """The ports of a host that lead to instances or balancers."""
+    rows = tx.all("SELECT port FROM published_port WHERE host_id = :host", host=host)
+    return {int(row[0]) for row in rows} | published_ports(tx, host)
 
 
 def count(tx: Transaction, project: ProjectId) -> int:

@@ -29,6 +29,8 @@ class QuotaAmounts(msgspec.Struct, frozen=True, kw_only=True):
     images_bytes: int = 0
     ports: int = 0
     """Published ports."""
+    addresses: int = 0
+    """Public addresses."""
     projects: int = 0
     gpus: Mapping[str, int] = {}
     """By the catalog's id of the GPU model."""
@@ -41,6 +43,7 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[int], str]]]] = {
     "disk_bytes": ("of disk", memory_text),
     "images_bytes": ("of images", memory_text),
     "ports": ("published ports", str),
+    "addresses": ("public addresses", str),
     "projects": ("projects", str),
 }
 """The name of each limit, and the format of its amounts."""

@@ -1,0 +1,107 @@
+"""`tera address`: public addresses of instances and balancers."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.cli.confirm import confirm
+from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.lazy import NamingGroup
+from teraflock.cli.options import json_option, project_option, yes_option
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import write_list
+from teraflock.words.address import fields, target_text
+
+if TYPE_CHECKING:
+    from teraflock.wire.address import AddressAnswer
+
+HELP: Final = """Manage public addresses: all ports of one lead to an instance or a balancer.
+
+An address comes from the operator's pool and belongs to your project until you release it. It is charged from
+`tera address create` to `tera address release`, also while it leads nowhere (`tera price`). Security groups decide what
+gets in. What the instance sends to the internet comes from this address.
+
+\b
+Examples:
+  tera address create
+  tera address attach 203.0.113.17 web
+  tera address detach 203.0.113.17
+  tera address release 203.0.113.17
+"""
+
+
+@click.group(cls=NamingGroup, help=HELP)
+def command() -> None:
+    pass
+
+
+@command.command("list", help="List public addresses and where they lead.")
+@project_option
+@json_option
+def list_addresses(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.addresses.list()
+        mark_simulated(client)
+    empty = "No public addresses yet. Take one with `tera address create`"
+    write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
+
+
+@command.command(
+    help="Take a public address from the pool, or a certain one. It is charged until you release it."
+)
+@click.argument("address", required=False, default="")
+@project_option
+@json_option
+def create(address: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        mark_simulated(client)
+        made = client.addresses.create(address)
+    if as_json:
+        write_json(made)
+        return
+    click.echo(made.address)
+    remark(f"Attach it with `tera address attach {made.address} INSTANCE`")
+
+
+@command.command(help="Let a public address lead to an instance or a balancer.")
+@click.argument("address")
+@click.argument("target", metavar="INSTANCE|BALANCER")
+@project_option
+@json_option
+def attach(address: str, target: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        _tell(client.addresses.attach(address, target), as_json)
+
+
+@command.command(help="Let a public address lead nowhere. Your project keeps it.")
+@click.argument("address")
+@project_option
+@json_option
+def detach(address: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        _tell(client.addresses.detach(address), as_json)
+
+
+@command.command(help="Give a public address back. Other tenants may get it.")
+@click.argument("address")
+@yes_option
+@project_option
+@json_option
+def release(address: str, yes: bool, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = [each for each in client.addresses.list() if address in (each.address, each.id)]
+        if found and not yes:
+            confirm(f"Release the address {found[0].address}? You may not get it again.", "Releasing")
+        client.addresses.release(address)
+    if as_json:
+        write_json(found[0])
+    else:
+        remark(f"Released {found[0].address}")
+
+
+def _tell(address: "AddressAnswer", as_json: bool) -> None:
+    if as_json:
+        write_json(address)
+    else:
+        remark(f"{address.address} leads to {target_text(address)}")

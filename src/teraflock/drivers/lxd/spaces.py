@@ -1,0 +1,146 @@
+"""Network namespaces for the balancers of a project: creates them, connects them to its bridge, and removes them.
+
+A namespace has an interface for each balancer, with the hardware address that belongs to its address, as a guest would.
+Packets leave through the interface of their source address, because the guard drops all others.
+"""
+
+import subprocess
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from teraflock.instance.engine_errors import EngineRefused
+
+NAMESPACES: Final = Path("/run/netns")
+SECONDS_MAX: Final = 10
+_KERNEL: Final = {
+    "ipv4/ip_unprivileged_port_start": 0,
+    "ipv4/conf/all/arp_ignore": 1,
+    "ipv4/conf/all/arp_announce": 2,
+    "ipv4/conf/all/rp_filter": 0,
+    "ipv4/conf/default/rp_filter": 0,
+    "ipv6/conf/all/disable_ipv6": 1,
+    "ipv6/conf/default/disable_ipv6": 1,
+}
+
+
+class Plug(msgspec.Struct, frozen=True, kw_only=True):
+    """An interface of the namespace and its end on the host."""
+
+    address: str
+    port: str
+    """The name of the host's end."""
+    hardware: str
+
+    @property
+    def inner(self) -> str:
+        return f"b{int(IPv4Address(self.address)):08x}"
+
+    @property
+    def table(self) -> int:
+        """The routing table for packets from this address."""
+        return 1000 + (int(IPv4Address(self.address)) & 0xFFFF)
+
+
+def ensure(name: str) -> None:
+    if not (NAMESPACES / name).exists():
+        _ip("netns", "add", name)
+    lines = " && ".join(
+        f"if [ -e /proc/sys/net/{path} ]; then echo {value} > /proc/sys/net/{path}; fi"
+        for path, value in _KERNEL.items()
+    )
+    _run([*enter(name), "sh", "-c", f"ip link set lo up && {lines}"])
+
+
+def enter(name: str) -> list[str]:
+    """The command that runs another one in a namespace."""
+    return ["nsenter", f"--net={NAMESPACES / name}", "--"]
+
+
+def connect(name: str, bridge: str, plug: Plug, network: IPv4Network, gateway: str) -> None:
+    """Add an interface. What an interrupted call left is removed first."""
+    disconnect(plug.port)
+    mtu = str(_link(bridge)["mtu"])
+    peer = ("peer", "name", plug.inner, "mtu", mtu, "address", plug.hardware, "netns", name)
+    _ip("link", "add", plug.port, "mtu", mtu, "type", "veth", *peer)
+    _ip("link", "set", plug.port, "master", bridge, "up")
+    commands = (
+        f"address add {plug.address}/{network.prefixlen} dev {plug.inner} noprefixroute",
+        f"link set {plug.inner} up",
+        f"route replace {network} dev {plug.inner} src {plug.address} table {plug.table}",
+        f"route replace default via {gateway} dev {plug.inner} src {plug.address} table {plug.table}",
+        f"rule add from {plug.address} lookup {plug.table} priority 100",
+    )
+    _run(["ip", "-n", name, "rule", "delete", "from", plug.address], check=False)
+    _run(["ip", "-n", name, "-batch", "-"], stdin="\n".join(commands) + "\n")
+
+
+def disconnect(port: str) -> None:
+    """Remove an interface with both its ends, if it exists."""
+    _run(["ip", "link", "delete", port], check=False)
+
+
+def connected(name: str, bridge: str) -> set[str]:
+    """The addresses of a namespace whose interfaces are up and in the bridge."""
+    if not (NAMESPACES / name).exists():
+        return set()
+    in_bridge = {link.get("link_index") for link in _listed("link", "show", "master", bridge)}
+    return {
+        each["local"]
+        for link in _listed("-n", name, "address", "show")
+        if link.get("ifindex") in in_bridge and "UP" in link.get("flags", ())
+        for each in link.get("addr_info", ())
+    }
+
+
+def processes(name: str) -> list[int]:
+    """All processes in a namespace, in the order of their start."""
+    if not (NAMESPACES / name).exists():
+        return []
+    found = _run(["ip", "netns", "pids", name], check=False).split()
+    return sorted(map(int, found), key=_started)
+
+
+def remove(name: str) -> None:
+    if (NAMESPACES / name).exists():
+        _ip("netns", "delete", name)
+
+
+def names(prefix: str) -> list[str]:
+    return sorted(path.name for path in NAMESPACES.glob(f"{prefix}*"))
+
+
+def _started(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()[19])
+    except OSError:
+        return 0
+
+
+def _link(name: str) -> dict[str, Any]:
+    return _listed("link", "show", "dev", name)[0]
+
+
+def _listed(*words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = msgspec.json.decode(_run(["ip", "-json", *words], check=False) or b"[]")
+    return found
+
+
+def _ip(*words: str) -> None:
+    _run(["ip", *words])
+
+
+def _run(command: Sequence[str], *, stdin: str = "", check: bool = True) -> str:
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, check=False, timeout=SECONDS_MAX
+    )
+    if check and done.returncode != 0:
+        raise EngineRefused(
+            "The host could not set up the network of a balancer",
+            hint="The server's log has the reason",
+            context={"command": " ".join(command), "reason": done.stderr[-500:]},
+        )
+    return done.stdout

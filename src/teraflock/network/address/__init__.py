@@ -1,0 +1,1 @@
+"""Public addresses: taken from the operator's pool, and attached to an instance or a balancer."""

@@ -1,0 +1,1 @@
+"""Load balancers: one address of a project that spreads connections over several instances."""

@@ -1,0 +1,105 @@
+"""What a balancer may look like, and what the firewall allows it. Pure."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from teraflock.base.errors import BadInput, Refused
+from teraflock.network.balancer.model import (
+    HTTP_CHECK,
+    TCP_CHECK,
+    BackendState,
+    Balancer,
+    BalancerId,
+    BalancerSeen,
+    Target,
+)
+from teraflock.network.rules import subnet
+from teraflock.network.security_group.model import PREFIX as GROUP_PREFIX
+from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
+from teraflock.network.security_group.rules import EVERYWHERE
+
+BALANCERS_MAX: Final = 20
+BACKENDS_MAX: Final = 64
+"""Limits per project and per balancer: they bound the checks that one tenant causes."""
+CHECK_SECONDS_MIN: Final = 2
+CHECK_SECONDS_MAX: Final = 300
+PATH: Final = re.compile(r"/[A-Za-z0-9._~/%=&?:@+,-]{0,199}")
+"""Paths of checks. None of these characters has a meaning in the configuration of HAProxy."""
+SUBDOMAIN: Final = "lb"
+"""Balancers have names below it, so that they never hide an instance."""
+
+
+def check_port(port: int, option: str) -> None:
+    if not 1 <= port <= 65_535:
+        raise BadInput(f"Port `{port}` is out of range", hint=f"Write `{option}` as a number from 1 to 65535")
+
+
+def check_health_check(text: str) -> None:
+    if text == TCP_CHECK or (text.startswith(HTTP_CHECK) and PATH.fullmatch(text.removeprefix(HTTP_CHECK))):
+        return
+    raise BadInput(
+        f"`{text[:80]}` is not a health check",
+        hint="Use `tcp`, or `http:` and a path such as `http:/health`, up to 200 plain characters",
+    )
+
+
+def check_check_seconds(seconds: int) -> None:
+    if not CHECK_SECONDS_MIN <= seconds <= CHECK_SECONDS_MAX:
+        raise BadInput(
+            f"An interval of {seconds} seconds is out of range",
+            hint=f"Use {CHECK_SECONDS_MIN} to {CHECK_SECONDS_MAX} seconds",
+        )
+
+
+def check_targets(targets: Iterable[Target], site: str) -> None:
+    """All backends must be in the network that the balancer is in."""
+    for each in targets:
+        if each.address is None:
+            raise Refused(
+                f"`{each.name}` has no address in the project's network",
+                hint="Balance instances on own hosts. A rented machine has its own address",
+            )
+        if each.site != site:
+            raise Refused(
+                f"`{each.name}` runs at the site `{each.site}`, and the balancer at `{site}`",
+                hint="The backends of a balancer run at one site. Create a balancer for each site",
+            )
+
+
+def check_count(count: int) -> None:
+    if count > BACKENDS_MAX:
+        raise Refused(
+            f"A balancer can have {BACKENDS_MAX} backends; this would be {count}",
+            hint="Remove one first, or create another balancer",
+        )
+
+
+def label_from(text: str) -> tuple[str, str]:
+    key, is_pair, value = text.partition("=")
+    if text and not (key and is_pair):
+        raise BadInput(
+            f"`{text[:80]}` is not a label", hint="Write `label=KEY=VALUE`, such as `label=app=web`"
+        )
+    return key, value
+
+
+def group_of(id: BalancerId) -> GroupId:
+    """The firewall's own group of a balancer. No tenant can see or change it."""
+    return GroupId(GROUP_PREFIX + id.replace("_", ""))
+
+
+def firewall_rules(balancer: Balancer, network_number: int, targets: Iterable[str]) -> tuple[Rule, ...]:
+    """Let the project in, and everybody if the port is published. Let the balancer reach its backends only."""
+    inside = EVERYWHERE if balancer.published is not None else str(subnet(network_number))
+    rules = [_rule(Direction.IN, balancer.port, inside)]
+    rules += [_rule(Direction.OUT, balancer.target_port, f"{address}/32") for address in targets]
+    return tuple(sorted(rules))
+
+
+def _rule(direction: Direction, port: int, peer: str) -> Rule:
+    return Rule(direction=direction, protocol=Protocol.TCP, port_first=port, port_last=port, peer=peer)
+
+
+def backends_up(seen: BalancerSeen) -> int:
+    return sum(each.state == BackendState.UP for each in seen.backends)

@@ -1,0 +1,191 @@
+"""All SQL for load balancers and their backends."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from teraflock.network.balancer.model import Balancer, BalancerId, Target
+from teraflock.network.balancer.rules import BACKENDS_MAX
+from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import Table
+from teraflock.tenant.model import OrganisationId, ProjectId
+from teraflock.tenant.project.store import IN_ORGANISATION
+
+_BALANCER: Final = Table("balancer", Balancer)
+_TARGET: Final = "i.id, i.name, i.site, i.host_id, i.address"
+_NAMED: Final = (
+    f"SELECT l.id, {_TARGET} FROM balancer l JOIN balancer_backend b ON b.balancer_id = l.id"
+    " JOIN instance i ON i.id = b.instance_id"
+)
+_LABELLED: Final = (
+    f"SELECT l.id, {_TARGET} FROM balancer l JOIN instance_label t ON t.project_id = l.project_id"
+    " AND t.key = l.label_key AND t.value = l.label_value JOIN instance i ON i.id = t.instance_id AND i.site = l.site"
+)
+_LIVE: Final = "i.phase <> 'gone' AND i.address IS NOT NULL"
+
+
+def of_project(tx: Transaction, project: ProjectId) -> tuple[Balancer, ...]:
+    """By name. Those that end are included: their name, address and port are still in use."""
+    rows = tx.all(f"{_BALANCER.select} WHERE project_id = :project ORDER BY name", project=project)
+    return tuple(map(_BALANCER.value, rows))
+
+
+def host_addresses(tx: Transaction, project: ProjectId) -> Mapping[str, str]:
+    """The addresses of the hosts of a project's balancers, by id."""
+    rows = tx.all(
+        "SELECT h.id, h.address FROM balancer b JOIN host h ON h.id = b.host_id WHERE b.project_id = :project",
+        project=project,
+    )
+    return dict(rows)
+
+
+def instance(tx: Transaction, project: ProjectId, ref: str) -> Target | None:
+    row = tx.one(
+        f"SELECT {_TARGET} FROM instance i WHERE i.project_id = :project AND i.phase <> 'gone'"
+        " AND (i.id = :ref OR i.name = :ref)",
+        project=project,
+        ref=ref,
+    )
+    return _target(row) if row else None
+
+
+def labelled(tx: Transaction, project: ProjectId, key: str, value: str) -> tuple[Target, ...]:
+    rows = tx.all(
+        f"SELECT {_TARGET} FROM instance_label t JOIN instance i ON i.id = t.instance_id"
+        f" WHERE t.project_id = :project AND t.key = :key AND t.value = :value AND {_LIVE} ORDER BY i.id",
+        project=project,
+        key=key,
+        value=value,
+    )
+    return tuple(map(_target, rows))
+
+
+def own_hosts(tx: Transaction) -> list[tuple[str, str]]:
+    """Site and id of every own host that accepts instances."""
+    rows = tx.all("SELECT site, id FROM host WHERE kind = 'own' AND state = 'ready' ORDER BY id")
+    return [(row[0], row[1]) for row in rows]
+
+
+def named(tx: Transaction, id: BalancerId) -> set[str]:
+    """The instances that were named as backends."""
+    rows = tx.all("SELECT instance_id FROM balancer_backend WHERE balancer_id = :id", id=id)
+    return {row[0] for row in rows}
+
+
+def targets(tx: Transaction, project: ProjectId) -> Mapping[BalancerId, tuple[Target, ...]]:
+    """The backends of each balancer of a project, named and by label, in the order of their names."""
+    where = f"l.project_id = :project AND {_LIVE}"
+    return _targets(tx.all(f"{_NAMED} WHERE {where} UNION {_LABELLED} WHERE {where}", project=project))
+
+
+def targets_in_all_projects(tx: Transaction) -> Mapping[BalancerId, tuple[Target, ...]]:
+    return _targets(tx.all(f"{_NAMED} WHERE {_LIVE} UNION {_LABELLED} WHERE {_LIVE}"))
+
+
+def in_all_projects(tx: Transaction) -> list[tuple[Balancer, int, str, str]]:
+    """Every balancer with the number of its project's network, the project's name and the host's name."""
+    rows = tx.all(
+        f"SELECT {_BALANCER.names_in('b')}, p.network_number, p.name, h.name FROM balancer b"
+        " JOIN project p ON p.id = b.project_id JOIN host h ON h.id = b.host_id ORDER BY b.id"
+    )
+    return [(_BALANCER.value(row[:-3]), int(row[-3]), row[-2], row[-1]) for row in rows]
+
+
+def projects_with_some(tx: Transaction) -> set[str]:
+    return {row[0] for row in tx.all("SELECT DISTINCT project_id FROM balancer")}
+
+
+def addresses(tx: Transaction, project: ProjectId) -> set[str]:
+    rows = tx.all(
+        "SELECT address FROM balancer WHERE project_id = :project"
+        " UNION SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL",
+        project=project,
+    )
+    return {row[0] for row in rows}
+
+
+def published_ports(tx: Transaction, host: str) -> set[int]:
+    """The ports of a host that lead to balancers."""
+    rows = tx.all("SELECT published FROM balancer WHERE host_id = :host AND published IS NOT NULL", host=host)
+    return {int(row[0]) for row in rows}
+
+
+def count_published(tx: Transaction, project: ProjectId) -> int:
+    return _count(tx, "project_id = :id", project)
+
+
+def count_published_of_organisation(tx: Transaction, organisation: OrganisationId) -> int:
+    return _count(tx, f"project_id IN ({IN_ORGANISATION})", organisation)
+
+
+def insert(tx: Transaction, balancer: Balancer) -> None:
+    _BALANCER.add(tx, balancer)
+
+
+def add_backends(tx: Transaction, id: BalancerId, instances: Iterable[str]) -> None:
+    tx.run_many(
+        "INSERT INTO balancer_backend (balancer_id, instance_id) VALUES (:id, :instance) ON CONFLICT DO NOTHING",
+        [(id, instance) for instance in instances],
+    )
+
+
+def remove_backends(tx: Transaction, id: BalancerId, instances: Iterable[str]) -> None:
+    for instance_id in instances:
+        tx.run(
+            "DELETE FROM balancer_backend WHERE balancer_id = :id AND instance_id = :instance",
+            id=id,
+            instance=instance_id,
+        )
+
+
+def end(tx: Transaction, id: BalancerId) -> None:
+    tx.run("UPDATE balancer SET ending = 1 WHERE id = :id", id=id)
+
+
+def end_those_of_removed_projects(tx: Transaction) -> int:
+    return tx.run(
+        "UPDATE balancer SET ending = 1 WHERE ending = 0"
+        " AND project_id IN (SELECT id FROM project WHERE removed_at_us IS NOT NULL)"
+    )
+
+
+def remove(tx: Transaction, id: BalancerId) -> None:
+    tx.run("DELETE FROM balancer_backend WHERE balancer_id = :id", id=id)
+    tx.run("DELETE FROM balancer WHERE id = :id", id=id)
+
+
+def forget_deleted_instances(tx: Transaction) -> int:
+    return tx.run(
+        "DELETE FROM balancer_backend WHERE instance_id IN (SELECT b.instance_id FROM balancer_backend b"
+        " JOIN instance i ON i.id = b.instance_id WHERE i.phase = 'gone')"
+    )
+
+
+def has_leftovers(tx: Transaction) -> bool:
+    """Whether a backend was deleted, or the project of a balancer removed."""
+    row = tx.one(
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM balancer_backend b JOIN instance i ON i.id = b.instance_id"
+        " WHERE i.phase = 'gone') OR EXISTS (SELECT 1 FROM balancer b JOIN project p ON p.id = b.project_id"
+        " WHERE b.ending = 0 AND p.removed_at_us IS NOT NULL)"
+    )
+    return row is not None
+
+
+def _count(tx: Transaction, where: str, id: str) -> int:
+    row = tx.one(f"SELECT COUNT(*) FROM balancer WHERE published IS NOT NULL AND {where}", id=id)
+    return int(row[0]) if row else 0
+
+
+def _targets(rows: Iterable[Row]) -> Mapping[BalancerId, tuple[Target, ...]]:
+    found: dict[BalancerId, list[Target]] = defaultdict(list)
+    for id, *rest in rows:
+        found[BalancerId(id)].append(_target(rest))
+    return {
+        id: tuple(sorted(each, key=lambda target: (target.name, target.instance_id))[:BACKENDS_MAX])
+        for id, each in found.items()
+    }
+
+
+def _target(row: Iterable[object]) -> Target:
+    id, name, site, host_id, address = row
+    return Target(instance_id=str(id), name=str(name), site=str(site), host_id=host_id, address=address)  # type: ignore[arg-type]

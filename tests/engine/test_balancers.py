@@ -1,0 +1,188 @@
+"""Balancers on a real engine: real HAProxy, real packets, two backends."""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.engine import inside
+from tests.engine.conftest import INSTALLATION, OPEN, MachineMaker, launched
+from tests.engine.house import House
+
+from teraflock.drivers.lxd import balancers, spaces
+from teraflock.drivers.lxd.driver import Lxd
+from teraflock.instance.driver import Machine, Network, Port
+from teraflock.network.balancer.model import (
+    BackendSpec,
+    BackendState,
+    BalancerId,
+    BalancerProtocol,
+    BalancerSpec,
+)
+from teraflock.network.rules import gateway, subnet
+from teraflock.tenant.model import ProjectId
+
+pytestmark = pytest.mark.skipif(balancers.program() is None, reason="haproxy is not installed")
+
+NUMBER = 7
+NETWORK = Network(
+    project_id=ProjectId("prj_balanced"),
+    number=NUMBER,
+    subnet=str(subnet(NUMBER)),
+    gateway=str(gateway(NUMBER)),
+    domain="balanced.internal",
+)
+SERVE = """
+import http.server, socket, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        body = f"{socket.gethostname()} {self.client_address[0]} {self.headers.get('X-Forwarded-For')}".encode()
+        self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *words): pass
+http.server.ThreadingHTTPServer(("", 8080), Handler).serve_forever()
+"""
+
+
+class Pair:
+    """Two guests that serve HTTP, and a balancer for them."""
+
+    def __init__(self, driver: Lxd, one: Machine, other: Machine) -> None:
+        self.driver, self.one, self.other = driver, one, other
+        self.address = str(subnet(NUMBER)[3000])
+        for machine in (one, other):
+            launched(driver, machine)
+            put = ["sh", "-c", "cat > /serve.py; setsid python3 /serve.py > /dev/null 2>&1 < /dev/null &"]
+            driver.run(machine.handle, put, stdin=SERVE.encode(), seconds_max=20)
+        OPEN[driver].admit(self.address)
+        self.spec = BalancerSpec(
+            id=BalancerId("lbr_0000000000000web"),
+            name="web",
+            project_id=NETWORK.project_id,
+            network_number=NUMBER,
+            domain=NETWORK.domain,
+            host="here",
+            address=self.address,
+            protocol=BalancerProtocol.HTTP,
+            port=80,
+            target_port=8080,
+            health_check="http:/health",
+            check_seconds=2,
+            backends=tuple(sorted(BackendSpec(each.id, each.address) for each in (one, other))),
+        )
+
+    @property
+    def space(self) -> str:
+        (name,) = spaces.names(f"tera-{INSTALLATION}-")
+        return name
+
+    def pids(self) -> list[int]:
+        return spaces.processes(self.space)
+
+    def get(self, port: int = 80) -> str:
+        """The answer to one request, over a new connection."""
+        with socket.create_connection((self.address, port), 5) as link:
+            link.sendall(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n")
+            answer = b""
+            while part := link.recv(4096):
+                answer += part
+        assert answer.startswith(b"HTTP/1.1 200"), answer
+        return answer.partition(b"\r\n\r\n")[2].decode()
+
+    def servers(self, requests: int = 8) -> set[str]:
+        return {self.get().split()[0] for _ in range(requests)}
+
+    def states(self) -> dict[str, BackendState]:
+        (seen,) = self.driver.balancers()
+        return {each.instance_id: each.state for each in seen.backends}
+
+
+@pytest.fixture
+def pair(driver: Lxd, a_machine: MachineMaker) -> Iterator[Pair]:
+    ports: tuple[Port, ...] = ()
+    machines = [
+        a_machine(NETWORK, address=str(subnet(NUMBER)[20 + number]), ports=ports) for number in range(2)
+    ]
+    made = Pair(driver, *machines)
+    yield made
+    driver.balance([])
+    for machine in machines:
+        driver.delete(machine.handle)
+    driver.retire(NETWORK)
+
+
+def eventually(check: Callable[[], bool], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_life_of_a_balancer(pair: Pair, house: House) -> None:
+    driver, spec = pair.driver, pair.spec
+    names = {pair.one.hostname, pair.other.hostname}
+    driver.balance([spec])
+    eventually(lambda: set(pair.states().values()) == {BackendState.UP})
+    assert pair.servers() == names
+    _, seen_from, forwarded = pair.get().split()
+    assert (seen_from, forwarded) == (pair.address, NETWORK.gateway), "backends see the balancer"
+    assert pair.address in inside.ran(driver, pair.one, "getent", "hosts", "web.lb.balanced.internal")
+    # Nothing changes without a reason.
+    before = pair.pids()
+    driver.balance([spec])
+    assert pair.pids() == before
+    assert len(before) == 1
+    check_rights(before[0], pair.space)
+    # A backend that dies is out; connections that are open go on.
+    held = socket.create_connection((pair.address, 80), 5)
+    driver.stop(pair.other.handle, force=True)
+    assert pair.servers() == {pair.one.hostname}
+    eventually(lambda: pair.states()[pair.other.id] == BackendState.DOWN, spec.check_seconds + 1)
+    # A change: the old process serves the connection that it has, the new one all others.
+    alone = replace(spec, backends=(BackendSpec(pair.one.id, pair.one.address),))
+    driver.balance([alone])
+    assert before[0] in pair.pids()
+    assert len(pair.pids()) == 2
+    held.sendall(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n")
+    assert held.recv(4096).startswith(b"HTTP/1.1 200")
+    held.close()
+    eventually(lambda: before[0] not in pair.pids())
+    assert pair.servers() == {pair.one.hostname}
+    # A killed HAProxy, and a lost namespace, are repaired.
+    for pid in pair.pids():
+        os.kill(pid, signal.SIGKILL)
+    driver.balance([alone])
+    assert pair.servers() == {pair.one.hostname}
+    spaces.disconnect(driver.balancing.plug(pair.address).port)
+    driver.networks.rebuild()
+    driver.balance([alone])
+    assert pair.servers() == {pair.one.hostname}
+    # Gone without a trace.
+    space = pair.space
+    driver.balance([])
+    assert spaces.names(space) == []
+    assert list(driver.balancers()) == []
+    with pytest.raises(OSError):
+        pair.get()
+
+
+def check_rights(pid: int, space: str) -> None:
+    status = dict(
+        line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line
+    )
+    assert set(status["Uid"].split()) == {str(balancers.FIRST_USER + NUMBER)}
+    assert status["Groups"].strip() == ""
+    assert status["NoNewPrivs"] == "1"
+    for kind in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        assert int(status[kind], 16) == 0, kind
+    root = Path(f"/proc/{pid}/root")
+    assert sorted(each.name for each in (root / "cell").iterdir()) == [
+        "certificates", "haproxy.cfg", "run", "state",
+    ]  # fmt: skip
+    assert not any((root / each).exists() for each in ("etc", "home", "proc", "sys", "usr/bin", "var", "run"))
+    assert "Max open files            8192" in Path(f"/proc/{pid}/limits").read_text()

@@ -1,0 +1,108 @@
+"""The flood guard with real packets: a guest that floods is slowed down, its neighbours are not."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from tests.engine.conftest import NETWORKS, MachineMaker, launched
+from tests.engine.house import INSIDE_ADDRESS, House
+from tests.engine.inside import python, ran
+
+from teraflock.drivers.lxd.driver import Lxd
+from teraflock.drivers.lxd.flood import FloodLimits
+from teraflock.instance.driver import Machine
+
+LIMITS = FloodLimits(connections_per_second=40, packets_per_second=200)
+SEND = """
+import socket, sys
+used = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(int(sys.argv[3])):
+    try:
+        used.sendto(b"x", (sys.argv[1], int(sys.argv[2])))
+    except OSError:
+        pass
+"""
+RECEIVE = """
+import os, socket, sys, time
+used = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+used.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+used.bind(("", 9000))
+if os.fork():
+    os._exit(0)
+os.setsid()
+for descriptor in (0, 1, 2):
+    os.dup2(os.open("/dev/null", os.O_RDWR), descriptor)
+used.settimeout(1)
+count, begun = 0, False
+until = time.monotonic() + 60
+while time.monotonic() < until:
+    try:
+        used.recv(8)
+        count, begun = count + 1, True
+    except TimeoutError:
+        if begun:
+            break
+open("/tmp/count.new", "w").write(str(count))
+os.rename("/tmp/count.new", "/tmp/count")
+"""
+CONNECT = """
+import select, socket, sys
+sockets = []
+for _ in range(int(sys.argv[3])):
+    used = socket.socket(); used.setblocking(False)
+    used.connect_ex((sys.argv[1], int(sys.argv[2])))
+    sockets.append(used)
+import time; time.sleep(0.5)
+_, done, _ = select.select([], sockets, [], 0)
+print(sum(each.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 for each in done))
+"""
+
+
+@pytest.fixture
+def limited(driver: Lxd) -> Iterator[Lxd]:
+    before = driver.networks.flood_limits
+    driver.networks.flood_limits = LIMITS
+    yield driver
+    driver.networks.flood_limits = before
+    driver.networks.rebuild()
+
+
+def received(driver: Lxd, sender: Machine, target: Machine, packets: int) -> int:
+    ran(driver, target, "rm", "-f", "/tmp/count")
+    python(driver, target, RECEIVE)
+    python(driver, sender, SEND, target.address, "9000", str(packets))
+    wait = "until [ -e /tmp/count ]; do sleep 0.1; done; cat /tmp/count"
+    return int(ran(driver, target, "sh", "-c", wait))
+
+
+def test_floods_are_cut_to_the_limit_and_others_are_not_touched(
+    limited: Lxd, a_machine: MachineMaker, house: House
+) -> None:
+    noisy, calm = (a_machine(NETWORKS[0]) for _ in range(2))
+    for machine in (noisy, calm):
+        launched(limited, machine)
+    limited.networks.rebuild()
+    table = limited.networks._ours.flood_table
+    many = 20 * LIMITS.packets_per_second
+    # Packets: about twice the limit at once, and the limit for each second that sending takes.
+    assert received(limited, noisy, calm, many) < many / 2
+    assert received(limited, calm, noisy, 100) == 100, "within the limit nothing is lost"
+    # New connections, from a guest and to a guest.
+    opened = int(python(limited, noisy, CONNECT, calm.address, "22", "800"))
+    assert 0 < opened < 400
+    script = ["python3", "-c", CONNECT, INSIDE_ADDRESS, str(calm.ports[0].host_port), "800"]
+    assert 0 < int(house.outside(*script).stdout) < 400
+    assert int(python(limited, noisy, CONNECT, calm.address, "22", "5")) <= 5
+    # A table that was removed comes back.
+    subprocess.run(["nft", "delete", "table", "inet", table], check=True)
+    assert not limited.networks.is_up_to_date()
+    limited.networks.rebuild()
+    assert limited.networks.is_up_to_date()
+    limited.networks.flood_limits = FloodLimits(connections_per_second=0, packets_per_second=0)
+    limited.networks.rebuild()
+    assert received(limited, noisy, calm, 2000) == 2000, "0 means no limit"
+    listed = subprocess.run(
+        ["nft", "--json", "list", "table", "inet", table], capture_output=True, check=True
+    )
+    assert not any("limit" in str(each) for each in json.loads(listed.stdout)["nftables"])
