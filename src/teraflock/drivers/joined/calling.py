@@ -181,6 +181,6 @@ class Links:
     def _down(self, reason: str) -> EngineDown:
         return EngineDown(
             f"The host `{self.to.name}` does not answer at {self.to.address}:{self.to.port}",
-            hint="Check that it runs, and on it `tera host status`",
+            hint="Check that the machine is on, and that `tera host serve` runs there. See docs/hosts.md",
             context={"reason": reason},
         )
