@@ -21,6 +21,7 @@ from teraflock.catalog.model import Card
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance.account.service import AccountService
+from teraflock.instance.join.service import JoinService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
@@ -48,6 +49,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     fleet: FleetService
     sites: SiteService
     accounts: AccountService
+    joins: JoinService
     images: ImageService
     security_groups: SecurityGroupService
     acls: AclService

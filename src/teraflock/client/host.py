@@ -8,6 +8,8 @@ from teraflock.wire.host import (
     HostCostPage,
     HostCostRequest,
     HostPage,
+    InvitationAnswer,
+    InvitationRequest,
 )
 
 
@@ -26,6 +28,12 @@ class Hosts(Noun):
 
     def change(self, ref: str, change: HostChange) -> HostAnswer:
         return self._act("PATCH", HostAnswer, "hosts", ref, body=change)
+
+    def invite(self, request: InvitationRequest) -> InvitationAnswer:
+        return self._create(InvitationAnswer, "host-invitations", body=request)
+
+    def remove(self, ref: str) -> None:
+        self._send("DELETE", "hosts", ref)
 
     def cost_page(self, *, after: str = "", limit: int = PAGE) -> HostCostPage:
         return self._get(HostCostPage, "host-costs", after=after, limit=limit)

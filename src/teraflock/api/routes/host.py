@@ -1,7 +1,7 @@
 """Hosts, for operators."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.host import host_answer, host_cost_answer
+from teraflock.api.convert.host import host_answer, host_cost_answer, invitation_answer
 from teraflock.api.query import HostPageQuery, Page
 from teraflock.api.route import Routes, Scope
 from teraflock.fleet.model import HostKind, HostState
@@ -14,6 +14,8 @@ from teraflock.wire.host import (
     HostCostPage,
     HostCostRequest,
     HostPage,
+    InvitationAnswer,
+    InvitationRequest,
 )
 
 routes = Routes("hosts")
@@ -46,6 +48,29 @@ def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
     if body.state is not None:
         call.nouns.fleet.set_state(call.actor, host, HostState(body.state))
     return host_answer(call.nouns.fleet.host(host))
+
+
+@routes.post(
+    "/v1/host-invitations",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_WRITE,
+    status=201,
+    creates=True,
+    secret=True,
+    errors=("conflict", "refused"),
+)
+def invite_host(call: Call, body: InvitationRequest) -> InvitationAnswer:
+    """Create a one-time token with which a host can join within an hour."""
+    invited = call.nouns.joins.invite(
+        call.actor, name=body.name, address=body.address, trusted_wire=body.trusted_wire
+    )
+    return invitation_answer(invited)
+
+
+@routes.delete("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
+def remove_host(call: Call, host: str) -> None:
+    """Remove a joined host that is drained and has no instances. Its certificate is no longer accepted."""
+    call.nouns.joins.remove(call.actor, host)
 
 
 @routes.get("/v1/host-costs", scope=Scope.INSTALLATION, may=Permission.HOST_READ)

@@ -16,8 +16,9 @@ from typing import Final
 
 import msgspec
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
 from cryptography.x509.oid import NameOID
 
@@ -66,13 +67,7 @@ class Authority:
 
     def issue(self, request: str, name: str, now: datetime) -> str:
         """The certificate for a host's request. Only its key is taken from the request."""
-        try:
-            found = x509.load_pem_x509_csr(request.encode())
-            is_valid = found.is_signature_valid
-        except ValueError:
-            is_valid = False
-        if not is_valid:
-            raise BadInput("The certificate request of the host is not valid")
+        found = _loaded(request)
         builder = _builder(name, now - EARLIER, now + HOST_LIFETIME).serial_number(
             x509.random_serial_number()
         )
@@ -80,6 +75,25 @@ class Authority:
         return _pem(
             builder.public_key(found.public_key()).add_extension(usage, critical=True).sign(self._key, None)
         )
+
+    def request_key(self, request: str) -> str:
+        """Identifies the key of a certificate request."""
+        form = serialization.PublicFormat.SubjectPublicKeyInfo
+        public = _loaded(request).public_key().public_bytes(serialization.Encoding.DER, form)
+        return sha256(public).hexdigest()
+
+    def fingerprint(self, certificate: str) -> str:
+        return fingerprint(certificate)
+
+
+def _loaded(request: str) -> x509.CertificateSigningRequest:
+    try:
+        found = x509.load_pem_x509_csr(request.encode())
+        if found.is_signature_valid and isinstance(found.public_key(), Ed25519PublicKey):
+            return found
+    except (ValueError, UnsupportedAlgorithm):
+        pass
+    raise BadInput("The certificate request of the host is not valid")
 
 
 def new_key() -> str:
@@ -92,13 +106,6 @@ def request_for(key: str, name: str) -> str:
     assert isinstance(loaded, Ed25519PrivateKey)
     builder = x509.CertificateSigningRequestBuilder().subject_name(_name(name))
     return builder.sign(loaded, None).public_bytes(serialization.Encoding.PEM).decode()
-
-
-def request_key(request: str) -> str:
-    """Identifies the key of a certificate request."""
-    public = x509.load_pem_x509_csr(request.encode()).public_key()
-    form = serialization.PublicFormat.SubjectPublicKeyInfo
-    return sha256(public.public_bytes(serialization.Encoding.DER, form)).hexdigest()
 
 
 def fingerprint(certificate: str) -> str:

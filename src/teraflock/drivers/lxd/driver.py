@@ -111,14 +111,17 @@ class Lxd:
         ranges_folder: Path = ids.FOLDER,
         stock: int = 0,
         site: str = "local",
+        host: str = "",
     ) -> None:
         """`report` describes this host. `now` returns the time in seconds, for the date of an image.
 
         `driver_folder` holds copies of the GPU libraries; None if the engine provides them to guests.
         `hand_over` cleans cards before another project gets them; None disables cleaning.
         `stock` is the number of moulds of each image to create ahead of time.
+        `host` is the name of this host in sightings. Empty: the name of the machine.
         """
         self.site = site
+        self._host_name = host
         self._ours = Names(installation)
         self._report = report
         self._host = LxdClient(socket_path)
@@ -298,10 +301,10 @@ class Lxd:
             found = self._engine.get("instances", names.guest(handle.instance_id))
         except EngineMissing:
             return None
-        return guest.sighting(found, socket.gethostname())
+        return guest.sighting(found, self._host_name or socket.gethostname())
 
     def sightings(self) -> Iterable[Sighting]:
-        host = socket.gethostname()
+        host = self._host_name or socket.gethostname()
         found = self._engine.get("instances", recursion=1)
         return [guest.sighting(each, host) for each in found if guest.ID in each["config"]]
 

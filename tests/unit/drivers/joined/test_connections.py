@@ -271,6 +271,6 @@ def test_a_client_without_a_certificate_is_cut_off(ground: Ground) -> None:
         with (
             socket.create_connection(("127.0.0.1", host.port), 5) as raw,
             context.wrap_socket(raw) as sock,
+            pytest.raises(ssl.SSLError, match="(?i)certificate.required"),
         ):
-            with pytest.raises(ssl.SSLError, match="(?i)certificate.required"):
-                Channel(sock).receive(Hello, seconds_max=5)
+            Channel(sock).receive(Hello, seconds_max=5)

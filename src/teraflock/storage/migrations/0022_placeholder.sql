@@ -1,0 +1,1 @@
+-- Left free: replaced when the branches are joined. Delete this file then.
