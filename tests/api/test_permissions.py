@@ -96,6 +96,8 @@ RULES: dict[str, Rule] = {
     "list_hosts": Rule(may=HOUSE),
     "show_host": Rule(may=HOUSE, path={"host": "{host}"}),
     "change_host": Rule(may=HOUSE, path={"host": "{host}"}, body={"state": "draining"}),
+    "invite_host": Rule(may=HOUSE, body={}),
+    "remove_host": Rule(may=HOUSE, path={"host": "{host}"}, states=frozenset({403, 409})),
     "list_host_costs": Rule(may=HOUSE),
     "set_host_cost": Rule(
         may=HOUSE, path={"host": "{host}"}, body={"micros_per_hour": 1_200_000, "currency": "USD"}

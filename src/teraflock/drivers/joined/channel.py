@@ -86,6 +86,11 @@ class Channel:
         with self._lock:
             self._socket.close()
 
+    def __del__(self) -> None:
+        """Connections that a removed site kept end with it."""
+        with suppress(AttributeError):
+            self.close()
+
     def _exactly(self, count: int, ends_at: float) -> bytes:
         while len(self._read) < count:
             content = self._attempt(lambda: self._socket.recv(READ_BYTES), ends_at)
