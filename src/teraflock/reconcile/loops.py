@@ -22,6 +22,7 @@ from teraflock.instance.model import Instance
 from teraflock.reconcile.apart import Apart
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop
+from teraflock.reconcile.fabric import FabricLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
@@ -56,6 +57,7 @@ any size."""
 REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
 MOVES_SECONDS: Final = 5.0
+FABRIC_SECONDS: Final = 2.0
 WALLS_SECONDS: Final = 1.0
 """How soon a change of security groups by another process is loaded. Changes by this process wake the loop."""
 STOP_SECONDS_MAX: Final = 5.0
@@ -122,6 +124,7 @@ class Loops:
         self.networks = NetworkLoop(around)
         self.moves = MoveLoop(around)
         self.walls = WallLoop(around)
+        self.fabric = FabricLoop(around)
 
     def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
         """Add a loop, which starts with the others."""
@@ -147,6 +150,7 @@ class Loops:
         self._run("drift", self._drift_apart.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
         self._run("moves", self.moves.turn, MOVES_SECONDS)
         self._run("walls", self.walls.turn, WALLS_SECONDS, woken=self._walls_due)
+        self._run("fabric", self.fabric.turn, FABRIC_SECONDS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         self._run("time_limits", self.time_limits.turn, TIME_LIMITS_SECONDS)
         for name, turn, seconds in self._more:

@@ -35,7 +35,8 @@ from teraflock.drivers.lxd.hand_over import HandOver
 from teraflock.drivers.lxd.images import LxdImages
 from teraflock.drivers.lxd.moulds import STOCK_RANGES, Moulds, remove
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import LxdNetworks
+from teraflock.drivers.lxd.network import WIRES, LxdNetworks
+from teraflock.drivers.lxd.network_calls import NetworkCalls
 from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import LxdClient
@@ -53,7 +54,6 @@ from teraflock.instance.driver import (
     Handle,
     Machine,
     MachineType,
-    Network,
     Port,
     Ran,
     Readiness,
@@ -61,7 +61,6 @@ from teraflock.instance.driver import (
     Sighting,
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineRefused
-from teraflock.network.walls import Walls
 
 STOP_SECONDS: Final = (4, 20)
 """Timeouts for a clean shutdown. It is tried twice, because a guest that has just started misses the first
@@ -74,7 +73,7 @@ SWEEP_SECONDS: Final = 300.0
 DISK_SIZE_SECONDS_MAX: Final = 10.0
 
 
-class Lxd:
+class Lxd(NetworkCalls):
     """One engine on this host. Everything is in our own project of the engine."""
 
     capabilities = frozenset(
@@ -112,6 +111,7 @@ class Lxd:
         stock: int = 0,
         site: str = "local",
         host: str = "",
+        wire_folder: Path = WIRES,
     ) -> None:
         """`report` describes this host. `now` returns the time in seconds, for the date of an image.
 
@@ -131,7 +131,7 @@ class Lxd:
         self._hand_over = hand_over
         self.pool = Pool(self._host, self._ours.pool)
         self._swept_at = 0.0
-        self.networks = LxdNetworks(self._host, self._ours, way_out=way_out)
+        self.networks = LxdNetworks(self._host, self._ours, way_out=way_out, wire_folder=wire_folder)
         self._surface = surface
         self._ranges = ids.Ranges(installation, ranges_folder)
         moulds = Moulds(self._engine, self._ours, image_cache, self._ranges, stock=stock)
@@ -180,12 +180,6 @@ class Lxd:
         if self._driver_folder:  # only NVIDIA's toolkit can give slices to guests
             report = replace(report, gpus=tuple(gpu for gpu in report.gpus if gpu.kind != GpuKind.MIG))
         return (report,)
-
-    def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
-        self.networks.allow_out(networks)
-
-    def enforce(self, walls: Walls) -> None:
-        self.networks.enforce(walls)
 
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)
@@ -310,12 +304,6 @@ class Lxd:
 
     def sent(self, handle: Handle) -> Sent | None:
         return next((each for each in self.all_sent() if each.instance_id == handle.instance_id), None)
-
-    def all_sent(self) -> Sequence[Sent]:
-        return self.networks.sent()
-
-    def retire(self, network: Network) -> None:
-        self.networks.remove(network)
 
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
         name = names.guest(handle.instance_id)

@@ -22,6 +22,7 @@ from teraflock.host.inspect import host_report
 LOG: Final = logging.getLogger("teraflock.engines")
 IMAGE_FOLDER: Final = "images"
 DRIVER_FOLDER: Final = "nvidia"
+WIRE_FOLDER: Final = "wire"
 CARDS_FOLDER: Final = "cards"
 POOL_GB: Final = 64
 MOULD_STOCK: Final = 8
@@ -60,6 +61,7 @@ def driver_of(opening: Opening) -> Lxd:
             bpf=opening.option("guest_bpf", False, truth),
         ),
         hand_over=HandOver(folder / CARDS_FOLDER, clean),
+        wire_folder=folder / WIRE_FOLDER,
         stock=opening.option("mould_stock", MOULD_STOCK, int),
     )
 
