@@ -4,11 +4,10 @@ A process that starts replaces all of its devices. Later calls change what diffe
 passes a device that is not guarded.
 """
 
-import contextlib
+import socket
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final
 
 from teraflock.drivers.lxd import links as plans
 from teraflock.drivers.lxd import netlink, nft
@@ -17,8 +16,6 @@ from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.wire import EncryptedWire
 from teraflock.instance.engine_errors import EngineRefused
 from teraflock.network.fabric import Fabric, WireKey
-
-DEVICES: Final = Path("/sys/class/net")
 
 
 class Linking:
@@ -86,9 +83,9 @@ class Linking:
         for link in self._links.values():
             self._remove(link)
         self._links = {}
-        with contextlib.suppress(OSError):
-            for device in DEVICES.glob(f"{self._ours.link_prefix}*"):
-                _batch("ip", [f"link delete {device.name}"], must=False)
+        for device in _devices():
+            if device.startswith(self._ours.link_prefix):
+                _batch("ip", [f"link delete {device}"], must=False)
 
     def _is_intact(self) -> bool:
         """Whether devices and tables are there: after `nft flush ruleset` or a removed bridge they are not."""
@@ -96,9 +93,13 @@ class Linking:
             return False
         if not self._loaded.peers:
             return True
-        has_devices = all((DEVICES / link.device / "brport").exists() for link in self._links.values())
+        has_devices = self._links.keys() <= _devices()
         has_wire = self._wire.is_up() if self._loaded.inner else True
         return has_devices and has_wire and netlink.has_chain(self._ours.links_table, "receive")
+
+
+def _devices() -> set[str]:
+    return {name for _, name in socket.if_nameindex()}
 
 
 def _batch(program: str, lines: list[str], *, must: bool = True) -> None:

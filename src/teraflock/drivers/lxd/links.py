@@ -115,17 +115,15 @@ table inet {ours.links_table} {{
   }}
   chain receive {{
     type filter hook input priority -10; policy accept;
-    udp dport != {PORT} accept
-    iifname {quoted(ours.wire)} ip saddr @inner accept
-    iifname != {quoted(ours.wire)} ip saddr @plain accept
-    drop
+    udp dport {PORT} iifname {quoted(ours.wire)} ip saddr @inner accept
+    udp dport {PORT} iifname != {quoted(ours.wire)} ip saddr @plain accept
+    udp dport {PORT} drop
   }}
   chain send {{
     type filter hook output priority -10; policy accept;
-    udp dport != {PORT} accept
-    ip daddr @inner oifname {quoted(ours.wire)} accept
-    ip daddr @plain accept
-    drop
+    udp dport {PORT} oifname {quoted(ours.wire)} ip daddr @inner accept
+    udp dport {PORT} oifname != {quoted(ours.wire)} ip daddr @plain accept
+    udp dport {PORT} drop
   }}
 }}
 """

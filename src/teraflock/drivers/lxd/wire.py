@@ -8,6 +8,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -22,7 +23,9 @@ KEY_FILE: Final = "wire.key"
 USERSPACE: Final = "wireguard-go"
 TUN: Final = Path("/dev/net/tun")
 PROBE: Final = "twprobe"
-START_SECONDS_MAX: Final = 10
+START_SECONDS_MAX: Final = 5.0
+LOOK_AGAIN_SECONDS: Final = 0.05
+COMMAND_SECONDS_MAX: Final = 5.0
 
 
 def can_encrypt() -> bool:
@@ -54,55 +57,35 @@ class EncryptedWire:
 
     def connect(self, inner: str, peers: Iterable[Peer]) -> None:
         """Bring the interface up with these peers and no others."""
-        if not self._exists():
+        if not self.is_up():
             self._create()
         config = self._config(peers)
-        done = subprocess.run(
-            ["wg", "syncconf", self.device, "/dev/stdin"],
-            input=config.encode(),
-            capture_output=True,
-            check=False,
-        )
+        is_set = _run("wg", "syncconf", self.device, "/dev/stdin", text=config)
         up = (
             _ip("address", "replace", f"{inner}/32", "dev", self.device)
             and _ip("link", "set", self.device, "mtu", str(MTU), "up")
             and all(_ip("route", "replace", f"{peer.inner}/32", "dev", self.device) for peer in peers)
         )
-        if done.returncode or not up:
-            raise EngineRefused(
-                "WireGuard rejected the links to other hosts",
-                context={"reason": done.stderr.decode("utf-8", "replace")},
-            )
+        if not (is_set and up):
+            raise EngineRefused("WireGuard rejected the links to other hosts")
 
     def is_up(self) -> bool:
-        shown = subprocess.run(
-            ["wg", "show", self.device, "peers"], capture_output=True, check=False
-        )  # fails if its process died
-        return shown.returncode == 0
+        return _run("wg", "show", self.device, "peers")  # fails if its process died
 
     def disconnect(self) -> None:
-        if self._exists():
+        if self.is_up():
             _ip("link", "delete", self.device)
-
-    def _exists(self) -> bool:
-        return Path(f"/sys/class/net/{self.device}").exists() and self.is_up()
 
     def _create(self) -> None:
         _ip("link", "delete", self.device)  # left by a process that died
         if _ip("link", "add", self.device, "type", "wireguard"):
             return
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            subprocess.run(  # it returns when its interface exists, and goes on in the background
-                [USERSPACE, self.device],
-                env={**os.environ, "WG_PROCESS_FOREGROUND": "0"},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                check=False,
-                timeout=START_SECONDS_MAX,
-            )
-        if not self._exists():
-            raise EngineRefused("This host cannot start WireGuard", hint="Install `wireguard-go`")
+        _run(USERSPACE, self.device)  # it goes on in the background
+        for _ in range(int(START_SECONDS_MAX / LOOK_AGAIN_SECONDS)):
+            if self.is_up():
+                return
+            time.sleep(LOOK_AGAIN_SECONDS)
+        raise EngineRefused("This host cannot start WireGuard", hint="Install `wireguard-go`")
 
     def _config(self, peers: Iterable[Peer]) -> str:
         lines = [
@@ -130,4 +113,20 @@ class EncryptedWire:
 
 
 def _ip(*words: str) -> bool:
-    return subprocess.run(["ip", *words], capture_output=True, check=False).returncode == 0
+    return _run("ip", *words)
+
+
+def _run(*command: str, text: str = "") -> bool:
+    """Whether a command succeeds. Its output is not read: `wireguard-go` keeps it open in the background."""
+    try:
+        done = subprocess.run(
+            command,
+            input=text.encode(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            timeout=COMMAND_SECONDS_MAX,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
