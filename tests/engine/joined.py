@@ -51,7 +51,8 @@ class HostProgram:
         images.symlink_to(IMAGES)
 
     def tera(self, *words: str) -> subprocess.CompletedProcess[str]:
-        variables = (f"TERA_HOME={self.home}", f"TERA_LXD_SOCKET={self.house.daemon.socket_path}")
+        socket = f"TERA_LXD_SOCKET={self.house.daemon.socket_path}"
+        variables = (f"TERA_HOME={self.home}", socket, "TERA_MOULD_STOCK=0", "TERA_POOL_GB=10")
         return self.house.inside_command("env", *variables, sys.executable, "-m", "teraflock", *words)
 
     def join(self, invited: Any) -> subprocess.CompletedProcess[str]:

@@ -28,6 +28,7 @@ def houses(base_image: Path) -> Iterator[dict[str, House]]:
             house.close()
 
 
+@pytest.mark.long("two real engines: a minute of waiting for disks")
 def test_two_hosts_share_networks_and_walls(houses: dict[str, House], tmp_path: Path) -> None:
     with houses["one"].inside():
         server = Server(tmp_path / "server")

@@ -16,12 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from teraflock.app.engines import lxd_options
 from teraflock.app.files import put
 from teraflock.app.installation import engine
 from teraflock.app.installation.keeper import EngineKeeper
 from teraflock.app.installation.places import Places
 from teraflock.app.joining.config import HostConfig, HostPlaces, identity_of, joined_config
-from teraflock.app.settings import address_of
+from teraflock.app.settings import Place, address_of, load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Conflict, TeraflockError, Unavailable
 from teraflock.drivers.joined.authority import host_context
@@ -63,7 +64,8 @@ def serve(places: HostPlaces) -> None:
 def _driver(places: HostPlaces, config: HostConfig) -> ComputeDriver:
     folder = places.folder / ENGINE_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    options = {**config.options, "host_name": config.name, "host_address": config.address}
+    own = lxd_options(load_settings(Place(places.home))) if config.engine == "lxd" else {}
+    options = {**own, **config.options, "host_name": config.name, "host_address": config.address}
     opening = Opening(name=config.name, options=options, folder=folder, mark=config.mark, clock=SystemClock())
     return open_site(config.engine, opening)
 

@@ -97,6 +97,8 @@ class EncryptedWire:
             key = base64.b64encode(base64.b64decode(peer.key, validate=True)).decode()
             lines += ["[Peer]", f"PublicKey = {key}", f"AllowedIPs = {peer.inner}/32"]
             lines.append(f"Endpoint = {peer.address}:{int(peer.port)}")
+            # greets the peer at once: otherwise a peer of a host that restarted notices it after 15 seconds
+            lines.append("PersistentKeepalive = 25")
         return "\n".join(lines) + "\n"
 
     def _private(self) -> bytes:
