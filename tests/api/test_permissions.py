@@ -100,6 +100,8 @@ RULES: dict[str, Rule] = {
     "divide_card": Rule(
         may=HOUSE, path={"host": "{host}", "card": "0"}, body={"profiles": []}, states=frozenset({409})
     ),
+    "invite_host": Rule(may=HOUSE, body={}),
+    "remove_host": Rule(may=HOUSE, path={"host": "{host}"}, states=frozenset({403, 409})),
     "list_host_costs": Rule(may=HOUSE),
     "set_host_cost": Rule(
         may=HOUSE, path={"host": "{host}"}, body={"micros_per_hour": 1_200_000, "currency": "USD"}

@@ -121,7 +121,7 @@ class Namespaces:
             elif packet.protocol == Protocol.UDP:
                 used.sendto(str(number).encode(), (packet.target, packet.port))
             else:
-                used.sendto(_echo(number), (packet.target, 0))
+                used.sendto(echo(number), (packet.target, 0))
         time.sleep(TRY_SECONDS)
         heard = self._heard_udp()
         result = {}
@@ -131,7 +131,7 @@ class Namespaces:
             elif packet.protocol == Protocol.TCP:
                 result[packet] = bool(select.select([], [used], [], 0)[1])
             else:
-                result[packet] = _answered(used, packet.target, number)
+                result[packet] = answered(used, packet.target, number)
             used.close()
         for (_, protocol, _), each in self._listening.items():
             with contextlib.suppress(BlockingIOError):
@@ -165,14 +165,14 @@ def _path(descriptor: int) -> str:
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
-def _echo(number: int) -> bytes:
+def echo(number: int) -> bytes:
     body = bytes([8, 0, 0, 0]) + number.to_bytes(2, "big") + b"\0\1"
     total = sum(int.from_bytes(body[at : at + 2], "big") for at in range(0, 8, 2))
     total = (total >> 16) + (total & 0xFFFF)
     return body[:2] + (~total & 0xFFFF).to_bytes(2, "big") + body[4:]
 
 
-def _answered(used: socket.socket, target: str, number: int) -> bool:
+def answered(used: socket.socket, target: str, number: int) -> bool:
     with contextlib.suppress(BlockingIOError):
         while True:
             data, sender = used.recvfrom(256)

@@ -23,7 +23,7 @@ OWNERS = {
     "image": "image",
     "instance": (
         "cloud_account cloud_account_use instance instance_label instance_output site site_state site_use snapshot"
-        " worker"
+        " worker host_invitation joined_host"
     ),
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
     "network": (

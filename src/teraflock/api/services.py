@@ -22,6 +22,7 @@ from teraflock.fleet.service import FleetService
 from teraflock.fleet.slicing.service import SlicingService
 from teraflock.image.service import ImageService
 from teraflock.instance.account.service import AccountService
+from teraflock.instance.join.service import JoinService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
@@ -52,6 +53,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     slicings: SlicingService
     sites: SiteService
     accounts: AccountService
+    joins: JoinService
     images: ImageService
     security_groups: SecurityGroupService
     acls: AclService

@@ -103,7 +103,7 @@ def check_record(record: SiteRecord) -> None:
 def of_settings(settings: Settings) -> Iterator[SiteRecord]:
     """The sites in the settings, the one of `engine` first."""
     if settings.engine == "lxd":
-        yield SiteRecord(name=SITE_OF_LXD, kind="lxd", options=_lxd_options(settings))
+        yield SiteRecord(name=SITE_OF_LXD, kind="lxd", options=lxd_options(settings))
     elif settings.engine == "simulated":
         yield SiteRecord(name="simulated", kind="simulated", options=_simulated_options(settings))
     elif settings.engine != NO_ENGINE:
@@ -117,7 +117,7 @@ def lxd_driver(at: Place, settings: Settings, installation_id: str, clock: Clock
     """The LXD driver of the setting `engine`. Does not set anything up."""
     from teraflock.drivers.lxd.site import driver_of  # load only the driver in use
 
-    record = SiteRecord(name=SITE_OF_LXD, kind="lxd", options=_lxd_options(settings))
+    record = SiteRecord(name=SITE_OF_LXD, kind="lxd", options=lxd_options(settings))
     return driver_of(_opening(at, record, installation_id, clock))
 
 
@@ -153,7 +153,7 @@ def _opening(
     )
 
 
-def _lxd_options(settings: Settings) -> Mapping[str, str]:
+def lxd_options(settings: Settings) -> Mapping[str, str]:
     given = {
         "socket": settings.lxd_socket,
         "pool_gb": settings.pool_gb,

@@ -82,6 +82,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Faults of a new simulated engine, for tests and rehearsals, such as `create:half:killed`."""
     faults: str = ""
     """Where the server kills itself, for tests of crashes, such as `launch.create:after`."""
+    join_listen: str = "0.0.0.0:8733"
+    """Address and port for hosts that join (`tera host add`). The port is open only while a token is valid. Empty:
+    hosts cannot join."""
+    join_address: str = ""
+    """The address in the command that `tera host add` prints. Empty: this machine's address on the default route."""
     loops: bool = True
     """Whether this process runs the loops. If not, it only answers requests, and another process runs them."""
     rate_per_second: Annotated[int, Meta(ge=0)] = 200

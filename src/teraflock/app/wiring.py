@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from teraflock import __version__
 from teraflock.api.idempotency import forget_old
 from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
@@ -18,10 +19,18 @@ from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
 from teraflock.app.argon2_passwords import Argon2Passwords
-from teraflock.app.engines import SiteKeys, check_record, open_engines, open_record, synchronise
+from teraflock.app.engines import (
+    SiteKeys,
+    check_record,
+    engine_mark,
+    open_engines,
+    open_record,
+    synchronise,
+)
 from teraflock.app.home import RATES_NAME
 from teraflock.app.installation.keeper import EngineKeeper
 from teraflock.app.installation.places import Places
+from teraflock.app.joining.listener import JoinPort, own_gpus
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
 from teraflock.app.planner.files import PlannerFiles
 from teraflock.app.planner.pool import PlannerPool
@@ -47,6 +56,7 @@ from teraflock.instance.account.service import AccountService
 from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.engines import Engines
+from teraflock.instance.join.service import JoinService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
@@ -133,6 +143,7 @@ class Cloud:
         except BaseException:
             self.database.close()
             raise
+        self.join_port = JoinPort(self.vault.derive, settings)
         self.loops = Loops(
             self.database,
             self.clock,
@@ -148,6 +159,7 @@ class Cloud:
         self.planner_files = PlannerFiles(str(at.home), self.clock)
         self.planner_pool = PlannerPool(str(at.home))
         self.services = self._services(random_bytes)
+        self.join_port.join = self.services.nouns.joins.join
         self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
         nouns = self.services.nouns
         organisations = OrganisationLoop(self.database, nouns.tenants.organisations, nouns.instances)
@@ -172,6 +184,7 @@ class Cloud:
 
     def stop(self) -> None:
         self._ending.set()
+        self.join_port.close()
         if self._started and self.settings.loops:
             self.loops.stop()
         self.terminals.close()
@@ -267,6 +280,7 @@ class Cloud:
                 database, self.clock, self.engines, check_record=check_record, random_bytes=random_bytes
             ),
             accounts=self._accounts(database, random_bytes),
+            joins=self._joins(database, random_bytes),
             images=ImageService(
                 database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
             ),
@@ -298,6 +312,18 @@ class Cloud:
             check_record=check_record,
             open_site=self._open_site,
             spent=spending(self.clock),
+            random_bytes=random_bytes,
+        )
+
+    def _joins(self, database: Database, random_bytes: RandomBytes) -> JoinService:
+        return JoinService(
+            database,
+            self.clock,
+            self.engines,
+            self.join_port,
+            version=__version__,
+            mark=engine_mark(self.installed.installation_id),
+            own_cards=partial(own_gpus, self.settings),
             random_bytes=random_bytes,
         )
 
@@ -386,6 +412,7 @@ class Cloud:
         while not self._ending.wait(SITES_SECONDS):
             try:
                 self.synchronise_sites()
+                self.join_port.follow(self.services.nouns.joins.has_open_invitations())
             except Exception:
                 if not self._ending.is_set():
                     LOG.exception("could not read the sites in the database")

@@ -8,6 +8,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
 from teraflock.cli.host_cost import cost
+from teraflock.cli.host_join import add, join, leave, remove, serve
 from teraflock.cli.host_slice import slice_host
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
@@ -16,14 +17,15 @@ from teraflock.cli.table import write_list
 from teraflock.wire.host import HostChange
 from teraflock.words.host import facts, fields, state_text
 
-HELP: Final = """List and manage hosts: what they have, and what is free. For operators.
+HELP: Final = """Add, list and manage hosts: what they have, and what is free. For operators.
 
-`inspect` works on this machine and needs no server.
+`add` prints the command that lets another server join. `inspect`, `join`, `leave` and `serve` act on this machine.
 
 \b
 Examples:
   tera host inspect
   tera host list
+  tera host add --name lab3
   tera host drain lab2
   tera host set lab2 --region north
   tera host allow-out lab2 192.168.10.0/24
@@ -37,8 +39,8 @@ def command() -> None:
     pass
 
 
-command.add_command(cost)
-command.add_command(slice_host)
+for each in (cost, slice_host, add, remove, join, leave, serve):
+    command.add_command(each)
 
 
 @command.command(

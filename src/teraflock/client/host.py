@@ -8,6 +8,8 @@ from teraflock.wire.host import (
     HostCostPage,
     HostCostRequest,
     HostPage,
+    InvitationAnswer,
+    InvitationRequest,
     SlicingAnswer,
     SlicingPage,
     SlicingRequest,
@@ -38,6 +40,12 @@ class Hosts(Noun):
         """Divide a card into slices. Without profiles, make it whole."""
         body = SlicingRequest(profiles=profiles)
         return self._act("PUT", SlicingPage, "hosts", ref, "slices", card, body=body).items
+
+    def invite(self, request: InvitationRequest) -> InvitationAnswer:
+        return self._create(InvitationAnswer, "host-invitations", body=request)
+
+    def remove(self, ref: str) -> None:
+        self._send("DELETE", "hosts", ref)
 
     def cost_page(self, *, after: str = "", limit: int = PAGE) -> HostCostPage:
         return self._get(HostCostPage, "host-costs", after=after, limit=limit)

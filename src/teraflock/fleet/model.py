@@ -72,7 +72,7 @@ class HostState(StrEnum):
     AWAY = "away"
     """Two readings in a row did not find it."""
     GONE = "gone"
-    """A rented host that was given back. Its row is kept for bills and audits."""
+    """A rented host that was given back, or a joined host that was removed. Its row is kept for bills and audits."""
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):

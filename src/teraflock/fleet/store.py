@@ -26,7 +26,8 @@ def hosts(
 ) -> tuple[Host, ...]:
     """A page of hosts of one kind, or of all kinds."""
     rows = tx.all(
-        f"SELECT {COLUMNS} FROM host WHERE id > :after AND (:kind = '' OR kind = :kind) ORDER BY id LIMIT :limit",
+        f"SELECT {COLUMNS} FROM host WHERE id > :after AND (:kind = '' OR kind = :kind)"
+        " AND NOT (kind = 'own' AND state = 'gone') ORDER BY id LIMIT :limit",
         after=after,
         kind=kind or "",
         limit=limit,
@@ -42,7 +43,7 @@ def outlines(tx: Transaction) -> tuple[Host, ...]:
         " GROUP BY g.host_id, g.gpu"
     ):
         found[host_id] += [_gpu_outline(gpu)] * count
-    rows = tx.all(f"SELECT {COLUMNS} FROM host WHERE kind = 'own' ORDER BY id")
+    rows = tx.all(f"SELECT {COLUMNS} FROM host WHERE kind = 'own' AND state <> 'gone' ORDER BY id")
     return tuple(host_from(row, gpus=tuple(found[row[0]])) for row in rows)
 
 
@@ -81,7 +82,7 @@ _KINDS: Final = (
     "SELECT MIN(h.id), COALESCE(g.low, ''), COALESCE(g.high, ''), COALESCE(g.cards, 0), COUNT(*),"
     " h.vcpus, h.ram_bytes, h.disk_bytes FROM host h LEFT JOIN (SELECT host_id,"
     " MIN(gpu) AS low, MAX(gpu) AS high, COUNT(*) AS cards FROM host_gpu GROUP BY host_id) g ON g.host_id = h.id"
-    " WHERE h.kind = 'own' GROUP BY h.vcpus, h.ram_bytes, h.disk_bytes, g.low, g.high, g.cards,"
+    " WHERE h.kind = 'own' AND h.state <> 'gone' GROUP BY h.vcpus, h.ram_bytes, h.disk_bytes, g.low, g.high, g.cards,"
     " CASE WHEN COALESCE(g.low, '') = COALESCE(g.high, '') THEN '' ELSE h.id END ORDER BY MIN(h.id)"
 )
 
@@ -106,7 +107,10 @@ def put_report(
     known = tx.one("SELECT id FROM host WHERE site = :site AND name = :name", site=site, name=report.name)
     tx.run_many(_PUT_REPORT, [HOST.row(_new_host(site, report, id, simulated=simulated, now=now))])
     host_id = HostId(known[0]) if known else id
-    tx.run("UPDATE host SET state = 'ready' WHERE id = :id AND state = 'away'", id=host_id)
+    tx.run(
+        "UPDATE host SET state = 'ready', gone_at_us = NULL WHERE id = :id AND state IN ('away', 'gone')",
+        id=host_id,
+    )
     gpus = withheld(report.gpus, slicing.of_host(tx, host_id)) if known else report.gpus
     cards.put_reported(tx, host_id, gpus, microseconds(now))
     return known is None
@@ -138,6 +142,11 @@ def _new_host(site: str, report: HostReport, id: HostId, *, simulated: bool, now
 
 def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
     tx.run("UPDATE host SET state = :state WHERE id = :id", state=state, id=id)
+
+
+def mark_removed(tx: Transaction, id: HostId, now: datetime) -> None:
+    """Keep the row of a host that was removed, for bills and audits. If it joins again, it gets the row back."""
+    tx.run("UPDATE host SET state = 'gone', gone_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
 
 
 def rename_only_host(tx: Transaction, site: str, name: str) -> str:

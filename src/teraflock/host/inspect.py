@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from teraflock.fleet.model import GpuKind, GpuReport, HostReport
 from teraflock.host.bus import logged_faults, nvidia_cards
 from teraflock.host.cards import Xids, read_cards, silent_card
@@ -28,7 +30,7 @@ def inspect(disk: Path = Path("/")) -> Inspection:
     cards, driver, cuda, note = _cards(on_bus, logged_faults() if on_bus else None)
     return Inspection(
         name=socket.gethostname(),
-        address=_address(),
+        address=own_address(),
         kernel=os.uname().release,
         container=container_kind(),
         driver=driver,
@@ -42,8 +44,10 @@ def inspect(disk: Path = Path("/")) -> Inspection:
     )
 
 
-def host_report(disk: Path = Path("/")) -> HostReport:
-    return report_of(inspect(disk))
+def host_report(disk: Path = Path("/"), *, name: str = "", address: str = "") -> HostReport:
+    """`name` and `address` replace those of the machine."""
+    found = report_of(inspect(disk))
+    return replace(found, name=name or found.name, address=address or found.address)
 
 
 def report_of(found: Inspection) -> HostReport:
@@ -99,7 +103,7 @@ def _cards(on_bus: Sequence[str], xids: Xids | None) -> tuple[tuple[HostCard, ..
         return tuple(silent_card(address, xids) for address in on_bus), "", "", f"{reason}{seen}"
 
 
-def _address() -> str:
+def own_address() -> str:
     """This host's address on the default route. Sends nothing: the kernel only looks up the route."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:

@@ -96,6 +96,8 @@ class BalancerWalls(msgspec.Struct, frozen=True, kw_only=True):
     """What the firewall of a site needs for its balancers."""
 
     stations: Mapping[str, tuple[GroupId, ...]] = {}
+    projects: Mapping[str, str] = {}
+    """By address."""
     rules: Mapping[GroupId, tuple[Rule, ...]] = {}
     published: tuple[Published, ...] = ()
 
@@ -113,12 +115,13 @@ def walls_of_balancers(tx: Transaction) -> Mapping[str, BalancerWalls]:
 def _walls(
     rows: Iterable[tuple[Balancer, int, str]], targets: Mapping[BalancerId, tuple[Target, ...]]
 ) -> BalancerWalls:
-    stations, rules, published = {}, {}, []
+    stations, projects, rules, published = {}, {}, {}, []
     for balancer, number, host in rows:
         group = group_of(balancer.id)
+        projects[balancer.address] = str(balancer.project_id)
         stations[balancer.address] = tuple(sorted((default_id(balancer.project_id), group)))
         reached = (each.address for each in targets.get(balancer.id, ()) if each.address)
         rules[group] = firewall_rules(balancer, number, reached)
         if balancer.published is not None:
             published.append(Published(host, balancer.published, balancer.address, balancer.port))
-    return BalancerWalls(stations=stations, rules=rules, published=tuple(published))
+    return BalancerWalls(stations=stations, projects=projects, rules=rules, published=tuple(published))

@@ -22,6 +22,7 @@ from teraflock.instance.model import Instance
 from teraflock.reconcile.apart import Apart
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop
+from teraflock.reconcile.fabric import FabricLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
@@ -58,6 +59,7 @@ REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
 MOVES_SECONDS: Final = 5.0
 SLICES_SECONDS: Final = 2.0
+FABRIC_SECONDS: Final = 2.0
 WALLS_SECONDS: Final = 1.0
 """How soon a change of security groups by another process is loaded. Changes by this process wake the loop."""
 STOP_SECONDS_MAX: Final = 5.0
@@ -125,6 +127,7 @@ class Loops:
         self.moves = MoveLoop(around)
         self.walls = WallLoop(around)
         self.slices = SliceLoop(around)
+        self.fabric = FabricLoop(around)
 
     def also(
         self,
@@ -164,6 +167,7 @@ class Loops:
         self._run("slices", self.slices.turn, SLICES_SECONDS)
         self._run("moves", self.moves.turn, MOVES_SECONDS)
         self._run("walls", self.walls.turn, WALLS_SECONDS, woken=self._walls_due)
+        self._run("fabric", self.fabric.turn, FABRIC_SECONDS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         self._run("time_limits", self.time_limits.turn, TIME_LIMITS_SECONDS)
         for name, turn, seconds, woken in self._more:

@@ -5,13 +5,14 @@ that somebody emptied are all handled alike. The rules of a group are read again
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Capability
 from teraflock.network.acl import store as acls
 from teraflock.network.address import store as addresses
+from teraflock.network.fabric import FabricDriver
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.rules import subnet
 from teraflock.network.security_group import store
@@ -22,6 +23,8 @@ from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
+Stations = dict[str, tuple[GroupId, ...]]
+"""The groups of each instance, by its address."""
 
 
 class WallLoop:
@@ -29,27 +32,38 @@ class WallLoop:
         self._around = around
         self._rules: dict[GroupId, tuple[int, tuple[Rule, ...]]] = {}
         """The rules of each group that has members, with their version."""
+        self._problems: dict[str, str] = {}
+        """Why the last load at each site failed. The log gets each reason once."""
 
     def turn(self) -> None:
+        linked = {each.site for each in self._around.engines if isinstance(each, FabricDriver)}
         with self._around.database.read() as tx:
-            wanted = self._wanted(tx)
+            wanted = self._wanted(tx, linked)
         for driver in self._around.engines:
             if Capability.FIREWALL not in driver.capabilities:
                 continue
+            problem = ""
             try:
                 driver.enforce(wanted.get(driver.site, Walls()))
             except (TeraflockError, OSError) as error:
-                LOG.warning("%s: cannot load security groups: %s", driver.site, error)
+                problem = str(error)
+            if problem and self._problems.get(driver.site) != problem:
+                LOG.warning("%s: cannot load security groups: %s", driver.site, problem)
+            self._problems[driver.site] = problem
 
-    def _wanted(self, tx: Transaction) -> Mapping[str, Walls]:
-        """What each site should enforce."""
-        stations: dict[str, dict[str, tuple[GroupId, ...]]] = {}
-        for site, address, group in store.stations_in_all_projects(tx):
+    def _wanted(self, tx: Transaction, linked: Collection[str] = ()) -> Mapping[str, Walls]:
+        """What each site should enforce. `linked` sites share the networks of projects."""
+        stations: dict[str, Stations] = {}
+        projects: dict[str, str] = {}
+        for site, address, group, project in store.stations_in_all_projects(tx):
             of_site = stations.setdefault(site, {})
             of_site[address] = (*of_site.get(address, ()), group)
+            projects[address] = project
         balancers = walls_of_balancers(tx)
         for site, each in balancers.items():
             stations.setdefault(site, {}).update(each.stations)
+            projects |= each.projects
+        stations = shared(stations, projects, linked)
         used = {group for each in stations.values() for groups in each.values() for group in groups}
         own = {group: rules for each in balancers.values() for group, rules in each.rules.items()}
         used -= own.keys()
@@ -77,6 +91,23 @@ class WallLoop:
             )
             for site, each in stations.items()
         }
+
+
+def shared(
+    stations: Mapping[str, Stations], projects: Mapping[str, str], linked: Collection[str]
+) -> dict[str, Stations]:
+    """The stations of each site, with those of the same projects at linked sites: packets to them pass its firewall."""
+    found = dict(stations)
+    for site in linked:
+        own = {projects[address] for address in stations.get(site, ())}
+        for other in linked:
+            if own and other != site:
+                there = stations.get(other, {}).items()
+                found[site] = {
+                    **found[site],
+                    **{each: groups for each, groups in there if projects[each] in own},
+                }
+    return found
 
 
 def _of(

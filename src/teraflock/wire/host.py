@@ -23,7 +23,7 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     name: str
     state: Annotated[str, closed("ready", "draining", "away", "gone")]
-    """`gone` is a rented host that was given back."""
+    """`gone` is a rented host that was given back, or a joined host that was removed."""
     address: str
     vcpus: int
     ram_bytes: int
@@ -88,6 +88,27 @@ class HostChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The region of the host. Prices can differ by region."""
     allow_out: tuple[str, ...] | None = None
     """All private networks that its instances may reach, such as `192.168.10.0/24`. All others are blocked."""
+
+
+class InvitationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(max_length=40)] = ""
+    """The name for the host. Empty: its own host name."""
+    address: Annotated[str, msgspec.Meta(max_length=60)] = ""
+    """The IP address at which the server reaches it. Empty: the one it joins from."""
+    trusted_wire: bool = False
+    """Whether traffic between this host and others may be unencrypted."""
+
+
+class InvitationAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A token with which one host may join."""
+
+    token: str
+    """Shown once, and not stored."""
+    server: str
+    """Address and port at which hosts join."""
+    fingerprint: str
+    """SHA-256 of the server's certificate there."""
+    expires_at: datetime
 
 
 class HostCostAnswer(msgspec.Struct, frozen=True, kw_only=True):

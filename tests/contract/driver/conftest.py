@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.contract.driver.grounds import Ground
+from tests.contract.driver.joined_ground import joined_ground
 from tests.contract.driver.lxd_ground import driver_in, lxd_ground
 from tests.contract.driver.simulated_ground import FORMS, simulated_ground
 from tests.engine.house import House, NoHouse
@@ -38,10 +39,13 @@ def contract_incus() -> Iterator[tuple[House, Lxd]]:
     yield from _house(INCUS)
 
 
-@pytest.fixture(params=[*FORMS, "lxd", "incus"])
+@pytest.fixture(params=[*FORMS, "joined", "lxd", "incus"])
 def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
     if request.param in FORMS:
         with simulated_ground(request.param, tmp_path) as found:
+            yield found
+    elif request.param == "joined":
+        with joined_ground(tmp_path) as found:
             yield found
     else:
         house, driver = request.getfixturevalue(f"contract_{request.param}")

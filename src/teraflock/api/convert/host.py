@@ -5,7 +5,8 @@ from teraflock.bill.margin.model import CostRate
 from teraflock.fleet.model import Gpu, Host
 from teraflock.fleet.slicing.model import SlicingView
 from teraflock.fleet.slicing.rules import state_of
-from teraflock.wire.host import HostAnswer, HostCostAnswer, HostGpuAnswer, SlicingAnswer
+from teraflock.instance.join.model import Invited
+from teraflock.wire.host import HostAnswer, HostCostAnswer, HostGpuAnswer, InvitationAnswer, SlicingAnswer
 
 
 def host_answer(host: Host) -> HostAnswer:
@@ -35,6 +36,15 @@ def host_answer(host: Host) -> HostAnswer:
         cost_micros_per_hour=host.cost.micros_per_hour if host.cost else None,
         cost_currency=host.cost.currency if host.cost else "",
         gone_at=host.gone_at,
+    )
+
+
+def invitation_answer(invited: Invited) -> InvitationAnswer:
+    return InvitationAnswer(
+        token=invited.token,
+        server=invited.place.server,
+        fingerprint=invited.place.fingerprint,
+        expires_at=invited.expires_at,
     )
 
 

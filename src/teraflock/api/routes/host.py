@@ -1,7 +1,7 @@
 """Hosts, for operators."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.host import host_answer, host_cost_answer, slicing_answer
+from teraflock.api.convert.host import host_answer, host_cost_answer, invitation_answer, slicing_answer
 from teraflock.api.query import HostPageQuery, Page
 from teraflock.api.route import Routes, Scope
 from teraflock.fleet.model import HostKind, HostState
@@ -14,6 +14,8 @@ from teraflock.wire.host import (
     HostCostPage,
     HostCostRequest,
     HostPage,
+    InvitationAnswer,
+    InvitationRequest,
     SlicingPage,
     SlicingRequest,
 )
@@ -66,6 +68,29 @@ def divide_card(call: Call, host: str, card: str, body: SlicingRequest) -> Slici
     """Divide a free card into slices (MIG), or make it whole again. It takes the host a few seconds."""
     call.nouns.slicings.divide(call.actor, host, card, body.profiles)
     return SlicingPage(items=tuple(map(slicing_answer, call.nouns.slicings.of_host(host))))
+
+
+@routes.post(
+    "/v1/host-invitations",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_WRITE,
+    status=201,
+    creates=True,
+    secret=True,
+    errors=("conflict", "refused"),
+)
+def invite_host(call: Call, body: InvitationRequest) -> InvitationAnswer:
+    """Create a one-time token with which a host can join within an hour."""
+    invited = call.nouns.joins.invite(
+        call.actor, name=body.name, address=body.address, trusted_wire=body.trusted_wire
+    )
+    return invitation_answer(invited)
+
+
+@routes.delete("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
+def remove_host(call: Call, host: str) -> None:
+    """Remove a joined host that is drained and has no instances. Its certificate is no longer accepted."""
+    call.nouns.joins.remove(call.actor, host)
 
 
 @routes.get("/v1/host-costs", scope=Scope.INSTALLATION, may=Permission.HOST_READ)

@@ -41,7 +41,7 @@ class EngineKeeper:
     def __init__(
         self,
         places: Places,
-        database: Database,
+        database: Database | None,
         clock: Clock,
         random_bytes: Callable[[int], bytes],
         engine: daemon.Daemon | None = None,
@@ -49,6 +49,7 @@ class EngineKeeper:
         leftovers: Callable[[], Mapping[int, str]] = veths.leftovers,
         remove: Callable[[str], object] = veths.remove,
     ) -> None:
+        """`database` gets an event for every restart. None: a joined host, which has no database."""
         self._places = places
         self._database = database
         self._clock = clock
@@ -106,6 +107,8 @@ class EngineKeeper:
                 self._remove(name)
 
     def _tell(self, kind: str, details: dict[str, str | int | float | bool | None]) -> None:
+        if self._database is None:
+            return
         now = self._clock.now()
         event = Event(
             id=EventId(new_id("evt", now, self._random_bytes)),

@@ -66,12 +66,12 @@ def path(places: Places, units: Path = UNITS) -> Path:
 
 def text(places: Places, python: str = sys.executable) -> str:
     return TEXT.format(
-        home=_percent(str(places.home)),
+        home=percent(str(places.home)),
         engines=" ".join(ENGINES),
-        python=_quoted(python).replace("$", "$$"),
-        environment=_quoted(f"TERA_HOME={places.home}"),
-        environment_file=_percent(str(places.environment)),
-        log=_percent(str(places.log)),
+        python=quoted(python).replace("$", "$$"),
+        environment=quoted(f"TERA_HOME={places.home}"),
+        environment_file=percent(str(places.environment)),
+        log=percent(str(places.log)),
     )
 
 
@@ -86,15 +86,15 @@ def start(places: Places, environment: Mapping[str, str] = os.environ) -> None:
     put(places.environment, environment_text(environment).encode(), mode=0o600)
     places.log.touch(mode=0o600)
     put(path(places), text(places).encode(), mode=0o644)
-    _systemctl("daemon-reload")
-    _systemctl("reset-failed", name(places), must=False)
-    _systemctl("enable", "--now", name(places))
+    systemctl("daemon-reload")
+    systemctl("reset-failed", name(places), must=False)
+    systemctl("enable", "--now", name(places))
 
 
 def stop(places: Places) -> None:
     """Stop the unit and disable it at boot. Does nothing if there is no unit."""
     if is_possible() and path(places).exists():
-        _systemctl("disable", "--now", name(places))
+        systemctl("disable", "--now", name(places))
 
 
 def remove(places: Places) -> None:
@@ -102,10 +102,10 @@ def remove(places: Places) -> None:
         stop(places)
         path(places).unlink(missing_ok=True)
         if is_possible():
-            _systemctl("daemon-reload")
+            systemctl("daemon-reload")
 
 
-def _systemctl(*words: str, must: bool = True) -> None:
+def systemctl(*words: str, must: bool = True) -> None:
     command = ["systemctl", "--quiet", *words]
     try:
         done = subprocess.run(
@@ -119,13 +119,13 @@ def _systemctl(*words: str, must: bool = True) -> None:
         )
 
 
-def _percent(text: str) -> str:
+def percent(text: str) -> str:
     return text.replace("%", "%%")  # systemd would expand `%h` and the like
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Quote any text as one word in a unit file."""
-    return '"' + _percent(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + percent(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _in_file(value: str) -> str:

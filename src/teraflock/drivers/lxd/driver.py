@@ -38,7 +38,8 @@ from teraflock.drivers.lxd.hand_over import HandOver
 from teraflock.drivers.lxd.images import LxdImages
 from teraflock.drivers.lxd.moulds import STOCK_RANGES, Moulds, remove
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import FLOOD_LIMITS, LxdNetworks
+from teraflock.drivers.lxd.network import FLOOD_LIMITS, WIRES, LxdNetworks
+from teraflock.drivers.lxd.network_calls import NetworkCalls
 from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import LxdClient
@@ -56,7 +57,6 @@ from teraflock.instance.driver import (
     Handle,
     Machine,
     MachineType,
-    Network,
     Port,
     Ran,
     Readiness,
@@ -64,8 +64,6 @@ from teraflock.instance.driver import (
     Sighting,
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineRefused
-from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
-from teraflock.network.walls import Walls
 
 STOP_SECONDS: Final = (4, 20)
 """Timeouts for a clean shutdown. It is tried twice, because a guest that has just started misses the first
@@ -78,7 +76,7 @@ SWEEP_SECONDS: Final = 300.0
 DISK_SIZE_SECONDS_MAX: Final = 10.0
 
 
-class Lxd:
+class Lxd(NetworkCalls):
     """One engine on this host. Everything is in our own project of the engine."""
 
     simulated = False
@@ -101,14 +99,18 @@ class Lxd:
         stock: int = 0,
         site: str = "local",
         flood_limits: FloodLimits = FLOOD_LIMITS,
+        host: str = "",
+        wire_folder: Path = WIRES,
     ) -> None:
         """`report` describes this host. `now` returns the time in seconds, for the date of an image.
 
         `driver_folder` holds copies of the GPU libraries; None if the engine provides them to guests.
         `hand_over` cleans cards before another project gets them; None disables cleaning.
         `stock` is the number of moulds of each image to create ahead of time.
+        `host` is the name of this host in sightings. Empty: the name of the machine.
         """
         self.site = site
+        self._host_name = host
         self._ours = Names(installation)
         self._report = report
         self._host = LxdClient(socket_path)
@@ -117,7 +119,9 @@ class Lxd:
         self._cards = LxdCards(self._engine, driver_folder, hand_over)
         self.pool = Pool(self._host, self._ours.pool)
         self._swept_at = 0.0
-        self.networks = LxdNetworks(self._host, self._ours, way_out=way_out, flood_limits=flood_limits)
+        self.networks = LxdNetworks(
+            self._host, self._ours, way_out=way_out, flood_limits=flood_limits, wire_folder=wire_folder
+        )
         self.balancing = LxdBalancers(self._ours, self.networks)
         self._surface = surface
         self._ranges = ids.Ranges(installation, ranges_folder)
@@ -172,18 +176,6 @@ class Lxd:
 
     def slice_card(self, host: str, address: str, profiles: tuple[str, ...]) -> None:
         self._cards.divide(address, profiles)
-
-    def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
-        self.networks.allow_out(networks)
-
-    def enforce(self, walls: Walls) -> None:
-        self.networks.enforce(walls)
-
-    def balance(self, wanted: Sequence[BalancerSpec]) -> None:
-        self.balancing.balance(wanted)
-
-    def balancers(self) -> Sequence[BalancerSeen]:
-        return self.balancing.balancers()
 
     def prepare(self, machine: Machine) -> None:
         self.networks.ensure(machine.network)
@@ -299,21 +291,15 @@ class Lxd:
             found = self._engine.get("instances", names.guest(handle.instance_id))
         except EngineMissing:
             return None
-        return guest.sighting(found, socket.gethostname())
+        return guest.sighting(found, self._host_name or socket.gethostname())
 
     def sightings(self) -> Iterable[Sighting]:
-        host = socket.gethostname()
+        host = self._host_name or socket.gethostname()
         found = self._engine.get("instances", recursion=1)
         return [guest.sighting(each, host) for each in found if guest.ID in each["config"]]
 
     def sent(self, handle: Handle) -> Sent | None:
         return next((each for each in self.all_sent() if each.instance_id == handle.instance_id), None)
-
-    def all_sent(self) -> Sequence[Sent]:
-        return self.networks.sent()
-
-    def retire(self, network: Network) -> None:
-        self.networks.remove(network)
 
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
         name = names.guest(handle.instance_id)

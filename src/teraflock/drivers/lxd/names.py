@@ -16,6 +16,8 @@ BRIDGE_PREFIX: Final = "tf"
 PROBE_PROJECT: Final = "prj_probe"
 """Owns the network of the temporary guest that probes the host. It has no security groups."""
 PORT_PREFIX: Final = "tg"
+LINK_PREFIX: Final = "tv"
+WIRE_PREFIX: Final = "tw"
 
 _INSTALLATION = re.compile(r"[a-z0-9]{4,16}")
 _DIGEST_CHARACTERS: Final = 8
@@ -39,6 +41,11 @@ class Names:
         """Prefix of the host's ends of all guests' links."""
         self.address_label = f"lo:{_digest(installation)}"
         """Marks the public addresses that the host has for guests. Linux allows 15 characters."""
+        self.links_table = f"tera_{installation}_links"
+        self.link_prefix = LINK_PREFIX + _digest(installation)[:4]
+        """Prefix of all devices that lead to other hosts."""
+        self.wire = WIRE_PREFIX + _digest(installation)
+        """The WireGuard device."""
 
     def bridge(self, network: str) -> str:
         """Return the name of a network's bridge. Linux allows 15 characters, so the name contains a digest of
@@ -49,6 +56,10 @@ class Names:
         """Return the name of the host's end of the link to a guest: 14 of the 15 characters that Linux
         allows."""
         return f"{self.port_prefix}{int(IPv4Address(address)):08x}"
+
+    def link(self, number: int) -> str:
+        """Return the name of the device that leads to the same network on other hosts."""
+        return f"{self.link_prefix}{number:08x}"
 
     def alias(self, digest: str) -> str:
         """Return the engine's alias for an image built from a recipe."""

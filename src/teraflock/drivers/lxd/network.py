@@ -25,18 +25,23 @@ from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.floating import HostAddresses
 from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.guard import Station
+from teraflock.drivers.lxd.linking import Linking
+from teraflock.drivers.lxd.links import Link
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Resolving
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import check_ours
 from teraflock.instance.driver import Machine, Network, Port, Sent
 from teraflock.instance.engine_errors import EngineRefused
+from teraflock.network.fabric import Fabric, WireKey
 from teraflock.network.rules import CLOSED
 from teraflock.network.walls import Walls
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")
 FLOOD_LIMITS: Final = FloodLimits()
+WIRES: Final = Path("/var/lib/teraflock/wire")
+"""The key for links with other hosts."""
 ALLOWED: Final = "user.teraflock.allow-out"
 """Key on our project: networks that the operator lets guests reach."""
 
@@ -52,6 +57,7 @@ class LxdNetworks:
         way_out: bool,
         locks: Path = LOCKS,
         flood_limits: FloodLimits = FLOOD_LIMITS,
+        wire_folder: Path = WIRES,
     ) -> None:
         self._engine = engine
         """Client for the `default` project, which has all bridges."""
@@ -62,6 +68,9 @@ class LxdNetworks:
         self._resolving = Resolving(ours)
         self._walls = Enforcing(ours.walls_table)
         self._floating = HostAddresses(ours)
+        self._linking = Linking(ours, wire_folder)
+        self._mtu = 0
+        """The largest packet of networks that are linked with other hosts. 0: no limit."""
         self._attached: tuple[str, ...] = ()
         """The host's own networks when the table was last built."""
         self.more_addresses: Callable[[], Iterable[str]] = lambda: ()
@@ -186,6 +195,27 @@ class LxdNetworks:
             self._floating.add(wanted)
         self._walls.cut(own_addresses() - wanted)
 
+    def wire(self) -> WireKey:
+        return self._linking.key()
+
+    def link(self, fabric: Fabric) -> None:
+        """Link the bridges with those of other hosts."""
+        self._mtu = fabric.mtu
+        with self._alone():
+            self._linking.apply(fabric, (bridge.name for bridge in self.bridges()), self._limit_packets)
+
+    def _limit_packets(self, link: Link) -> None:
+        """Set the size of packets on a bridge, for guests that start later and for those that run."""
+        config = {"bridge.mtu": str(link.mtu)}
+        if self._engine.get("networks", link.bridge)["config"].get("bridge.mtu") != config["bridge.mtu"]:
+            self._engine.patch("networks", link.bridge, body={"config": config})
+        for each in self._engine.get("instances", recursion=2, project=self._ours.project):
+            pid = (each.get("state") or {}).get("pid", 0)
+            if pid and each["devices"].get("eth0", {}).get("network") == link.bridge:
+                enter = ["nsenter", f"--target={int(pid)}", "--net", "--"]
+                command = [*enter, "ip", "link", "set", "eth0", "mtu", str(link.mtu)]
+                subprocess.run(command, capture_output=True, check=False)
+
     def drop_firewall(self) -> None:
         with self._alone():
             nft.run(firewall.remove(self._ours.table))
@@ -194,6 +224,7 @@ class LxdNetworks:
             nft.run(guard.remove(self._ours.guard_table))
             nft.run(flood.remove(self._ours.flood_table))
             self._floating.keep_only(set())
+            self._linking.drop()
             self._lock.unlink(missing_ok=True)
 
     def leave(self) -> None:
@@ -271,6 +302,7 @@ class LxdNetworks:
                 "dns.mode": "managed" if self._engine.server() == "incus" else "none",
                 "raw.dnsmasq": self._resolving.server_settings(bridge.name),
                 names.TAG: self._ours.installation,
+                **({"bridge.mtu": str(self._mtu)} if self._mtu else {}),
             },
         }
 

@@ -4,6 +4,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from teraflock.host.inspect import host_report
 LOG: Final = logging.getLogger("teraflock.engines")
 IMAGE_FOLDER: Final = "images"
 DRIVER_FOLDER: Final = "nvidia"
+WIRE_FOLDER: Final = "wire"
 CARDS_FOLDER: Final = "cards"
 POOL_GB: Final = 64
 MOULD_STOCK: Final = 8
@@ -47,7 +49,12 @@ def driver_of(opening: Opening) -> Lxd:
         socket,
         opening.mark,
         site=opening.name,
-        report=host_report,
+        host=opening.options.get("host_name", ""),
+        report=partial(
+            host_report,
+            name=opening.options.get("host_name", ""),
+            address=opening.options.get("host_address", ""),
+        ),
         image_cache=folder / IMAGE_FOLDER,
         driver_folder=None if nvidia.engine_provides_it(socket) else folder / DRIVER_FOLDER,
         now=lambda: int(opening.clock.now().timestamp()),
@@ -59,6 +66,7 @@ def driver_of(opening: Opening) -> Lxd:
             bpf=opening.option("guest_bpf", False, truth),
         ),
         hand_over=HandOver(folder / CARDS_FOLDER, clean),
+        wire_folder=folder / WIRE_FOLDER,
         stock=opening.option("mould_stock", MOULD_STOCK, int),
         flood_limits=FloodLimits(
             connections_per_second=opening.option("guest_connections_per_second", CONNECTIONS, _rate),
@@ -95,6 +103,8 @@ def _set_up(set_up: Callable[[], None]) -> None:
 DRIVER: Final = DriverKind(
     summary="LXD or Incus on this machine",
     options={
+        "host_name": "Name of this host. Empty: the name of the machine",
+        "host_address": "Address of this host for published ports. Empty: the one of the default route",
         "socket": "Unix socket of the engine. Empty: the usual places",
         "pool_gb": "Size of the file for guests' disks, when it is created",
         "pool_source": "A disk, partition or btrfs folder for guests' disks instead of a file",

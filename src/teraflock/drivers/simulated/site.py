@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from teraflock.base.errors import BadInput
 from teraflock.drivers.opening import DriverKind, Opening, truth
 from teraflock.drivers.simulated import faults
@@ -11,6 +13,7 @@ from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.model import Weather
 from teraflock.drivers.simulated.store import FileWorld
 from teraflock.drivers.simulated.types import TYPES
+from teraflock.fleet.model import HostReport
 
 HOSTS: Final = "4x8xV100,2x0"
 BOOT_SECONDS: Final = 0.5
@@ -29,7 +32,7 @@ def _open(opening: Opening) -> SimulatedEngine:
     if style not in ("own", "cloud"):
         raise BadInput(f"Unknown style `{style}` of a simulated site", hint="Use `own` or `cloud`")
     wanted = faults.parse(opening.options.get("faults", ""))
-    hosts = fleet(opening.options.get("hosts") or HOSTS)
+    hosts = _named(fleet(opening.options.get("hosts") or HOSTS), opening)
     boot_seconds = opening.option("boot_seconds", BOOT_SECONDS, float)
     world = FileWorld(opening.folder / world_name(opening.name))
     with world.write() as turn:
@@ -59,9 +62,21 @@ def _open(opening: Opening) -> SimulatedEngine:
     )
 
 
+def _named(hosts: tuple[HostReport, ...], opening: Opening) -> tuple[HostReport, ...]:
+    """The only host of a joined machine has the name and address that it joined with."""
+    name, address = opening.options.get("host_name", ""), opening.options.get("host_address", "")
+    if not name:
+        return hosts
+    if len(hosts) != 1:
+        raise BadInput("A joined machine is one host", hint="Write the simulated host as `1x8xV100`")
+    return (replace(hosts[0], name=name, address=address or hosts[0].address),)
+
+
 DRIVER: Final = DriverKind(
     summary="Simulated hosts or a simulated cloud, for trying things out. Nothing real runs",
     options={
+        "host_name": "With `own`: the name of the only host",
+        "host_address": "With `own`: the address of the only host",
         "style": "`own`: hosts on which Teraflock places instances. `cloud`: machine types to rent",
         "hosts": "With `own`: the fleet, such as `4x8xV100,2x0`",
         "types": "With `cloud`: machine types, such as `gpu-1=1xA100-80@east:1.29/0.45`",

@@ -189,13 +189,13 @@ def lock_to_remove(tx: Transaction, id: GroupId) -> None:
 # For the loops
 
 
-def stations_in_all_projects(tx: Transaction) -> list[tuple[str, str, GroupId]]:
-    """Site, address and group of every membership, sorted by address and group."""
+def stations_in_all_projects(tx: Transaction) -> list[tuple[str, str, GroupId, str]]:
+    """Site, address, group and project of every membership, sorted by address and group."""
     rows = tx.all(
-        "SELECT i.site, i.address, m.group_id FROM security_group_member m"
+        "SELECT i.site, i.address, m.group_id, i.project_id FROM security_group_member m"
         " JOIN instance i ON i.id = m.instance_id WHERE i.address IS NOT NULL ORDER BY i.address, m.group_id"
     )
-    return [(row[0], row[1], GroupId(row[2])) for row in rows]
+    return [(row[0], row[1], GroupId(row[2]), row[3]) for row in rows]
 
 
 def versions_in_all_projects(tx: Transaction) -> dict[GroupId, int]:

@@ -1,0 +1,120 @@
+"""Keeps the host program running: by systemd if it runs the machine, otherwise as a process of its own."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from teraflock.app.files import put
+from teraflock.app.installation import unit
+from teraflock.app.installation.background import end, is_running, log_hint
+from teraflock.app.joining.config import HostPlaces
+from teraflock.base.errors import Unavailable
+
+UNIT: Final = "teraflock-host.service"
+START_SECONDS_MAX: Final = 60.0
+LOOK_AGAIN_SECONDS: Final = 0.05
+TEXT: Final = """# Written by `tera host join`, removed by `tera host leave`.
+[Unit]
+Description=Teraflock host program for {home}
+After=network-online.target {engines}
+Wants=network-online.target
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+ExecStart={python} -m teraflock host serve
+Environment={environment}
+StandardOutput=append:{log}
+StandardError=append:{log}
+Restart=always
+RestartSec=2
+# our own engine and its guests outlive the program
+KillMode=process
+Delegate=yes
+TasksMax=infinity
+LimitNOFILE=1048576
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def running_pid(places: HostPlaces) -> int | None:
+    """The pid of our running host program. The file alone is not enough: another process may have that pid now."""
+    try:
+        pid = int(places.pid.read_text("ascii"))
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except (OSError, ValueError):
+        return None
+    return pid if b"serve" in words and b"host" in words and is_running(pid) else None
+
+
+def start(places: HostPlaces) -> int:
+    """Start the host program and return when it listens. If it already runs, do nothing."""
+    pid = running_pid(places)
+    if pid is not None:
+        return pid
+    if unit.is_possible():
+        _start_unit(places)
+    spawned = None if unit.is_possible() else _spawn(places)
+    for _ in range(int(START_SECONDS_MAX / LOOK_AGAIN_SECONDS)):
+        pid = running_pid(places)
+        if pid is not None and (spawned is None or pid == spawned):
+            return pid
+        if spawned is not None and not is_running(spawned):
+            raise Unavailable("The host program ended right after it started", hint=log_hint(places.log))
+        time.sleep(LOOK_AGAIN_SECONDS)
+    raise Unavailable("The host program does not start", hint=log_hint(places.log))
+
+
+def stop(places: HostPlaces) -> bool:
+    """Stop the host program, now and at boot. Guests keep running. False: it was not running."""
+    pid = running_pid(places)
+    path = unit.UNITS / UNIT
+    if unit.is_possible() and path.exists():
+        unit.systemctl("disable", "--now", UNIT)
+        path.unlink(missing_ok=True)
+        unit.systemctl("daemon-reload")
+    if pid is not None:
+        end(pid)
+    places.pid.unlink(missing_ok=True)
+    return pid is not None
+
+
+def unit_text(places: HostPlaces, python: str = sys.executable) -> str:
+    return TEXT.format(
+        home=unit.percent(str(places.home)),
+        engines=" ".join(unit.ENGINES),
+        python=unit.quoted(python).replace("$", "$$"),
+        environment=unit.quoted(f"TERA_HOME={places.home}"),
+        log=unit.percent(str(places.log)),
+    )
+
+
+def _start_unit(places: HostPlaces) -> None:
+    places.log.touch(mode=0o600)
+    put(unit.UNITS / UNIT, unit_text(places).encode(), mode=0o644)
+    unit.systemctl("daemon-reload")
+    unit.systemctl("reset-failed", UNIT, must=False)
+    unit.systemctl("enable", UNIT)
+    unit.systemctl("restart", UNIT)
+
+
+def _spawn(places: HostPlaces) -> int:
+    log = os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-m", "teraflock", "host", "serve"],
+            {**os.environ, "TERA_HOME": str(places.home)},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, log, 1),
+                (os.POSIX_SPAWN_DUP2, log, 2),
+            ],
+            setsid=True,
+        )
+    finally:
+        os.close(log)

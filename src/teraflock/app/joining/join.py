@@ -1,0 +1,216 @@
+"""`tera host join` on the new host: check the machine, prove who we are, store the answer, start the host program.
+
+Each step can be repeated: run the command again after an interruption.
+"""
+
+import os
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from hashlib import sha256
+from hmac import compare_digest
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from teraflock import __version__
+from teraflock.app.installation import engine
+from teraflock.app.installation.places import Places
+from teraflock.app.joining import background
+from teraflock.app.joining.config import HostConfig, HostPlaces, is_root, key_of, read_config, write_config
+from teraflock.base.errors import BadInput, Refused, TeraflockError, Unavailable
+from teraflock.drivers.joined.authority import request_for
+from teraflock.drivers.joined.channel import Channel
+from teraflock.drivers.joined.frames import Failed, raised
+from teraflock.drivers.joined.site import PORT
+from teraflock.drivers.lxd.wire import can_encrypt
+from teraflock.host.inspect import inspect
+from teraflock.host.model import Inspection
+from teraflock.instance.join.model import JoinAnswer, JoinRequest
+
+JOIN_PORT: Final = 8733
+SECONDS_MAX: Final = 20.0
+INSTALL: Final = Path(__file__).parents[4] / "scripts" / "engine-install"
+"""Only in a checkout."""
+
+OnProgress = Callable[[str], None]
+
+
+class Ticket(msgspec.Struct, frozen=True):
+    """The parts of the word that `tera host add` prints: `TOKEN@SERVER:PORT#FINGERPRINT`."""
+
+    token: str
+    server: str
+    port: int
+    fingerprint: str
+
+
+class HostJoined(msgspec.Struct, frozen=True, kw_only=True):
+    """The result."""
+
+    name: str
+    address: str
+    listen: str
+    engine: str
+    gpus: int
+    pid: int
+    was_joined: bool
+
+
+class JoinWish(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of the command."""
+
+    ticket: Ticket
+    address: str = ""
+    listen: str = f"0.0.0.0:{PORT}"
+    without_gpus: bool = False
+    simulated_hosts: str = ""
+    """For trying it out: simulate a host with these cards, such as `1x8xV100`."""
+
+
+def parse_ticket(word: str) -> Ticket:
+    token, at, rest = word.strip().partition("@")
+    place, hash_sign, fingerprint = rest.partition("#")
+    host, _, port = place.rpartition(":") if place.rpartition(":")[2].isdigit() else (place, "", "")
+    is_whole = at and hash_sign and token and host and len(fingerprint) == 64
+    if not is_whole or not set(fingerprint) <= set("0123456789abcdef"):
+        raise BadInput(
+            "This is not what `tera host add` printed",
+            hint="Copy the whole command: `tera host join TOKEN@SERVER#FINGERPRINT`, in quotes",
+        )
+    return Ticket(token, host.removeprefix("[").removesuffix("]"), int(port or JOIN_PORT), fingerprint)
+
+
+def join(
+    places: HostPlaces,
+    wish: JoinWish,
+    now: Callable[[], datetime],
+    on_progress: OnProgress,
+    environment: Mapping[str, str] = os.environ,
+) -> HostJoined:
+    found = read_config(places)
+    if found is not None and found.server != f"{wish.ticket.server}:{wish.ticket.port}":
+        raise Refused(
+            f"This machine already joined the server at {found.server} as `{found.name}`",
+            hint="To join another one, first run `tera host leave`",
+        )
+    was_joined = found is not None
+    on_progress("machine")
+    inspected = inspect()
+    if not wish.simulated_hosts:
+        _check_cards(inspected, wish.without_gpus)
+    on_progress("engine")
+    kind, options = _engine(places, wish, environment)
+    if found is None:
+        on_progress("server")
+        found = _ask(places, wish, inspected, kind, options, now)
+        write_config(places, found)
+    on_progress("host program")
+    pid = background.start(places)
+    return HostJoined(
+        name=found.name, address=found.address, listen=found.listen, engine=found.engine,
+        gpus=len(inspected.cards), pid=pid, was_joined=was_joined,
+    )  # fmt: skip
+
+
+def _check_cards(found: Inspection, without_gpus: bool) -> None:
+    """A card without its driver would join as a host without cards, which nobody wants."""
+    silent = [card for card in found.cards if not card.answers]
+    if silent and not found.driver and not without_gpus:
+        raise Refused(
+            f"This machine has {len(silent)} NVIDIA cards, but their driver does not answer",
+            hint="Install it: `apt install nvidia-driver` (non-free), reboot, check with `nvidia-smi`. docs/hosts.md"
+            " has the details. To join without the cards: `--without-gpus`",
+        )
+
+
+def _engine(places: HostPlaces, wish: JoinWish, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+    if wish.simulated_hosts:
+        return "simulated", {"hosts": wish.simulated_hosts}
+    if not is_root():
+        raise Refused("A host runs containers, which needs root", hint="Run the command as root")
+    house = Places(places.home)
+    if INSTALL.exists() and engine.choose(house, environment).kind == "simulated":
+        subprocess.run(["sh", str(INSTALL)], check=False)
+    chosen = engine.prepared(engine.choose(house, environment), house)
+    if chosen.kind == "simulated":
+        raise Refused(
+            f"This machine cannot run instances: {chosen.description}",
+            hint=chosen.repair or "Install LXD or Incus, then join again",
+        )
+    return "lxd", {"socket": chosen.socket}
+
+
+def _ask(
+    places: HostPlaces,
+    wish: JoinWish,
+    found: Inspection,
+    kind: str,
+    options: dict[str, str],
+    now: Callable[[], datetime],
+) -> HostConfig:
+    ticket = wish.ticket
+    hostname = socket.gethostname()
+    is_real = kind != "simulated"
+    request = JoinRequest(
+        token=ticket.token,
+        version=__version__,
+        now=now(),
+        hostname=hostname,
+        port=int(wish.listen.rpartition(":")[2]),
+        certificate_request=request_for(key_of(places), hostname[:60] or "host"),
+        cards=tuple(card.uuid for card in found.cards if card.uuid) if is_real else (),
+        encrypts=can_encrypt() if is_real else True,
+        address=wish.address,
+    )
+    answer = ask(ticket, request)
+    return HostConfig(
+        name=answer.name,
+        address=answer.address,
+        listen=wish.listen,
+        mark=answer.mark,
+        engine=kind,
+        options=options,
+        server=f"{ticket.server}:{ticket.port}",
+        certificate=answer.certificate,
+        authority=answer.authority,
+    )
+
+
+def ask(ticket: Ticket, request: JoinRequest) -> JoinAnswer:
+    """Send the request, but only to the server with the right certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE  # the fingerprint is compared instead
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        with (
+            socket.create_connection((ticket.server, ticket.port), SECONDS_MAX) as raw,
+            context.wrap_socket(raw) as tls,
+        ):
+            _check_fingerprint(ticket, tls.getpeercert(binary_form=True) or b"")
+            channel = Channel(tls)
+            channel.send(request, seconds_max=SECONDS_MAX)
+            answer = channel.receive(JoinAnswer | Failed, seconds_max=SECONDS_MAX)  # type: ignore[arg-type]
+    except TeraflockError:
+        raise
+    except OSError as error:
+        raise Unavailable(
+            f"The server does not answer at {ticket.server}:{ticket.port}",
+            hint=f"Check its firewall. The port is open only while a token is valid ({error})",
+        ) from None
+    if isinstance(answer, Failed):
+        raise raised(answer)
+    assert isinstance(answer, JoinAnswer)
+    return answer
+
+
+def _check_fingerprint(ticket: Ticket, certificate: bytes) -> None:
+    if not compare_digest(sha256(certificate).hexdigest(), ticket.fingerprint):
+        raise Refused(
+            f"Another server answers at {ticket.server}:{ticket.port}: its certificate has another fingerprint",
+            hint="Do not continue unless you know why. The token was not sent",
+        )

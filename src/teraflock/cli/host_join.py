@@ -1,0 +1,164 @@
+"""`tera host add`, `remove`, `join`, `leave` and `serve`: hosts that join this installation."""
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.cli.connection import connected
+from teraflock.cli.options import json_option, yes_option
+from teraflock.cli.output import called, remark, write_json
+from teraflock.wire.host import InvitationAnswer, InvitationRequest
+from teraflock.words.text import age_text
+
+if TYPE_CHECKING:
+    from teraflock.app.joining.join import HostJoined
+
+ADD_HELP: Final = """Print the command that lets another server join as a host. For operators.
+
+Run the printed command on the other server, as root, within an hour. It works once. The server must reach the host on
+port 8732, and the host must reach the server on port 8733 while it joins. docs/hosts.md describes every step.
+
+Traffic between instances on different hosts is encrypted with WireGuard. If all hosts share a wire that nobody else
+can reach, `--trusted-wire` leaves it unencrypted, which is faster and needs no WireGuard.
+
+\b
+Examples:
+  tera host add
+  tera host add --name lab3 --address 192.168.10.7
+  tera host add --trusted-wire
+"""
+JOIN_HELP: Final = """Let this machine join a server as a host. Run it as root. `tera host add` prints the command.
+
+It installs LXD if needed, checks the NVIDIA driver, gets a certificate from the server, and starts the host program.
+Safe to run again after an interruption.
+
+\b
+Example:
+  tera host join 'TOKEN@192.168.10.2:8733#FINGERPRINT'
+"""
+LEAVE_HELP: Final = """Stop the host program on this machine and delete its key and certificate.
+
+Instances on this machine keep running, but the server no longer manages them. First remove the host on the server:
+`tera host drain NAME`, then `tera host remove NAME`.
+"""
+
+
+@click.command(help=ADD_HELP)
+@click.option("--name", default="", metavar="NAME", help="The name of the host. Default: its own host name.")
+@click.option(
+    "--address",
+    default="",
+    metavar="IP",
+    help="The address at which this server reaches the host. Default: the one it joins from.",
+)
+@click.option("--trusted-wire", is_flag=True, help="Do not encrypt traffic between this host and others.")
+@json_option
+def add(name: str, address: str, trusted_wire: bool, as_json: bool) -> None:
+    with connected() as client:
+        made = client.hosts.invite(InvitationRequest(name=name, address=address, trusted_wire=trusted_wire))
+    if as_json:
+        write_json(made)
+        return
+    remark("On the new host, as root:\n")
+    click.echo(_command(made))
+    left = age_text(SystemClock().now(), made.expires_at)
+    remark(f"\nIt works once, within {left}. `{called()} host list` then shows the host")
+
+
+def _command(made: InvitationAnswer) -> str:
+    return f"tera host join '{made.token}@{made.server}#{made.fingerprint}'"
+
+
+@click.command(
+    help="Remove a joined host that is drained and has no instances. Its certificate becomes invalid."
+)
+@click.argument("name")
+@yes_option
+@json_option
+def remove(name: str, yes: bool, as_json: bool) -> None:
+    from teraflock.cli.confirm import confirm
+
+    if not yes:
+        confirm(f"Remove the host `{name}`?", f"Removing the host `{name}`")
+    with connected() as client:
+        client.hosts.remove(name)
+    if as_json:
+        write_json({"removed": name})
+    else:
+        remark(f"Removed `{name}`. On that machine, `tera host leave` stops its host program")
+
+
+@click.command(help=JOIN_HELP)
+@click.argument("word", metavar="TOKEN@SERVER#FINGERPRINT")
+@click.option(
+    "--address", default="", metavar="IP", help="The address at which the server reaches this machine."
+)
+@click.option(
+    "--listen",
+    default="0.0.0.0:8732",
+    metavar="IP:PORT",
+    show_default=True,
+    help="Where the host program listens.",
+)
+@click.option("--without-gpus", is_flag=True, help="Join although the NVIDIA driver does not answer.")
+@click.option(
+    "--simulate",
+    default="",
+    metavar="CARDS",
+    help="Join with a simulated host, such as `1x8xV100`. For trying it out.",
+)
+@json_option
+def join(word: str, address: str, listen: str, without_gpus: bool, simulate: str, as_json: bool) -> None:
+    from teraflock.app.joining.config import HostPlaces
+    from teraflock.app.joining.join import JoinWish, parse_ticket
+    from teraflock.app.joining.join import join as act
+    from teraflock.cli.waiting import phases
+
+    wish = JoinWish(
+        ticket=parse_ticket(word),
+        address=address,
+        listen=listen,
+        without_gpus=without_gpus,
+        simulated_hosts=simulate,
+    )
+    with phases() as line:
+        joined = act(HostPlaces(), wish, SystemClock().now, line)
+    if as_json:
+        write_json(joined)
+    else:
+        _show(joined)
+
+
+def _show(joined: "HostJoined") -> None:
+    state = "is already a host" if joined.was_joined else "joined"
+    click.echo(f"This machine {state}: {joined.name} at {joined.address}, host program on {joined.listen}")
+    remark("On the server, `tera host list` shows it within a minute")
+
+
+@click.command(help=LEAVE_HELP)
+@yes_option
+@json_option
+def leave(yes: bool, as_json: bool) -> None:
+    from teraflock.app.joining.background import stop
+    from teraflock.app.joining.config import HostPlaces, forget, joined_config
+    from teraflock.cli.confirm import confirm
+
+    places = HostPlaces()
+    name = joined_config(places).name
+    if not yes:
+        confirm(f"Stop the host program of `{name}` and delete its key?", f"Leaving as `{name}`")
+    stop(places)
+    forget(places)
+    if as_json:
+        write_json({"left": name})
+    else:
+        remark(f"`{name}` is no longer a host here. Its instances, if any, keep running")
+
+
+@click.command(help="Run the host program in the foreground. `tera host join` starts it in the background.")
+def serve() -> None:
+    from teraflock.app.joining.config import HostPlaces
+    from teraflock.app.joining.serve import serve as run
+
+    run(HostPlaces())

@@ -1,0 +1,132 @@
+"""The driver of a joined host: every call of the protocol goes to the host program there.
+
+The methods are made from the table in `methods.py`. What the engine can do is remembered from the last connection, so
+that reading it does not wait for the host.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+
+from teraflock.drivers.joined.calling import ANSWER_SECONDS_MAX, Links, Loan, received
+from teraflock.drivers.joined.channel import Channel
+from teraflock.drivers.joined.frames import Failed, Piece, Typed, raised
+from teraflock.drivers.joined.methods import FILE, METHODS, STREAMS, TERMINAL, FileHead, Method
+from teraflock.instance.driver import BOOT_TIME_MAX, PATIENCE, Capability, GuestFile, Machine, MachineType
+from teraflock.instance.engine_errors import EngineFailed
+
+TERMINAL_SECONDS_MAX: Final = 3600.0 * 24
+"""How long a shell may be silent. Its reader ends it when it is no longer needed."""
+ALWAYS: Final = frozenset({Capability.PLACEMENT, Capability.FIREWALL})
+"""What every joined host can do. Used until the host has answered once: its instances need their rules."""
+
+
+class Joined:
+    """One host. Its methods are added below."""
+
+    patience = PATIENCE
+
+    def __init__(self, site: str, links: Links) -> None:
+        self.site = site
+        self.links = links
+
+    @property
+    def simulated(self) -> bool:
+        return bool(self.links.welcome and self.links.welcome.simulated)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return self.links.welcome.known_capabilities if self.links.welcome else ALWAYS
+
+    def boot_time_max(self, machine: Machine) -> timedelta:
+        return BOOT_TIME_MAX
+
+    def types(self) -> tuple[MachineType, ...]:
+        return ()
+
+    def close(self) -> None:
+        self.links.close()
+
+    def file(self, *positional: object, **named: object) -> AbstractContextManager[GuestFile]:
+        return _opened_file(self.links, METHODS[FILE].packed(*positional, **named))
+
+    def open_terminal(self, *positional: object, **named: object) -> "JoinedTerminal":
+        with self.links.borrowed() as loan:
+            self.links.call(loan, TERMINAL, METHODS[TERMINAL].packed(*positional, **named))
+            loan.is_taken = True
+            return JoinedTerminal(loan.channel)
+
+
+class JoinedTerminal:
+    """A shell on a joined host. It ends with its connection."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def read(self) -> bytes:
+        try:
+            answer = received(self._channel, TERMINAL_SECONDS_MAX)
+        except (OSError, TimeoutError):
+            return b""
+        return answer.content if isinstance(answer, Piece) else b""
+
+    def write(self, content: bytes) -> None:
+        self._send(Typed(content=content))
+
+    def resize(self, columns: int, rows: int) -> None:
+        self._send(Typed(columns=columns, rows=rows))
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def _send(self, message: Typed) -> None:
+        try:
+            self._channel.send(message, seconds_max=ANSWER_SECONDS_MAX)
+        except (OSError, TimeoutError):
+            self.close()  # `read` then says that it ended
+
+
+@contextmanager
+def _opened_file(links: Links, arguments: bytes) -> Iterator[GuestFile]:
+    with links.borrowed() as loan:
+        done = links.call(loan, FILE, arguments)
+        head = msgspec.structs.asdict(msgspec.msgpack.decode(done.result, type=FileHead))
+        yield GuestFile(**head, content=_pieces(loan) if done.streams else None)
+
+
+def _pieces(loan: Loan) -> Iterator[bytes]:
+    while True:
+        answer = received(loan.channel, ANSWER_SECONDS_MAX)
+        if isinstance(answer, Failed):
+            loan.is_clean = True
+            raise raised(answer)
+        if not isinstance(answer, Piece):
+            raise ConnectionError(f"the host sent {type(answer).__name__} instead of a part of a file")
+        if not answer.content:
+            loan.is_clean = True
+            return
+        yield answer.content
+
+
+def _remote(method: Method) -> Callable[..., Any]:
+    def call(self: Joined, *positional: object, **named: object) -> Any:
+        arguments = method.packed(*positional, **named)
+        with self.links.borrowed() as loan:
+            done = self.links.call(loan, method.name, arguments)
+        try:
+            return msgspec.msgpack.decode(done.result, type=method.result)
+        except msgspec.DecodeError as error:
+            raise EngineFailed(
+                f"The host `{self.site}` sent an invalid answer", context={"reason": str(error)}
+            ) from None
+
+    call.__name__ = method.name
+    return call
+
+
+for _name, _found in METHODS.items():
+    if _name not in STREAMS:
+        setattr(Joined, _name, _remote(_found))

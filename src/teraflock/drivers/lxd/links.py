@@ -1,0 +1,141 @@
+"""What links the bridges of this host with those of other hosts, as text for `ip`, `bridge` and `nft`. Pure.
+
+For each network with instances on other hosts, a VXLAN device is a port of its bridge. It learns nothing and floods
+nothing: the bridge answers ARP for remote instances itself, and each remote hardware address has a fixed entry.
+
+Two tables guard the links. The first accepts a frame from another host only if it is IPv4 and has the hardware and
+network address of an instance that is there, in that network. The second accepts VXLAN packets only from linked hosts,
+those of encrypted links only through WireGuard, and sends them only there.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Address
+from typing import Final
+
+import msgspec
+
+from teraflock.drivers.lxd.names import Names, hardware_address
+from teraflock.drivers.lxd.words import checked_hardware, quoted
+from teraflock.network.fabric import Fabric, Remote
+
+PORT: Final = 8734
+"""UDP port of VXLAN on all hosts."""
+NETWORK_MAX: Final = (1 << 24) - 1
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """The device of one network, and what is behind it."""
+
+    device: str
+    bridge: str
+    number: int
+    mtu: int
+    stations: Mapping[str, tuple[str, str]]
+    """Hardware address and target of each remote address."""
+
+
+def links(ours: Names, fabric: Fabric, bridges: Iterable[str]) -> tuple[Link, ...]:
+    """The links of a host that has these bridges."""
+    there = set(bridges)
+    found: dict[tuple[str, int], dict[str, tuple[str, str]]] = {}
+    for remote in fabric.remotes:
+        bridge = ours.bridge(remote.project_id)
+        if bridge in there and 0 <= remote.network <= NETWORK_MAX:
+            found.setdefault((bridge, remote.network), {})[remote.address] = _station(ours, remote)
+    return tuple(
+        Link(device=ours.link(number), bridge=bridge, number=number, mtu=fabric.mtu, stations=stations)
+        for (bridge, number), stations in sorted(found.items())
+    )
+
+
+def _station(ours: Names, remote: Remote) -> tuple[str, str]:
+    return hardware_address(ours.installation, remote.address), str(IPv4Address(remote.target))
+
+
+def device_commands(link: Link) -> list[str]:
+    """Lines for `ip -batch` that create the device."""
+    kind = f"type vxlan id {link.number} dstport {PORT} nolearning"
+    return [
+        f"link add {link.device} mtu {link.mtu} {kind}",
+        f"link set {link.device} master {link.bridge}",
+        f"link set {link.device} type bridge_slave learning off flood off mcast_flood off bcast_flood off"
+        " neigh_suppress on",
+        f"link set {link.device} up",
+    ]
+
+
+def station_commands(link: Link, before: Mapping[str, tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Lines for `ip -batch` and `bridge -batch` that bring the remote addresses from `before` to those of the link."""
+    addresses, frames = [], []
+    for address, (hardware, target) in before.items():
+        if link.stations.get(address) != (hardware, target):
+            addresses.append(f"neighbour delete {address} dev {link.bridge}")
+            frames.append(f"fdb delete {hardware} dev {link.device} dst {target} self")
+            frames.append(f"fdb delete {hardware} dev {link.device} master")
+    for address, (hardware, target) in link.stations.items():
+        if before.get(address) != (hardware, target):
+            addresses.append(f"neighbour replace {address} lladdr {hardware} dev {link.bridge} nud permanent")
+            frames.append(f"fdb replace {hardware} dev {link.device} dst {target} self static")
+            frames.append(f"fdb replace {hardware} dev {link.device} master static")
+    return addresses, frames
+
+
+def tables(ours: Names, fabric: Fabric, found: Sequence[Link]) -> str:
+    """Return both tables, which replace the existing ones in one transaction."""
+    remotes = ", ".join(
+        f"{quoted(link.device)} . {checked_hardware(hardware)} . {IPv4Address(address)}"
+        for link in found
+        for address, (hardware, _) in link.stations.items()
+    )
+    plain = ", ".join(str(IPv4Address(peer.address)) for peer in fabric.peers if not peer.inner)
+    inner = ", ".join(str(IPv4Address(peer.inner)) for peer in fabric.peers if peer.inner)
+    prefix = quoted(ours.link_prefix).strip('"')
+    return f"""{removal(ours)}table bridge {ours.links_table} {{
+  set remotes {{
+    type ifname . ether_addr . ipv4_addr
+    {_listed(remotes)}
+  }}
+  chain from_host {{
+    ether type ip iifname . ether saddr . ip saddr @remotes accept
+    drop
+  }}
+  chain entering {{
+    type filter hook prerouting priority -300; policy accept;
+    iifname "{prefix}*" jump from_host
+  }}
+}}
+table inet {ours.links_table} {{
+  set plain {{
+    type ipv4_addr
+    {_listed(plain)}
+  }}
+  set inner {{
+    type ipv4_addr
+    {_listed(inner)}
+  }}
+  chain receive {{
+    type filter hook input priority -10; policy accept;
+    udp dport {PORT} iifname {quoted(ours.wire)} ip saddr @inner accept
+    udp dport {PORT} iifname != {quoted(ours.wire)} ip saddr @plain accept
+    udp dport {PORT} drop
+  }}
+  chain send {{
+    type filter hook output priority -10; policy accept;
+    udp dport {PORT} oifname {quoted(ours.wire)} ip daddr @inner accept
+    udp dport {PORT} oifname != {quoted(ours.wire)} ip daddr @plain accept
+    udp dport {PORT} drop
+  }}
+}}
+"""
+
+
+def removal(ours: Names) -> str:
+    """Remove both tables if they exist."""
+    return "".join(
+        f"table {family} {ours.links_table}\ndelete table {family} {ours.links_table}\n"
+        for family in ("bridge", "inet")
+    )
+
+
+def _listed(elements: str) -> str:
+    return f"elements = {{ {elements} }}" if elements else ""

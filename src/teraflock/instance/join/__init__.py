@@ -1,0 +1,1 @@
+"""Hosts that join an installation: invitations, the request of a new host, and its removal."""

@@ -1,0 +1,227 @@
+"""What operators and new hosts ask for: invite a host, join, and remove a joined host.
+
+Invariants:
+- a joined host and its site are written and removed by one transaction;
+- only the hash of a token is stored. A token is used by one key: the same host may repeat its request, for example
+  after a crash, and gets its certificate again;
+- a host is removed only when it is drained and has no instances. The server then no longer accepts its certificate.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import Conflict, Refused, not_found
+from teraflock.base.events import Event
+from teraflock.base.ids import EventId, new_id
+from teraflock.fleet import store as fleet
+from teraflock.fleet.model import Host, HostState
+from teraflock.instance.engines import Engines
+from teraflock.instance.join import rules, store
+from teraflock.instance.join.model import (
+    CertificateAuthority,
+    Invitation,
+    Invited,
+    JoinAnswer,
+    JoinDoor,
+    JoinedHost,
+    JoinRequest,
+    Surrounding,
+)
+from teraflock.instance.site import store as sites
+from teraflock.instance.site.model import SiteRecord
+from teraflock.storage.database import Database, Transaction
+from teraflock.storage.events import record_event
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import Actor
+
+KIND: Final = "joined"
+TOKEN_BYTES: Final = 20
+KEPT_FOR: Final = timedelta(days=7)
+"""A used or expired token gets a reason for that long, then it is unknown."""
+
+
+class JoinService:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        engines: Engines,
+        door: JoinDoor,
+        *,
+        version: str,
+        mark: str,
+        own_cards: Callable[[], Mapping[str, str]] = dict,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+    ) -> None:
+        """`own_cards` returns the GPUs of the server's own machine: the host of each UUID."""
+        self._database = database
+        self._clock = clock
+        self._engines = engines
+        self._door = door
+        self._version = version
+        self._mark = mark
+        self._own_cards = own_cards
+        self._random_bytes = random_bytes
+        self._audit = Audit(clock, random_bytes)
+
+    def invite(
+        self, actor: Actor, *, name: str = "", address: str = "", trusted_wire: bool = False
+    ) -> Invited:
+        """Create a token with which one host may join within an hour."""
+        if name:
+            rules.check_name(name)
+        if address:
+            rules.check_address(address)
+        place = self._door.opened()
+        token = self._random_bytes(TOKEN_BYTES).hex()
+        now = self._clock.now()
+        new = Invitation(
+            token_hash=_hash(token),
+            name=name,
+            address=address,
+            trusted_wire=trusted_wire,
+            created_at=now,
+            expires_at=now + rules.VALID_FOR,
+        )
+
+        def work(tx: Transaction) -> Invited:
+            if name and name in self._names(tx):
+                raise Conflict(f"There is already a host or site `{name}`", hint="Choose another name")
+            store.forget_invitations(tx, now - KEPT_FOR)
+            store.insert_invitation(tx, new)
+            self._audit.record(tx, actor, "host.invite", name or "any", address=address)
+            return Invited(token=token, expires_at=new.expires_at, place=place)
+
+        return self._database.write(work)
+
+    def has_open_invitations(self) -> bool:
+        with self._database.read() as tx:
+            return store.open_invitations(tx, self._clock.now()) > 0
+
+    def join(self, request: JoinRequest, source: str) -> JoinAnswer:
+        """Let a host join. `source` is the address that its request came from."""
+        authority, own_cards = self._door.authority, self._own_cards()
+        key_hash = authority.request_key(request.certificate_request)
+        token_hash = _hash(request.token)
+
+        def work(tx: Transaction) -> JoinAnswer:
+            found = store.invitation(tx, token_hash)
+            if found is None:
+                raise Refused("This token is not valid here", hint="Get a new one with `tera host add`")
+            repeated = self._repeated(tx, found, key_hash)
+            if repeated is not None:
+                return repeated
+            rules.check(found, request, self._surrounding(tx, own_cards))
+            return self._admit(tx, authority, found, request, key_hash, source)
+
+        return self._database.write(work)
+
+    def remove(self, actor: Actor, ref: str) -> str:
+        """Remove a joined host that is drained and has no instances. Return its name."""
+
+        def work(tx: Transaction) -> str:
+            host = fleet.host(tx, ref)
+            name = host.site if host else ref
+            known = [each.name for each in store.joined(tx)]
+            if host is not None and name not in known:
+                raise Refused(
+                    f"`{host.name}` did not join with `tera host join`",
+                    hint=f"It belongs to the site `{host.site}`: see `tera site list`",
+                )
+            if name not in known:
+                raise not_found("host", ref, known, see="`tera host list` lists them")
+            if host is not None:
+                fleet.lock_hosts(tx, [host.id])  # no launch claims room there meanwhile
+                _refuse_used(tx, fleet.host(tx, host.id) or host)
+                fleet.mark_removed(tx, host.id, self._clock.now())
+            store.remove(tx, name)
+            sites.remove(tx, name)
+            self._audit.record(tx, actor, "host.remove", host.id if host else name, name=name)
+            return name
+
+        return self._database.write_with_locks(work)
+
+    def _repeated(self, tx: Transaction, found: Invitation, key_hash: str) -> JoinAnswer | None:
+        """The answer that this key got before: the host may have crashed before it could store it."""
+        if found.key_hash != key_hash:
+            return None
+        joined = next((each for each in store.joined(tx) if each.name == found.host), None)
+        record = next((each for each in sites.records(tx) if each.name == found.host), None)
+        if joined is None or record is None:
+            return None
+        return self._answer(joined, record.options["address"])
+
+    def _admit(
+        self,
+        tx: Transaction,
+        authority: CertificateAuthority,
+        invitation: Invitation,
+        request: JoinRequest,
+        key_hash: str,
+        source: str,
+    ) -> JoinAnswer:
+        now, name = self._clock.now(), rules.name_of(invitation, request)
+        address = invitation.address or request.address or source
+        rules.check_address(address)
+        host = JoinedHost(
+            name=name,
+            number=max((each.number for each in store.joined(tx)), default=0) + 1,
+            certificate=authority.issue(request.certificate_request, name, now),
+            cards=request.cards,
+            trusted_wire=invitation.trusted_wire,
+            joined_at=now,
+        )
+        options = {
+            "address": address,
+            "port": str(request.port),
+            "fingerprint": authority.fingerprint(host.certificate),
+        }
+        store.insert(tx, host)
+        sites.insert(tx, SiteRecord(name=name, kind=KIND, options=options), now)
+        store.use_invitation(tx, invitation.token_hash, key_hash, name)
+        id = EventId(new_id("evt", now, self._random_bytes))
+        record_event(tx, Event(id=id, at=now, kind="host.joined", subject=name, details={"address": address}))
+        return self._answer(host, address)
+
+    def _answer(self, host: JoinedHost, address: str) -> JoinAnswer:
+        return JoinAnswer(
+            name=host.name,
+            address=address,
+            mark=self._mark,
+            certificate=host.certificate,
+            authority=self._door.authority.certificate,
+        )
+
+    def _surrounding(self, tx: Transaction, own_cards: Mapping[str, str]) -> Surrounding:
+        cards = {card: each.name for each in store.joined(tx) for card in each.cards}
+        return Surrounding(
+            version=self._version,
+            now=self._clock.now(),
+            names=self._names(tx),
+            cards={**cards, **own_cards},
+        )
+
+    def _names(self, tx: Transaction) -> frozenset[str]:
+        hosts = (host.name for host in fleet.outlines(tx))
+        kept = (record.name for record in sites.records(tx))
+        return frozenset({*hosts, *kept, *self._engines.records, *(driver.site for driver in self._engines)})
+
+
+def _refuse_used(tx: Transaction, host: Host) -> None:
+    if instances := sites.counts(tx).get(host.site, (0, 0))[1]:
+        raise Conflict(
+            f"`{host.name}` still has instances: {instances}",
+            hint=f"`tera host drain {host.name}`, then delete or move them",
+        )
+    if host.state == HostState.READY:
+        raise Conflict(
+            f"`{host.name}` still accepts new instances", hint=f"First run `tera host drain {host.name}`"
+        )
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,52 @@
+"""All SQL about invitations and joined hosts. They belong to the installation."""
+
+from datetime import datetime
+from typing import Final
+
+from teraflock.base.clock import microseconds
+from teraflock.instance.join.model import Invitation, JoinedHost
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
+
+INVITATION: Final = Table("host_invitation", Invitation)
+JOINED: Final = Table("joined_host", JoinedHost)
+
+
+def insert_invitation(tx: Transaction, invitation: Invitation) -> None:
+    tx.run_many(INVITATION.insert, [INVITATION.row(invitation)])
+
+
+def invitation(tx: Transaction, token_hash: str) -> Invitation | None:
+    row = tx.one(f"{INVITATION.select} WHERE token_hash = :hash", hash=token_hash)
+    return INVITATION.value(row) if row else None
+
+
+def open_invitations(tx: Transaction, now: datetime) -> int:
+    """How many invitations can still be used."""
+    row = tx.one("SELECT COUNT(*) FROM host_invitation WHERE expires_at_us > :now", now=microseconds(now))
+    return int(row[0]) if row else 0
+
+
+def use_invitation(tx: Transaction, token_hash: str, key_hash: str, host: str) -> None:
+    tx.run(
+        "UPDATE host_invitation SET key_hash = :key, host = :host WHERE token_hash = :hash",
+        key=key_hash,
+        host=host,
+        hash=token_hash,
+    )
+
+
+def forget_invitations(tx: Transaction, before: datetime) -> None:
+    tx.run("DELETE FROM host_invitation WHERE expires_at_us < :before", before=microseconds(before))
+
+
+def insert(tx: Transaction, host: JoinedHost) -> None:
+    tx.run_many(JOINED.insert, [JOINED.row(host)])
+
+
+def joined(tx: Transaction) -> tuple[JoinedHost, ...]:
+    return tuple(JOINED.value(row) for row in tx.all(f"{JOINED.select} ORDER BY name"))
+
+
+def remove(tx: Transaction, name: str) -> None:
+    tx.run("DELETE FROM joined_host WHERE name = :name", name=name)

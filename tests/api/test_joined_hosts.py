@@ -1,0 +1,111 @@
+"""A joined host behind the API: instances run on it, also after its host program was killed."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.api.asking import SETTINGS, ApiServer
+
+LOOKS_MAX = 100
+
+
+class Server(ApiServer):
+    def __init__(self, home: Path) -> None:
+        super().__init__(home, replace(SETTINGS, join_listen="127.0.0.1:0"))
+        self.operator = self.cloud.at.operator_key.read_text().strip()
+
+    def ok(self, method: str, target: str, body: object = None) -> Any:
+        answer = self.ask(method, target, self.operator, body=body)
+        assert answer.status < 300, answer
+        return answer.json if answer.body else None
+
+
+class HostProgram:
+    """`tera host join` and `tera host serve` in processes of their own."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.pid_file = home / "host" / "host.pid"
+
+    def tera(self, *words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "TERA_HOME": str(self.home)}
+        command = [sys.executable, "-m", "teraflock", *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    def join(self, invited: Any, port: int) -> subprocess.CompletedProcess[str]:
+        word = f"{invited['token']}@{invited['server']}#{invited['fingerprint']}"
+        listen = ("--listen", f"127.0.0.1:{port}")
+        return self.tera("host", "join", word, "--simulate", "1x2xH100", *listen)
+
+    def kill(self) -> None:
+        if self.pid_file.exists():
+            os.kill(int(self.pid_file.read_text()), signal.SIGKILL)
+            self.pid_file.unlink()
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return int(taken.getsockname()[1])
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    server = Server(tmp_path / "server")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[HostProgram]:
+    program = HostProgram(tmp_path / "host")
+    yield program
+    program.kill()
+
+
+def until(server: Server, target: str, **wanted: object) -> Any:
+    for _ in range(LOOKS_MAX):
+        server.cloud.loops.drift.turn()
+        server.settle()
+        found = server.ok("GET", target)
+        if all(found.get(name) == value for name, value in wanted.items()):
+            return found
+        time.sleep(0.05)
+    raise AssertionError(found)
+
+
+def test_instances_run_on_a_joined_host(server: Server, program: HostProgram, free_port: int) -> None:
+    server.ok("POST", "/v1/images", {"name": "base", "recipe": "base"})
+    invited = server.ok("POST", "/v1/host-invitations", {"name": "lab2"})
+    done = program.join(invited, free_port)
+    assert done.returncode == 0, done.stderr
+    assert "joined: lab2 at 127.0.0.1" in done.stdout
+    server.cloud.synchronise_sites()
+    server.settle()
+    host = server.ok("GET", "/v1/hosts/lab2")
+    assert (host["state"], host["site"], len(host["gpus"]), host["simulated"]) == ("ready", "lab2", 2, True)
+    server.ok("POST", "/v1/instances", {"name": "far", "shape": {"gpu": "H100", "gpus": 1}})
+    assert until(server, "/v1/instances/far", state="running")["host"] == "lab2"
+    program.kill()
+    until(server, "/v1/instances/far", state="away")
+    again = program.join(invited, free_port)
+    assert "already a host" in again.stdout, again.stderr
+    until(server, "/v1/instances/far", state="running")
+    refused = server.ask("DELETE", "/v1/hosts/lab2", server.operator)
+    assert (refused.status, refused.code) == (409, "conflict")
+    server.ok("DELETE", "/v1/instances/far")
+    until(server, "/v1/hosts/lab2", vcpus_held=0)
+    server.ok("PATCH", "/v1/hosts/lab2", {"state": "draining"})
+    server.ok("DELETE", "/v1/hosts/lab2")
+    assert "lab2" not in [each["name"] for each in server.ok("GET", "/v1/hosts")["items"]]
+    left = program.tera("host", "leave", "--yes")
+    assert "no longer a host" in left.stderr, left
+    assert "has not joined" in program.tera("host", "serve").stderr

@@ -1,0 +1,276 @@
+"""Connections between a server and a joined host: who is let in, and what happens when either end fails."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+from tests.contract.driver.grounds import STAGES, Ground
+from tests.contract.driver.joined_ground import AUTHORITY, JoinedHost, host_identity
+from tests.contract.driver.joined_ground import NOW as AT
+from tests.contract.driver.simulated_ground import simulated_ground
+
+from teraflock.base.errors import TeraflockError
+from teraflock.drivers.joined.authority import Authority, Identity, client_context
+from teraflock.drivers.joined.calling import Links
+from teraflock.drivers.joined.channel import Channel
+from teraflock.drivers.joined.driver import Joined
+from teraflock.drivers.joined.frames import Hello, Request, failed, raised
+from teraflock.drivers.joined.methods import METHODS
+from teraflock.drivers.lxd.errors import EngineTaken
+from teraflock.instance.driver import ComputeDriver, Seen
+from teraflock.instance.ending import StillEnding
+from teraflock.instance.engine_errors import (
+    BadCredentials,
+    EngineBusy,
+    EngineDown,
+    EngineFailed,
+    EngineRefused,
+    NoRoom,
+)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    with simulated_ground("memory", tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def hosting(driver: object) -> Iterator[JoinedHost]:
+    host = JoinedHost(cast("ComputeDriver", driver))
+    yield host
+    host.kill()
+
+
+def asked(links: Links) -> object:
+    try:
+        return cast("ComputeDriver", Joined("lab2", links)).hosts()
+    finally:
+        links.close()
+
+
+def test_every_method_of_the_protocol_has_a_call() -> None:
+    assert {"hosts", "create", "enforce", "run", "file", "open_terminal", "link", "sightings"} <= set(METHODS)
+    assert all(hasattr(Joined, name) for name in METHODS)
+
+
+def test_only_the_server_of_the_installation_gets_in(ground: Ground) -> None:
+    stranger = Authority(lambda purpose: purpose.encode().ljust(32)[:32])
+    mixed = Identity(
+        certificate=stranger.server.certificate, key=stranger.server.key, authority=AUTHORITY.certificate
+    )
+    with hosting(ground.driver) as host:
+        assert asked(host.links())
+        for identity in (mixed, host_identity("other-host")):
+            with pytest.raises(EngineDown):
+                asked(host.links(identity))
+
+
+def test_a_host_with_another_certificate_gets_no_call(ground: Ground) -> None:
+    with hosting(ground.driver) as host:
+        links = host.links()
+        host.kill()
+        host.identity = host_identity("impostor")
+        host.start()
+        with pytest.raises(BadCredentials):
+            asked(links)
+
+
+def test_a_host_with_another_version_says_so(ground: Ground) -> None:
+    with (
+        hosting(ground.driver) as host,
+        pytest.raises(EngineDown, match="runs version 1, and the server runs 2"),
+    ):
+        asked(host.links(version="2"))
+
+
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff" * 64, b"\0\0\0\x01\xc1", b""])
+def test_garbage_ends_a_connection_and_nothing_else(ground: Ground, sent: bytes) -> None:
+    with hosting(ground.driver) as host:
+        with socket.create_connection(("127.0.0.1", host.port), 5) as raw:
+            raw.sendall(sent)
+        context = client_context(AUTHORITY.server)
+        with (
+            socket.create_connection(("127.0.0.1", host.port), 5) as raw,
+            context.wrap_socket(raw) as sock,
+        ):
+            sock.sendall(sent or b"\0")
+            if len(sent) >= 4:
+                assert sock.recv(1) == b"", "a trusted client that sends garbage is cut off"
+        assert asked(host.links())
+
+
+def test_a_call_with_wrong_arguments_is_refused(ground: Ground) -> None:
+    with hosting(ground.driver) as host:
+        links = host.links()
+        for method, arguments in (
+            ("look", b"\xc0"),
+            ("__init__", b"\x80"),
+            ("_known", b"\x80"),
+            ("nothing", b""),
+        ):
+            with pytest.raises(EngineRefused), links.borrowed() as loan:
+                links.call(loan, method, arguments)
+        links.close()
+
+
+def test_errors_arrive_as_their_own_class() -> None:
+    sent: list[tuple[Exception, type[TeraflockError]]] = [
+        (NoRoom("full", hint="wait", context={"pool": 1}), NoRoom),
+        (EngineTaken("taken"), EngineTaken),
+        (StillEnding("ending", over_at=AT), StillEnding),
+        (ValueError("a secret"), EngineFailed),
+    ]
+    for error, kind in sent:
+        found = raised(failed(error))
+        assert type(found) is kind
+        assert "a secret" not in found.sentence
+    unknown = failed(EngineBusy("busy"))
+    renamed = type(unknown)(kinds=("FromTheFuture", *unknown.kinds), sentence="busy")
+    assert type(raised(renamed)) is EngineBusy
+
+
+class Stuck:
+    """A driver whose calls wait until the test lets them go on."""
+
+    simulated = True
+    capabilities = frozenset[str]()
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.go_on = threading.Event()
+        self.deleted: list[object] = []
+
+    def delete(self, handle: object) -> None:
+        self.begun.release()
+        assert self.go_on.wait(30)
+        self.deleted.append(handle)
+
+
+def test_a_second_change_of_an_instance_waits_for_the_first(ground: Ground) -> None:
+    stuck = Stuck()
+    first, second = ground.machine().handle, ground.machine().handle
+    with hosting(stuck) as host:
+        driver = host.joined()
+        threads = [threading.Thread(target=driver.delete, args=(each,)) for each in (first, second)]
+        for each in threads:
+            each.start()
+        for _ in threads:  # different instances do not wait for each other
+            assert stuck.begun.acquire(timeout=30)
+        with pytest.raises(EngineBusy):
+            driver.delete(first)
+        stuck.go_on.set()
+        for each in threads:
+            each.join()
+        driver.delete(first)
+        assert len(stuck.deleted) == 3
+        cast("Joined", driver).close()
+
+
+def test_a_call_is_finished_although_the_server_died(ground: Ground) -> None:
+    stuck, handle = Stuck(), ground.machine().handle
+    with hosting(stuck) as host:
+        links = host.links()
+        with links.borrowed() as loan:
+            arguments = METHODS["delete"].packed(handle)
+            loan.channel.send(Request(method="delete", arguments=arguments), seconds_max=5)
+            assert stuck.begun.acquire(timeout=30)
+        stuck.go_on.set()
+        driver = host.joined()
+        while True:
+            try:
+                driver.delete(handle)
+                break
+            except EngineBusy:
+                continue
+        assert stuck.deleted == [handle, handle]
+        cast("Joined", driver).close()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_launch_continues_after_the_host_program_was_killed(ground: Ground, stage: str, when: str) -> None:
+    """Kill the host program around each call of a launch: the server sees `EngineDown`, and repeats the call."""
+    with hosting(ground.driver) as host:
+        driver = host.joined()
+        cast("Joined", driver).links._seconds = iter(range(0, 10**6, 100)).__next__  # pauses pass at once
+        remote = Ground(driver, ground.around)
+        machine = remote.machine()
+        for each in STAGES:
+            if each == stage:
+                if when == "after":
+                    remote.advance(machine, each)
+                host.kill()
+                with pytest.raises(EngineDown):
+                    driver.look(machine.handle)
+                host.start()
+            remote.advance(machine, each)
+        seen = driver.look(machine.handle)
+        assert seen is not None
+        assert seen.seen == Seen.RUNNING
+        remote.clear()
+        cast("Joined", driver).close()
+
+
+def test_a_host_that_cannot_be_reached_is_not_asked_for_every_call(ground: Ground) -> None:
+    with hosting(ground.driver) as host:
+        links = host.links()
+        host.kill()
+        times = [0.0]
+        links._seconds = lambda: times[-1]
+        attempts = 0
+
+        def refuse() -> Channel:
+            nonlocal attempts
+            attempts += 1
+            raise ConnectionRefusedError
+
+        links._connected = refuse  # type: ignore[method-assign]
+        for now in (0.0, 0.1, 0.2, 0.6, 1.0, 1.1, 1.7):
+            times.append(now)
+            with pytest.raises(EngineDown):
+                asked(links)
+        assert attempts == 4, "at 0, 0.1 (the first pause is zero), 0.6 and 1.7"
+
+
+def test_a_file_that_is_not_read_to_its_end_leaves_no_rest(ground: Ground) -> None:
+    with hosting(ground.driver) as host:
+        driver = host.joined()
+        remote = Ground(driver, ground.around)
+        machine = remote.up()
+        remote.words(machine, "tee", "/root/large", stdin=b"x" * 1_000_000)
+        with driver.file(machine.handle, "/root/large") as found:
+            assert found.size_bytes == 1_000_000
+            assert found.content is not None
+            next(found.content)
+        with driver.file(machine.handle, "/root/large") as found:
+            assert sum(map(len, found.content or ())) == 1_000_000
+        assert driver.look(machine.handle) is not None
+        remote.clear()
+        cast("Joined", driver).close()
+
+
+def test_a_plain_connection_without_a_handshake_does_not_block_others(ground: Ground) -> None:
+    with hosting(ground.driver) as host:
+        silent = [socket.create_connection(("127.0.0.1", host.port), 5) for _ in range(20)]
+        assert asked(host.links())
+        for each in silent:
+            each.close()
+
+
+def test_a_client_without_a_certificate_is_cut_off(ground: Ground) -> None:
+    with hosting(ground.driver) as host:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        with (
+            socket.create_connection(("127.0.0.1", host.port), 5) as raw,
+            context.wrap_socket(raw) as sock,
+            pytest.raises(ssl.SSLError, match="(?i)certificate.required"),
+        ):
+            Channel(sock).receive(Hello, seconds_max=5)

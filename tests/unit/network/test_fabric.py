@@ -1,0 +1,104 @@
+"""Which hosts are linked, how, and what each of them is told."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from teraflock.network.fabric import (
+    MTU_ENCRYPTED,
+    MTU_PLAIN,
+    Fabric,
+    LinkHost,
+    Member,
+    WireKey,
+    fabrics,
+    unlinked,
+)
+from teraflock.network.security_group.model import GroupId
+from teraflock.reconcile.walls import Stations, shared
+
+
+def host(number: int, *, key: bool = True, trusted: bool = False) -> LinkHost:
+    wire = WireKey(f"key{number}", 8735) if key else WireKey()
+    return LinkHost(
+        site=f"s{number}", address=f"192.0.2.{number + 1}", number=number, wire=wire, trusted=trusted
+    )
+
+
+def member(site: int, network: int, place: int) -> Member:
+    return Member(f"s{site}", f"prj_{network}", network, f"10.128.{network * 16}.{place}")
+
+
+HOSTS = st.lists(
+    st.builds(lambda key, trusted: (key, trusted), st.booleans(), st.booleans()), min_size=1, max_size=5
+).map(lambda each: [host(number, key=key, trusted=trusted) for number, (key, trusted) in enumerate(each)])
+MEMBERS = st.lists(
+    st.builds(member, st.integers(0, 4), st.integers(0, 2), st.integers(16, 40)),
+    unique_by=lambda each: each.address,
+    max_size=12,
+)
+
+
+@given(HOSTS, MEMBERS)
+def test_no_packet_is_plain_on_a_wire_that_is_not_trusted(
+    hosts: list[LinkHost], members: list[Member]
+) -> None:
+    found = fabrics(hosts, members)
+    by_address = {each.address: each for each in hosts}
+    for each in hosts:
+        for peer in found[each.site].peers:
+            other = by_address[peer.address]
+            if peer.inner:
+                assert each.wire.key
+                assert (peer.key, peer.inner) == (other.wire.key, other.inner)
+                assert found[each.site].mtu == MTU_ENCRYPTED
+            else:
+                assert all(end.trusted or end.number == 0 for end in (each, other))
+
+
+@given(HOSTS, MEMBERS)
+def test_links_are_mutual_and_lead_to_where_instances_are(
+    hosts: list[LinkHost], members: list[Member]
+) -> None:
+    found = fabrics(hosts, members)
+    linked = {
+        (each.site, other.site)
+        for each in hosts
+        for other in hosts
+        if other.address in {peer.address for peer in found[each.site].peers}
+    }
+    assert linked == {(other, one) for one, other in linked}
+    apart = unlinked(hosts)
+    assert len(linked) // 2 + len(apart) == len(hosts) * (len(hosts) - 1) // 2
+    at = {each.address: each.site for each in members}
+    for each in hosts:
+        own = {one.network for one in members if one.site == each.site}
+        expected = {one.address for one in members if one.network in own and (each.site, one.site) in linked}
+        remotes = found[each.site].remotes
+        assert {one.address for one in remotes} == expected
+        targets = {other.site: {other.address, other.inner} for other in hosts}
+        assert all(one.target in targets[at[one.address]] for one in remotes)
+
+
+def test_a_single_host_has_no_links() -> None:
+    assert fabrics([host(0)], [member(0, 1, 16)]) == {"s0": Fabric()}
+
+
+def test_hosts_on_a_trusted_wire_use_larger_packets() -> None:
+    found = fabrics([host(0, key=False), host(1, key=False, trusted=True)], [])
+    assert {each.mtu for each in found.values()} == {MTU_PLAIN}
+    assert {each.inner for each in found.values()} == {""}
+
+
+def test_walls_contain_members_of_the_same_project_on_linked_hosts_only() -> None:
+    web, other = (GroupId("sgr_web"),), (GroupId("sgr_other"),)
+    stations: dict[str, Stations] = {
+        "one": {"10.128.0.16": web},
+        "two": {"10.128.0.17": web, "10.128.16.16": other},
+        "sim": {"10.128.0.18": web},
+    }
+    projects = {"10.128.0.16": "a", "10.128.0.17": "a", "10.128.0.18": "a", "10.128.16.16": "b"}
+    found = shared(stations, projects, {"one", "two", "empty"})
+    assert found["one"] == {"10.128.0.16": web, "10.128.0.17": web}
+    assert found["two"] == {"10.128.0.16": web, "10.128.0.17": web, "10.128.16.16": other}
+    assert found["sim"] == stations["sim"]
+    assert "empty" not in found
