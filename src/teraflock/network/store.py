@@ -66,8 +66,10 @@ def mark_removed(tx: Transaction, network: Network, now: datetime) -> None:
         set_network(tx, network.project_id, NO_NETWORK)
 
 
-def forget(tx: Transaction, network: Network) -> None:
+def forget(tx: Transaction, network: Network, *, with_project: bool) -> None:
     """Free the network's part of the address range, because no engine has it any more."""
+    if with_project:
+        set_network(tx, network.project_id, NO_NETWORK)
     tx.run("DELETE FROM subnet WHERE network_id = :id", id=network.id)
     tx.run("DELETE FROM network_peering WHERE network_id = :id", id=network.id)
     tx.run("DELETE FROM network WHERE id = :id", id=network.id)
@@ -87,11 +89,6 @@ def owner_in_all_projects(tx: Transaction, number: int) -> ProjectId:
     row = tx.one("SELECT project_id FROM network WHERE number = :number", number=number)
     assert row is not None, "the number is that of a network"
     return ProjectId(row[0])
-
-
-def leave_project(tx: Transaction, project: ProjectId) -> None:
-    """Note that a removed project has no network any more."""
-    set_network(tx, project, NO_NETWORK)
 
 
 def count(tx: Transaction, project: ProjectId) -> int:

@@ -63,10 +63,9 @@ def _follow(tx: Transaction) -> None:
 
 def _forget(tx: Transaction, network: Network, with_project: bool) -> None:
     peerings.end_all(tx, network)
-    store.forget(tx, network)
+    store.forget(tx, network, with_project=with_project)
     if with_project:
         project = network.project_id
         acls.remove_all_of(tx, project)
         groups.remove_all_of(tx, project)
         published_ports.remove_all_of(tx, project)
-        store.leave_project(tx, project)
