@@ -65,6 +65,7 @@ class Pair:
             name="web",
             project_id=NETWORK.project_id,
             network_number=NUMBER,
+            network_key=NETWORK.key,
             domain=NETWORK.domain,
             host="here",
             address=self.address,

@@ -27,8 +27,8 @@ OWNERS = {
     ),
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
     "network": (
-        "acl acl_rule address balancer balancer_backend published_port security_group security_group_member"
-        " security_group_rule"
+        "acl acl_attachment acl_rule address balancer balancer_backend network network_peering published_port"
+        " security_group security_group_member security_group_rule subnet"
     ),
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "ran_unwatched",
@@ -52,6 +52,7 @@ READERS = {
     ("instance", "organisation"): "an operator's list names the organisation",
     ("instance", "address"): "public addresses count against the quota, with what instances hold",
     ("instance", "balancer"): "balancers have addresses in the project's network, and published ports",
+    ("instance", "network"): "networks count against the quota, with what instances hold",
     ("instance", "published_port"): "published ports count against the quota, with what instances hold",
     ("instance", "project"): "an operator's list names the project",
     ("meter", "event"): "the meter takes the events of instances: this is how it learns of them",

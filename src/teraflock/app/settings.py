@@ -126,13 +126,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How many commands of one organisation may run at a time; at most half of `execs_max`."""
     planners: Annotated[int, Meta(ge=1, le=64)] = 2
     """Processes that compute estimates and plans. One organisation uses at most half of them, but always one."""
-    default_organisation_quota: str = (
-        "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB ports=100 addresses=8 gpus=16"
-    )
+    default_organisation_quota: str = "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB ports=100 networks=40 addresses=8 gpus=16"
     """Quota of a new organisation, over all its projects. `gpus` applies to each GPU model. What is left out has no
     limit. Operators change it for one organisation with `tera quota set --org`."""
     default_project_quota: str = (
-        "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB ports=50 addresses=4 gpus=8"
+        "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB ports=50 networks=5 addresses=4 gpus=8"
     )
     """Quota of a new project, within its organisation's quota. Owners change it with `tera quota set`."""
     metrics_open: bool = False

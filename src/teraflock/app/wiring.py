@@ -69,9 +69,12 @@ from teraflock.network.address.service import AddressService
 from teraflock.network.balancer.model import Balancer, BalancerSeen
 from teraflock.network.balancer.rules import backends_up
 from teraflock.network.balancer.service import BalancerService, Hosting
+from teraflock.network.checking import NetworkChecks
+from teraflock.network.peering.service import PeeringService
 from teraflock.network.published_port.service import PublishedPortService
 from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
+from teraflock.network.subnet.service import SubnetService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.accounts import AccountLoop
 from teraflock.reconcile.balancers import BalancerLoop
@@ -268,7 +271,10 @@ class Cloud:
             sessions=SessionService(database, self.clock, random_bytes, self.passwords),
             instances=by_instance,
             operator=OperatorService(database, self.clock, by_instance, random_bytes),
-            networks=NetworkService(database),
+            networks=NetworkService(database, self.clock, random_bytes, wake),
+            network_checks=NetworkChecks(database),
+            peerings=PeeringService(database, self.clock, random_bytes, wake),
+            subnets=SubnetService(database, self.clock, random_bytes, wake),
             acls=AclService(database, self.clock, random_bytes, wake),
             addresses=AddressService(database, self.clock, self.address_pool, random_bytes, wake),
             balancers=BalancerService(database, self.clock, self._hosting(), random_bytes, wake),

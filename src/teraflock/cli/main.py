@@ -60,9 +60,10 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "publish": ("teraflock.cli.published_port:publish", "Publish ports of instances on their host"),
     "unpublish": ("teraflock.cli.published_port:unpublish", "Close a published port"),
     "lb": ("teraflock.cli.balancer", "Manage load balancers: one address for several instances"),
-    "network": ("teraflock.cli.network", "Check which connections pass, and draw who can reach whom"),
+    "network": ("teraflock.cli.network", "Manage networks and peerings; check which connections pass"),
+    "subnet": ("teraflock.cli.subnet", "Manage subnets: parts of a network, each with its own ACL"),
     "address": ("teraflock.cli.address", "Manage public addresses of instances and balancers"),
-    "acl": ("teraflock.cli.acl", "Manage network ACLs at the border of a project's network"),
+    "acl": ("teraflock.cli.acl", "Manage network ACLs at the border of a subnet"),
     "sg": ("teraflock.cli.security_group", "Manage security groups: the firewall of instances"),
     "shapes": ("teraflock.cli.shape", "List named sizes, and how many are free"),
 }

@@ -55,6 +55,7 @@ _OPTIONS: Final = (
     click.option("--images", metavar="GB", help="The project's own images."),
     click.option("--ports", metavar="N", help="Published ports."),
     click.option("--addresses", metavar="N", help="Public addresses."),
+    click.option("--networks", metavar="N", help="Networks, including `default`."),
     click.option("--gpus", multiple=True, metavar="MODEL=N", help="GPUs of one model. Can be repeated."),
     click.option("--gpus-default", metavar="N", help="GPUs of each model without its own limit."),
 )
@@ -156,6 +157,7 @@ def limits_from(words: Mapping[str, Any], before: Q) -> Q:
         "images_bytes": _limit(words["images"], "--images", _size),
         "ports": _limit(words["ports"], "--ports", _count),
         "addresses": _limit(words["addresses"], "--addresses", _count),
+        "networks": _limit(words["networks"], "--networks", _count),
         "gpus_default": _limit(words["gpus_default"], "--gpus-default", _count),
     }
     given = {name: value for name, (is_given, value) in changes.items() if is_given}
@@ -205,6 +207,7 @@ def _rows(usage: UsageAnswer | OrganisationUsage, cards: Iterable[str] = ()) -> 
         "images": [bytes_text(usage.images_bytes), limit(quota.images_bytes, bytes_text)],
         "ports": [str(usage.ports), limit(quota.ports)],
         "addresses": [str(usage.addresses), limit(quota.addresses)],
+        "networks": [str(usage.networks), limit(quota.networks)],
     }
     for card in sorted({*usage.gpus, *quota.gpus, *cards}):
         rows[card] = [str(usage.gpus.get(card, 0)), limit(quota.gpus.get(card, quota.gpus_default))]

@@ -30,6 +30,7 @@ from teraflock.instance.model import (
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
 from teraflock.instance.rules import deletes_itself
 from teraflock.instance.states import Phase
+from teraflock.network.store import tenancies
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.storage.table import in_list
@@ -264,19 +265,24 @@ def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> Quot
 
 def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
     rows = tx.all(
-        "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes), 0, 0"
+        "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes),"
+        " 0, 0, 0"
         f" FROM instance WHERE {where} AND phase <> 'gone' AND phase <> 'failed' GROUP BY gpu"
         " UNION ALL SELECT '', 0, 0, 0, 0, 0,"
         f" (SELECT COUNT(*) FROM published_port WHERE {where})"
         f" + (SELECT COUNT(*) FROM balancer WHERE published IS NOT NULL AND {where}),"
-        f" (SELECT COUNT(*) FROM address WHERE {where})",
+        f" (SELECT COUNT(*) FROM address WHERE {where}),"
+        f" (SELECT COUNT(*) FROM network WHERE {where} AND removed_at_us IS NULL)",
         id=id,
     )
-    columns = (1, 3, 4, 5, 6, 7)
-    instances, vcpus, ram, disk, ports, addresses = (sum(int(row[each]) for row in rows) for each in columns)
+    columns = (1, 3, 4, 5, 6, 7, 8)
+    instances, vcpus, ram, disk, ports, addresses, networks = (
+        sum(int(row[n]) for row in rows) for n in columns
+    )
     return QuotaAmounts(
         ports=ports,
         addresses=addresses,
+        networks=networks,
         instances=instances,
         vcpus=vcpus,
         ram_bytes=ram,
@@ -309,12 +315,9 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
 
 
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
-    rows = tx.all(
-        "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL"
-        " UNION SELECT address FROM balancer WHERE project_id = :project",
-        project=project,
-    )
-    return {row[0] for row in rows}
+    """The addresses of all interfaces of the project's instances, and of its balancers."""
+    rows = tx.all("SELECT address FROM balancer WHERE project_id = :project", project=project)
+    return {each.address for each in tenancies(tx, project)} | {row[0] for row in rows}
 
 
 def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:

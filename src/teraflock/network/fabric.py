@@ -50,7 +50,8 @@ class Member(msgspec.Struct, frozen=True, order=True):
     """An instance in a network."""
 
     site: str
-    project_id: str
+    key: str
+    """What engines know the network by."""
     network: int
     """The number of the network."""
     address: str
@@ -74,7 +75,8 @@ class Peer(msgspec.Struct, frozen=True, order=True):
 class Remote(msgspec.Struct, frozen=True, order=True):
     """An instance on another host, and where to send frames for it."""
 
-    project_id: str
+    key: str
+    """What engines know the network by."""
     network: int
     address: str
     target: str
@@ -152,7 +154,7 @@ def _remotes(site: str, peers: Mapping[str, Peer], members: Sequence[Member]) ->
         there[member.network].append(member)
     own = {member.network for member in members if member.site == site}
     found = (
-        Remote(each.project_id, each.network, each.address, peers[each.site].target)
+        Remote(each.key, each.network, each.address, peers[each.site].target)
         for network in own
         for each in there[network]
         if each.site in peers

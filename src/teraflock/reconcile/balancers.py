@@ -14,7 +14,14 @@ import msgspec
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Capability
 from teraflock.network.balancer import store
-from teraflock.network.balancer.model import BackendSpec, Balancer, BalancerId, BalancerSpec, Target
+from teraflock.network.balancer.model import (
+    BackendSpec,
+    Balancer,
+    BalancerId,
+    BalancerPlace,
+    BalancerSpec,
+    Target,
+)
 from teraflock.network.balancer.rules import firewall_rules, group_of
 from teraflock.network.security_group.model import GroupId, Rule
 from teraflock.network.security_group.rules import default_id
@@ -52,10 +59,10 @@ class BalancerLoop:
             self._forget([each[0].id for each in here if each[0].ending])
 
     def _specs(
-        self, row: tuple[Balancer, int, str, str], targets: Mapping[BalancerId, tuple[Target, ...]]
+        self, row: tuple[Balancer, BalancerPlace], targets: Mapping[BalancerId, tuple[Target, ...]]
     ) -> Iterable[BalancerSpec]:
         """One, or none if the key cannot be decrypted."""
-        balancer, number, project, host = row
+        balancer, place = row
         try:
             key = self._open_key(balancer.sealed_key, balancer.id) if balancer.sealed_key else ""
         except TeraflockError as error:
@@ -68,9 +75,10 @@ class BalancerLoop:
             id=balancer.id,
             name=balancer.name,
             project_id=balancer.project_id,
-            network_number=number,
-            domain=f"{project}.internal",
-            host=host,
+            network_number=place.network,
+            network_key=place.network_key,
+            domain=f"{place.project}.internal",
+            host=place.host,
             address=balancer.address,
             protocol=balancer.protocol,
             port=balancer.port,
@@ -106,9 +114,9 @@ def walls_of_balancers(tx: Transaction) -> Mapping[str, BalancerWalls]:
     """By site. A balancer is in the `default` group of its project and in a group of its own."""
     targets = store.targets_in_all_projects(tx)
     by_site: dict[str, list[tuple[Balancer, int, str]]] = {}
-    for balancer, number, _, host in store.in_all_projects(tx):
+    for balancer, place in store.in_all_projects(tx):
         if not balancer.ending:
-            by_site.setdefault(balancer.site, []).append((balancer, number, host))
+            by_site.setdefault(balancer.site, []).append((balancer, place.network, place.host))
     return {site: _walls(each, targets) for site, each in by_site.items()}
 
 

@@ -1,4 +1,4 @@
-"""The loop that removes the networks of deleted projects, and the rows of what is gone.
+"""The loop that removes deleted networks and those of deleted projects, and the rows of what is gone.
 
 Addresses are reused only after the network is removed.
 """
@@ -16,13 +16,13 @@ from teraflock.network.address import store as addresses
 from teraflock.network.address.events import record_released
 from teraflock.network.address.model import PublicAddress
 from teraflock.network.balancer import store as balancers
+from teraflock.network.model import ProjectNetwork
+from teraflock.network.peering import store as peerings
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.published_port.rules import chosen
 from teraflock.network.security_group import store as groups
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
-from teraflock.tenant.model import ProjectId
-from teraflock.tenant.project.store import removed_with_network
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 
@@ -34,7 +34,7 @@ class NetworkLoop:
     def turn(self) -> None:
         with self._around.database.read() as tx:
             used = balancers.projects_with_some(tx)
-            idle = [each for each in removed_with_network(tx) if each[0] not in used]
+            removed = [each for each in store.removed_in_all_projects(tx) if each[0].project_id not in used]
             unowned = addresses.of_removed_projects(tx)
             is_untidy = groups.has_deleted_instances(tx)
             astray = published_ports.astray_in_all_projects(tx)
@@ -44,11 +44,11 @@ class NetworkLoop:
             self._around.database.write_with_locks(_follow)
         for address in unowned:
             self._release(address)
-        for project, number in idle:
+        for network, with_project in removed:
             try:
-                self._retire(project, number)
+                self._retire(network, with_project)
             except TeraflockError as error:
-                LOG.warning("the network of %s cannot be removed yet: %s", project, error.sentence)
+                LOG.warning("the network %s cannot be removed yet: %s", network.id, error.sentence)
 
     def _release(self, address: PublicAddress) -> None:
         now, random_bytes = self._around.clock.now(), self._around.random_bytes
@@ -59,10 +59,11 @@ class NetworkLoop:
 
         self._around.database.write(work)
 
-    def _retire(self, project: ProjectId, number: int) -> None:
+    def _retire(self, network: ProjectNetwork, with_project: bool) -> None:
+        gone = network_of(network.project_id, network.number, key=network.engine_key, name=network.name)
         for driver in self._around.engines:
-            driver.retire(network_of(project, number))
-        self._around.database.write(lambda tx: _forget(tx, project))
+            driver.retire(gone)
+        self._around.database.write(lambda tx: _forget(tx, network, with_project))
 
 
 def _follow(tx: Transaction) -> None:
@@ -77,8 +78,11 @@ def _follow(tx: Transaction) -> None:
             published_ports.move(tx, port.id, host, number)
 
 
-def _forget(tx: Transaction, project: ProjectId) -> None:
-    acls.remove_all_of(tx, project)
-    groups.remove_all_of(tx, project)
-    published_ports.remove_all_of(tx, project)
-    store.take_down(tx, project)
+def _forget(tx: Transaction, network: ProjectNetwork, with_project: bool) -> None:
+    peerings.end_all(tx, network)
+    store.forget(tx, network, with_project=with_project)
+    if with_project:
+        project = network.project_id
+        acls.remove_all_of(tx, project)
+        groups.remove_all_of(tx, project)
+        published_ports.remove_all_of(tx, project)

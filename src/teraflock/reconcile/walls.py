@@ -1,4 +1,4 @@
-"""The loop that brings security groups into the firewalls of hosts.
+"""The loop that brings security groups, ACLs, published ports and peerings into the firewalls of hosts.
 
 It compares what the database says with what each engine loaded, so a change by any process, a restart and a firewall
 that somebody emptied are all handled alike. The rules of a group are read again only when its version has changed.
@@ -13,11 +13,12 @@ from teraflock.instance.driver import Capability
 from teraflock.network.acl import store as acls
 from teraflock.network.address import store as addresses
 from teraflock.network.fabric import FabricDriver
+from teraflock.network.peering import store as peerings
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.rules import subnet
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import GroupId, Rule
-from teraflock.network.walls import Floating, Published, Walls
+from teraflock.network.walls import Floating, Published, Walls, pair
 from teraflock.reconcile.balancers import walls_of_balancers
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
@@ -80,7 +81,9 @@ class WallLoop:
         floating: dict[str, list[Floating]] = {}
         for site, public, private in addresses.floating_in_all_projects(tx):
             floating.setdefault(site, []).append(Floating(public, private))
-        borders = {str(subnet(number)): acl for number, acl in acls.attached_in_all_projects(tx).items()}
+        borders = acls.borders_in_all_projects(tx)
+        active = peerings.active_in_all_projects(tx)
+        peers = frozenset(pair(str(subnet(one)), str(subnet(other))) for one, other in active)
         return {
             site: Walls(
                 groups=_of(each, rules),
@@ -88,6 +91,7 @@ class WallLoop:
                 published=tuple(sorted(published.get(site, ()))),
                 floating=tuple(sorted(floating.get(site, ()))),
                 borders=borders,
+                peers=peers,
             )
             for site, each in stations.items()
         }

@@ -39,6 +39,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     """Published ports."""
     addresses: int | None = None
     """Public addresses."""
+    networks: int | None = None
     gpus: Mapping[str, int] = {}
     """By the catalog's id of the GPU model. Other GPU models are limited by `gpus_default`."""
     gpus_default: int | None = None
@@ -83,7 +84,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     quota: Quota
     network_number: int
-    """The project's part of the address range. Below 0: none until the first launch."""
+    """The number of its network `default`. Below 0: it has none, because nothing was launched yet."""
     created_at: datetime
 
 

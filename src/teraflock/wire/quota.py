@@ -23,6 +23,7 @@ class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Published ports."""
     addresses: Amount | None = None
     """Public addresses."""
+    networks: Amount | None = None
     gpus: Mapping[str, Amount] = {}
     gpus_default: Amount | None = None
 
@@ -46,6 +47,7 @@ class OrganisationUsage(msgspec.Struct, frozen=True, kw_only=True):
     images_bytes: int
     ports: int = 0
     addresses: int = 0
+    networks: int = 0
     gpus: Mapping[str, int]
     quota: OrganisationQuotaShape
 
@@ -60,6 +62,7 @@ class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     images_bytes: int = 0
     ports: int = 0
     addresses: int = 0
+    networks: int = 0
     gpus: Mapping[str, int]
     quota: QuotaShape
     organisation: OrganisationUsage | None = None

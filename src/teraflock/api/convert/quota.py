@@ -46,6 +46,7 @@ def usage_answer(used: QuotaAmounts, quota: Quota, whole: OrganisationUsage | No
         images_bytes=used.images_bytes,
         ports=used.ports,
         addresses=used.addresses,
+        networks=used.networks,
         gpus=used.gpus,
         quota=quota_shape(quota),
         organisation=whole,

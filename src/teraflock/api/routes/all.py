@@ -43,6 +43,7 @@ from teraflock.api.routes import (
     shape,
     site,
     snapshot,
+    subnet,
     whoami,
 )
 
@@ -72,6 +73,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         balancer,
         published_port,
         network,
+        subnet,
         price,
         quote,
         bill,

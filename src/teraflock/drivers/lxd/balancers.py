@@ -30,6 +30,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import haproxy, names, spaces
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import LxdNetworks
+from teraflock.drivers.lxd.resolving import Named, NamedPlace
 from teraflock.instance.driver import Network
 from teraflock.instance.engine_errors import EngineRefused
 from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
@@ -74,7 +75,7 @@ class LxdBalancers:
             return
         by_bridge: dict[str, list[BalancerSpec]] = {}
         for spec in wanted:
-            by_bridge.setdefault(self._ours.bridge(spec.project_id), []).append(spec)
+            by_bridge.setdefault(self._ours.bridge(spec.network_key), []).append(spec)
         failed: list[TeraflockError] = []
         with self._alone():
             for bridge in self._present() - set(by_bridge):
@@ -119,7 +120,16 @@ class LxdBalancers:
         for spec in specs:
             domain = f"{SUBDOMAIN}.{spec.domain}" if spec.domain else SUBDOMAIN
             if spec in missing or UsedAddress(spec.id, spec.address) not in before:
-                self._networks.admit_address(bridge, spec.id, spec.address, spec.name, domain)
+                place = NamedPlace(bridge, "", spec.address)
+                self._networks.admit_named(
+                    Named(
+                        instance_id=spec.id,
+                        hostname=spec.name,
+                        domain=domain,
+                        project=spec.project_id,
+                        places=(place,),
+                    )
+                )
             if spec in missing:
                 network, gate = subnet(spec.network_number), str(gateway(spec.network_number))
                 spaces.connect(space, bridge, self.plug(spec.address), IPv4Network(network), gate)
@@ -203,7 +213,7 @@ class LxdBalancers:
 
     def _disconnect(self, bridge: str, member: UsedAddress) -> None:
         spaces.disconnect(self.plug(member.address).port)
-        self._networks.dismiss(member.id, member.address, bridge)
+        self._networks.dismiss(member.id, (member.address,), (bridge,))
 
     def _made(self, bridge: str, user: int) -> Path:
         """The folder of a project. HAProxy can read `cell` and write to `cell/run`."""
@@ -259,6 +269,7 @@ def _network(spec: BalancerSpec) -> Network:
         subnet=str(subnet(spec.network_number)),
         gateway=str(gateway(spec.network_number)),
         domain=spec.domain,
+        id="" if spec.network_key == spec.project_id else spec.network_key,
     )
 
 

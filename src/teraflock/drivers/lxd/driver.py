@@ -21,6 +21,7 @@ from teraflock.drivers.lxd import (
     files,
     guest,
     ids,
+    interfaces,
     names,
     processors,
     programs,
@@ -178,7 +179,8 @@ class Lxd(NetworkCalls):
         self._cards.divide(address, profiles)
 
     def prepare(self, machine: Machine) -> None:
-        self.networks.ensure(machine.network)
+        for nic in machine.nics:
+            self.networks.ensure(nic.network)
 
     def create_without_id(self, machine: Machine) -> None:
         """Create a guest that the loops do not treat as an instance."""
@@ -254,13 +256,13 @@ class Lxd(NetworkCalls):
 
     def delete(self, handle: Handle) -> None:
         name = names.guest(handle.instance_id)
-        address = bridge = ""
+        addresses, folders = tuple[str, ...](), tuple[str, ...]()
         with contextlib.suppress(EngineMissing):
             found = self._engine.get("instances", name)
-            address, bridge = guest.address_of(found), found["devices"].get("eth0", {}).get("network", "")
+            addresses, folders = interfaces.addresses_of(found), interfaces.folders_of(found)
             self.networks.close(guest.ports_from(found["config"].get(guest.PORTS, "")))
             remove(self._engine, name)
-        self.networks.dismiss(handle.instance_id, address, bridge)
+        self.networks.dismiss(handle.instance_id, addresses, folders)
         self._ranges.release(name)
 
     def resize(self, machine: Machine) -> None:
@@ -354,8 +356,7 @@ class Lxd(NetworkCalls):
         return Throwaway(self, self._engine, self._ours).probed(targets, self._images.built())
 
     def unconfined(self) -> list[str]:
-        """Return the ids of running guests without their own range of user ids, which an earlier version
-        started."""
+        """Return the ids of running guests of an earlier version, without their own range of user ids."""
         found = self._engine.get("instances", recursion=1)
         return [
             each["config"][guest.ID]
@@ -405,9 +406,10 @@ class Lxd(NetworkCalls):
         return guest.GuestHost(confined=confined, driver=driver, slices=slices, server=self._engine.server())
 
     def _unlink(self, name: str) -> bool:
-        """Remove the host's end of a guest's link that a killed engine left. Return whether one existed."""
-        port = self._engine.get("instances", name)["devices"].get("eth0", {}).get("host_name", "")
-        return bool(port) and veths.remove(port)
+        """Remove the host's ends of a guest's links that a killed engine left. Return whether one existed."""
+        nics = interfaces.nics_in(self._engine.get("instances", name))
+        removed = [veths.remove(port) for each in nics if (port := each.get("host_name"))]
+        return any(removed)
 
     def _ports(self, name: str) -> tuple[Port, ...]:
         return guest.ports_from(self._engine.get("instances", name)["config"].get(guest.PORTS, ""))

@@ -39,7 +39,7 @@ def links(ours: Names, fabric: Fabric, bridges: Iterable[str]) -> tuple[Link, ..
     there = set(bridges)
     found: dict[tuple[str, int], dict[str, tuple[str, str]]] = {}
     for remote in fabric.remotes:
-        bridge = ours.bridge(remote.project_id)
+        bridge = ours.bridge(remote.key)
         if bridge in there and 0 <= remote.network <= NETWORK_MAX:
             found.setdefault((bridge, remote.network), {})[remote.address] = _station(ours, remote)
     return tuple(

@@ -108,6 +108,18 @@ class BackendSpec(msgspec.Struct, frozen=True, order=True):
     address: str
 
 
+class BalancerPlace(msgspec.Struct, frozen=True):
+    """Where a balancer is."""
+
+    network: int
+    network_key: str
+    """What engines know the network by."""
+    project: str
+    """The project's name."""
+    host: str
+    """The host's name."""
+
+
 class BalancerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that an engine needs to run a balancer."""
 
@@ -115,6 +127,8 @@ class BalancerSpec(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     project_id: ProjectId
     network_number: int
+    network_key: str
+    """What engines know the network by."""
     domain: str
     host: str
     """The name that the engine uses for the host."""

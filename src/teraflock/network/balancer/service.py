@@ -25,18 +25,18 @@ from teraflock.network.balancer.model import (
     ShownBalancer,
     Target,
 )
+from teraflock.network.interfaces import InterfaceWish, interfaces
 from teraflock.network.published_port.rules import chosen
 from teraflock.network.published_port.service import check_quota
 from teraflock.network.published_port.store import taken
-from teraflock.network.rules import free_addresses
 from teraflock.network.security_group import store as groups
+from teraflock.network.service import layouts_to_launch
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
-from teraflock.tenant.project.service import with_network
 
 T = TypeVar("T")
 LIST: Final = "`tera lb list` lists them"
@@ -92,15 +92,14 @@ class BalancerService:
             _check_name_is_free(store.of_project(tx, project.id), order.name)
             named = _instances(tx, project, order.instances)
             site, host = self._place(tx, project, named, order.label)
-            networked = with_network(tx, actor, fresh)
             groups.ensure_default(tx, project.id, project.created_at)
-            made = _blank(order, id=id, project=networked, now=now)
+            made = _blank(order, id=id, project=fresh, now=now)
             made = msgspec.structs.replace(
                 made,
                 site=site,
                 host_id=host,
-                address=_address(tx, networked),
-                published=_published(tx, networked, order, host),
+                address=self._address(tx, actor, fresh),
+                published=_published(tx, fresh, order, host),
                 certificate=certificate.chain if certificate else "",
                 sealed_key=sealed,
                 certificate_ends_at=certificate.ends_at if certificate else None,
@@ -159,6 +158,14 @@ class BalancerService:
                 self._note(tx, actor, project, "delete", balancer, ())
 
         self._act(work)
+
+    def _address(self, tx: Transaction, actor: Actor, project: Project) -> str:
+        """A free address of the network `default`, which is created if it does not exist."""
+        layouts = layouts_to_launch(
+            tx, actor, project, self._clock.now(), self._random_bytes, with_default=True
+        )
+        ((interface,),) = interfaces(InterfaceWish(), layouts, store.addresses(tx, project.id), 1)
+        return interface.address
 
     def _place(
         self, tx: Transaction, project: Project, named: tuple[Target, ...], label: str
@@ -245,10 +252,6 @@ def _check_name_is_free(there: tuple[Balancer, ...], name: str) -> None:
         raise Conflict(f"A balancer `{name}` already exists", hint="Choose another name")
     if len(there) >= rules.BALANCERS_MAX:
         raise Refused(f"A project can have {rules.BALANCERS_MAX} balancers", hint="Delete one first")
-
-
-def _address(tx: Transaction, project: Project) -> str:
-    return free_addresses(project.network_number, store.addresses(tx, project.id), 1)[0]
 
 
 def _published(tx: Transaction, project: Project, order: BalancerOrder, host: str) -> int | None:

@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from teraflock.network.balancer.model import Balancer, BalancerId, Target
+from teraflock.network.balancer.model import Balancer, BalancerId, BalancerPlace, Target
 from teraflock.network.balancer.rules import BACKENDS_MAX
+from teraflock.network.store import tenancies
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table
 from teraflock.tenant.model import OrganisationId, ProjectId
@@ -82,13 +83,14 @@ def targets_in_all_projects(tx: Transaction) -> Mapping[BalancerId, tuple[Target
     return _targets(tx.all(f"{_NAMED} WHERE {_LIVE} UNION {_LABELLED} WHERE {_LIVE}"))
 
 
-def in_all_projects(tx: Transaction) -> list[tuple[Balancer, int, str, str]]:
-    """Every balancer with the number of its project's network, the project's name and the host's name."""
+def in_all_projects(tx: Transaction) -> list[tuple[Balancer, BalancerPlace]]:
+    """Every balancer with the network, project and host that it is in."""
     rows = tx.all(
-        f"SELECT {_BALANCER.names_in('b')}, p.network_number, p.name, h.name FROM balancer b"
-        " JOIN project p ON p.id = b.project_id JOIN host h ON h.id = b.host_id ORDER BY b.id"
+        f"SELECT {_BALANCER.names_in('b')}, n.number, n.engine_key, p.name, h.name FROM balancer b"
+        " JOIN project p ON p.id = b.project_id JOIN network n ON n.number = p.network_number"
+        " JOIN host h ON h.id = b.host_id ORDER BY b.id"
     )
-    return [(_BALANCER.value(row[:-3]), int(row[-3]), row[-2], row[-1]) for row in rows]
+    return [(_BALANCER.value(row[:-4]), BalancerPlace(*row[-4:])) for row in rows]
 
 
 def projects_with_some(tx: Transaction) -> set[str]:
@@ -96,12 +98,8 @@ def projects_with_some(tx: Transaction) -> set[str]:
 
 
 def addresses(tx: Transaction, project: ProjectId) -> set[str]:
-    rows = tx.all(
-        "SELECT address FROM balancer WHERE project_id = :project"
-        " UNION SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL",
-        project=project,
-    )
-    return {row[0] for row in rows}
+    rows = tx.all("SELECT address FROM balancer WHERE project_id = :project", project=project)
+    return {row[0] for row in rows} | {each.address for each in tenancies(tx, project)}
 
 
 def published_ports(tx: Transaction, host: str) -> set[int]:

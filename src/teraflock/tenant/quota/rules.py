@@ -31,6 +31,7 @@ class QuotaAmounts(msgspec.Struct, frozen=True, kw_only=True):
     """Published ports."""
     addresses: int = 0
     """Public addresses."""
+    networks: int = 0
     projects: int = 0
     gpus: Mapping[str, int] = {}
     """By the catalog's id of the GPU model."""
@@ -44,6 +45,7 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[int], str]]]] = {
     "images_bytes": ("of images", memory_text),
     "ports": ("published ports", str),
     "addresses": ("public addresses", str),
+    "networks": ("networks", str),
     "projects": ("projects", str),
 }
 """The name of each limit, and the format of its amounts."""

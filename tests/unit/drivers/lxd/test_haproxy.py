@@ -24,6 +24,7 @@ SPEC = BalancerSpec(
     name="web",
     project_id=ProjectId("prj_0000000000000000"),
     network_number=0,
+    network_key="prj_0000000000000000",
     domain="p.internal",
     host="here",
     address="10.128.0.20",
