@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests import distribution
+from tests import databases, distribution
 from tests.postgres_server import NoServer, PostgresServer
 
 from teraflock.base.clock import SystemClock
@@ -20,6 +20,8 @@ from teraflock.storage.open import open_database
 # A machine that is busy is no fault of the code: no test fails for taking long.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
+
+databases.install()
 
 # Bytecode is kept whatever the environment says: hundreds of tests start `tera` anew, and each worker loads all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -36,6 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if not mark.args:
                 raise pytest.UsageError(f'{item.nodeid}: say why it is long: `long("reason")`')
     items.sort(key=lambda item: distribution.order(item.nodeid))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    databases.choose(item.nodeid)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
