@@ -27,6 +27,12 @@ databases.install()
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+# Temporary folders are in memory where there is room: databases sync each commit, and a busy disk takes its time.
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES_MIN = 4 << 30
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 # A shell ignores SIGINT in what it starts in the background, and children inherit that: tests of Ctrl-C would wait.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

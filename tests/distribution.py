@@ -1,7 +1,7 @@
 """How tests are shared out among the workers of a run: by file, so that a file's servers and databases start once.
 
-Tests of a folder that share a real engine run on one worker. They mostly wait for it, so they start first, and there is
-one worker more than there are cores.
+Tests of a folder that share a real engine run on one worker. They mostly wait for it, so they start first. Each part
+has two such folders, so there are two workers more than there are cores.
 """
 
 import os
@@ -30,7 +30,7 @@ def order(node_id: str) -> bool:
 
 def workers() -> int:
     """For `-n auto`."""
-    return len(os.sched_getaffinity(0)) + 1
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def scheduler(config: pytest.Config, log: Any) -> object:
