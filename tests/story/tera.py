@@ -41,12 +41,12 @@ class Tera:
         before: Callable[[], None] | None = None,
     ) -> Done:
         """Run to the end, and check that no traceback is shown."""
-        environment = self.environment(columns) | (more or {})
-        if before is None and warm.suits(environment):
+        command, environment = self.command(*words), self.environment(columns) | (more or {})
+        if before is None and command == Tera.command(*words) and warm.suits(environment):
             done = warm.run([*map(str, words)], environment, seconds_max=SECONDS_MAX)
             return checked(done.returncode, done.stdout, done.stderr)
         done = subprocess.run(
-            self.command(*words),
+            command,
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -57,13 +57,19 @@ def run(
 
 
 def _awaited(connection: socket.socket, words: Sequence[str], seconds_max: float) -> int:
-    process = int.from_bytes(connection.recv(4))
+    process = int.from_bytes(_received(connection))
     connection.settimeout(seconds_max)
     try:
-        return int.from_bytes(connection.recv(4), signed=True)
+        return int.from_bytes(_received(connection), signed=True)
     except TimeoutError:
         os.kill(process, signal.SIGKILL)
         raise subprocess.TimeoutExpired(list(words), seconds_max) from None
+
+
+def _received(connection: socket.socket) -> bytes:
+    content = connection.recv(4)
+    assert len(content) == 4, "the warm process ended"
+    return content
 
 
 def _content(file: int) -> bytes:
