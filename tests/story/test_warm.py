@@ -7,7 +7,7 @@ import pytest
 from tests.story import warm
 from tests.story.tera import SECONDS_MAX, Tera
 
-COMMANDS = (
+COMMANDS: tuple[list[str], ...] = (
     ["gpus", "--json"],
     ["offers", "--limit", "2"],
     ["--version"],
