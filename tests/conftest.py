@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests import distribution
+from tests import databases, distribution
 from tests.postgres_server import NoServer, PostgresServer
 
 from teraflock.base.clock import SystemClock
@@ -21,9 +21,17 @@ from teraflock.storage.open import open_database
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
+databases.install()
+
 # Bytecode is kept whatever the environment says: hundreds of tests start `tera` anew, and each worker loads all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Temporary folders are in memory where there is room: databases sync each commit, and a busy disk takes its time.
+MEMORY = Path("/dev/shm")
+MEMORY_BYTES_MIN = 4 << 30
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # A shell ignores SIGINT in what it starts in the background, and children inherit that: tests of Ctrl-C would wait.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -36,6 +44,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if not mark.args:
                 raise pytest.UsageError(f'{item.nodeid}: say why it is long: `long("reason")`')
     items.sort(key=lambda item: distribution.order(item.nodeid))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    databases.choose(item.nodeid)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

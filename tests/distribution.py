@@ -1,7 +1,7 @@
 """How tests are shared out among the workers of a run: by file, so that a file's servers and databases start once.
 
-Tests of a folder that share a real engine run on one worker. They mostly wait for it, so they start first, and there is
-one worker more than there are cores.
+Tests of a folder that share a real engine run on one worker. They mostly wait for it, so they start first. Each part
+has two such folders, so there are two workers more than there are cores.
 """
 
 import os
@@ -11,26 +11,30 @@ import pytest
 
 ENGINE_FILES: Final = ("tests/engine/", "tests/story/test_cloud_cli_engine.py")
 ENGINE_PARAMETERS: Final = ("[lxd", "[incus")
+SLOW_FILES: Final = ("tests/simulation/test_simulation.py", "tests/api/test_schema.py")
+"""Their tests take long and share little, so each can run on any worker."""
 
 
 def group(node_id: str) -> str:
     """Tests of one group run on one worker, in order."""
     path = node_id.partition("::")[0]
-    return f"{path.rpartition('/')[0]} on an engine" if needs_engine(node_id) else path
+    if needs_engine(node_id):
+        return f"{path.rpartition('/')[0]} on an engine"
+    return node_id if path in SLOW_FILES else path
 
 
 def needs_engine(node_id: str) -> bool:
     return node_id.startswith(ENGINE_FILES) or any(word in node_id for word in ENGINE_PARAMETERS)
 
 
-def order(node_id: str) -> bool:
-    """Sorts tests on an engine to the front and leaves the rest as it was: small unit tests come last and fill gaps."""
-    return not needs_engine(node_id)
+def order(node_id: str) -> int:
+    """Sorts tests on an engine to the front, then slow ones. Small unit tests come last and fill gaps."""
+    return 0 if needs_engine(node_id) else 1 if node_id.startswith(SLOW_FILES) else 2
 
 
 def workers() -> int:
     """For `-n auto`."""
-    return len(os.sched_getaffinity(0)) + 1
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def scheduler(config: pytest.Config, log: Any) -> object:

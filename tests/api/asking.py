@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from tests.api import one_router
 
 from teraflock.api.asgi import Application
 from teraflock.api.errors import CONTENT_TYPE
@@ -16,6 +17,9 @@ from teraflock.api.routes.all import ROUTES
 from teraflock.app.settings import Place, Settings
 from teraflock.app.wiring import Cloud
 from teraflock.bill.budget.model import Budget
+from teraflock.drivers.clouds import site
+from teraflock.drivers.clouds.model import Pace
+from teraflock.drivers.clouds.pacing import Pacer
 from teraflock.reconcile.bills import BillLoop
 from teraflock.tenant.model import ProjectId
 from teraflock.tenant.session.model import Browser
@@ -28,6 +32,10 @@ SETTINGS = Settings(
     loops=False,
     address_pool="203.0.113.0/28",
 )
+
+one_router.install()
+# The account `far` never answers. With the provider's rate limit, each turn of the loops would wait for a second.
+site.pacer_of = lambda account, pace: Pacer(Pace(call_seconds=0, launch_seconds=0))  # type: ignore[attr-defined]
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

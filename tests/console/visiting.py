@@ -5,6 +5,7 @@ import html
 import re
 import shutil
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -14,10 +15,14 @@ from tests.api.asking import SETTINGS, ApiServer
 
 from teraflock.app.console import application_with_console
 from teraflock.app.settings import Settings
+from teraflock.console import asgi
+from teraflock.console.assets import Assets
 from teraflock.console.cookies import csrf_token
 from teraflock.tenant.session.model import Browser
 
 HOST = "console.test"
+
+asgi.Assets = cache(Assets)  # type: ignore[attr-defined,assignment]  # they never change, and compressing them takes 50 ms
 
 
 class Visited(msgspec.Struct, frozen=True, kw_only=True):

@@ -203,13 +203,13 @@ class House:
                 worker.beat()
                 worker.look()
                 worker.turn()
-            quiet = quiet + 1 if self._idle() else 0
+            quiet = quiet + 1 if self.idle() else 0
             if quiet == 3:  # two readings of hosts, and one of what they have
                 return
             self.wait(1)
         raise AssertionError("the installation does not become idle")
 
-    def _idle(self) -> bool:
+    def idle(self) -> bool:
         with self.database.read() as tx:
             return leases.next_due_in_all_projects(tx) is None and not tx.one(
                 "SELECT 1 FROM instance WHERE settled = 0"

@@ -5,6 +5,7 @@ Without a check, folders do not create layers in Python: in most large code base
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -36,38 +37,36 @@ def folders() -> list[str]:
     return sorted(path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py")))
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """The line and the folder of every import of our own modules in a file, also inside functions."""
+@cache
+def imported(path: Path) -> tuple[tuple[int, str], ...]:
+    """The line and the full name of every import in a file, also inside functions."""
+    found = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno} has a relative import: write the full name"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "teraflock" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir():
-                yield node.lineno, parts[1]
+            found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+    return tuple(found)
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """The line and the folder of every import of our own modules in a file."""
+    for line, name in imported(path):
+        parts = name.split(".")
+        if parts[0] == "teraflock" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir():
+            yield line, parts[1]
 
 
 def modules() -> dict[str, set[str]]:
-    """Every module of ours with the modules that it imports, also inside functions."""
+    """Every module of ours with the modules that it imports."""
     paths = {_module(path): path for path in PACKAGE.rglob("*.py")}
     found = {name: set[str]() for name in paths}
     for name, path in paths.items():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Import):
-                targets = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                targets = [f"{node.module}.{alias.name}" for alias in node.names]
-            else:
-                continue
-            for target in targets:
-                known = target if target in paths else target.rpartition(".")[0]
-                if known in paths and known != name:
-                    found[name].add(known)
+        for _, target in imported(path):
+            known = target if target in paths else target.rpartition(".")[0]
+            if known in paths and known != name:
+                found[name].add(known)
     return found
 
 

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter, defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -16,20 +17,24 @@ USED_ELSEWHERE = {
 }
 
 
-def modules() -> dict[str, ast.Module]:
-    return {
-        str(path.relative_to(PACKAGE)): ast.parse(path.read_text("utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-        if "_template" not in path.parts
-    }
+@cache
+def definitions() -> list[tuple[str, ast.FunctionDef | ast.ClassDef]]:
+    """The functions and classes at the top level of every module, without their bodies."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if "_template" not in path.parts:
+            for node in ast.parse(path.read_text("utf-8")).body:
+                if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                    node.body = []  # all bodies together take 200 MB
+                    found.append((str(path.relative_to(PACKAGE)), node))
+    return found
 
 
 def test_type_names_are_unique() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
-    for name, tree in modules().items():
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                homes[node.name].append(name)
+    for module, node in definitions():
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            homes[node.name].append(module)
     assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 
@@ -40,12 +45,8 @@ def test_every_function_and_class_is_used() -> None:
         for path in (ROOT / folder).rglob("*.py"):
             words.update(re.findall(r"[A-Za-z_]\w*", path.read_text("utf-8")))
     unused = [
-        f"{name}:{node.name}"
-        for name, tree in modules().items()
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef)
-        and not node.decorator_list
-        and words[node.name] == 1
-        and node.name not in USED_ELSEWHERE
+        f"{module}:{node.name}"
+        for module, node in definitions()
+        if not node.decorator_list and words[node.name] == 1 and node.name not in USED_ELSEWHERE
     ]
     assert unused == []

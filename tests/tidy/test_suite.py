@@ -56,7 +56,13 @@ def test_tests_of_a_folder_share_their_engine_and_start_first() -> None:
     contract = "tests/contract/driver/test_life.py::test_c"
     assert group(f"{contract}[lxd-1]") == group("tests/contract/driver/test_fuzz.py::test_d[lxd]") != shared
     assert group(f"{contract}[memory]") == "tests/contract/driver/test_life.py"
-    assert sorted([f"{contract}[memory]", f"{contract}[lxd-1]"], key=order)[0] == f"{contract}[lxd-1]"
+    slow = "tests/simulation/test_simulation.py::test_e[1]"
+    assert group(slow) == slow, "each on any worker"
+    assert sorted([f"{contract}[memory]", slow, f"{contract}[lxd-1]"], key=order) == [
+        f"{contract}[lxd-1]",
+        slow,
+        f"{contract}[memory]",
+    ]
 
 
 @pytest.fixture

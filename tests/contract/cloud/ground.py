@@ -42,6 +42,8 @@ class Kind(msgspec.Struct, frozen=True):
     """Empty: the cloud chooses the place itself."""
 
 
+IDLE_ROUNDS = 5
+
 KINDS = {
     "lambda": Kind("lambda", FakeLambda, "gpu_1x_a10", "us-east-1", "us-west-1"),
     "runpod": Kind("runpod", FakeRunPod, "1x_NVIDIA_L4", "EU-RO-1", "US-KS-2"),
@@ -111,12 +113,16 @@ class Ground:
         self.house.settle()
 
     def work(self, rounds: int = 60, seconds: float = 2.0) -> None:
-        """Let the loops run for a while; a worker that dies is replaced by one without memory."""
-        for _ in range(rounds):
+        """Let the loops run for a while; a worker that dies is replaced by one without memory.
+
+        While nothing is due, each round stands for several: only listings can change.
+        """
+        over_at = self._seconds() + rounds * seconds
+        while (left := over_at - self._seconds()) > 0:
             worker = self.house.workers[0]
             if not self.house.survive(worker.turn, 0) or not self.house.survive(worker.look, 0):
                 self.open()
-            self.house.wait(seconds)
+            self.house.wait(min(left, IDLE_ROUNDS * seconds) if self.house.idle() else seconds)
 
     def recorded(self) -> int:
         """What the account cost so far, as recorded."""

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +61,19 @@ class Aws:
         return self.transport.send(call, headers, content)
 
 
+@cache
+def shared_loader(data_path: str | None) -> Any:
+    """Read the description of EC2 once: each session would read it anew, for half a second."""
+    from botocore.loaders import create_loader
+
+    return create_loader(data_path)
+
+
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[Aws]:
     monkeypatch.setenv("MOTO_EC2_LOAD_DEFAULT_AMIS", "false")
     moto = pytest.importorskip("moto")
+    monkeypatch.setattr("botocore.session.create_loader", shared_loader)
     with moto.mock_aws():
         yield Aws()
 
