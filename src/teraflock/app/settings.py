@@ -126,7 +126,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How many commands of one organisation may run at a time; at most half of `execs_max`."""
     planners: Annotated[int, Meta(ge=1, le=64)] = 2
     """Processes that compute estimates and plans. One organisation uses at most half of them, but always one."""
-    default_organisation_quota: str = "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB ports=100 networks=40 addresses=8 gpus=16"
+    default_organisation_quota: str = (
+        "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB"
+        " ports=100 networks=40 addresses=8 gpus=16"
+    )
     """Quota of a new organisation, over all its projects. `gpus` applies to each GPU model. What is left out has no
     limit. Operators change it for one organisation with `tera quota set --org`."""
     default_project_quota: str = (

@@ -316,8 +316,7 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
 
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
     """The addresses of all interfaces of the project's instances, and of its balancers."""
-    rows = tx.all("SELECT address FROM balancer WHERE project_id = :project", project=project)
-    return {each.address for each in tenancies(tx, project)} | {row[0] for row in rows}
+    return {each.address for each in tenancies(tx, project)}
 
 
 def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:

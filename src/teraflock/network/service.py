@@ -161,7 +161,8 @@ def check_unused(what: str, tenancies: tuple[Tenancy, ...]) -> None:
         names = list(dict.fromkeys(f"`{each.instance}`" for each in tenancies))
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         raise Conflict(
-            f"The {what} is in use by {', '.join(names[:3])}{more}", hint="Delete these instances first"
+            f"The {what} is in use by {', '.join(names[:3])}{more}",
+            hint="Delete these instances and balancers first",
         )
 
 

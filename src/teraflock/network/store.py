@@ -121,10 +121,10 @@ def remove_subnet(tx: Transaction, id: str) -> None:
 
 
 def tenancies(tx: Transaction, project: ProjectId) -> tuple[Tenancy, ...]:
-    """Every address that an instance of the project has, its first one first."""
+    """Every address that an instance or balancer of the project has, its first one first."""
     rows = tx.all(
-        "SELECT id, name, address, more_addresses FROM instance"
-        " WHERE project_id = :project AND address IS NOT NULL ORDER BY name, id",
+        "SELECT id, name, address, more_addresses FROM instance WHERE project_id = :project AND address IS NOT NULL"
+        " UNION ALL SELECT id, name, address, '[]' FROM balancer WHERE project_id = :project ORDER BY name, id",
         project=project,
     )
     return tuple(

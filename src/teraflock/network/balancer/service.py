@@ -31,6 +31,7 @@ from teraflock.network.published_port.service import check_quota
 from teraflock.network.published_port.store import taken
 from teraflock.network.security_group import store as groups
 from teraflock.network.service import layouts_to_launch
+from teraflock.network.store import tenancies
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project
@@ -164,7 +165,8 @@ class BalancerService:
         layouts = layouts_to_launch(
             tx, actor, project, self._clock.now(), self._random_bytes, with_default=True
         )
-        ((interface,),) = interfaces(InterfaceWish(), layouts, store.addresses(tx, project.id), 1)
+        taken = {each.address for each in tenancies(tx, project.id)}
+        ((interface,),) = interfaces(InterfaceWish(), layouts, taken, 1)
         return interface.address
 
     def _place(

@@ -6,7 +6,6 @@ from typing import Final
 
 from teraflock.network.balancer.model import Balancer, BalancerId, BalancerPlace, Target
 from teraflock.network.balancer.rules import BACKENDS_MAX
-from teraflock.network.store import tenancies
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table
 from teraflock.tenant.model import OrganisationId, ProjectId
@@ -95,11 +94,6 @@ def in_all_projects(tx: Transaction) -> list[tuple[Balancer, BalancerPlace]]:
 
 def projects_with_some(tx: Transaction) -> set[str]:
     return {row[0] for row in tx.all("SELECT DISTINCT project_id FROM balancer")}
-
-
-def addresses(tx: Transaction, project: ProjectId) -> set[str]:
-    rows = tx.all("SELECT address FROM balancer WHERE project_id = :project", project=project)
-    return {row[0] for row in rows} | {each.address for each in tenancies(tx, project)}
 
 
 def published_ports(tx: Transaction, host: str) -> set[int]:
