@@ -9,6 +9,7 @@ from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.model import Card
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import evidence, known_peaks, refuses, reservable_bytes
+from teraflock.estimate.compiled import EVIDENCE as COMPILED
 from teraflock.estimate.cpu import OnCpu, on_cpu
 from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
 from teraflock.estimate.memory import Scene
@@ -109,7 +110,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
         step_seconds=seconds,
         samples_per_second=samples / seconds.p50 if seconds and samples else None,
         bound=_bound(known.step, there),
-        evidence=(COMPUTED if question.tensor_parallel > 1 else "") + _evidence(card, there),
+        evidence=_evidence(known, card, there),
         memory_bytes=room,
         need_bytes=known.need,
         hours=_hours(seconds, samples, question),
@@ -145,8 +146,11 @@ def _bound(step: StepWork, there: Peaks | None) -> str:
     return "host" if step.waits_for_host(there) else "gpu"
 
 
-def _evidence(card: Card, there: Peaks | None) -> str:
-    return evidence(card) if there is not None else "memory only: the speed of this card is unknown"
+def _evidence(known: _Known, card: Card, there: Peaks | None) -> str:
+    if there is None:
+        return "memory only: the speed of this card is unknown"
+    split = COMPUTED if known.question.tensor_parallel > 1 else ""
+    return split + (COMPILED if known.estimator.workload.compile else "") + evidence(card)
 
 
 def _oom_probability(need_bytes: int, room_bytes: int) -> float:

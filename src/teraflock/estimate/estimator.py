@@ -16,6 +16,7 @@ from teraflock.estimate.tensor_parallel import divided, reduce_seconds
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
 from teraflock.workload.accumulation import accumulated
+from teraflock.workload.compiled import compiled
 from teraflock.workload.expression import folded_all
 from teraflock.workload.model import Workload, checked, is_trace
 from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
@@ -44,6 +45,8 @@ class Estimator:
         self.trace = msgspec.structs.replace(
             self.trace, expressions=folded_all(self.trace.expressions, fixed)
         )
+        if self.workload.compile:
+            self.trace = compiled(self.trace)
         if self.workload.accumulate > 1:
             self.trace = accumulated(self.trace)
         self._outline = Outline(self.trace)
@@ -68,7 +71,9 @@ class Estimator:
         if (batch, lean) not in self._scenes:
             workload = msgspec.structs.replace(self.workload, batch=batch)
             symbols = zoo.symbols_for(workload, self.trace)
-            made = Scene(self.trace, symbols, self.known.workspace, lean=lean, outline=self._outline)
+            # Compiled convolutions use the channels-last layout, so cuDNN copies nothing to another one.
+            shares = {} if self.workload.compile else self.known.workspace
+            made = Scene(self.trace, symbols, shares, lean=lean, outline=self._outline)
             self._scenes[batch, lean] = made
         return self._scenes[batch, lean]
 
@@ -140,6 +145,7 @@ def _step(
         context=context,
         card_model=card_model,
         before=before,
+        compiled=estimator.workload.compile,
     )
 
 

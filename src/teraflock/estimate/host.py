@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.memory import Scene
+from teraflock.workload.compiled import FUSED
 from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark
 
 Weights = dict[str, float]
@@ -22,6 +23,8 @@ Weights = dict[str, float]
 - `infer_`, `forward_`, `backward_` with `operation`, `convolution`, `cast`; `nothing` if it starts no kernel;
 - `infer_view`, `forward_view`: creating a view of a tensor, including its backward pass;
 - `gradient` per parameter, `sgd` and `adam` per parameter of these optimizers;
+- `compiled_library`, `compiled_fused` per call of a library or fused kernel under `torch.compile`, and
+  `compiled_parameter` per trained parameter (`estimate/compiled.py`);
 - `segment` per part that checkpointing recomputes, in addition to its operations;
 - `generator_infer`, `generator` per operation of the zoo's generators;
 - `context` per Python call and `context_parameter` per parameter of an optimizer: the overhead of
@@ -49,7 +52,13 @@ class Issued(msgspec.Struct, frozen=True):
 
 
 def issued(
-    scene: Scene, optimizer: str, lists: int, *, generator: bool = False, context: bool = False
+    scene: Scene,
+    optimizer: str,
+    lists: int,
+    *,
+    generator: bool = False,
+    context: bool = False,
+    compiled: bool = False,
 ) -> Issued:
     """`lists` is the number of list operations of the optimizer."""
     steps = list(_phases(scene))
@@ -71,9 +80,13 @@ def issued(
         elif phase == "optimizer":
             own = "adam" if listed >= ADAM_LISTS_MIN else "sgd"
             weights |= {own: trained / listed} if kind == "list" else {f"infer_{kind}": 1.0}
+        elif compiled:
+            weights["compiled_fused" if kind == FUSED else "compiled_library"] = 1.0
         else:
             weights |= {f"{side}_{kind}": by_python, f"backward_{kind}": 1 - by_python}
-        if phase == "backward":
+        if compiled and phase == "backward":
+            weights["compiled_parameter"] = trained / counts[phase]
+        elif phase == "backward":
             weights |= {"gradient": trained / counts[phase], "segment": segments / counts[phase]}
         if generator and phase == "forward":
             weights["generator" if trains else "generator_infer"] = 1.0
@@ -153,6 +166,8 @@ def _kind(name: str, *, kernel: bool) -> str:
         return "nothing"
     if name.startswith(LISTS):
         return "list"
+    if name == FUSED:
+        return FUSED
     if name.startswith("convolution"):
         return "convolution"
     return "cast" if name == "_to_copy" else "operation"

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.bounds import CardModel
+from teraflock.estimate.compiled import FITTED, seconds_compiled
 from teraflock.estimate.host import Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
@@ -53,17 +54,20 @@ class StepWork:
         context: bool = False,
         card_model: CardModel | None = None,
         before: "tuple[StepWork, int] | None" = None,
+        compiled: bool = False,
     ) -> None:
         """`model` is a name in the zoo. `card_model` replaces the fitted one to evaluate a fit. Set `context` for steps
         that were measured under `with torch.device(…)`. `before` has the passes that only accumulate gradients, and how
-        many of them a step has."""
+        many of them a step has. Set `compiled` for a trace that `workload/compiled.py` rewrote."""
         self._before = before
         trains = scene.trace.has_backward and not scene.trace.has_optimizer
         lists = optimizer_works(optimizer, scene) if trains else []
-        step = issued(scene, optimizer, len(lists), generator=generator, context=context)
+        step = issued(scene, optimizer, len(lists), generator=generator, context=context, compiled=compiled)
         counts = Counter(index for index, _ in step.order)
         timed = {
-            index: timed_h200(each, known, precision)
+            index: (seconds_compiled(each, known, precision), 0.0)
+            if compiled
+            else timed_h200(each, known, precision)
             for index, each in enumerate(scene.works)
             if index in counts and each.kernel
         }
@@ -75,7 +79,8 @@ class StepWork:
         self._items = items
         self.scaled = Scaled(items, tf32=precision == "tf32", model=card_model)
         self._latest: tuple[Peaks | None, float] = (None, 0.0)
-        costs = [seconds_of(each, known.host) for each in step.groups]
+        by_kind = {**known.host, **FITTED.host} if compiled else known.host
+        costs = [seconds_of(each, by_kind) for each in step.groups]
         ending = seconds_of(step.ending, known.host)
         start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]
         self._lines = Timelines(
@@ -89,7 +94,7 @@ class StepWork:
         self._wait_seconds = self._wait_gpu_seconds = 0.0
         self._paces = known.pace[self._on]
         self._pace = self._paces[1]
-        self._spread = spread(known, nearness, known.models.get(model, 1.0))
+        self._spread = FITTED.spread if compiled else spread(known, nearness, known.models.get(model, 1.0))
         if trains and optimizer in SERIAL:
             shapes = [shape for shape, _ in scene.parameter_sizes()]
             more = known.host["context_parameter"] if context else 0.0

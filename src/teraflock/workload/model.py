@@ -48,6 +48,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """The number of bits of quantized weights, as in bitsandbytes: one of `LOAD_IN`."""
     accumulate: int = 1
     """Forward and backward passes per optimizer step, each with `batch` samples."""
+    compile: bool = False
+    """Whether the model runs under `torch.compile`."""
 
 
 def is_trace(model: str) -> bool:

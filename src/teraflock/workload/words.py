@@ -33,6 +33,8 @@ class WorkloadWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`4bit`: weights as bitsandbytes stores them for QLoRA."""
     accumulate: Whole | None = None
     """Passes of `batch` samples per optimizer step."""
+    compile: bool = False
+    """Run the model under `torch.compile` with default options. The optimizer is not compiled."""
     task: Word = "train"
     kv_cache: bool = False
     steps: float | None = None
@@ -120,4 +122,5 @@ def workload_from(model: str, batch: int | None, words: WorkloadWords) -> "Workl
         lora_targets=words.lora_targets or "query-value",
         load_in=words.load_in or "",
         accumulate=words.accumulate or 1,
+        compile=words.compile,
     )

@@ -70,6 +70,11 @@ Examples:
     help="Passes of `--batch` samples per optimizer step (gradient_accumulation_steps in Trainer).",
 )
 @click.option(
+    "--compile",
+    is_flag=True,
+    help="Run the model under `torch.compile` with default options. Compiling itself is not included.",
+)
+@click.option(
     "--users", type=int, help="Estimate serving for this many concurrent users, each with a KV cache."
 )
 @click.option(

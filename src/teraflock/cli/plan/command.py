@@ -77,6 +77,9 @@ class _Plan(DefaultGroup):
 @click.option("--lora-targets", help="Layers with LoRA: query-value, or all linear layers.")
 @click.option("--load-in", help="4bit: weights as bitsandbytes stores them for QLoRA.")
 @click.option("--accumulate", type=int, help="Passes of `--batch` samples for each step of the optimizer.")
+@click.option(
+    "--compile", is_flag=True, help="Run the model under `torch.compile`. Compiling itself is not included."
+)
 @click.option("--task", default="train", show_default=True, help="train or infer.")
 @click.option("--kv-cache", is_flag=True, help="Keep a key-value cache of all tokens during inference.")
 @click.option(
