@@ -13,12 +13,12 @@ import numpy as np
 from lab.jobs import workload_of
 from lab.probe import SHARED_MICROSECONDS
 from lab.rows import read_lines
-from teraflock.estimate.compiled import CompiledModel, factor
+from teraflock.estimate.compiled import CompiledModel
 from teraflock.estimate.estimator import Estimator
 from teraflock.estimate.host import issued, seconds_of
 from teraflock.estimate.speed import PEAKS_H200, seconds_h200, timed_h200
 from teraflock.estimate.step import optimizer_works
-from teraflock.workload.compiled import FUSED
+from teraflock.workload.trace import FUSED
 
 ROWS = Path(__file__).parent / "measured/fit_compiled.jsonl.gz"
 NAMES = ("convolution", "grouped", "fused", "library_seconds", "fused_seconds", "parameter_seconds")
@@ -72,7 +72,7 @@ def _gpu(work: Any, known: Any, precision: str) -> list[float]:
     marks = CompiledModel(
         **{**dict.fromkeys(NAMES, 0.0), "convolution": 2.0, "grouped": 3.0}, spread=(0.0, 0.0)
     )
-    place = int(factor(work, marks)) - 1
+    place = int(marks.factor(work)) - 1
     return [timed_h200(work, known, precision)[0] if at == place else 0.0 for at in range(4)]
 
 

@@ -1,5 +1,7 @@
 """Computes the memory and time of one workload from its trace, each part on demand."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from teraflock.base.errors import BadInput
@@ -12,14 +14,15 @@ from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
 from teraflock.estimate.outline import Outline
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import SHARED, Seconds, StepWork
-from teraflock.estimate.tensor_parallel import divided, reduce_seconds
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
 from teraflock.workload.accumulation import accumulated
-from teraflock.workload.compiled import compiled
 from teraflock.workload.expression import folded_all
 from teraflock.workload.model import Workload, checked, is_trace
 from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
+
+if TYPE_CHECKING:
+    from teraflock.estimate.compiled import CompiledModel
 
 
 class Estimator:
@@ -36,6 +39,8 @@ class Estimator:
             self.workload = zoo.with_sizes(checked(workload))
             self.trace = zoo.trace_for(self.workload)
         if tensor_parallel > 1:
+            from teraflock.estimate.tensor_parallel import divided  # imported here: few estimates need it
+
             symbols = zoo.symbols_for(self.workload, self.trace)
             self.trace = divided(self.trace, symbols, self.workload, tensor_parallel)
         # Only the batch is ever evaluated at several sizes, so all other symbols are fixed here.
@@ -46,6 +51,8 @@ class Estimator:
             self.trace, expressions=folded_all(self.trace.expressions, fixed)
         )
         if self.workload.compile:
+            from teraflock.workload.compiled import compiled  # imported here: few estimates need it
+
             self.trace = compiled(self.trace)
         if self.workload.accumulate > 1:
             self.trace = accumulated(self.trace)
@@ -145,8 +152,14 @@ def _step(
         context=context,
         card_model=card_model,
         before=before,
-        compiled=estimator.workload.compile,
+        compiled=_compiled_model() if estimator.workload.compile else None,
     )
+
+
+def _compiled_model() -> "CompiledModel":
+    from teraflock.estimate.compiled import FITTED  # imported here: few estimates need it
+
+    return FITTED
 
 
 def finder_for(estimator: Estimator, extra_bytes: int, temporary_share: float = 1.0) -> BatchFinder | None:
@@ -183,6 +196,8 @@ def seconds_on(
     alone = step.seconds(there)
     low, high = step.interval(there, doubt(card))
     if estimator.tensor_parallel > 1:
+        from teraflock.estimate.tensor_parallel import reduce_seconds
+
         reduces = reduce_seconds(estimator.workload, card, estimator.tensor_parallel)
         alone, low, high = alone + reduces, low + reduces, high + reduces
     middle = parallel.step_seconds(alone, buckets, card, gpus)

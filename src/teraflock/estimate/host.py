@@ -14,8 +14,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.memory import Scene
-from teraflock.workload.compiled import FUSED
-from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark
+from teraflock.workload.trace import EVENT_KINDS, FUSED, EventKind, Mark
 
 Weights = dict[str, float]
 """The average number of times that each kind of cost applies to one operation. Kinds:
@@ -126,8 +125,9 @@ class Timelines:
         points: list[tuple[float, float]] = []
         for host, gpu in pairs:
             issued += host
-            _add_corner(points, rest, issued)
-            rest -= gpu
+            if gpu:  # without GPU time the next point is above this one
+                _add_corner(points, rest, issued)
+                rest -= gpu
         _add_corner(points, 0.0, issued)
         self.host_seconds = issued
         self._points = points

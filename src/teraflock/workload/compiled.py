@@ -18,9 +18,8 @@ import msgspec
 
 from teraflock.workload.expression import evaluate_all
 from teraflock.workload.fusing import Key, Light, Reads, bytes_of, is_library_call
-from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Tensor, Trace, TracedOperation
+from teraflock.workload.trace import EVENT_KINDS, FUSED, EventKind, Mark, Tensor, Trace, TracedOperation
 
-FUSED: Final = "fused"
 CAST: Final = "_to_copy"
 ALLOCATE, FREE, OPERATE = int(EventKind.ALLOCATE), int(EventKind.FREE), int(EventKind.OPERATE)
 SETUP, FORWARD, BACKWARD, OPTIMIZER = range(4)
