@@ -18,6 +18,7 @@ from teraflock.estimate.step import Seconds, StepWork
 from teraflock.workload.model import Workload
 
 COMPUTED: Final = "tensor parallelism is computed, not measured; the rest: "
+FLOAT8: Final = "FP8 is computed from tensor rates, not measured; the rest: "
 COMPILED: Final = "torch.compile: typical error 11 % on 10 blind steps of an H200; operations: "
 OOM_SPREAD: Final = 0.02
 """Standard deviation of measured over predicted limits."""
@@ -152,7 +153,9 @@ def _evidence(known: _Known, card: Card, there: Peaks | None) -> str:
     if there is None:
         return "memory only: the speed of this card is unknown"
     split = COMPUTED if known.question.tensor_parallel > 1 else ""
-    return split + (COMPILED if known.estimator.workload.compile else "") + evidence(card)
+    workload = known.estimator.workload
+    how = FLOAT8 if workload.precision == "fp8" else COMPILED if workload.compile else ""
+    return split + how + evidence(card)
 
 
 def _oom_probability(known: _Known, room_bytes: int) -> float:

@@ -53,6 +53,41 @@ class CompiledModel(msgspec.Struct, frozen=True, kw_only=True):
         return self.grouped if ":grouped" in work.family else self.convolution
 
 
+class Float8(CompiledModel, frozen=True, kw_only=True):
+    """torchao's float8 training: linear layers in FP8 with one scale per tensor, weights in bf16. Not measured.
+
+    FP8 tensor cores have twice the rate of 16-bit ones, so a product that is limited by arithmetic takes half as long.
+    Both of its inputs are read for their largest number, read again and written with one byte per number.
+    """
+
+    head: int
+    """Rows of the output layer, which stays in bf16."""
+
+    def timed(self, work: Work, known: Measured, precision: str) -> tuple[float, float]:
+        seconds, nearness = super().timed(work, known, precision)
+        m, n, k, *_ = (int(each) for each in work.dims) if work.name in LINEAR else (1, 1, 1)
+        if work.name not in LINEAR or self.head in (m, n, k) or m % STEP or n % STEP or k % STEP:
+            return seconds, nearness
+        arithmetic = work.flops / PEAKS_H200.half > work.bytes / PEAKS_H200.bandwidth
+        casts = CAST_BYTES * k * (m + n) / (CAST_REACH * PEAKS_H200.bandwidth)
+        return (seconds / FASTER if arithmetic else seconds) + casts, nearness
+
+
+LINEAR: Final = frozenset({"mm", "addmm"})
+STEP: Final = 16
+"""FP8 products need sizes that are multiples of this."""
+FASTER: Final = 2.0
+CAST_BYTES: Final = 5
+CAST_REACH: Final = 0.85
+"""Share of the bandwidth that a cast reaches."""
+FLOAT8_SPREAD: Final = (0.3, 0.4)
+"""A guess, because FP8 was not measured."""
+
+
+def float8(head: int) -> Float8:
+    return Float8(**{**msgspec.structs.asdict(FITTED), "head": head, "spread": FLOAT8_SPREAD})
+
+
 FITTED: Final = CompiledModel(
     convolution=0.531,
     grouped=1.72,

@@ -37,6 +37,8 @@ class Estimator:
             self.workload = _of_trace(workload, self.trace)
         else:
             self.workload = zoo.with_sizes(checked(workload))
+            if workload.precision == "fp8":  # torchao needs `torch.compile` to be faster than bf16
+                self.workload = msgspec.structs.replace(self.workload, compile=True)
             self.trace = zoo.trace_for(self.workload)
         if tensor_parallel > 1:
             from teraflock.estimate.tensor_parallel import divided  # imported here: few estimates need it
@@ -152,14 +154,17 @@ def _step(
         context=context,
         card_model=card_model,
         before=before,
-        compiled=_compiled_model() if estimator.workload.compile else None,
+        compiled=_compiled_model(estimator, scene) if estimator.workload.compile else None,
     )
 
 
-def _compiled_model() -> "CompiledModel":
-    from teraflock.estimate.compiled import FITTED  # imported here: few estimates need it
+def _compiled_model(estimator: Estimator, scene: Scene) -> "CompiledModel":
+    from teraflock.estimate.compiled import FITTED, float8  # imported here: few estimates need it
 
-    return FITTED
+    if estimator.workload.precision != "fp8":
+        return FITTED
+    # The output layer is as long as the vocabulary, the longest side of any parameter.
+    return float8(head=max(max(shape, default=0) for shape, _ in scene.parameter_sizes()))
 
 
 def finder_for(estimator: Estimator, extra_bytes: int, temporary_share: float = 1.0) -> BatchFinder | None:
