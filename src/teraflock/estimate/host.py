@@ -24,6 +24,7 @@ Weights = dict[str, float]
 - `gradient` per parameter, `sgd` and `adam` per parameter of these optimizers;
 - `compiled_library`, `compiled_fused` per call of a library or fused kernel under `torch.compile`, and
   `compiled_parameter` per trained parameter (`estimate/compiled.py`);
+- `unpack` per product with weights of 4 bits, in addition to the operation (`estimate/quantized.py`);
 - `segment` per part that checkpointing recomputes, in addition to its operations;
 - `generator_infer`, `generator` per operation of the zoo's generators;
 - `context` per Python call and `context_parameter` per parameter of an optimizer: the overhead of
@@ -34,6 +35,9 @@ OPERATE: Final = int(EventKind.OPERATE)
 MARK: Final = int(EventKind.MARK)
 BACKWARD: Final = int(Mark.BACKWARD)
 OPTIMIZER: Final = int(Mark.OPTIMIZER)
+UNPACKS: Final = "dequantize"
+"""The operation that unpacks weights of 4 bits for one product."""
+UNPACK: Final = "unpack"
 LISTS: Final = ("_foreach", "_fused")
 """Name prefixes of operations on lists of tensors. In a recorded trace they belong to the script's own optimizer."""
 ADAM_LISTS_MIN: Final = 5
@@ -79,6 +83,8 @@ def issued(
         elif phase == "optimizer":
             own = "adam" if listed >= ADAM_LISTS_MIN else "sgd"
             weights |= {own: trained / listed} if kind == "list" else {f"infer_{kind}": 1.0}
+        elif kind == UNPACK and not compiled:
+            weights |= {UNPACK: 1.0, f"{side}_operation": by_python, "backward_operation": 1 - by_python}
         elif compiled:
             weights["compiled_fused" if kind == FUSED else "compiled_library"] = 1.0
         else:
@@ -168,6 +174,8 @@ def _kind(name: str, *, kernel: bool) -> str:
         return "list"
     if name == FUSED:
         return FUSED
+    if name == UNPACKS:
+        return UNPACK
     if name.startswith("convolution"):
         return "convolution"
     return "cast" if name == "_to_copy" else "operation"

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from teraflock.estimate.bounds import CardModel
-from teraflock.estimate.host import Timelines, issued, seconds_of
+from teraflock.estimate.host import UNPACK, Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
+from teraflock.estimate.quantized import UNPACK_SECONDS, wait_seconds
 from teraflock.estimate.scaled import Scaled
 from teraflock.estimate.speed import (
     PEAKS_H200,
@@ -82,7 +83,7 @@ class StepWork:
         self._items = items
         self.scaled = Scaled(items, tf32=precision == "tf32", model=card_model)
         self._latest: tuple[Peaks | None, float] = (None, 0.0)
-        by_kind = {**known.host, **compiled.host} if compiled else known.host
+        by_kind = {**known.host, UNPACK: UNPACK_SECONDS, **(compiled.host if compiled else {})}
         costs = [seconds_of(each, by_kind) for each in step.groups]
         ending = seconds_of(step.ending, known.host)
         start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]
@@ -94,14 +95,14 @@ class StepWork:
             ]
         )
         self._on = f"{host}_{'train' if scene.trace.has_backward else 'infer'}"
-        self._wait_seconds = self._wait_gpu_seconds = 0.0
+        self._wait_seconds, self._wait_gpu_seconds = wait_seconds(scene), 0.0
         self._paces = known.pace[self._on]
         self._pace = self._paces[1]
         self._spread = compiled.spread if compiled else spread(known, nearness, known.models.get(model, 1.0))
         if trains and optimizer in SERIAL:
             shapes = [shape for shape, _ in scene.parameter_sizes()]
             more = known.host["context_parameter"] if context else 0.0
-            self._wait_seconds = (known.serial + more) * len(shapes)
+            self._wait_seconds += (known.serial + more) * len(shapes)
             self._wait_gpu_seconds = matrix_seconds(shapes, known.matrix)
 
     def loads(self) -> Iterator[tuple[float, float]]:

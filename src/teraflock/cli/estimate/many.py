@@ -114,6 +114,7 @@ def _rows(source: str, words: EstimateWords) -> "Iterator[tuple[Workload, str, s
                 gradient_checkpointing=row.get("gradient_checkpointing") in TRUE,
                 lora_rank=int(row["lora_rank"]) if row.get("lora_rank") else None,
                 lora_targets=row.get("lora_targets") or "query-value",
+                lora_dtype=row.get("lora_dtype") or "",
                 load_in=row.get("load_in") or "",
                 accumulate=int(row["accumulate"]) if row.get("accumulate") else 1,
                 compile=words.compile or row.get("compile") in TRUE,
