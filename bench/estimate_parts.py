@@ -3,8 +3,8 @@
 `judge_shares`: steps with 16, 26 and 60 of the 132 SMs beside the whole bandwidth. `judge_crowds`: two, four and eight
 processes that run the same step at once, each with its share of the SMs, as busy slices do. `judge_sharded`: the peak
 of each of several GPUs under DDP and ZeRO. Nothing was fitted on any of them; the form of `estimate/sharded.py` was
-chosen with `judge_sharded` in sight. `judge_quantized`: LoRA in float32 over 4-bit and 8-bit weights. The times of two of
-its models were fitted on (`estimate/quantized.py`) and only the others are judged.
+chosen with `judge_sharded` in sight. `judge_quantized`: LoRA in float32 over 4-bit and 8-bit weights. The times of two
+of its models were fitted on (`estimate/quantized.py`) and only the others are judged.
 """
 
 from collections import defaultdict
@@ -105,9 +105,9 @@ def _quantized(bits: str, rows: list[dict[str, Any]]) -> Section:
         case = row["case"]
         estimator = Estimator(
             Workload(
-                model=case["model"], batch=case["batch"], seq=case["seq"], precision="bf16", optimizer=case["optimizer"],
-                lora_rank=case["lora"], lora_targets="all", lora_dtype="fp32", load_in=bits,
-                gradient_checkpointing=bool(case.get("ckpt")),
+                model=case["model"], batch=case["batch"], seq=case["seq"], precision="bf16",
+                optimizer=case["optimizer"], lora_rank=case["lora"], lora_targets="all", lora_dtype="fp32",
+                load_in=bits, gradient_checkpointing=bool(case.get("ckpt")),
             )
         )  # fmt: skip
         live.append(100 * (estimator.memory().live_peak_bytes / row["live"] - 1))
