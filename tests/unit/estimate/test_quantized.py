@@ -13,6 +13,7 @@ from teraflock.estimate.estimator import Estimator, step_of
 from teraflock.estimate.model import Question
 from teraflock.estimate.speed import PEAKS_H200
 from teraflock.estimate.step import OWN
+from teraflock.workload.config import named, shape_named, variants_of_family
 from teraflock.workload.model import Workload
 
 MEASURED = Path(__file__).parents[3] / "lab/measured/judge_quantized.jsonl.gz"
@@ -73,6 +74,20 @@ def test_eight_bits_need_more_memory_than_four_and_less_than_sixteen() -> None:
 def test_evidence_names_the_bits(bits: str) -> None:
     found = answer(workload(ROWS[3]["case"], load_in=bits), Question(cards=[card("H200-SXM")])).gpus[0]
     assert f"{bits[0]}-bit products" in found.evidence
+
+
+CAUSAL = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi", "phi3")
+
+
+@pytest.mark.parametrize("form", ["", "checkpoint+"])
+def test_every_decoder_by_config_can_be_tuned_with_four_bits(form: str) -> None:
+    names = [
+        name
+        for name, config in named().items()
+        if config["model_type"] in (*CAUSAL, "qwen2_moe", "qwen3_moe")
+    ]
+    wanted = f"train+bf16+{form}lora-all+4bit"
+    assert [name for name in names if wanted not in variants_of_family(shape_named(name))] == []
 
 
 def test_float8_is_faster_than_bf16_and_refused_on_cards_without_it() -> None:
