@@ -86,6 +86,10 @@ def checked(workload: Workload) -> Workload:
         raise BadInput("`--lora-dtype` needs `--lora-rank`", hint="For example `--lora-rank 16`")
     if workload.load_in and workload.task == "train" and not workload.lora_rank:
         raise BadInput("Quantized weights cannot be trained", hint="Add LoRA, for example `--lora-rank 16`")
+    if workload.load_in and workload.compile:
+        raise BadInput(
+            "`--compile` does not apply to quantized weights", hint="Remove `--compile` or `--load-in`"
+        )
     if workload.precision == "fp8" and (workload.task == "infer" or workload.lora_rank):
         raise BadInput(
             "FP8 is estimated for training of all weights, as torchao's float8 training does it",
