@@ -49,6 +49,12 @@ def measure() -> Iterator[Section]:
         drawn = list(table_rows(MEASURED / f"{name}.csv"))
         yield _accuracy(f"random rows {where}: {name}, host unknown", drawn)
         yield _accuracy("the same, own or shared host from a probe", drawn, probed=True)
+    yield _accuracy(
+        "torch.compile: judge_compiled, own or shared host from a probe",
+        # The networks of generators were called directly, so they were not compiled.
+        [row for row in own_rows("judge_compiled") if entry(row[0].model).kind != "generator"],
+        probed=True,
+    )
     drawn = list(table_rows(MEASURED / "judge_again.csv"))
     yield _accuracy("random rows: judge_again, own or shared host from a probe", drawn, probed=True)
     yield _accuracy("the same, host unknown", drawn)
@@ -68,7 +74,7 @@ def measure() -> Iterator[Section]:
 def own_rows(name: str) -> Iterator[Row]:
     for job in read_lines(MEASURED / f"{name}.jsonl.gz"):
         known = {"live": job["live"], "reserved": job["reserved"], "seconds": job["median"]}
-        yield workload_of(job["job"]), known
+        yield workload_of(job["job"]), {**known, "probe": job.get("probe", 0.0)}
 
 
 def table_rows(path: Path) -> Iterator[Row]:

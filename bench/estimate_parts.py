@@ -3,7 +3,8 @@
 `judge_shares`: steps with 16, 26 and 60 of the 132 SMs beside the whole bandwidth. `judge_crowds`: two, four and eight
 processes that run the same step at once, each with its share of the SMs, as busy slices do. `judge_sharded`: the peak
 of each of several GPUs under DDP and ZeRO. Nothing was fitted on any of them; the form of `estimate/sharded.py` was
-chosen with `judge_sharded` in sight.
+chosen with `judge_sharded` in sight. `judge_quantized`: LoRA in float32 over 4-bit and 8-bit weights. The times of two
+of its models were fitted on (`estimate/quantized.py`) and only the others are judged.
 """
 
 from collections import defaultdict
@@ -23,8 +24,13 @@ from teraflock.catalog.model import CardSlice
 from teraflock.estimate.bounds import card_model
 from teraflock.estimate.cards import MEASURED_ID, peaks
 from teraflock.estimate.derived import sliced
+from teraflock.estimate.estimator import Estimator, step_of
+from teraflock.estimate.speed import PEAKS_H200
+from teraflock.estimate.step import OWN
 from teraflock.estimate.survey import Survey
+from teraflock.workload.model import Workload
 
+FITTED_MODELS = ("llama-3.2-1b", "llama-3.2-3b")
 STAGES = {"ddp": 0, "zero1": 1, "zero2": 2, "zero3": 3}
 
 
@@ -35,6 +41,9 @@ def measure(measured: Path) -> Iterator[Section]:
     crowds = [row for row in read_lines(measured / "judge_crowds.jsonl.gz") if not row["rank"]]
     yield _steps("judge_crowds: processes that share an H200 as busy slices do", crowds, "median")
     yield _sharded(list(read_lines(measured / "judge_sharded.jsonl.gz")))
+    rows = list(read_lines(measured / "judge_quantized.jsonl.gz"))
+    for bits in ("4bit", "8bit"):
+        yield _quantized(bits, [row for row in rows if row["case"]["load_in"] == bits])
 
 
 def _steps(title: str, rows: list[dict[str, Any]], key: str) -> Section:
@@ -87,4 +96,31 @@ def _sharded(rows: list[dict[str, Any]]) -> Section:
                 f"{way} {median(values):.1f} %, at most {max(values):.1f} %" for way, values in by.items()
             ),
         ),
+    )
+
+
+def _quantized(bits: str, rows: list[dict[str, Any]]) -> Section:
+    live, seconds, names = [], [], []
+    for row in rows:
+        case = row["case"]
+        estimator = Estimator(
+            Workload(
+                model=case["model"], batch=case["batch"], seq=case["seq"], precision="bf16",
+                optimizer=case["optimizer"], lora_rank=case["lora"], lora_targets="all", lora_dtype="fp32",
+                load_in=bits, gradient_checkpointing=bool(case.get("ckpt")),
+            )
+        )  # fmt: skip
+        live.append(100 * (estimator.memory().live_peak_bytes / row["live"] - 1))
+        names.append(f"{case['model']} {case['batch']}x{case['seq']} {live[-1]:+.1f} %")
+        if case["model"] not in FITTED_MODELS:
+            taken = step_of(estimator, estimator.scene(), host=OWN).seconds(PEAKS_H200)
+            seconds.append(100 * abs(taken / row["seconds"] - 1))
+    # With random weights nearly every column of the last product's input has an outlier, which bitsandbytes keeps.
+    return Section(
+        title=f"judge_quantized: LoRA in float32 over {bits} weights",
+        figures=(
+            Figure(what="live peak, largest error", unit="%", samples=(max(map(abs, live)),), bar=3),
+            Figure(what="step time, median error", unit="%", samples=(median(seconds),), bar=12),
+        ),
+        notes=(f"{len(live)} peaks, {len(seconds)} times", ", ".join(names)),
     )

@@ -82,10 +82,10 @@ def build(architecture: Architecture, variant: Variant, sizes: Any, layers: int)
     for module in net.modules():
         if hasattr(module, "config"):
             module.config.use_cache = False
-    if variant.quantized:
-        quantize(net, half)
+    if variant.bits:
+        quantize(net, half, variant.bits)
     if variant.lora:
-        add_lora(net, sizes["rank"], variant.targets)
+        add_lora(net, sizes["rank"], variant.targets, variant.adapters)
     if variant.checkpointing:
         net.gradient_checkpointing_enable()
         if variant.lora:

@@ -18,4 +18,5 @@ def workload_of(job: Mapping[str, Any]) -> Workload:
         optimizer=job["optimizer"] or "sgd",
         gradient_checkpointing=bool(job["ckpt"]),
         lora_rank=int(job["lora"]) or None,
+        compile=bool(job.get("compile")),
     )

@@ -1,7 +1,7 @@
 """LoRA as the zoo means it: frozen weights, and two thin trained matrices beside some of the linear layers.
 
-`quantize` puts weights of 4 bits in place of linear layers, which allocate as those of bitsandbytes do: NF4 with double
-quantization. They are not computed with: only sizes and operations matter here.
+`quantize` replaces linear layers by layers that allocate as those of bitsandbytes do: NF4 with double quantization for
+4 bits, LLM.int8 for 8 bits. They compute nothing: only sizes and operations matter here.
 """
 
 from typing import Any
@@ -16,16 +16,19 @@ BLOCK, BLOCKS = 64, 256
 
 
 class Lora(torch.nn.Module):
-    def __init__(self, base: Any, rank: Any) -> None:
+    def __init__(self, base: Any, rank: Any, dtype: Any = None) -> None:
+        """`dtype` is the type of the adapter's matrices. Default: that of the model."""
         super().__init__()
         self.base = base
-        quantized = isinstance(base, Quantized)
+        quantized = isinstance(base, Quantized | Quantized8)
         weight = base.weight
-        like = {"dtype": base.dtype if quantized else weight.dtype, "device": weight.device}
+        own = base.dtype if quantized else weight.dtype
+        self.casts = dtype is not None and dtype != own
+        like = {"dtype": dtype or own, "device": weight.device}
         wide, out = (
             (base.in_features, base.out_features) if hasattr(base, "in_features") else (base.nx, base.nf)
         )
-        self.clones = quantized  # as peft does there
+        self.clones = isinstance(base, Quantized)  # as peft does there
         # Left as they come: drawing first values takes the root of the rank, and would fix that symbol.
         self.a = torch.nn.Parameter(torch.empty(rank, wide, **like))
         self.b = torch.nn.Parameter(torch.empty(out, rank, **like))
@@ -35,28 +38,38 @@ class Lora(torch.nn.Module):
         out = self.base(x)
         if self.clones:
             out = out.clone()
-        return out + linear(linear(x, self.a), self.b)
+        if not self.casts:
+            return out + linear(linear(x, self.a), self.b)
+        side = linear(linear(x.to(self.a.dtype), self.a), self.b) * SCALING
+        return out + side.to(out.dtype)
 
 
-def add_lora(net: Any, rank: Any, targets: str = "query-value") -> None:
+SCALING = 2.0
+
+
+def add_lora(net: Any, rank: Any, targets: str = "query-value", dtype: Any = None) -> None:
     for parameter in net.parameters():
         parameter.requires_grad_(False)
     for module in list(net.modules()):
         for name, child in list(module.named_children()):
-            linear = isinstance(child, torch.nn.Linear | Quantized) or type(child).__name__ == "Conv1D"
+            linear = (
+                isinstance(child, torch.nn.Linear | Quantized | Quantized8)
+                or type(child).__name__ == "Conv1D"
+            )
             chosen = {
                 "query-value": name in QUERY_VALUE,
                 "all": name not in HEADS and name != "base",
             }[targets]
             if linear and chosen:
-                setattr(module, name, Lora(child, rank))
+                setattr(module, name, Lora(child, rank, dtype))
 
 
-def quantize(net: Any, dtype: Any) -> None:
+def quantize(net: Any, dtype: Any, bits: int = 4) -> None:
+    kind = Quantized if bits == 4 else Quantized8
     for module in list(net.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, torch.nn.Linear) and name not in HEADS:
-                setattr(module, name, Quantized(child, dtype))
+                setattr(module, name, kind(child, dtype))
 
 
 class Quantized(torch.nn.Module):
@@ -107,3 +120,71 @@ def _dequantize(
 @_dequantize.register_fake  # type: ignore[untyped-decorator]
 def _(packed: torch.Tensor, scales: torch.Tensor, out: int, wide: int, dtype: torch.dtype) -> torch.Tensor:
     return torch.empty(out, wide, dtype=dtype)
+
+
+class Quantized8(torch.nn.Module):
+    """LLM.int8: one byte per weight and one scale per row."""
+
+    def __init__(self, like: Any, dtype: Any) -> None:
+        super().__init__()
+        self.in_features, self.out_features, self.dtype = like.in_features, like.out_features, dtype
+        shape = like.out_features, like.in_features
+        self.weight = torch.nn.Parameter(torch.empty(*shape, dtype=torch.int8), requires_grad=False)
+        self.register_buffer("scales", torch.empty(like.out_features))
+        self.bias = like.bias
+
+    def forward(self, x: Any) -> Any:
+        return _Product8.apply(x, self.weight, self.scales, self.bias)
+
+
+class _Product8(torch.autograd.Function):
+    """Inputs become float16, then int8 with one scale per row. The product is int32. The backward pass unpacks the
+    weights. The input is kept though nothing reads it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, weight: Any, scales: Any, bias: Any) -> Any:
+        ctx.save_for_backward(x, weight, scales)
+        rows = x.reshape(-1, x.shape[-1]).to(torch.float16)
+        quantized, row_scales = torch.ops.teraflock.to_int8(rows)
+        out = torch.ops.teraflock.int8_product(quantized, weight)
+        out = torch.ops.teraflock.from_int32(out, row_scales, scales, x.dtype)
+        out = out.reshape(*x.shape[:-1], weight.shape[0])
+        return out if bias is None else out + bias.to(out.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        x, weight, scales = ctx.saved_tensors
+        unpacked = weight.to(x.dtype).mul_(scales.unsqueeze(1).mul(1 / 127))
+        return torch.matmul(gradient.to(x.dtype), unpacked), None, None, None
+
+
+@torch.library.custom_op("teraflock::to_int8", mutates_args=())  # type: ignore[untyped-decorator]
+def _to_int8(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    raise NotImplementedError
+
+
+@_to_int8.register_fake  # type: ignore[untyped-decorator]
+def _(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty_like(rows, dtype=torch.int8), torch.empty(rows.shape[0])
+
+
+@torch.library.custom_op("teraflock::int8_product", mutates_args=())  # type: ignore[untyped-decorator]
+def _int8_product(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    raise NotImplementedError
+
+
+@_int8_product.register_fake  # type: ignore[untyped-decorator]
+def _(rows: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    return torch.empty(rows.shape[0], weight.shape[0], dtype=torch.int32)
+
+
+@torch.library.custom_op("teraflock::from_int32", mutates_args=())  # type: ignore[untyped-decorator]
+def _from_int32(
+    out: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, dtype: torch.dtype
+) -> torch.Tensor:
+    raise NotImplementedError
+
+
+@_from_int32.register_fake  # type: ignore[untyped-decorator]
+def _(out: torch.Tensor, rows: torch.Tensor, columns: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_like(out, dtype=dtype)

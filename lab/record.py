@@ -36,7 +36,8 @@ class Variant:
         targets = {"lora": "query-value", "lora-all": "all"}
         self.targets = next((targets[word] for word in words if word in targets), "")
         self.lora = bool(self.targets)
-        self.quantized = "4bit" in words
+        self.bits = next((int(word[0]) for word in words if word in ("4bit", "8bit")), 0)
+        self.adapters = torch.float32 if "fp32-adapters" in words else None
         self.cache = "cache" in words
 
 

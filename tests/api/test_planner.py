@@ -230,6 +230,9 @@ def test_an_import_by_another_process_takes_effect_at_once(
         {"batch": 64, "epochs": 3},
         {"batch": 64, "gpu": ["TPU-v4"]},
         {"batch": 64, "seq": 128},
+        {"batch": 8, "compile": True, "precision": "bf16", "gpu": ["A100"]},
+        {"batch": 8, "precision": "fp8", "gpu": ["V100"]},
+        {"batch": 8, "load_in": "8bit", "lora_rank": 8, "lora_dtype": "fp32"},
     ],
     ids=str,
 )

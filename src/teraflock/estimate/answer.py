@@ -15,11 +15,19 @@ from teraflock.estimate.memory import Scene
 from teraflock.estimate.model import Estimate, Limit, OnGpu, Peak, Question
 from teraflock.estimate.speed import Peaks
 from teraflock.estimate.step import Seconds, StepWork
-from teraflock.estimate.tensor_parallel import COMPUTED
 from teraflock.workload.model import Workload
 
+COMPUTED: Final = "tensor parallelism is computed, not measured; the rest: "
+FLOAT8: Final = "FP8 is computed from tensor rates, not measured; the rest: "
+QUANTIZED: Final = {
+    "4bit": "4-bit products: fitted on 2 steps of an H200, typical error 12 % on 4 others; the rest: ",
+    "8bit": "8-bit products: fitted on 2 steps of an H200, errors of 0 and 8 % on 2 others; the rest: ",
+}
+COMPILED: Final = "torch.compile: typical error 11 % on 10 blind steps of an H200; operations: "
 OOM_SPREAD: Final = 0.02
 """Standard deviation of measured over predicted limits."""
+OOM_SPREAD_COMPILED: Final = 0.12
+"""The same under `torch.compile`, from the live peaks of 31 steps."""
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +83,7 @@ def _on_limit(known: _Known, limit: Limit) -> OnGpu:
     return OnGpu(
         gpu=limit.text,
         fits=_fits(known, largest, limit.size_bytes),
-        oom_probability=_oom_probability(known.need, limit.size_bytes),
+        oom_probability=_oom_probability(known, limit.size_bytes),
         largest_batch=largest,
         step_seconds=None,
         samples_per_second=None,
@@ -104,12 +112,12 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
     return OnGpu(
         gpu=card.id,
         fits=_fits(known, largest, room),
-        oom_probability=_oom_probability(known.need, room),
+        oom_probability=_oom_probability(known, room),
         largest_batch=largest,
         step_seconds=seconds,
         samples_per_second=samples / seconds.p50 if seconds and samples else None,
         bound=_bound(known.step, there),
-        evidence=(COMPUTED if question.tensor_parallel > 1 else "") + _evidence(card, there),
+        evidence=_evidence(known, card, there),
         memory_bytes=room,
         need_bytes=known.need,
         hours=_hours(seconds, samples, question),
@@ -145,15 +153,21 @@ def _bound(step: StepWork, there: Peaks | None) -> str:
     return "host" if step.waits_for_host(there) else "gpu"
 
 
-def _evidence(card: Card, there: Peaks | None) -> str:
-    return evidence(card) if there is not None else "memory only: the speed of this card is unknown"
+def _evidence(known: _Known, card: Card, there: Peaks | None) -> str:
+    if there is None:
+        return "memory only: the speed of this card is unknown"
+    split = COMPUTED if known.question.tensor_parallel > 1 else ""
+    workload = known.estimator.workload
+    how = FLOAT8 if workload.precision == "fp8" else COMPILED if workload.compile else ""
+    return split + how + QUANTIZED.get(workload.load_in, "") + evidence(card)
 
 
-def _oom_probability(need_bytes: int, room_bytes: int) -> float:
+def _oom_probability(known: _Known, room_bytes: int) -> float:
     if room_bytes <= 0:
         return 1.0
-    over = need_bytes / (LIMIT_SHARE * room_bytes) - 1
-    return round(0.5 * (1 + erf(over / OOM_SPREAD / sqrt(2))), 3)
+    over = known.need / (LIMIT_SHARE * room_bytes) - 1
+    spread = OOM_SPREAD_COMPILED if known.estimator.workload.compile else OOM_SPREAD
+    return round(0.5 * (1 + erf(over / spread / sqrt(2))), 3)
 
 
 def _context_bytes(scene: Scene, workload: Workload) -> int:

@@ -240,6 +240,8 @@ def refuses(card: Card, precision: str) -> str:
         return why
     if "bf16" in precision and not card.bf16:
         return f"{card.architecture.split()[0]} does not support bf16"
+    if precision == "fp8" and not card.fp8_tensor_tflops:
+        return f"{card.architecture.split()[0]} has no FP8 tensor cores"
     if precision == "tf32" and not card.tf32_tensor_tflops:
         return f"{card.architecture.split()[0]} does not support TF32"
     return ""

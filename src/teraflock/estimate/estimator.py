@@ -1,5 +1,7 @@
 """Computes the memory and time of one workload from its trace, each part on demand."""
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from teraflock.base.errors import BadInput
@@ -12,13 +14,15 @@ from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
 from teraflock.estimate.outline import Outline
 from teraflock.estimate.speed import measured
 from teraflock.estimate.step import SHARED, Seconds, StepWork
-from teraflock.estimate.tensor_parallel import divided, reduce_seconds
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
 from teraflock.workload.accumulation import accumulated
 from teraflock.workload.expression import folded_all
 from teraflock.workload.model import Workload, checked, is_trace
 from teraflock.workload.trace import DTYPE_BYTES, Trace, read_trace_file
+
+if TYPE_CHECKING:
+    from teraflock.estimate.compiled import CompiledModel
 
 
 class Estimator:
@@ -33,8 +37,12 @@ class Estimator:
             self.workload = _of_trace(workload, self.trace)
         else:
             self.workload = zoo.with_sizes(checked(workload))
+            if workload.precision == "fp8":  # torchao needs `torch.compile` to be faster than bf16
+                self.workload = msgspec.structs.replace(self.workload, compile=True)
             self.trace = zoo.trace_for(self.workload)
         if tensor_parallel > 1:
+            from teraflock.estimate.tensor_parallel import divided  # imported here: few estimates need it
+
             symbols = zoo.symbols_for(self.workload, self.trace)
             self.trace = divided(self.trace, symbols, self.workload, tensor_parallel)
         # Only the batch is ever evaluated at several sizes, so all other symbols are fixed here.
@@ -44,6 +52,10 @@ class Estimator:
         self.trace = msgspec.structs.replace(
             self.trace, expressions=folded_all(self.trace.expressions, fixed)
         )
+        if self.workload.compile:
+            from teraflock.workload.compiled import compiled  # imported here: few estimates need it
+
+            self.trace = compiled(self.trace)
         if self.workload.accumulate > 1:
             self.trace = accumulated(self.trace)
         self._outline = Outline(self.trace)
@@ -68,7 +80,9 @@ class Estimator:
         if (batch, lean) not in self._scenes:
             workload = msgspec.structs.replace(self.workload, batch=batch)
             symbols = zoo.symbols_for(workload, self.trace)
-            made = Scene(self.trace, symbols, self.known.workspace, lean=lean, outline=self._outline)
+            # Compiled convolutions use the channels-last layout, so cuDNN copies nothing to another one.
+            shares = {} if self.workload.compile else self.known.workspace
+            made = Scene(self.trace, symbols, shares, lean=lean, outline=self._outline)
             self._scenes[batch, lean] = made
         return self._scenes[batch, lean]
 
@@ -140,7 +154,17 @@ def _step(
         context=context,
         card_model=card_model,
         before=before,
+        compiled=_compiled_model(estimator, scene) if estimator.workload.compile else None,
     )
+
+
+def _compiled_model(estimator: Estimator, scene: Scene) -> "CompiledModel":
+    from teraflock.estimate.compiled import FITTED, float8  # imported here: few estimates need it
+
+    if estimator.workload.precision != "fp8":
+        return FITTED
+    # The output layer is as long as the vocabulary, the longest side of any parameter.
+    return float8(head=max(max(shape, default=0) for shape, _ in scene.parameter_sizes()))
 
 
 def finder_for(estimator: Estimator, extra_bytes: int, temporary_share: float = 1.0) -> BatchFinder | None:
@@ -177,6 +201,8 @@ def seconds_on(
     alone = step.seconds(there)
     low, high = step.interval(there, doubt(card))
     if estimator.tensor_parallel > 1:
+        from teraflock.estimate.tensor_parallel import reduce_seconds
+
         reduces = reduce_seconds(estimator.workload, card, estimator.tensor_parallel)
         alone, low, high = alone + reduces, low + reduces, high + reduces
     middle = parallel.step_seconds(alone, buckets, card, gpus)

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.memory import Scene
-from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark
+from teraflock.workload.trace import EVENT_KINDS, FUSED, EventKind, Mark
 
 Weights = dict[str, float]
 """The average number of times that each kind of cost applies to one operation. Kinds:
@@ -22,6 +22,9 @@ Weights = dict[str, float]
 - `infer_`, `forward_`, `backward_` with `operation`, `convolution`, `cast`; `nothing` if it starts no kernel;
 - `infer_view`, `forward_view`: creating a view of a tensor, including its backward pass;
 - `gradient` per parameter, `sgd` and `adam` per parameter of these optimizers;
+- `compiled_library`, `compiled_fused` per call of a library or fused kernel under `torch.compile`, and
+  `compiled_parameter` per trained parameter (`estimate/compiled.py`);
+- `unpack` per product with weights of 4 bits, in addition to the operation (`estimate/quantized.py`);
 - `segment` per part that checkpointing recomputes, in addition to its operations;
 - `generator_infer`, `generator` per operation of the zoo's generators;
 - `context` per Python call and `context_parameter` per parameter of an optimizer: the overhead of
@@ -32,6 +35,9 @@ OPERATE: Final = int(EventKind.OPERATE)
 MARK: Final = int(EventKind.MARK)
 BACKWARD: Final = int(Mark.BACKWARD)
 OPTIMIZER: Final = int(Mark.OPTIMIZER)
+UNPACKS: Final = "dequantize"
+"""The operation that unpacks weights of 4 bits for one product."""
+UNPACK: Final = "unpack"
 LISTS: Final = ("_foreach", "_fused")
 """Name prefixes of operations on lists of tensors. In a recorded trace they belong to the script's own optimizer."""
 ADAM_LISTS_MIN: Final = 5
@@ -49,7 +55,13 @@ class Issued(msgspec.Struct, frozen=True):
 
 
 def issued(
-    scene: Scene, optimizer: str, lists: int, *, generator: bool = False, context: bool = False
+    scene: Scene,
+    optimizer: str,
+    lists: int,
+    *,
+    generator: bool = False,
+    context: bool = False,
+    compiled: bool = False,
 ) -> Issued:
     """`lists` is the number of list operations of the optimizer."""
     steps = list(_phases(scene))
@@ -71,9 +83,15 @@ def issued(
         elif phase == "optimizer":
             own = "adam" if listed >= ADAM_LISTS_MIN else "sgd"
             weights |= {own: trained / listed} if kind == "list" else {f"infer_{kind}": 1.0}
+        elif kind == UNPACK and not compiled:
+            weights |= {UNPACK: 1.0, f"{side}_operation": by_python, "backward_operation": 1 - by_python}
+        elif compiled:
+            weights["compiled_fused" if kind == FUSED else "compiled_library"] = 1.0
         else:
             weights |= {f"{side}_{kind}": by_python, f"backward_{kind}": 1 - by_python}
-        if phase == "backward":
+        if compiled and phase == "backward":
+            weights["compiled_parameter"] = trained / counts[phase]
+        elif phase == "backward":
             weights |= {"gradient": trained / counts[phase], "segment": segments / counts[phase]}
         if generator and phase == "forward":
             weights["generator" if trains else "generator_infer"] = 1.0
@@ -113,8 +131,9 @@ class Timelines:
         points: list[tuple[float, float]] = []
         for host, gpu in pairs:
             issued += host
-            _add_corner(points, rest, issued)
-            rest -= gpu
+            if gpu:  # without GPU time the next point is above this one
+                _add_corner(points, rest, issued)
+                rest -= gpu
         _add_corner(points, 0.0, issued)
         self.host_seconds = issued
         self._points = points
@@ -153,6 +172,10 @@ def _kind(name: str, *, kernel: bool) -> str:
         return "nothing"
     if name.startswith(LISTS):
         return "list"
+    if name == FUSED:
+        return FUSED
+    if name == UNPACKS:
+        return UNPACK
     if name.startswith("convolution"):
         return "convolution"
     return "cast" if name == "_to_copy" else "operation"

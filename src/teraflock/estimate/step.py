@@ -7,14 +7,15 @@ host were fitted on the machines of the measured H200s. A slower host takes long
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from math import exp, hypot, prod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from teraflock.estimate.bounds import CardModel
-from teraflock.estimate.host import Timelines, issued, seconds_of
+from teraflock.estimate.host import UNPACK, Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
+from teraflock.estimate.quantized import UNPACK_SECONDS, wait_seconds
 from teraflock.estimate.scaled import Scaled
 from teraflock.estimate.speed import (
     PEAKS_H200,
@@ -24,6 +25,9 @@ from teraflock.estimate.speed import (
     seconds_h200,
     timed_h200,
 )
+
+if TYPE_CHECKING:
+    from teraflock.estimate.compiled import CompiledModel
 
 SHARED: Final = "shared"
 OWN: Final = "own"
@@ -53,17 +57,21 @@ class StepWork:
         context: bool = False,
         card_model: CardModel | None = None,
         before: "tuple[StepWork, int] | None" = None,
+        compiled: "CompiledModel | None" = None,
     ) -> None:
         """`model` is a name in the zoo. `card_model` replaces the fitted one to evaluate a fit. Set `context` for steps
         that were measured under `with torch.device(…)`. `before` has the passes that only accumulate gradients, and how
-        many of them a step has."""
+        many of them a step has. `compiled` is given for a trace that `workload/compiled.py` rewrote."""
         self._before = before
         trains = scene.trace.has_backward and not scene.trace.has_optimizer
         lists = optimizer_works(optimizer, scene) if trains else []
-        step = issued(scene, optimizer, len(lists), generator=generator, context=context)
+        step = issued(
+            scene, optimizer, len(lists), generator=generator, context=context, compiled=bool(compiled)
+        )
         counts = Counter(index for index, _ in step.order)
+        time = compiled.timed if compiled else timed_h200
         timed = {
-            index: timed_h200(each, known, precision)
+            index: time(each, known, precision)
             for index, each in enumerate(scene.works)
             if index in counts and each.kernel
         }
@@ -75,7 +83,8 @@ class StepWork:
         self._items = items
         self.scaled = Scaled(items, tf32=precision == "tf32", model=card_model)
         self._latest: tuple[Peaks | None, float] = (None, 0.0)
-        costs = [seconds_of(each, known.host) for each in step.groups]
+        by_kind = {**known.host, UNPACK: UNPACK_SECONDS, **(compiled.host if compiled else {})}
+        costs = [seconds_of(each, by_kind) for each in step.groups]
         ending = seconds_of(step.ending, known.host)
         start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]
         self._lines = Timelines(
@@ -86,14 +95,14 @@ class StepWork:
             ]
         )
         self._on = f"{host}_{'train' if scene.trace.has_backward else 'infer'}"
-        self._wait_seconds = self._wait_gpu_seconds = 0.0
+        self._wait_seconds, self._wait_gpu_seconds = wait_seconds(scene), 0.0
         self._paces = known.pace[self._on]
         self._pace = self._paces[1]
-        self._spread = spread(known, nearness, known.models.get(model, 1.0))
+        self._spread = compiled.spread if compiled else spread(known, nearness, known.models.get(model, 1.0))
         if trains and optimizer in SERIAL:
             shapes = [shape for shape, _ in scene.parameter_sizes()]
             more = known.host["context_parameter"] if context else 0.0
-            self._wait_seconds = (known.serial + more) * len(shapes)
+            self._wait_seconds += (known.serial + more) * len(shapes)
             self._wait_gpu_seconds = matrix_seconds(shapes, known.matrix)
 
     def loads(self) -> Iterator[tuple[float, float]]:

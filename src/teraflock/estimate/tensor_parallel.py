@@ -30,7 +30,6 @@ from teraflock.workload.trace import (
 )
 
 TENSOR_MAX: Final = 8
-COMPUTED: Final = "tensor parallelism is computed, not measured; the rest: "
 
 
 class Blocks(msgspec.Struct, frozen=True):

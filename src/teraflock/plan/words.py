@@ -25,7 +25,7 @@ WORK_MAX: Final = 1e13  # steps or samples; larger amounts overflow the cost
 GB_MAX: Final = 1e9
 JOB_OPTIONS: Final = (
     "batch", "global_batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "lora_targets",
-    "load_in", "accumulate", "kv_cache",
+    "lora_dtype", "load_in", "accumulate", "compile", "kv_cache",
     "steps", "epochs", "samples", "shard", "zero", "offload", "interruptions", "checkpoint", "restart", "network",
     "tensor_parallel", "precision", "task",
 )  # fmt: skip

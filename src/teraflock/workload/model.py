@@ -7,12 +7,13 @@ import msgspec
 
 from teraflock.base.errors import BadInput, unknown_name
 
-Precision = Literal["fp32", "tf32", "amp-bf16", "amp-fp16", "bf16", "fp16"]
+Precision = Literal["fp32", "tf32", "amp-bf16", "amp-fp16", "bf16", "fp16", "fp8"]
 Optimizer = Literal[
     "sgd", "adam", "adamw", "adafactor", "adamw-8bit", "paged-adamw", "paged-adamw-8bit", "none"
 ]
 LoraTargets = Literal["query-value", "all"]
-LoadIn = Literal["", "4bit"]
+LoadIn = Literal["", "4bit", "8bit"]
+LoraDtype = Literal["", "fp32"]
 Task = Literal["train", "infer"]
 
 PRECISIONS: Final = get_args(Precision)
@@ -20,6 +21,7 @@ OPTIMIZERS: Final = get_args(Optimizer)
 TASKS: Final = get_args(Task)
 LORA_TARGETS: Final = get_args(LoraTargets)
 LOAD_IN: Final = get_args(LoadIn)
+LORA_DTYPES: Final = get_args(LoraDtype)
 
 BATCH_MAX: Final = 1 << 22
 SEQ_MAX: Final = 1 << 20
@@ -48,6 +50,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=False):
     """The number of bits of quantized weights, as in bitsandbytes: one of `LOAD_IN`."""
     accumulate: int = 1
     """Forward and backward passes per optimizer step, each with `batch` samples."""
+    compile: bool = False
+    """Whether the model runs under `torch.compile`."""
+    lora_dtype: str = ""
+    """The type of the LoRA matrices: that of the model, or `fp32`, as peft makes them by default."""
 
 
 def is_trace(model: str) -> bool:
@@ -72,11 +78,23 @@ def checked(workload: Workload) -> Workload:
     _between("LoRA rank", workload.lora_rank, 1, LORA_RANK_MAX, "")
     _one_of("set of LoRA targets", workload.lora_targets, LORA_TARGETS)
     _one_of("size of weights", workload.load_in, LOAD_IN)
+    _one_of("type of LoRA matrices", workload.lora_dtype, LORA_DTYPES)
     _between("number of accumulated passes", workload.accumulate, 1, ACCUMULATE_MAX, "")
     if workload.lora_targets != "query-value" and not workload.lora_rank:
         raise BadInput("`--lora-targets` needs `--lora-rank`", hint="For example `--lora-rank 16`")
+    if workload.lora_dtype and not workload.lora_rank:
+        raise BadInput("`--lora-dtype` needs `--lora-rank`", hint="For example `--lora-rank 16`")
     if workload.load_in and workload.task == "train" and not workload.lora_rank:
         raise BadInput("Quantized weights cannot be trained", hint="Add LoRA, for example `--lora-rank 16`")
+    if workload.load_in and workload.compile:
+        raise BadInput(
+            "`--compile` does not apply to quantized weights", hint="Remove `--compile` or `--load-in`"
+        )
+    if workload.precision == "fp8" and (workload.task == "infer" or workload.lora_rank):
+        raise BadInput(
+            "FP8 is estimated for training of all weights, as torchao's float8 training does it",
+            hint="Use `--precision bf16`",
+        )
     if workload.task == "infer" and workload.accumulate > 1:
         raise BadInput("Gradient accumulation applies to training only", hint="Remove `--accumulate`")
     if workload.task == "infer" and (workload.gradient_checkpointing or workload.lora_rank):

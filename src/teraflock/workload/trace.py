@@ -29,6 +29,8 @@ GIVEN_BODY_BYTES_MAX: Final = 32 << 20
 """For a trace that was uploaded to a server."""
 
 EVENT_KINDS: Final = 4
+FUSED: Final = "fused"
+"""The name of a kernel that `torch.compile` made of several operations (`workload/compiled.py`)."""
 
 
 class EventKind(IntEnum):

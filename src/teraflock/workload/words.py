@@ -30,9 +30,13 @@ class WorkloadWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     lora_targets: Word | None = None
     """`query-value` (the default) or `all` linear layers."""
     load_in: Word | None = None
-    """`4bit`: weights as bitsandbytes stores them for QLoRA."""
+    """`4bit` or `8bit`: weights as bitsandbytes stores them, in NF4 or LLM.int8."""
+    lora_dtype: Word | None = None
+    """`fp32`: LoRA matrices in float32, peft's default. Left out: in the type of the model."""
     accumulate: Whole | None = None
     """Passes of `batch` samples per optimizer step."""
+    compile: bool = False
+    """Run the model under `torch.compile` with default options. The optimizer is not compiled."""
     task: Word = "train"
     kv_cache: bool = False
     steps: float | None = None
@@ -119,5 +123,7 @@ def workload_from(model: str, batch: int | None, words: WorkloadWords) -> "Workl
         kv_cache=words.kv_cache,
         lora_targets=words.lora_targets or "query-value",
         load_in=words.load_in or "",
+        lora_dtype=words.lora_dtype or "",
         accumulate=words.accumulate or 1,
+        compile=words.compile,
     )

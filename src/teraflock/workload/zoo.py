@@ -82,7 +82,7 @@ ALIASES: Final = {
     "sd15": "unet-diffusion-sd15", "stable-diffusion-v1-5": "unet-diffusion-sd15", "sdxl": "unet-diffusion-sdxl",
     "stable-diffusion-xl-base-1.0": "unet-diffusion-sdxl",
 }  # fmt: skip
-RECORDED_AS: Final = {"fp16": "bf16", "tf32": "fp32", "amp-fp16": "amp-bf16"}
+RECORDED_AS: Final = {"fp16": "bf16", "fp8": "bf16", "tf32": "fp32", "amp-fp16": "amp-bf16"}
 
 
 def entry(name: str) -> ZooEntry:
@@ -138,6 +138,8 @@ def variant(workload: Workload) -> str:
         words.append({"query-value": "lora"}.get(workload.lora_targets, f"lora-{workload.lora_targets}"))
     if workload.load_in:
         words.append(workload.load_in)
+    if workload.lora_dtype and workload.precision in ("bf16", "fp16"):  # otherwise they are in float32 anyway
+        words.append("fp32-adapters")
     return "+".join(words)
 
 

@@ -112,7 +112,7 @@ def test_a_wrong_row_is_told_before_any_is_answered(tmp_path: Path) -> None:
         (["resnet50", "--batch", "0"], "at least 1"),
         (["bert-base", "--batch", "1", "--seq", "600"], "512 positions"),
         (["no.trace"], "cannot be read"),
-        (["resnet50", "--batch", "1", "--precision", "fp8"], "precision"),
+        (["resnet50", "--batch", "1", "--precision", "fp7"], "precision"),
         (["resnet50", "--batch", "1", "--gpu", "Z9000"], "Z9000"),
         (["resnet50", "--batch", "1", "--memory-limit", "much"], "memory"),
         (["resnet50", "--batch", "1", "--steps", "-5"], "--steps"),

@@ -80,6 +80,11 @@ def test_time_grows_with_passes_and_the_optimizer_runs_once() -> None:
         ({"lora_targets": "knees", "lora_rank": 8}, "LoRA targets"),
         ({"load_in": "4bit"}, "cannot be trained"),
         ({"load_in": "3bit", "lora_rank": 8}, "size of weights"),
+        ({"load_in": "4bit", "lora_rank": 8, "compile": True}, "does not apply to quantized weights"),
+        ({"lora_dtype": "fp32"}, "needs `--lora-rank`"),
+        ({"lora_dtype": "fp7", "lora_rank": 8}, "type of LoRA matrices"),
+        ({"precision": "fp8", "lora_rank": 8}, "FP8 is estimated for training of all weights"),
+        ({"precision": "fp8", "task": "infer"}, "FP8 is estimated for training of all weights"),
     ],
 )
 def test_words_that_do_not_go_together_are_refused(words: dict[str, object], says: str) -> None:

@@ -45,8 +45,9 @@ Examples:
     default="fp32",
     shell_complete=complete_precision,
     show_default=True,
-    help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16. amp-bf16 is autocast over fp32 weights (bf16=True in Trainer);"
-    " with bf16, the weights and the optimizer's state are in bf16 too.",
+    help="fp32, tf32, amp-bf16, amp-fp16, bf16, fp16, fp8. amp-bf16 is autocast over fp32 weights and LoRA matrices"
+    " (bf16=True in Trainer); with bf16, the weights, LoRA matrices and optimizer state are in bf16 and there is no"
+    " autocast. fp8 is torchao's float8 training under torch.compile.",
 )
 @click.option(
     "--optimizer",
@@ -61,13 +62,23 @@ Examples:
     help="Layers with LoRA: query-value, or all linear layers.  [default: query-value]",
 )
 @click.option(
+    "--lora-dtype",
+    help="fp32: LoRA matrices in float32 beside 16-bit weights, as peft makes them by default"
+    " (autocast_adapter_dtype=True).  [default: the type of the weights]",
+)
+@click.option(
     "--load-in",
-    help="4bit: load the weights as bitsandbytes does for QLoRA, in NF4 with double quantization.",
+    help="4bit or 8bit: load the weights as bitsandbytes does, in NF4 with double quantization or as LLM.int8.",
 )
 @click.option(
     "--accumulate",
     type=int,
     help="Passes of `--batch` samples per optimizer step (gradient_accumulation_steps in Trainer).",
+)
+@click.option(
+    "--compile",
+    is_flag=True,
+    help="Run the model under `torch.compile` with default options. Compiling itself is not included.",
 )
 @click.option(
     "--users", type=int, help="Estimate serving for this many concurrent users, each with a KV cache."
@@ -259,5 +270,5 @@ def _refuse_options_for_a_trace(model: str) -> None:
 
 NOT_FOR_TRACES: Final = (
     "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
-    "lora_targets", "load_in", "accumulate", "users", "context",
+    "lora_targets", "lora_dtype", "load_in", "accumulate", "users", "context",
 )  # fmt: skip

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from teraflock.workload.model import Workload
 
 ROWS_PER_WORKER_MIN: Final = 12  # with fewer rows, starting a process takes longer than it saves
+TRUE: Final = ("1", "true", "True")
 ROWS_PER_CHUNK: Final = 2
 """Few, so that no worker is idle for long while another finishes."""
 
@@ -25,7 +26,7 @@ def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") 
     import sys
     from functools import partial
 
-    rows = list(_rows(source))  # reports a bad row before any estimate starts
+    rows = list(_rows(source, words))  # reports a bad row before any estimate starts
     workers = min(os.cpu_count() or 1, len(rows) // ROWS_PER_WORKER_MIN)
     answered = partial(_line, words, own_cards)
     if workers < 2:
@@ -78,7 +79,7 @@ def _line(words: EstimateWords, own_cards: "Sequence[Card]", row: "tuple[Workloa
     return msgspec.json.encode(shape_estimate(estimate)) + b"\n"
 
 
-def _rows(source: str) -> "Iterator[tuple[Workload, str, str]]":
+def _rows(source: str, words: EstimateWords) -> "Iterator[tuple[Workload, str, str]]":
     import csv
     from pathlib import Path
 
@@ -110,8 +111,13 @@ def _rows(source: str) -> "Iterator[tuple[Workload, str, str]]":
                 image_size=int(row["image_size"]) if row.get("image_size") else None,
                 precision=row.get("precision") or "fp32",
                 optimizer=row.get("optimizer") or default_optimizer(row["model"], task),
-                gradient_checkpointing=row.get("gradient_checkpointing") in ("1", "true", "True"),
+                gradient_checkpointing=row.get("gradient_checkpointing") in TRUE,
                 lora_rank=int(row["lora_rank"]) if row.get("lora_rank") else None,
+                lora_targets=row.get("lora_targets") or "query-value",
+                lora_dtype=row.get("lora_dtype") or "",
+                load_in=row.get("load_in") or "",
+                accumulate=int(row["accumulate"]) if row.get("accumulate") else 1,
+                compile=words.compile or row.get("compile") in TRUE,
             )
             if not is_trace(workload.model):
                 check(workload)

@@ -19,6 +19,7 @@ CONTEXT_DEFAULT: Final = 4096
 TRAINING_ONLY: Final = (
     "batch", "global_batch", "seq", "image_size", "optimizer", "gradient_checkpointing", "lora_rank", "lora_targets",
     "accumulate", "load_in", "kv_cache", "gpus", "memory_limit", "steps", "epochs", "samples", "plot", "source",
+    "compile", "lora_dtype",
 )  # fmt: skip
 _COLUMNS: Final = [
     Column("GPU"),
