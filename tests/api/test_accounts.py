@@ -93,7 +93,7 @@ def added(server: Server, url: str, fake: FakeLambda, **more: Any) -> Any:
     server.cloud.synchronise_sites()
     driver = server.cloud.engines.at("acct")
     assert isinstance(driver, CloudSite)
-    driver._link = FakeLink(fake)
+    driver._guests._link = FakeLink(fake)
     server.settle()
     return made
 

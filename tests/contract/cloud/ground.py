@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.fakes.base import KEY, FakeCloud
+from tests.fakes.azure import FakeAzure
+from tests.fakes.base import FakeCloud
+from tests.fakes.gce import FakeGce
 from tests.fakes.guest import FakeLink
 from tests.fakes.lambda_cloud import FakeLambda
 from tests.fakes.runpod import FakeRunPod
@@ -19,7 +21,6 @@ from teraflock.bill.margin.store import rates_at_site
 from teraflock.drivers.clouds.engine import CloudSite
 from teraflock.drivers.clouds.model import Pace
 from teraflock.drivers.clouds.pacing import Pacer
-from teraflock.drivers.clouds.signing import Bearer
 from teraflock.drivers.clouds.site import cloud_class
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import GRACE
@@ -40,6 +41,8 @@ class Kind(msgspec.Struct, frozen=True):
     first_region: str
     other_region: str = ""
     """Empty: the cloud chooses the place itself."""
+    notice: str = ""
+    """What the metadata service of a spot machine says before its end, with `TIME`."""
 
 
 KINDS = {
@@ -47,6 +50,13 @@ KINDS = {
     "runpod": Kind("runpod", FakeRunPod, "1x_NVIDIA_L4", "EU-RO-1", "US-KS-2"),
     "vast": Kind("vast", FakeVast, "1x_RTX_4090", "US", "DE"),
 }
+"""Clouds on which the whole contract runs."""
+EVENT = '{"Events": [{"EventType": "Preempt", "NotBefore": "TIME"}]}'
+MORE: dict[str, Kind] = {
+    "azure": Kind("azure", FakeAzure, "Standard_NC4as_T4_v3", "eastus", "westus3", EVENT),
+    "gcp": Kind("gcp", FakeGce, "g2-standard-4", "us-central1", "us-east1", "TRUE"),
+}
+"""Clouds on which the parts of the contract run that a module decides. The engine is the same."""
 
 
 def derive(purpose: str) -> bytes:
@@ -55,7 +65,7 @@ def derive(purpose: str) -> bytes:
 
 class Ground:
     def __init__(self, kind: str, folder: Path, **options: Any) -> None:
-        self.kind = KINDS[kind]
+        self.kind = {**KINDS, **MORE}[kind]
         self.clock = FixedClock(START)
         database = MemoryDatabase()
         migrate(database, self.clock)
@@ -68,13 +78,14 @@ class Ground:
 
     def open(self) -> CloudSite:
         """Open the site as a new process does: without anything in memory."""
+        kind = cloud_class(self.kind.kind)
         driver = CloudSite(
             SITE,
             self.house.tenant.mark,
             self.clock,
-            cloud=cloud_class(self.kind.kind)({}),
+            cloud=kind({**kind.facts(self.fake.secret), **self.fake.options}),
             transport=self.fake,
-            signer=Bearer(KEY),
+            signer=kind.signer(self.fake.secret),
             pacer=Pacer(Pace(call_seconds=0, launch_seconds=0), seconds=self._seconds, pause=self.house.wait),
             link=self.link,
             derive=derive,

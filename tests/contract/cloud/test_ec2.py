@@ -14,10 +14,12 @@ from tests.fakes.guest import FakeLink
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput
-from teraflock.drivers.clouds.boto import BotoTransport, Hidden
+from teraflock.drivers.clouds.boto import BotoTransport
+from teraflock.drivers.clouds.calls import CloudCall, CloudReply
 from teraflock.drivers.clouds.ec2 import Ec2Cloud
 from teraflock.drivers.clouds.engine import CloudSite
-from teraflock.drivers.clouds.model import CannotDo, CloudCall, CloudReply, Pace
+from teraflock.drivers.clouds.errors import CannotDo
+from teraflock.drivers.clouds.model import Pace
 from teraflock.drivers.clouds.pacing import Pacer
 from teraflock.instance.driver import Handle, Machine, Port, Rental, Seen
 from teraflock.instance.ending import StillEnding
@@ -35,12 +37,13 @@ PRODUCT = {
 class Aws:
     """moto, with prices that it lacks and errors on demand."""
 
-    base_url = ""
-
     def __init__(self) -> None:
         self.transport = BotoTransport(SECRET)
         self.errors: dict[str, tuple[int, str]] = {}
         self.calls: list[CloudCall] = []
+
+    def url(self, call: CloudCall) -> str:
+        return ""
 
     def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
         self.calls.append(call)
@@ -77,7 +80,7 @@ def site(aws: Aws, tmp_path: Path) -> CloudSite:
         clock,
         cloud=Ec2Cloud({"regions": "us-east-1"}),
         transport=aws,
-        signer=Hidden(SECRET),
+        signer=Ec2Cloud.signer(SECRET),
         pacer=Pacer(Pace(call_seconds=0, launch_seconds=0)),
         link=FakeLink(FakeCloud(clock)),
         derive=derive,

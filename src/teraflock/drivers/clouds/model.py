@@ -5,50 +5,28 @@ result. The engine sends the calls, so a module never waits, retries or knows cr
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
-from datetime import timedelta
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final
 
 import msgspec
 
-from teraflock.base.errors import TeraflockError
+from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.quantities import GIB
+from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
+from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, error_of, one_line, said
+from teraflock.drivers.clouds.signing import Bearer, Signer
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
-from teraflock.instance.driver import Capability, Machine, MachineType
-from teraflock.instance.engine_errors import (
-    BadCredentials,
-    EngineBusy,
-    EngineDown,
-    EngineRefused,
-    NoMoney,
-    NoRoom,
-    OverQuota,
-)
+from teraflock.instance.driver import Capability, Endpoint, Machine, MachineType, Rental, Seen
+from teraflock.instance.model import SSH_PORT
 
-T = TypeVar("T")
-WORDS_CHARACTERS_MAX: Final = 300
-
-
-class CloudCall(msgspec.Struct, frozen=True, kw_only=True):
-    method: str
-    path: str
-    query: Mapping[str, str] = {}
-    body: Any = None
-    act: Literal["read", "launch", "change"] = "read"
-    accepts: frozenset[int] = frozenset()
-    """Statuses from 400 on that are an answer and not an error, such as 404 for a delete."""
-
-
-class CloudReply(msgspec.Struct, frozen=True, kw_only=True):
-    status: int
-    body: Any = None
-    """Decoded JSON. None if there was none."""
-    text: str = ""
-    """The start of a reply that is not JSON."""
-    retry_after: float | None = None
-
-
-Asking = Generator[CloudCall, CloudReply, T]
+MARK: Final = "teraflock"
+TOKEN: Final = "teraflock-token"  # noqa: S105 -- the name of a tag
+DISK_OPTION: Final = "Disk of each machine in GB"
+HOURS: Final = "hours_max"
+HOURS_MAX: Final = 8_760
+HOURS_OPTION: Final = "After how many hours the provider ends each machine by itself. Default: never"
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +34,15 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 
     call_seconds: float = 1.0
     launch_seconds: float = 1.0
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """How a spot machine learns that it will be taken back: a command in the guest, and how its output is read."""
+
+    command: str
+    """A shell command without side effects."""
+    read: Callable[[str, datetime], datetime | None]
+    """From the output and the time of now to the time at which the machine ends. None: no notice."""
 
 
 class Boot(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,16 +55,32 @@ class Boot(msgspec.Struct, frozen=True, kw_only=True):
     cloud_config: str
     """First-boot configuration for clouds with cloud-init."""
     script: str
-    """First-boot shell script, for clouds that run containers."""
+    """First-boot shell script, for clouds without cloud-init."""
+    ends_at: datetime | None = None
+    """When the provider ends the machine by itself, if it can: a backstop if this installation is lost."""
+
+    @property
+    def rental(self) -> Rental:
+        assert self.machine.rental is not None, "the engine rents only what has a rental"
+        return self.machine.rental
 
     @property
     def token(self) -> str:
-        return self.machine.rental.token if self.machine.rental else ""
+        return self.rental.token
 
     @property
     def label(self) -> str:
         """Mark and token in one word, for clouds with a single free text."""
         return f"tf.{self.mark}.{self.token}"
+
+    @property
+    def name(self) -> str:
+        """Mark and token as a host name, for clouds whose names allow nothing else."""
+        return machine_name(self.mark, self.token)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        return {MARK: self.mark, TOKEN: self.token}
 
 
 def read_label(mark: str, text: str) -> tuple[str, str] | None:
@@ -87,47 +90,73 @@ def read_label(mark: str, text: str) -> tuple[str, str] | None:
     return (token.partition(".")[0], token) if text.startswith(begin) and token else None
 
 
-class NoMachineFree(NoRoom):
-    """The provider has no such machine free there now."""
-
-    for_tenant: ClassVar[str] = "The provider has no such machine free. Try another type or region"
-
-
-class Unusable(NoRoom):
-    """The machine was rented and does not work. It is given back, and the next place is tried."""
-
-    for_tenant: ClassVar[str] = ""
+def plain(mark: str) -> str:
+    """The mark in names that allow only letters, digits and hyphens."""
+    return mark.lower().replace("_", "-")
 
 
-class CannotDo(EngineRefused):
-    """The provider has nothing for what the tenant asked."""
+def machine_name(mark: str, token: str) -> str:
+    return f"tf-{plain(mark)}-{token.removeprefix('ins_').replace('.', '-').replace('_', '--')}"
 
-    for_tenant: ClassVar[str] = ""
+
+def read_name(mark: str, name: str) -> str:
+    """The token in a name of ours; empty: it is not ours."""
+    begin = f"tf-{plain(mark)}-"
+    parts = name.removeprefix(begin).replace("--", "_").rsplit("-", 2)
+    return f"ins_{'.'.join(parts)}" if name.startswith(begin) and len(parts) == 3 else ""
+
+
+def read_tags(mark: str, tags: Mapping[str, str]) -> str:
+    """The token in tags of ours; empty: they are not ours."""
+    return tags.get(TOKEN, "") if tags.get(MARK) == mark else ""
 
 
 class CloudApi(ABC):
     kind: ClassVar[str]
     title: ClassVar[str]
     base_url: ClassVar[str]
+    """The address of the API. `{region}` stands for the region of a call."""
+    services: ClassVar[Mapping[str, str]] = {}
+    """Addresses of other services, by name. With a base URL of the operator they are below that: `BASE/NAME`."""
     currency: ClassVar[str] = "USD"
     login: ClassVar[str] = "root"
     pace: ClassVar[Pace] = Pace()
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.EXEC})
+    codes: ClassVar[ErrorCodes] = ErrorCodes()
     honours_tokens: ClassVar[bool] = False
     injects_host_key: ClassVar[bool] = True
     """Whether the machine can be given a host key. Otherwise the first key it shows is trusted."""
     boot_time_max: ClassVar[timedelta] = timedelta(minutes=20)
     types_age_max: ClassVar[timedelta] = timedelta(minutes=2)
     """How often types, prices and free capacity are read again."""
+    notice: ClassVar[Notice | None] = None
+    """How a spot machine learns of its end; None: the listing says it, or nobody does."""
+    has_time_limit: ClassVar[bool] = False
+    """Whether `Boot.ends_at` has an effect: the provider ends machines at a time."""
     options: ClassVar[Mapping[str, str]] = {}
     """Options of its sites, besides those of all clouds."""
+    defaults: ClassVar[Mapping[str, str]] = {}
+    """The values of options that are not set."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options
 
-    @abstractmethod
+    @classmethod
+    def signer(cls, secret: str) -> Signer:
+        """Who signs the calls, from the stored credentials. Raise `BadInput` if they have another form."""
+        return Bearer(secret)
+
+    @classmethod
+    def facts(cls, secret: str) -> Mapping[str, str]:
+        """Options that the credentials contain and that are not secret, such as the name of a project."""
+        return {}
+
+    # Questions
+
     def check(self) -> Asking[str]:
         """One read-only call that needs valid credentials. Returns what it showed."""
+        found = yield from self.types()
+        return f"{self.title} offers {names(found)}"
 
     @abstractmethod
     def types(self) -> Asking[list[MachineType]]: ...
@@ -142,10 +171,6 @@ class CloudApi(ABC):
     @abstractmethod
     def give_back(self, remote_id: str) -> Asking[None]:
         """End a machine. Succeeds if it does not exist."""
-
-    @abstractmethod
-    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
-        """The error of ours that a reply means."""
 
     def stop(self, remote_id: str) -> Asking[None]:
         raise NotImplementedError
@@ -162,55 +187,81 @@ class CloudApi(ABC):
         return None
         yield
 
+    def said(self, reply: CloudReply) -> tuple[str, str]:
+        """The code and the message of an error."""
+        code, words = said(reply.body)
+        return code, words or reply.text
 
-def common_error(cloud: CloudApi, reply: CloudReply, words: str) -> TeraflockError:
-    """The error for a status, where the provider has no more specific code."""
-    said = f"{cloud.title} answered {reply.status}: {one_line(words)}" if words else ""
-    status = f"{cloud.title} answered with status {reply.status}"
-    if reply.status == 401 or reply.status == 403:
-        return BadCredentials(
-            said or status, hint="Check the key and its permissions, then run `tera account key NAME`"
+    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
+        """The error of ours that a reply means."""
+        return error_of(self.title, self.codes, reply.status, *self.said(reply))
+
+    # Options
+
+    def option(self, name: str) -> str:
+        return self._options.get(name) or self.defaults.get(name, "")
+
+    def needed(self, name: str) -> str:
+        """An option that has no default."""
+        if not (found := self.option(name)):
+            raise CannotDo(
+                f"Accounts at {self.title} need the option `{name}`",
+                hint=f"Add the account with `--set {name}=VALUE`: {self.options.get(name, '')}",
+            )
+        return found
+
+    @property
+    def regions(self) -> list[str]:
+        return [each.strip() for each in self.option("regions").split(",") if each.strip()]
+
+    @property
+    def disk_gb(self) -> int:
+        text = self.option("disk_gb")
+        if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+            raise BadInput(
+                f"`disk_gb` is a number of GB, not `{text[:80]}`", hint="For example `disk_gb=128`"
+            )
+        return int(text)
+
+    @property
+    def disk_bytes(self) -> int:
+        return self.disk_gb * GIB
+
+    def ends_at(self, now: datetime) -> datetime | None:
+        """When a machine that is rented now ends by itself; None: the provider cannot, or the operator set no limit."""
+        text = self.option(HOURS) if self.has_time_limit else ""
+        if not text:
+            return None
+        if not text.isdecimal() or not 1 <= int(text) <= HOURS_MAX:
+            raise CannotDo(f"`{HOURS}` is a number of hours from 1 to {HOURS_MAX}, not `{text[:80]}`")
+        return now + timedelta(hours=int(text))
+
+    # Values
+
+    def remote(
+        self, remote_id: str, token: str, seen: Seen, *, address: str = "", doing: str = "", **more: Any
+    ) -> Remote:
+        """A machine of ours as the provider lists it."""
+        return Remote(
+            remote_id=remote_id,
+            instance_id=token.partition(".")[0],
+            token=token,
+            seen=seen,
+            doing="" if seen == Seen.RUNNING else one_line(doing),
+            **{
+                "currency": self.currency,
+                "endpoints": {SSH_PORT: Endpoint(address, SSH_PORT)} if address else {},
+                "user": self.login,
+                **more,
+            },
         )
-    if reply.status == 402:
-        return NoMoney(said or status, hint=f"Add money to the account at {cloud.title}")
-    if reply.status == 429:
-        return EngineBusy(f"{cloud.title} asks for fewer requests", hint="Teraflock waits and tries again")
-    if reply.status >= 500:
-        return EngineDown(said or status, hint="Teraflock tries again")
-    return EngineRefused(said or status, hint="The provider does not accept this request")
-
-
-def no_capacity(cloud: CloudApi, words: str) -> NoRoom:
-    return NoMachineFree(
-        f"{cloud.title} has no such machine free: {one_line(words)}", hint="The next place is tried"
-    )
-
-
-def over_quota(cloud: CloudApi, words: str) -> OverQuota:
-    return OverQuota(
-        f"{cloud.title} refuses more machines: {one_line(words)}",
-        hint=f"Ask {cloud.title} for a higher quota, or use another type, region or account",
-    )
-
-
-def no_money(cloud: CloudApi, words: str) -> NoMoney:
-    return NoMoney(
-        f"{cloud.title} wants to be paid first: {one_line(words)}",
-        hint=f"Check the balance and payment method of the account at {cloud.title}",
-    )
-
-
-def one_line(words: str) -> str:
-    """A provider's words as part of a sentence: printable, and not endless."""
-    text = " ".join("".join(c if c.isprintable() else " " for c in words).split())
-    return text[:WORDS_CHARACTERS_MAX].rstrip(". ")
-
-
-def micros_of(amount: float) -> int:
-    """An amount per hour that a provider sends as a float."""
-    return round(amount * 10**6)
 
 
 def names(types: Sequence[MachineType]) -> str:
     count, regions = len({each.name for each in types}), len({each.region for each in types})
     return f"{count} machine types in {regions} regions"
+
+
+def micros_of(amount: float) -> int:
+    """An amount per hour that a provider sends as a float."""
+    return round(amount * 10**6)

@@ -5,6 +5,8 @@ from typing import Final
 
 CLOUDS: Final[Mapping[str, str]] = {
     "aws": "ec2:Ec2Cloud",
+    "azure": "azure:AzureCloud",
+    "gcp": "gce:GceCloud",
     "lambda": "lambda_cloud:LambdaCloud",
     "runpod": "runpod:RunPodCloud",
     "vast": "vast:VastCloud",

@@ -51,11 +51,16 @@ class AccountUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leftover(msgspec.Struct, frozen=True, kw_only=True):
-    """Something other than a machine that has our mark, such as an SSH key."""
+    """Something other than a machine that has our mark, such as an SSH key or a disk."""
 
     kind: str
     remote_id: str
     name: str
+    token: str = ""
+    """The launch that it belongs to; empty: all machines of the installation share it."""
+    price_micros_per_hour: int | None = None
+    """What it costs while it exists. None: nothing, or the provider does not say."""
+    currency: str = ""
 
 
 class Orphans(msgspec.Struct, frozen=True, kw_only=True):
