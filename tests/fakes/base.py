@@ -4,6 +4,7 @@ A fake is a `CloudTransport`: it answers calls in this process, and `server.py` 
 machine from its launch until it ends, at its price, rounded down to the micro-unit.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
@@ -21,6 +22,11 @@ from teraflock.instance.engine_errors import EngineDown
 
 HOUR_US = 3_600 * 10**6
 KEY = "sk-fake-1234567890"
+
+
+def method_of(action: str) -> str:
+    """The method of a fake that answers an action: `_run_instances` for `RunInstances`."""
+    return "_" + re.sub(r"(?<!^)([A-Z])", r"_\1", action).lower()
 
 
 class FakeMachine(msgspec.Struct, kw_only=True):

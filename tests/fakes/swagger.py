@@ -34,10 +34,26 @@ def _loaded(path: str) -> Any:
         import yaml
 
         spec = yaml.load(content, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    for each in spec["definitions"].values():
-        if "properties" in each and "allOf" not in each and "additionalProperties" not in each:
+    spec = _without_other_files(spec)
+    bases = {
+        part["$ref"]
+        for each in spec["definitions"].values()
+        for part in each.get("allOf", ())
+        if "$ref" in part
+    }
+    for name, each in spec["definitions"].items():
+        is_part = "allOf" in each or f"#/definitions/{name}" in bases
+        if "properties" in each and not is_part and "additionalProperties" not in each:
             each["additionalProperties"] = False
     return spec
+
+
+def _without_other_files(value: Any) -> Any:
+    """References to files that are not at hand accept anything."""
+    if isinstance(value, dict):
+        is_elsewhere = str(value.get("$ref", "")).startswith("./")
+        return {} if is_elsewhere else {name: _without_other_files(each) for name, each in value.items()}
+    return [_without_other_files(each) for each in value] if isinstance(value, list) else value
 
 
 class SwaggerJudge:
@@ -116,7 +132,7 @@ def _resolved(spec: Any, each: Any) -> Any:
 
 
 def _valid(spec: Any, schema: Any, value: Any, what: str, *, closed: bool) -> None:
-    import jsonschema
+    import jsonschema  # type: ignore[import-untyped]
 
     judged = {**schema, "definitions": spec["definitions"]}
     errors = list(jsonschema.Draft4Validator(judged).iter_errors(value))

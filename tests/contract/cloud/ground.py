@@ -6,12 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.fakes.alibaba import FakeAlibaba
 from tests.fakes.azure import FakeAzure
+from tests.fakes.baidu import FakeBaidu
 from tests.fakes.base import FakeCloud
 from tests.fakes.gce import FakeGce
+from tests.fakes.genesis import TYPE as GENESIS
+from tests.fakes.genesis import FakeGenesis
 from tests.fakes.guest import FakeLink
+from tests.fakes.huawei import FakeHuawei
+from tests.fakes.ibm import FakeIbm
 from tests.fakes.lambda_cloud import FakeLambda
+from tests.fakes.oracle import FakeOracle
+from tests.fakes.paperspace import FakePaperspace
 from tests.fakes.runpod import FakeRunPod
+from tests.fakes.tencent import FakeTencent
 from tests.fakes.vast import FakeVast
 from tests.faults.house import House
 
@@ -53,7 +62,15 @@ KINDS = {
 """Clouds on which the whole contract runs."""
 EVENT = '{"Events": [{"EventType": "Preempt", "NotBefore": "TIME"}]}'
 MORE: dict[str, Kind] = {
+    "alibaba": Kind("alibaba", FakeAlibaba, "ecs.gn6i-c4g1.xlarge", "cn-hangzhou", "cn-shanghai", "TIME"),
+    "baidu": Kind("baidu", FakeBaidu, "bcc.gn5.c12m48.1a10", "bj", "gz"),
+    "genesis": Kind("genesis", FakeGenesis, GENESIS, "ARC-IS-HAF-1", "NORD-NO-KRS-1"),
+    "huawei": Kind("huawei", FakeHuawei, "pi2.2xlarge.4", "cn-east-3", "cn-north-4"),
+    "ibm": Kind("ibm", FakeIbm, "gx3-16x80x1l4", "us-east", "us-south"),
+    "oci": Kind("oci", FakeOracle, "VM.GPU.A10.1", "us-ashburn-1", "us-phoenix-1"),
+    "paperspace": Kind("paperspace", FakePaperspace, "A4000", "ams1", "ca1"),
     "azure": Kind("azure", FakeAzure, "Standard_NC4as_T4_v3", "eastus", "westus3", EVENT),
+    "tencent": Kind("tencent", FakeTencent, "GN7.2XLARGE32", "ap-guangzhou", "ap-shanghai", "TIME"),
     "gcp": Kind("gcp", FakeGce, "g2-standard-4", "us-central1", "us-east1", "TRUE"),
 }
 """Clouds on which the parts of the contract run that a module decides. The engine is the same."""

@@ -1,7 +1,7 @@
 """Azure: virtual machines with cloud-init, stop and start, and spot. API version 2023-03-01.
 
-One request makes a machine with its network interface, address and disk, and all of them go with it. The name contains the
-launch token, and putting the same name twice makes one machine. The resource group must exist: the account needs no
+One request makes a machine with its network interface, address and disk, and all of them go with it. The name contains
+the launch token, and putting the same name twice makes one machine. The resource group must exist: the account needs no
 rights outside it, except to list machine sizes.
 """
 
@@ -190,13 +190,17 @@ class AzureCloud(CloudApi):
         yield CloudCall(method="POST", path=f"{self._machine(remote_id)}/start", query=COMPUTE, act="change")
 
     def leftovers(self, mark: str) -> Asking[list[Leftover]]:
-        """Interfaces and addresses of machines that do not exist. Azure deletes them with the machine, if all is well."""
+        """Interfaces and addresses without a machine. Azure deletes them with it, if all is well."""
         found: list[Leftover] = []
-        for kind, price in (("networkInterfaces", None), ("publicIPAddresses", ADDRESS_MICROS)):
+        kinds = (
+            ("network-interface", "networkInterfaces", None),
+            ("address", "publicIPAddresses", ADDRESS_MICROS),
+        )
+        for noun, kind, price in kinds:
             listed = yield from self._every(self._path(f"Network/{kind}"), dict(NETWORK))
             found += [
                 Leftover(
-                    kind=kind.removesuffix("es").removesuffix("s").lower(),
+                    kind=noun,
                     remote_id=f"Network/{kind}/{each['name']}",
                     name=each["name"],
                     token=token,
@@ -204,7 +208,7 @@ class AzureCloud(CloudApi):
                     currency=self.currency,
                 )
                 for each in listed
-                if (token := read_name(mark, each["name"]))
+                if (token := read_name(mark, each["name"], is_part=True))
             ]
         return found
 

@@ -38,7 +38,7 @@ class Caller:
         try:
             call = next(asking)
             for _ in range(CALLS_MAX):
-                call = asking.send(self._send(call, times))
+                call = self._continued(asking, call, times)
         except StopIteration as done:
             result: T = done.value
             return result
@@ -54,6 +54,14 @@ class Caller:
                 hint="Update Teraflock, or report it",
             ) from None
         raise EngineDown(f"{self.cloud.title} did not come to an end after {CALLS_MAX} pages")
+
+    def _continued(self, asking: Asking[T], call: CloudCall, launched_at: list[datetime]) -> CloudCall:
+        """Send a call and return the next one. A question may catch an error, such as missing capacity in a zone."""
+        try:
+            reply = self._send(call, launched_at)
+        except TeraflockError as error:
+            return asking.throw(error)
+        return asking.send(reply)
 
     def _send(self, call: CloudCall, launched_at: list[datetime]) -> CloudReply:
         if call.signed:
@@ -87,12 +95,13 @@ class Caller:
         return {**headers, **self._signer.headers(request)}
 
     def _judged(self, call: CloudCall, reply: CloudReply) -> CloudReply:
-        if reply.status == 429:
+        status = self.cloud.status(reply)
+        if status == 429:
             self._pacer.refused(reply.retry_after)
         else:
             self._pacer.answered()
-        if reply.status == 401:
+        if status == 401:
             self._signer.refused()
-        if reply.status < 400 or reply.status in call.accepts:
+        if status < 400 or status in call.accepts:
             return reply
         raise self.cloud.error(call, reply)

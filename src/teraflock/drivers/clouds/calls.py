@@ -37,6 +37,8 @@ class CloudReply(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     """The start of a reply that is not JSON."""
     retry_after: float | None = None
+    next_page: str = ""
+    """The token of the next page, where it is in a header."""
 
 
 Asking = Generator[CloudCall, CloudReply, T]

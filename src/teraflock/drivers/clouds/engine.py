@@ -248,6 +248,7 @@ class CloudSite(RentedDriver):
         except EngineMissing:  # a launch that was accepted can still fail, or be taken back at once
             raise Unusable(f"{self.cloud.title} ended the machine before it was ready") from None
         if not listed.ready:
+            self._complete(machine)
             return listed
         at = listed.endpoints[SSH_PORT]
         found = self._seen(machine.handle)  # its own token: that of the machine counts the starts
@@ -260,6 +261,11 @@ class CloudSite(RentedDriver):
         if wrong:
             raise Unusable(f"The rented machine is not usable: {wrong}", hint="It was given back")
         return replace(listed, host_key=expected)
+
+    def _complete(self, machine: Machine) -> None:
+        found = self._seen(machine.handle)
+        if found is not None and found.seen == Seen.RUNNING:
+            self._ask(self.cloud.complete(self._mark, found))
 
     def _broken(self, remote: Remote) -> TeraflockError:
         return Unusable(f"The rented machine did not start: {remote.doing}", hint="It was given back")

@@ -1,8 +1,8 @@
 """Google Compute Engine: virtual machines with cloud-init, stop and start, and spot. API `compute/v1`.
 
-A launch is an operation that may fail after it was accepted, so it is looked at until it is done. Capacity differs between
-the zones of a region: all zones that have the machine type are tried in turn. The machine's name contains the launch
-token and is unique in its zone. Only types that come with GPUs (A2, A3, G2 …) are offered.
+A launch is an operation that may fail after it was accepted, so it is looked at until it is done. Capacity differs
+between the zones of a region: all zones that have the machine type are tried in turn. The machine's name contains the
+launch token and is unique in its zone. Only types that come with GPUs (A2, A3, G2 …) are offered.
 """
 
 import uuid

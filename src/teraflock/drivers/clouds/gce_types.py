@@ -1,7 +1,7 @@
 """The GPU machine types of Google Compute Engine, with prices from the Cloud Billing catalog. Pure.
 
-Google sells cores, memory and GPUs apart: the price of a type is their sum. A type is offered in a mode only if all three
-prices are known.
+Google sells cores, memory and GPUs apart: the price of a type is their sum. A type is offered in a mode only if
+all three prices are known.
 """
 
 import re

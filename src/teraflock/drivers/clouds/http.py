@@ -98,7 +98,11 @@ def reply_of(status: int, headers: Mapping[str, str], body: bytes) -> CloudReply
     except msgspec.MsgspecError:
         decoded, text = None, body[:TEXT_CHARACTERS_MAX].decode("utf-8", "replace")
     return CloudReply(
-        status=status, body=decoded, text=text, retry_after=_seconds(lowered.get("retry-after", ""))
+        status=status,
+        body=decoded,
+        text=text,
+        retry_after=_seconds(lowered.get("retry-after", "")),
+        next_page=lowered.get("opc-next-page", ""),
     )
 
 

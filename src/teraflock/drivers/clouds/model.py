@@ -4,6 +4,7 @@ A question that needs several calls is a generator: it yields a `CloudCall`, rec
 result. The engine sends the calls, so a module never waits, retries or knows credentials.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -12,8 +13,10 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.money import parse_micros
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
+from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, error_of, one_line, said
 from teraflock.drivers.clouds.signing import Bearer, Signer
 from teraflock.drivers.rented import Remote
@@ -24,6 +27,10 @@ from teraflock.instance.model import SSH_PORT
 MARK: Final = "teraflock"
 TOKEN: Final = "teraflock-token"  # noqa: S105 -- the name of a tag
 DISK_OPTION: Final = "Disk of each machine in GB"
+PRICES_OPTION: Final = (
+    "What each type costs per hour: `TYPE=1.20,TYPE:spot=0.40`. Only these types are offered. Required"
+)
+CURRENCY_OPTION: Final = "The currency of the account's prices"
 HOURS: Final = "hours_max"
 HOURS_MAX: Final = 8_760
 HOURS_OPTION: Final = "After how many hours the provider ends each machine by itself. Default: never"
@@ -96,14 +103,14 @@ def plain(mark: str) -> str:
 
 
 def machine_name(mark: str, token: str) -> str:
-    return f"tf-{plain(mark)}-{token.removeprefix('ins_').replace('.', '-').replace('_', '--')}"
+    return f"tf-{plain(mark)}-{token.removeprefix('ins_').replace('.', '-')}"
 
 
-def read_name(mark: str, name: str) -> str:
-    """The token in a name of ours; empty: it is not ours."""
-    begin = f"tf-{plain(mark)}-"
-    parts = name.removeprefix(begin).replace("--", "_").rsplit("-", 2)
-    return f"ins_{'.'.join(parts)}" if name.startswith(begin) and len(parts) == 3 else ""
+def read_name(mark: str, name: str, *, is_part: bool = False) -> str:
+    """The token in a name of ours; empty: it is not ours. `is_part`: the provider may have added an ending."""
+    more = "(?:-.*)?" if is_part else ""
+    found = re.fullmatch(rf"tf-{re.escape(plain(mark))}-([0-9a-z]+)-(\d+)-(\d+){more}", name)
+    return f"ins_{found[1]}.{found[2]}.{found[3]}" if found else ""
 
 
 def read_tags(mark: str, tags: Mapping[str, str]) -> str:
@@ -118,7 +125,7 @@ class CloudApi(ABC):
     """The address of the API. `{region}` stands for the region of a call."""
     services: ClassVar[Mapping[str, str]] = {}
     """Addresses of other services, by name. With a base URL of the operator they are below that: `BASE/NAME`."""
-    currency: ClassVar[str] = "USD"
+    currency: str = "USD"
     login: ClassVar[str] = "root"
     pace: ClassVar[Pace] = Pace()
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.EXEC})
@@ -140,6 +147,7 @@ class CloudApi(ABC):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options
+        self.currency = options.get("currency") or type(self).currency
 
     @classmethod
     def signer(cls, secret: str) -> Signer:
@@ -172,6 +180,11 @@ class CloudApi(ABC):
     def give_back(self, remote_id: str) -> Asking[None]:
         """End a machine. Succeeds if it does not exist."""
 
+    def complete(self, mark: str, remote: Remote) -> Asking[None]:
+        """Give a machine that runs what it still lacks, such as a public address. May be repeated."""
+        return None
+        yield
+
     def stop(self, remote_id: str) -> Asking[None]:
         raise NotImplementedError
 
@@ -187,6 +200,10 @@ class CloudApi(ABC):
         return None
         yield
 
+    def status(self, reply: CloudReply) -> int:
+        """The status that a reply means, for providers that report errors with status 200."""
+        return reply.status
+
     def said(self, reply: CloudReply) -> tuple[str, str]:
         """The code and the message of an error."""
         code, words = said(reply.body)
@@ -194,7 +211,7 @@ class CloudApi(ABC):
 
     def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
         """The error of ours that a reply means."""
-        return error_of(self.title, self.codes, reply.status, *self.said(reply))
+        return error_of(self.title, self.codes, self.status(reply), *self.said(reply))
 
     # Options
 
@@ -213,6 +230,21 @@ class CloudApi(ABC):
     @property
     def regions(self) -> list[str]:
         return [each.strip() for each in self.option("regions").split(",") if each.strip()]
+
+    def pairs(self, name: str) -> dict[str, str]:
+        """An option of the form `NAME=VALUE,NAME=VALUE`. Required."""
+        parts = [each.partition("=") for each in self.needed(name).split(",") if each.strip()]
+        if any(not key.strip() or not value.strip() for key, _, value in parts):
+            raise CannotDo(f"The option `{name}` is `NAME=VALUE,NAME=VALUE`", hint=self.options.get(name, ""))
+        return {key.strip(): value.strip() for key, _, value in parts}
+
+    def set_prices(self) -> dict[str, dict[str, int]]:
+        """What the operator pays per hour, by type and mode, where the provider's API does not say it."""
+        found: dict[str, dict[str, int]] = {}
+        for key, amount in self.pairs("prices").items():
+            type, _, mode = key.partition(":")
+            found.setdefault(type, {})[mode or "on-demand"] = parse_micros(amount)
+        return found
 
     @property
     def disk_gb(self) -> int:
@@ -237,6 +269,32 @@ class CloudApi(ABC):
         return now + timedelta(hours=int(text))
 
     # Values
+
+    def machine_type(
+        self,
+        name: str,
+        region: str,
+        *,
+        gpu: tuple[str, int],
+        gpus: int,
+        vcpus: int,
+        ram_bytes: int,
+        prices: Mapping[str, int],
+    ) -> MachineType:
+        """A type of this cloud. `gpu` is the provider's name of the card and its GB (0: as in the catalog)."""
+        id, memory_bytes = card(*gpu)
+        return MachineType(
+            name=name,
+            region=region,
+            gpu=id,
+            gpus=gpus,
+            gpu_memory_bytes=memory_bytes,
+            vcpus=vcpus,
+            ram_bytes=ram_bytes,
+            disk_bytes=self.disk_bytes,
+            prices=prices,
+            currency=self.currency,
+        )
 
     def remote(
         self, remote_id: str, token: str, seen: Seen, *, address: str = "", doing: str = "", **more: Any

@@ -55,12 +55,11 @@ class TencentSigner(_KeySigner):
     """TC3-HMAC-SHA256."""
 
     title = "Tencent Cloud"
-    service = "cvm"
 
     def headers(self, request: Request) -> dict[str, str]:
         stamp, day = str(int(request.at.timestamp())), request.at.astimezone(UTC).strftime("%Y-%m-%d")
-        service = urlsplit(request.url).path.strip("/") or self.service
         kind, host = request.headers["Content-Type"], request.headers["Host"]
+        service = "vpc" if "vpc" in (host.partition(".")[0], _path(request).strip("/")) else "cvm"
         signed = "content-type;host"
         canonical = "\n".join(
             [

@@ -62,6 +62,10 @@ class Leftover(msgspec.Struct, frozen=True, kw_only=True):
     """What it costs while it exists. None: nothing, or the provider does not say."""
     currency: str = ""
 
+    @property
+    def instance_id(self) -> str:
+        return self.token.partition(".")[0]
+
 
 class Orphans(msgspec.Struct, frozen=True, kw_only=True):
     """What has our mark at the provider and belongs to no instance."""

@@ -32,6 +32,7 @@ from teraflock.instance.across import store as across
 from teraflock.instance.driver import ComputeDriver, Handle
 from teraflock.instance.ending import StillEnding
 from teraflock.instance.engines import Engines
+from teraflock.instance.model import InstanceId
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
 from teraflock.storage.database import Database, Transaction
@@ -94,10 +95,11 @@ class AccountService:
         """What the provider has with our mark that belongs to no instance."""
         driver = self._driver(name)
         seen = tuple(driver.sightings())
-        with self._database.read() as tx:
-            known = across.ids_known_in_all_projects(tx, [each.instance_id for each in seen])
         leftovers = tuple(driver.leftovers()) if isinstance(driver, CloudDriver) else ()
-        return Orphans(machines=rules.orphans(seen, known), leftovers=leftovers)
+        ids = [each.instance_id for each in seen] + [InstanceId(each.instance_id) for each in leftovers]
+        with self._database.read() as tx:
+            known = across.ids_known_in_all_projects(tx, ids)
+        return Orphans(machines=rules.orphans(seen, known), leftovers=rules.left_over(leftovers, known))
 
     # Acts
 
