@@ -30,6 +30,8 @@ class Renting(msgspec.Struct, frozen=True, kw_only=True):
     """Machines report that the provider will take them back."""
     time_limit: bool = False
     """The provider itself ends machines after `hours_max`."""
+    currency: str = "USD"
+    """What the provider charges in. Where it is not USD, international accounts may differ."""
     tested: str = ""
     """How the driver was tested; empty: there is none."""
     missing: str = ""
@@ -83,6 +85,7 @@ RENTING: Final[Mapping[str, Renting]] = {
     ),
     "tencent": Renting(
         launch=True,
+        currency="CNY",
         catalog=True,
         spot="spot",
         stop=True,
@@ -93,6 +96,7 @@ RENTING: Final[Mapping[str, Renting]] = {
     ),
     "alibaba": Renting(
         launch=True,
+        currency="CNY",
         catalog=True,
         spot="spot",
         stop=True,
@@ -110,12 +114,13 @@ RENTING: Final[Mapping[str, Renting]] = {
     "ibm": Renting(launch=True, spot="spot", tested=FAKE, missing=f"{NO_PRICES}; stop; interruption notices"),
     "huawei": Renting(
         launch=True,
+        currency="CNY",
         spot="spot",
         time_limit=True,
         tested=SIGNED,
         missing=f"{NO_PRICES}; stop; interruption notices",
     ),
-    "baidu": Renting(launch=True, tested=SIGNED, missing=f"{NO_PRICES}; stop and spot"),
+    "baidu": Renting(launch=True, currency="CNY", tested=SIGNED, missing=f"{NO_PRICES}; stop and spot"),
     "paperspace": Renting(
         launch=True,
         stop=True,

@@ -127,6 +127,20 @@ def test_a_machine_is_rented_once_stopped_started_and_given_back(site: CloudSite
     assert site.leftovers() == []
 
 
+def test_a_disk_without_a_machine_is_a_leftover_with_a_cost(site: CloudSite, aws: Aws) -> None:
+    tags = [{"Key": "teraflock", "Value": "mark"}, {"Key": "teraflock-token", "Value": "ins_9.1.0"}]
+    body = {
+        "AvailabilityZone": "us-east-1a", "Size": 128, "VolumeType": "gp3",
+        "TagSpecifications": [{"ResourceType": "volume", "Tags": tags}],
+    }  # fmt: skip
+    aws.transport.send(CloudCall(method="ec2.CreateVolume", path="us-east-1", body=body), {}, None)
+    site.create(machine())
+    (disk,) = site.leftovers()
+    assert (disk.kind, disk.instance_id, disk.price_micros_per_hour) == ("disk", "ins_9", 14_027)
+    site.remove_leftover(disk)
+    assert site.leftovers() == []
+
+
 def test_types_have_prices_of_aws(site: CloudSite) -> None:
     found = {each.name: each for each in site.refresh_types()}
     small = found["g4dn.xlarge"]

@@ -20,6 +20,8 @@ def test_what_is_listed_is_what_the_drivers_can() -> None:
         assert ("bid" in listed.spot) == (Capability.BIDS in cloud.capabilities)
         assert listed.notice == (cloud.notice is not None)
         assert listed.time_limit == cloud.has_time_limit
+        assert listed.currency == cloud.currency
+        assert ("currency" in cloud.options) == (listed.currency != "USD")
         assert listed.catalog == ("prices" not in cloud.options)
         assert "untested live" in listed.tested
 

@@ -12,16 +12,8 @@ from typing import Any, ClassVar, Final
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
-from teraflock.drivers.clouds.model import (
-    CURRENCY_OPTION,
-    DISK_OPTION,
-    MARK,
-    Boot,
-    CloudApi,
-    Pace,
-    micros_of,
-    read_tags,
-)
+from teraflock.drivers.clouds.marks import MARK, Boot, read_tags
+from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, CloudApi, Pace, micros_of
 from teraflock.drivers.clouds.notices import ALIBABA_NOTICE
 from teraflock.drivers.clouds.signatures import AlibabaSigner
 from teraflock.drivers.clouds.signing import Signer

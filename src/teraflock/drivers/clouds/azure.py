@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Final
 from teraflock.drivers.clouds.azure_types import gpu_types
 from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall, delete_call
 from teraflock.drivers.clouds.errors import ErrorCodes
-from teraflock.drivers.clouds.model import DISK_OPTION, MARK, Boot, CloudApi, Pace, plain, read_name
+from teraflock.drivers.clouds.marks import MARK, Boot, plain, read_name
+from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import AZURE_NOTICE
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.tokens import AzureSigner

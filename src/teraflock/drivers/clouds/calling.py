@@ -11,7 +11,7 @@ from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
 from teraflock.drivers.clouds.http import CloudTransport, content_of, headers_of
 from teraflock.drivers.clouds.model import CloudApi
 from teraflock.drivers.clouds.pacing import Pacer
-from teraflock.drivers.clouds.signing import Request, Signer
+from teraflock.drivers.clouds.signing import Signer, SigningRequest
 from teraflock.instance.engine_errors import EngineDown
 
 LOG: Final = logging.getLogger("teraflock.clouds")
@@ -91,7 +91,7 @@ class Caller:
         if not call.signed:
             return headers
         now = self._clock.now()
-        request = Request(method=call.method, url=url, headers=headers, content=content or b"", at=now)
+        request = SigningRequest(method=call.method, url=url, headers=headers, content=content or b"", at=now)
         return {**headers, **self._signer.headers(request)}
 
     def _judged(self, call: CloudCall, reply: CloudReply) -> CloudReply:

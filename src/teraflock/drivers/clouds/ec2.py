@@ -12,7 +12,8 @@ from teraflock.base.errors import TeraflockError
 from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
 from teraflock.drivers.clouds.ec2_types import ec2_call, every, gpu_types
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, NoMachineFree
-from teraflock.drivers.clouds.model import DISK_OPTION, MARK, TOKEN, Boot, CloudApi, Pace
+from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot
+from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import EC2_NOTICE
 from teraflock.drivers.clouds.signing import Signer, parts_of
 from teraflock.drivers.rented import Remote
@@ -23,6 +24,9 @@ from teraflock.instance.model import SSH_PORT
 REGIONS: Final = "us-east-1,us-west-2"
 IMAGE_OWNER: Final = "898082745236"
 IMAGE_NAME: Final = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) *"
+DISK_MICROS_PER_GB_MONTH: Final = 80_000
+"""The list price of gp3 in most regions."""
+HOURS_PER_MONTH: Final = 730
 USER_DATA_BYTES_MAX: Final = 16_384
 LIVES: Final = ["pending", "running", "stopping", "stopped", "shutting-down"]
 SEEN: Final = {
@@ -164,10 +168,30 @@ class Ec2Cloud(CloudApi):
                 )
                 for each in reply.body["SecurityGroups"]
             ]
+            found += yield from self._loose_disks(region, mark)
         return found
+
+    def _loose_disks(self, region: str, mark: str) -> Asking[list[Leftover]]:
+        """Disks of ours without a machine. AWS deletes them with it, if all is well."""
+        filters = [{"Name": f"tag:{MARK}", "Values": [mark]}, {"Name": "status", "Values": ["available"]}]
+        disks = yield from every(ec2_call(region, "DescribeVolumes", {"Filters": filters}), "Volumes")
+        return [
+            Leftover(
+                kind="disk",
+                remote_id=f"{region}/{each['VolumeId']}",
+                name=each["VolumeId"],
+                token=next((tag["Value"] for tag in each.get("Tags") or () if tag["Key"] == TOKEN), ""),
+                price_micros_per_hour=int(each["Size"]) * DISK_MICROS_PER_GB_MONTH // HOURS_PER_MONTH,
+                currency=self.currency,
+            )
+            for each in disks
+        ]
 
     def remove_leftover(self, leftover: Leftover) -> Asking[None]:
         region, _, id = leftover.remote_id.partition("/")
+        if leftover.kind == "disk":
+            yield ec2_call(region, "DeleteVolume", {"VolumeId": id}, act="change", accepts=frozenset({400}))
+            return
         yield ec2_call(region, "DeleteSecurityGroup", {"GroupId": id}, act="change", accepts=frozenset({400}))
 
     def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:

@@ -25,8 +25,10 @@ from teraflock.drivers.clouds.http import CloudTransport
 from teraflock.drivers.clouds.keys import Derive
 from teraflock.drivers.clouds.leaving import Leaving
 from teraflock.drivers.clouds.link import Link
-from teraflock.drivers.clouds.model import Boot, CloudApi
+from teraflock.drivers.clouds.marks import Boot
+from teraflock.drivers.clouds.model import CloudApi
 from teraflock.drivers.clouds.pacing import Pacer
+from teraflock.drivers.clouds.prices import gpu_memory_of, price_of, priced
 from teraflock.drivers.clouds.reaching import Reaching
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote, RentedDriver, sighting_of
@@ -136,7 +138,7 @@ class CloudSite(RentedDriver):
 
     def _machines(self) -> tuple[Remote, ...]:
         try:
-            found = tuple(self._priced(each) for each in self._ask(self.cloud.machines(self._mark)))
+            found = tuple(priced(self._types, each) for each in self._ask(self.cloud.machines(self._mark)))
         except EngineRefused as error:  # a listing that is refused says nothing about machines
             raise EngineDown(error.sentence, hint=error.hint) from None
         self._listing = (self._clock.now(), found)
@@ -153,11 +155,15 @@ class CloudSite(RentedDriver):
         rental = machine.rental
         assert rental is not None, "`create` checks this"
         limit = rental.price_limit_micros_per_hour
-        self._check_price(rental.type, self._price(machine), limit)
+        self._check_price(rental.type, price_of(self._types, rental), limit)
         launched_at: list[datetime] = []
         made = self._ask(self.cloud.rent(self._boot(machine)), launched_at)
         self._listing = None
-        price = self._price(machine) if made.price_micros_per_hour is None else made.price_micros_per_hour
+        price = (
+            price_of(self._types, rental)
+            if made.price_micros_per_hour is None
+            else made.price_micros_per_hour
+        )
         if limit is not None and price is not None and price > limit:
             self._give_back(made)
             self._check_price(rental.type, price, limit)
@@ -167,24 +173,6 @@ class CloudSite(RentedDriver):
     def _check_price(self, type: str, price: int | None, limit: int | None) -> None:
         if limit is not None and price is not None and price > limit:
             raise NoMachineFree(f"`{type}` now costs more than the limit at {self.cloud.title}")
-
-    def _price(self, machine: Machine) -> int | None:
-        rental = machine.rental
-        for each in self._types if rental else ():
-            if rental and (each.name, each.region) == (rental.type, rental.region):
-                return each.prices.get(rental.mode)
-        return None
-
-    def _priced(self, remote: Remote) -> Remote:
-        """A machine with the price of its type, where the listing has none."""
-        if remote.seen == Seen.STOPPED:
-            return replace(remote, price_micros_per_hour=0)  # its disk costs something, which no listing says
-        if remote.price_micros_per_hour is not None or not remote.type:
-            return remote
-        mode = "spot" if remote.is_spot else "on-demand"
-        there = (each for each in self._types if remote.zone.startswith(each.region))
-        price = next((each.prices.get(mode) for each in there if each.name == remote.type), None)
-        return replace(remote, price_micros_per_hour=price)
 
     def _boot(self, machine: Machine) -> Boot:
         token = machine.rental.token if machine.rental else ""
@@ -257,7 +245,9 @@ class CloudSite(RentedDriver):
         ran = self._guests.run(at, listed.user, expected, command, PROBE_SECONDS_MAX) if expected else None
         if ran is None:
             return Readiness(ready=False, doing="waiting for SSH with the machine's own host key")
-        wrong = probe.problem(probe.read(ran.stdout), len(machine.gpus), self._memory_of(machine))
+        wrong = probe.problem(
+            probe.read(ran.stdout), len(machine.gpus), gpu_memory_of(self._types, machine.rental)
+        )
         if wrong:
             raise Unusable(f"The rented machine is not usable: {wrong}", hint="It was given back")
         return replace(listed, host_key=expected)
@@ -269,10 +259,6 @@ class CloudSite(RentedDriver):
 
     def _broken(self, remote: Remote) -> TeraflockError:
         return Unusable(f"The rented machine did not start: {remote.doing}", hint="It was given back")
-
-    def _memory_of(self, machine: Machine) -> int:
-        wanted = machine.rental.type if machine.rental else ""
-        return next((each.gpu_memory_bytes for each in self._types if each.name == wanted), 0)
 
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
         found = self._seen(handle)

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Final
 from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall, CloudReply, delete_call
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, NoMachineFree, error_of, no_capacity, said
 from teraflock.drivers.clouds.gce_types import aggregated, gpu_types
-from teraflock.drivers.clouds.model import DISK_OPTION, MARK, Boot, CloudApi, Pace, plain, read_name
+from teraflock.drivers.clouds.marks import MARK, Boot, plain, read_name
+from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import GCE_NOTICE
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.tokens import GoogleSigner, service_account

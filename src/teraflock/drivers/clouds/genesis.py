@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Final
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, delete_call
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
-from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, Boot, CloudApi, read_name
+from teraflock.drivers.clouds.marks import Boot, read_name
+from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.signing import Bearer, Signer
 from teraflock.drivers.rented import Remote
 from teraflock.instance.driver import Capability, MachineType, Seen

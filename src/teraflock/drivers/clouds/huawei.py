@@ -11,16 +11,8 @@ from typing import Any, ClassVar, Final
 from teraflock.base.quantities import MIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
-from teraflock.drivers.clouds.model import (
-    CURRENCY_OPTION,
-    DISK_OPTION,
-    MARK,
-    PRICES_OPTION,
-    TOKEN,
-    Boot,
-    CloudApi,
-    read_tags,
-)
+from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot, read_tags
+from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.signatures import HuaweiSigner
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote

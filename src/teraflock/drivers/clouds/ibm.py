@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Final
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, delete_call
 from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capacity
-from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, Boot, CloudApi, read_name
+from teraflock.drivers.clouds.marks import Boot, read_name
+from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.tokens import IbmSigner
 from teraflock.drivers.rented import Remote

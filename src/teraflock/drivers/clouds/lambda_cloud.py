@@ -6,7 +6,8 @@ from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall, delete_call
 from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.errors import ErrorCodes
-from teraflock.drivers.clouds.model import Boot, CloudApi, Pace, read_tags
+from teraflock.drivers.clouds.marks import Boot, read_tags
+from teraflock.drivers.clouds.model import CloudApi, Pace
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import MachineType, Seen

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.drivers.clouds.model import Notice
+from teraflock.drivers.clouds.model import SpotNotice
 from teraflock.drivers.rented import Remote
 from teraflock.instance.driver import Ran, Seen
 
@@ -18,7 +18,7 @@ OUTPUT_BYTES_MAX: Final = 4096
 
 
 class Leaving:
-    def __init__(self, notice: Notice | None, run: Callable[[Remote, Sequence[str]], Ran | None]) -> None:
+    def __init__(self, notice: SpotNotice | None, run: Callable[[Remote, Sequence[str]], Ran | None]) -> None:
         self._notice = notice
         self._run = run
         self._asked_at: datetime | None = None
@@ -39,7 +39,7 @@ class Leaving:
     def _is_due(self, now: datetime) -> bool:
         return self._asked_at is None or not timedelta(0) <= now - self._asked_at < ASK_AGAIN
 
-    def _ask(self, notice: Notice, machines: Sequence[Remote], now: datetime) -> None:
+    def _ask(self, notice: SpotNotice, machines: Sequence[Remote], now: datetime) -> None:
         self._asked_at = now
         asked = [
             each

@@ -4,7 +4,6 @@ A question that needs several calls is a generator: it yields a `CloudCall`, rec
 result. The engine sends the calls, so a module never waits, retries or knows credentials.
 """
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -18,14 +17,13 @@ from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
 from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, error_of, one_line, said
+from teraflock.drivers.clouds.marks import Boot
 from teraflock.drivers.clouds.signing import Bearer, Signer
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
-from teraflock.instance.driver import Capability, Endpoint, Machine, MachineType, Rental, Seen
+from teraflock.instance.driver import Capability, Endpoint, MachineType, Seen
 from teraflock.instance.model import SSH_PORT
 
-MARK: Final = "teraflock"
-TOKEN: Final = "teraflock-token"  # noqa: S105 -- the name of a tag
 DISK_OPTION: Final = "Disk of each machine in GB"
 PRICES_OPTION: Final = (
     "What each type costs per hour: `TYPE=1.20,TYPE:spot=0.40`. Only these types are offered. Required"
@@ -43,79 +41,13 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     launch_seconds: float = 1.0
 
 
-class Notice(msgspec.Struct, frozen=True, kw_only=True):
+class SpotNotice(msgspec.Struct, frozen=True, kw_only=True):
     """How a spot machine learns that it will be taken back: a command in the guest, and how its output is read."""
 
     command: str
     """A shell command without side effects."""
     read: Callable[[str, datetime], datetime | None]
     """From the output and the time of now to the time at which the machine ends. None: no notice."""
-
-
-class Boot(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new machine is given."""
-
-    mark: str
-    machine: Machine
-    login_key: str
-    """Public key with which the server logs in, to probe the machine and run commands."""
-    cloud_config: str
-    """First-boot configuration for clouds with cloud-init."""
-    script: str
-    """First-boot shell script, for clouds without cloud-init."""
-    ends_at: datetime | None = None
-    """When the provider ends the machine by itself, if it can: a backstop if this installation is lost."""
-
-    @property
-    def rental(self) -> Rental:
-        assert self.machine.rental is not None, "the engine rents only what has a rental"
-        return self.machine.rental
-
-    @property
-    def token(self) -> str:
-        return self.rental.token
-
-    @property
-    def label(self) -> str:
-        """Mark and token in one word, for clouds with a single free text."""
-        return f"tf.{self.mark}.{self.token}"
-
-    @property
-    def name(self) -> str:
-        """Mark and token as a host name, for clouds whose names allow nothing else."""
-        return machine_name(self.mark, self.token)
-
-    @property
-    def tags(self) -> dict[str, str]:
-        return {MARK: self.mark, TOKEN: self.token}
-
-
-def read_label(mark: str, text: str) -> tuple[str, str] | None:
-    """The instance id and the token in a label of ours; None: it is not ours."""
-    begin = f"tf.{mark}."
-    token = text.removeprefix(begin)
-    return (token.partition(".")[0], token) if text.startswith(begin) and token else None
-
-
-def plain(mark: str) -> str:
-    """The mark in names that allow only letters, digits and hyphens."""
-    return mark.lower().replace("_", "-")
-
-
-def machine_name(mark: str, token: str) -> str:
-    return f"tf-{plain(mark)}-{token.removeprefix('ins_').replace('.', '-')}"
-
-
-def read_name(mark: str, name: str, *, is_part: bool = False) -> str:
-    """The token in a name of ours; empty: it is not ours. `is_part`: the provider may have added an ending."""
-    more = "(?:-.*)?" if is_part else ""
-    found = re.fullmatch(rf"tf-{re.escape(plain(mark))}-([0-9a-z]+)-(\d+)-(\d+){more}", name)
-    return f"ins_{found[1]}.{found[2]}.{found[3]}" if found else ""
-
-
-def read_tags(mark: str, tags: Mapping[str, str]) -> str:
-    """The token in tags of ours; empty: they are not ours."""
-    return tags.get(TOKEN, "") if tags.get(MARK) == mark else ""
 
 
 class CloudApi(ABC):
@@ -136,7 +68,7 @@ class CloudApi(ABC):
     boot_time_max: ClassVar[timedelta] = timedelta(minutes=20)
     types_age_max: ClassVar[timedelta] = timedelta(minutes=2)
     """How often types, prices and free capacity are read again."""
-    notice: ClassVar[Notice | None] = None
+    notice: ClassVar[SpotNotice | None] = None
     """How a spot machine learns of its end; None: the listing says it, or nobody does."""
     has_time_limit: ClassVar[bool] = False
     """Whether `Boot.ends_at` has an effect: the provider ends machines at a time."""

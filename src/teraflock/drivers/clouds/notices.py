@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-from teraflock.drivers.clouds.model import Notice
+from teraflock.drivers.clouds.model import SpotNotice
 
 METADATA: Final = "http://169.254.169.254"
 CURL: Final = "curl -s -m 3"
@@ -23,7 +23,7 @@ def _soon(at: datetime, now: datetime) -> datetime | None:
 
 
 def _parsed(text: str) -> datetime:
-    at = datetime.fromisoformat(text) if "T" in text else parsedate_to_datetime(text)
+    at = datetime.fromisoformat(text) if text[:4].isdecimal() else parsedate_to_datetime(text)
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
@@ -60,26 +60,26 @@ def read_time(output: str, now: datetime) -> datetime | None:
         return None
 
 
-EC2_NOTICE: Final = Notice(
+EC2_NOTICE: Final = SpotNotice(
     command=(
         f"t=$({CURL} -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 60' {METADATA}/latest/api/token);"
         f' {CURL} -f -H "X-aws-ec2-metadata-token: $t" {METADATA}/latest/meta-data/spot/instance-action; true'
     ),
     read=read_ec2,
 )
-GCE_NOTICE: Final = Notice(
+GCE_NOTICE: Final = SpotNotice(
     command=f"{CURL} -f -H 'Metadata-Flavor: Google' {METADATA}/computeMetadata/v1/instance/preempted; true",
     read=read_gce,
 )
-AZURE_NOTICE: Final = Notice(
+AZURE_NOTICE: Final = SpotNotice(
     command=f"{CURL} -f -H 'Metadata: true' '{METADATA}/metadata/scheduledevents?api-version=2020-07-01'; true",
     read=read_azure,
 )
-TENCENT_NOTICE: Final = Notice(
+TENCENT_NOTICE: Final = SpotNotice(
     command=f"{CURL} -f http://metadata.tencentyun.com/latest/meta-data/spot/termination-time; true",
     read=read_time,
 )
-ALIBABA_NOTICE: Final = Notice(
+ALIBABA_NOTICE: Final = SpotNotice(
     command=f"{CURL} -f http://100.100.100.200/latest/meta-data/instance/spot/termination-time; true",
     read=read_time,
 )

@@ -10,14 +10,8 @@ from typing import Any, ClassVar, Final
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, delete_call, every_page
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
-from teraflock.drivers.clouds.model import (
-    DISK_OPTION,
-    PRICES_OPTION,
-    Boot,
-    CloudApi,
-    micros_of,
-    read_label,
-)
+from teraflock.drivers.clouds.marks import Boot, read_label
+from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi, micros_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import Capability, MachineType, Seen

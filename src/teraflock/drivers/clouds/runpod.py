@@ -12,7 +12,8 @@ from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply, delete_call
 from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, no_capacity
-from teraflock.drivers.clouds.model import DISK_OPTION, Boot, CloudApi, Pace, micros_of, read_label
+from teraflock.drivers.clouds.marks import Boot, read_label
+from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace, micros_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.driver import Endpoint, MachineType, Seen
 from teraflock.instance.model import SSH_PORT

@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, urlsplit
 
 from teraflock.base.errors import BadInput
-from teraflock.drivers.clouds.signing import Request, Signer, parts_of
+from teraflock.drivers.clouds.signing import Signer, SigningRequest, parts_of
 from teraflock.drivers.clouds.tokens import rsa_sha256
 
 BAIDU_SECONDS: Final = 1800
@@ -33,13 +33,13 @@ def _quoted(text: str) -> str:
     return quote(text, safe="~")
 
 
-def _query(request: Request) -> str:
+def _query(request: SigningRequest) -> str:
     """The parameters in the order that all of these schemes want."""
     pairs = sorted(parse_qsl(urlsplit(request.url).query, keep_blank_values=True))
     return "&".join(f"{_quoted(name)}={_quoted(value)}" for name, value in pairs)
 
 
-def _path(request: Request) -> str:
+def _path(request: SigningRequest) -> str:
     return urlsplit(request.url).path or "/"
 
 
@@ -56,7 +56,7 @@ class TencentSigner(_KeySigner):
 
     title = "Tencent Cloud"
 
-    def headers(self, request: Request) -> dict[str, str]:
+    def headers(self, request: SigningRequest) -> dict[str, str]:
         stamp, day = str(int(request.at.timestamp())), request.at.astimezone(UTC).strftime("%Y-%m-%d")
         kind, host = request.headers["Content-Type"], request.headers["Host"]
         service = "vpc" if "vpc" in (host.partition(".")[0], _path(request).strip("/")) else "cvm"
@@ -90,7 +90,7 @@ class AlibabaSigner(_KeySigner):
         super().__init__(secret)
         self._nonce = nonce
 
-    def headers(self, request: Request) -> dict[str, str]:
+    def headers(self, request: SigningRequest) -> dict[str, str]:
         added = {
             "x-acs-content-sha256": _sha256(request.content),
             "x-acs-date": request.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -115,7 +115,7 @@ class HuaweiSigner(_KeySigner):
 
     title = "Huawei Cloud"
 
-    def headers(self, request: Request) -> dict[str, str]:
+    def headers(self, request: SigningRequest) -> dict[str, str]:
         stamp = request.at.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
         wanted = {"host": request.headers["Host"], "x-sdk-date": stamp}
         if kind := request.headers.get("Content-Type"):
@@ -138,7 +138,7 @@ class BaiduSigner(_KeySigner):
 
     title = "Baidu Cloud"
 
-    def headers(self, request: Request) -> dict[str, str]:
+    def headers(self, request: SigningRequest) -> dict[str, str]:
         stamp = request.at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         info = f"bce-auth-v1/{self._id}/{stamp}/{BAIDU_SECONDS}"
         wanted = {"host": request.headers["Host"], "x-bce-date": stamp}
@@ -159,7 +159,7 @@ class OracleSigner(Signer):
             self._key, *(line for line in self._key.splitlines() if line and "-----" not in line)
         )
 
-    def headers(self, request: Request) -> dict[str, str]:
+    def headers(self, request: SigningRequest) -> dict[str, str]:
         parts = urlsplit(request.url)
         target = f"{request.method.lower()} {parts.path}{'?' if parts.query else ''}{parts.query}"
         added = {"date": _http_date(request.at)}

@@ -11,7 +11,7 @@ from teraflock.drivers.clouds.calls import CloudCall, CloudReply
 HIDDEN: Final = "…"
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class SigningRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request as it will be sent, for signers that cover all of it."""
 
     method: str
@@ -37,7 +37,7 @@ class Signer:
     def refused(self) -> None:
         """The provider did not accept the signature: prepare again."""
 
-    def headers(self, request: Request) -> dict[str, str]:
+    def headers(self, request: SigningRequest) -> dict[str, str]:
         """Headers to add to a request."""
         return {}
 
@@ -58,7 +58,7 @@ class Bearer(Signer):
         super().__init__(key)
         self._header = {header: f"{prefix}{key}"}
 
-    def headers(self, request: Request) -> dict[str, str]:
+    def headers(self, request: SigningRequest) -> dict[str, str]:
         return self._header
 
 

@@ -8,35 +8,20 @@ import base64
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
-from teraflock.base.quantities import GIB
-from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
-from teraflock.drivers.clouds.cards import card
+from teraflock.drivers.clouds.calls import Asking, CloudReply
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, NoMachineFree, no_capacity
-from teraflock.drivers.clouds.model import (
-    CURRENCY_OPTION,
-    DISK_OPTION,
-    MARK,
-    Boot,
-    CloudApi,
-    Pace,
-    micros_of,
-    read_tags,
-)
+from teraflock.drivers.clouds.marks import MARK, Boot, read_tags
+from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import TENCENT_NOTICE
 from teraflock.drivers.clouds.signatures import TencentSigner
 from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.tencent_types import MODES, action, offered, read_type
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import Capability, MachineType, Seen
 
 USER_DATA_BYTES_MAX: Final = 16_384
 PAGE: Final = 100
-MODES: Final = {"POSTPAID_BY_HOUR": "on-demand", "SPOTPAID": "spot"}
-CARDS: Final = {
-    "GN6": ("P40", 24), "GN6S": ("P4", 8), "GN7": ("T4", 16), "GN8": ("P40", 24), "GN10X": ("V100", 32),
-    "GN10Xp": ("V100", 32), "GT4": ("A100", 40), "PNV4": ("A10", 24),
-}  # fmt: skip
-"""The GPU of each family: the API has only the count."""
 SEEN: Final = {
     "PENDING": Seen.PENDING,
     "RUNNING": Seen.RUNNING,
@@ -48,11 +33,6 @@ SEEN: Final = {
     "SHUTDOWN": Seen.PENDING,
     "TERMINATING": Seen.PENDING,
 }
-
-
-def action(region: str, name: str, body: Any, **more: Any) -> CloudCall:
-    headers = {"X-TC-Action": name, "X-TC-Version": "2017-03-12", "X-TC-Region": region}
-    return CloudCall(method="POST", path="/", headers=headers, body=body, region=region, **more)
 
 
 class TencentCloud(CloudApi):
@@ -110,43 +90,11 @@ class TencentCloud(CloudApi):
     def types(self) -> Asking[list[MachineType]]:
         found: dict[tuple[str, str], MachineType] = {}
         for region in self.regions:
-            items = yield from self._offered(region, "")
-            for each in items:
-                made = self._type(region, each, found.get((each["InstanceType"], region)))
+            for each in (yield from offered(region)):
+                made = read_type(region, each, found.get((each["InstanceType"], region)), self)
                 if made is not None:
-                    found[each["InstanceType"], region] = made
+                    found[made.name, region] = made
         return list(found.values())
-
-    def _offered(self, region: str, type: str) -> Asking[list[Any]]:
-        """What is for sale in a region, one entry per zone, type and mode."""
-        filters = [{"Name": "instance-charge-type", "Values": list(MODES)}]
-        filters += [{"Name": "instance-type", "Values": [type]}] if type else []
-        reply = yield action(region, "DescribeZoneInstanceConfigInfos", {"Filters": filters})
-        items = reply.body["Response"]["InstanceTypeQuotaSet"]
-        return [each for each in items if each["Status"] == "SELL" and each.get("Gpu")]
-
-    def _type(self, region: str, each: Any, before: MachineType | None) -> MachineType | None:
-        family = CARDS.get(each["InstanceFamily"])
-        count = float(each.get("GpuCount") or each["Gpu"])
-        if family is None or count != int(count):
-            return None
-        gpu, memory_bytes = card(*family)
-        price = micros_of(each["Price"].get("UnitPriceDiscount") or each["Price"]["UnitPrice"])
-        prices = {**(before.prices if before else {})}
-        mode = MODES[each["InstanceChargeType"]]
-        prices[mode] = min(prices.get(mode, price), price)
-        return MachineType(
-            name=each["InstanceType"],
-            region=region,
-            gpu=gpu,
-            gpus=int(count),
-            gpu_memory_bytes=memory_bytes,
-            vcpus=int(each["Cpu"]),
-            ram_bytes=int(each["Memory"]) * GIB,
-            disk_bytes=self.disk_bytes,
-            prices=prices,
-            currency=self.currency,
-        )
 
     def machines(self, mark: str) -> Asking[list[Remote]]:
         found: list[Remote | None] = []
@@ -168,8 +116,10 @@ class TencentCloud(CloudApi):
                 f"Tencent Cloud accepts {USER_DATA_BYTES_MAX >> 10} KB of first-boot files",
                 hint="Let a short user-data script download the rest",
             )
-        offered = yield from self._offered(rental.region, rental.type)
-        zones = sorted({each["Zone"] for each in offered if MODES[each["InstanceChargeType"]] == rental.mode})
+        for_sale = yield from offered(rental.region, rental.type)
+        zones = sorted(
+            {each["Zone"] for each in for_sale if MODES[each["InstanceChargeType"]] == rental.mode}
+        )
         image = self.option("image") or (yield from self._image(boot))
         group = yield from self._security_group(rental.region, boot.mark)
         error = no_capacity(self.title, f"`{rental.type}` is not for sale in {rental.region}")

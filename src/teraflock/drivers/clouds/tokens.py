@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from teraflock.base.errors import BadInput
 from teraflock.drivers.clouds.calls import CloudCall, CloudReply
-from teraflock.drivers.clouds.signing import Request, Signer, parts_of
+from teraflock.drivers.clouds.signing import Signer, SigningRequest, parts_of
 
 TOKEN_SERVICE: Final = "token"  # noqa: S105 -- the name of a service
 GOOGLE_TOKENS: Final = "https://oauth2.googleapis.com/token"
@@ -43,7 +43,7 @@ class TokenSigner(Signer):
     def refused(self) -> None:
         self._until = None
 
-    def headers(self, request: Request) -> dict[str, str]:
+    def headers(self, request: SigningRequest) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._token}"}
 
 

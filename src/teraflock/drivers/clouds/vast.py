@@ -12,7 +12,8 @@ from teraflock.base.quantities import MIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply, delete_call, every_page
 from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.errors import ErrorCodes, no_capacity, one_line
-from teraflock.drivers.clouds.model import DISK_OPTION, Boot, CloudApi, Pace, micros_of, read_label
+from teraflock.drivers.clouds.marks import Boot, read_label
+from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace, micros_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.driver import Capability, Endpoint, MachineType, Rental, Seen
 from teraflock.instance.model import SSH_PORT

@@ -29,7 +29,8 @@ class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
     """Where the server finds the credentials: `env:VARIABLE` or `file:PATH`."""
     options: Mapping[str, str] = {}
     """Options of the driver, such as `base_url`."""
-    currency: str = "USD"
+    currency: str = ""
+    """The currency of its limits, which is the one that the provider charges in. Empty: the provider's usual one."""
     limit_micros: int | None = None
 
 

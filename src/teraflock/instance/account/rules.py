@@ -44,6 +44,18 @@ def check(account: NewAccount) -> None:
         check_base_url(url)
 
 
+def currency_of(account: NewAccount) -> tuple[str, dict[str, str]]:
+    """The currency of an account, and the option that tells its driver, where the driver has a choice."""
+    usual = RENTING[account.provider].currency
+    chosen = account.options.get("currency") or account.currency or usual
+    if account.currency not in ("", chosen):
+        raise BadInput(
+            f"The limits are in {account.currency} and the prices in {chosen}",
+            hint="Use one currency for both",
+        )
+    return chosen, ({"currency": chosen} if usual != "USD" else {})
+
+
 def _is_reference(text: str) -> bool:
     return bool(ENVIRONMENT.fullmatch(text)) or (text.startswith("file:/") and "\0" not in text)
 

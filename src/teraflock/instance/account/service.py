@@ -108,13 +108,14 @@ class AccountService:
         rules.check_provider(new.provider)
         rules.check(new)
         reference = new.secret_from or f"{SEALED}{new.name}"
-        record = SiteRecord(name=new.name, kind=new.provider, options={**new.options, KEY: reference})
+        currency, more = rules.currency_of(new)
+        record = SiteRecord(name=new.name, kind=new.provider, options={**new.options, **more, KEY: reference})
         self._check_record(record)
         account = CloudAccount(
             name=new.name,
             provider=new.provider,
             sealed=self._sealed(new.name, new.secret) if new.secret else "",
-            currency=new.currency,
+            currency=currency,
             limit_micros=new.limit_micros,
             created_at=self._clock.now(),
         )

@@ -23,7 +23,8 @@ from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.errors import one_line
 from teraflock.drivers.clouds.http import HttpTransport
 from teraflock.drivers.clouds.link import _options
-from teraflock.drivers.clouds.model import Pace, read_label
+from teraflock.drivers.clouds.marks import read_label
+from teraflock.drivers.clouds.model import Pace
 from teraflock.drivers.clouds.pacing import HOLD_SECONDS_MAX, Pacer
 from teraflock.instance.account.rules import check_base_url
 from teraflock.instance.driver import Endpoint, Handle, Machine

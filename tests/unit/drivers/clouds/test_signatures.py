@@ -20,7 +20,7 @@ from teraflock.drivers.clouds.signatures import (
     OracleSigner,
     TencentSigner,
 )
-from teraflock.drivers.clouds.signing import Request, Signer
+from teraflock.drivers.clouds.signing import Signer, SigningRequest
 from teraflock.drivers.clouds.tokens import AzureSigner, GoogleSigner, IbmSigner
 
 AT = datetime(2026, 9, 21, 14, 13, 20, tzinfo=UTC)
@@ -75,9 +75,9 @@ ORACLE = f"tenancy=ocid1.tenancy.oc1..aaa\nuser=ocid1.user.oc1..bbb\nfingerprint
 ACCOUNT = {"client_email": "a@p.iam.gserviceaccount.com", "private_key": RSA_KEY, "project_id": "p"}
 
 
-def request(method: str, url: str, content: bytes = b"", **headers: Any) -> Request:
+def request(method: str, url: str, content: bytes = b"", **headers: Any) -> SigningRequest:
     host = {"Host": url.partition("//")[2].partition("/")[0]}
-    return Request(method=method, url=url, headers={**host, **headers}, content=content, at=AT)
+    return SigningRequest(method=method, url=url, headers={**host, **headers}, content=content, at=AT)
 
 
 JSON: dict[str, Any] = {"Content-Type": "application/json"}
