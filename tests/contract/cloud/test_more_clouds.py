@@ -8,6 +8,7 @@ from tests.contract.cloud.direct import ID, Direct
 from tests.contract.cloud.ground import MORE, Ground
 from tests.fakes.guest import authorized
 
+from teraflock.base.errors import TeraflockError
 from teraflock.drivers.clouds.errors import Unusable
 from teraflock.instance.driver import GRACE, Capability, Handle, Seen
 from teraflock.instance.engine_errors import (
@@ -179,6 +180,44 @@ def test_a_time_limit_reaches_the_provider(cloud: Direct) -> None:
     end = cloud.clock.now() + timedelta(hours=72)
     (machine,) = cloud.fake.alive
     assert f"{end:%Y-%m-%dT%H:%M}" in str(machine.label)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "words"),
+    [
+        ("oci", {"prices": "VM.GPU.A10.1=free"}, "not a price"),
+        ("oci", {"prices": "VM.GPU.A10.1=-1"}, "not a price"),
+        ("oci", {"prices": "VM.GPU.A10.1"}, "NAME=VALUE"),
+        ("azure", {"regions": " , "}, "names no region"),
+        ("azure", {"subscription": ""}, "need the option `subscription`"),
+        ("gcp", {"disk_gb": "much"}, "disk_gb"),
+        ("paperspace", {"prices": "B2=1"}, "Unknown machine type"),
+        ("ibm", {"networks": ""}, "need the option `networks`"),
+    ],
+)
+def test_a_wrong_option_is_named(kind: str, options: dict[str, str], words: str, tmp_path: Path) -> None:
+    site = Direct(kind, tmp_path).open(**options)
+
+    def use() -> None:
+        site.check()
+        site.refresh_types()
+
+    with pytest.raises(TeraflockError, match=words):
+        use()
+
+
+def test_machines_that_do_not_answer_do_not_hide_the_others(tmp_path: Path) -> None:
+    """A broken SSH client, or silent machines, must not make a site look broken."""
+    cloud = Direct("gcp", tmp_path)
+    made = cloud.create(mode="spot")
+    cloud.ready(made, mode="spot")
+
+    def fails(*words: object) -> None:
+        raise EngineDown("`ssh` is not installed on the server")
+
+    cloud.site._leaving._run = fails
+    cloud.wait(10)
+    assert [each.leaving_at for each in cloud.site.sightings()] == [None]
 
 
 def test_a_full_zone_moves_to_the_next_one_of_the_region(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from teraflock.drivers.clouds.azure_types import gpu_types
 from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall, delete_call
-from teraflock.drivers.clouds.errors import ErrorCodes
+from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
 from teraflock.drivers.clouds.marks import MARK, Boot, plain, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import AZURE_NOTICE
@@ -151,8 +151,10 @@ class AzureCloud(CloudApi):
         return f"{network}/subnets/machines", group
 
     def _body(self, boot: Boot, subnet: str, group: str) -> dict[str, Any]:
-        publisher, offer, sku, version = (*self.option("image").split(":"), "", "", "")[:4]
-        image = {"publisher": publisher, "offer": offer, "sku": sku, "version": version}
+        parts = self.option("image").split(":")
+        if len(parts) != 4 or not all(parts):
+            raise CannotDo("The option `image` is `PUBLISHER:OFFER:SKU:VERSION`")
+        image = dict(zip(("publisher", "offer", "sku", "version"), parts, strict=True))
         disk = {
             "createOption": "FromImage",
             "deleteOption": "Delete",

@@ -161,7 +161,10 @@ class CloudApi(ABC):
 
     @property
     def regions(self) -> list[str]:
-        return [each.strip() for each in self.option("regions").split(",") if each.strip()]
+        found = [each.strip() for each in self.needed("regions").split(",") if each.strip()]
+        if not found:
+            raise CannotDo("The option `regions` names no region", hint=self.options.get("regions", ""))
+        return found
 
     def pairs(self, name: str) -> dict[str, str]:
         """An option of the form `NAME=VALUE,NAME=VALUE`. Required."""
@@ -175,7 +178,7 @@ class CloudApi(ABC):
         found: dict[str, dict[str, int]] = {}
         for key, amount in self.pairs("prices").items():
             type, _, mode = key.partition(":")
-            found.setdefault(type, {})[mode or "on-demand"] = parse_micros(amount)
+            found.setdefault(type, {})[mode or "on-demand"] = _price(amount)
         return found
 
     @property
@@ -250,6 +253,16 @@ class CloudApi(ABC):
 def names(types: Sequence[MachineType]) -> str:
     count, regions = len({each.name for each in types}), len({each.region for each in types})
     return f"{count} machine types in {regions} regions"
+
+
+def _price(text: str) -> int:
+    try:
+        micros = parse_micros(text)
+    except ValueError:
+        micros = 0
+    if micros <= 0:
+        raise CannotDo(f"`{text[:80]}` in the option `prices` is not a price per hour", hint=PRICES_OPTION)
+    return micros
 
 
 def micros_of(amount: float) -> int:
