@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.api.asking import SETTINGS, ApiServer, Asking
-from tests.fakes.base import KEY
+from tests.fakes.base import KEY, FakeCloud
+from tests.fakes.gce import FakeGce
 from tests.fakes.guest import FakeLink
 from tests.fakes.lambda_cloud import FakeLambda
 from tests.fakes.server import FakeServer
+from tests.fakes.tencent import FakeTencent
 
 from teraflock.app.settings import Place
 from teraflock.app.wiring import Cloud
@@ -93,7 +95,7 @@ def added(server: Server, url: str, fake: FakeLambda, **more: Any) -> Any:
     server.cloud.synchronise_sites()
     driver = server.cloud.engines.at("acct")
     assert isinstance(driver, CloudSite)
-    driver._link = FakeLink(fake)
+    driver._guests._link = FakeLink(fake)
     server.settle()
     return made
 
@@ -324,6 +326,48 @@ def test_a_provider_is_enough_to_launch(server: Server, url: str, fake: FakeLamb
     ):
         refused = server.refused("POST", "/v1/instances", {**by_gpu, "name": "no", **change}, server.owner)
         assert words in refused["detail"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "kind", "currency"), [("gcp", FakeGce, "USD"), ("tencent", FakeTencent, "CNY")]
+)
+def test_tokens_and_other_services_are_below_the_base_url(
+    server: Server, provider: str, kind: type[FakeCloud], currency: str
+) -> None:
+    """Over real HTTP: the token service, the price list and the network service of a provider are asked too."""
+    fake = kind(CLOCK)
+    with FakeServer(fake) as served:
+        options = {"base_url": served.url, **fake.options}
+        body = {"name": "other", "provider": provider, "secret": fake.secret, "options": options}
+        made = server.ok("POST", "/v1/accounts", body)
+        assert made["currency"] == currency
+        server.cloud.synchronise_sites()
+        checked = server.ok("POST", "/v1/accounts/other/check")
+        assert (checked["ok"], checked["problem"]) == (True, "")
+        driver = server.cloud.engines.at("other")
+        assert isinstance(driver, CloudSite)
+        assert driver.refresh_types()[0].currency == currency
+        fake.locked_out = True
+        refused = server.ok("POST", "/v1/accounts/other/check")
+        assert not refused["ok"]
+        assert fake.secret.partition(":")[2][:20] not in str(refused)
+        server.cloud.synchronise_sites()
+
+
+def test_two_currencies_for_one_account_are_refused(server: Server) -> None:
+    body = {
+        "name": "other", "provider": "tencent", "secret": "a:b", "currency": "USD", "options": {"currency": "CNY"},
+    }  # fmt: skip
+    assert "one currency" in server.refused("POST", "/v1/accounts", body)["hint"]
+
+
+def test_burst_rents_what_no_own_host_has(server: Server, url: str, fake: FakeLambda) -> None:
+    added(server, url, fake)
+    shared(server)
+    body = {"name": "n", "provider": "lambda", "type": "gpu_1x_a10", "burst": True}
+    assert server.ok("POST", "/v1/instances", body, server.owner)["items"][0]["site"] == "acct"
+    refused = server.refused("POST", "/v1/instances", {**body, "image": "nothing"}, server.owner)
+    assert "nothing" in refused["detail"], "what is wrong everywhere is not taken for missing room"
 
 
 def test_burst_uses_own_hosts_first(server: Server, url: str, fake: FakeLambda) -> None:

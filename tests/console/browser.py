@@ -36,9 +36,15 @@ WHOLE_PAGES = [
 PARTS = (
     "list_rows", "show_facts", "show_log", "show_quote", "show_daily_costs", "list_offer_rows", "calculate_offers",
     "show_price_history", "compare_buying", "sum_projects", "list_idle", "download_focus", "show_invoice",
-    "show_certificate",
+    "show_certificate", "list_orphans",
 )  # fmt: skip
-ADDRESSES = {"project": "default", "instance": "train", "host": "simulated-0001", "lesson": "run"}
+ADDRESSES = {
+    "project": "default",
+    "instance": "train",
+    "host": "simulated-0001",
+    "lesson": "run",
+    "account": "none",
+}
 
 
 def addresses() -> dict[str, str]:

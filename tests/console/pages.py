@@ -74,6 +74,8 @@ RULES: dict[str, Rule] = {
     "list_hosts": Rule(may=HOUSE),
     "show_host": Rule(may=HOUSE),
     "change_host": Rule(may=HOUSE, form={"state": "draining"}),
+    "list_clouds": Rule(may=HOUSE),
+    "list_orphans": Rule(may=HOUSE, states=frozenset({404})),
     "list_offers": Rule(may=EVERYONE),
     "list_offer_rows": Rule(may=EVERYONE, query="?gpu=V100&count=1"),
     "calculate_offers": Rule(may=EVERYONE, query="?gpu=V100&hours=10"),
@@ -103,7 +105,7 @@ def address(page: ConsolePage, tenants: Tenants) -> str:
     ids = tenants.ids
     words = {
         "project": ids["project"], "instance": "web", "snapshot": "before", "member": ids["viewer"],
-        "key": ids["spare"], "session": ids["session"], "host": ids["host"],
+        "key": ids["spare"], "session": ids["session"], "host": ids["host"], "account": "none",
         "terminal": "trm_0000000000000000", "lesson": "cloud", "month": "2020-01", **ADDRESSES.get(page.name, {}),
     }  # fmt: skip
     return (PREFIX + page.path).format(**words)

@@ -4,20 +4,29 @@ A fake is a `CloudTransport`: it answers calls in this process, and `server.py` 
 machine from its launch until it ends, at its price, rounded down to the micro-unit.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
+from urllib.parse import parse_qsl
 
 import msgspec
-from tests.fakes.judge import Judge
+import pytest
+from msgspec.structs import replace
+from tests.fakes.judge import judge_for
 
 from teraflock.base.clock import Clock
-from teraflock.drivers.clouds.http import reply_of
-from teraflock.drivers.clouds.model import CloudCall, CloudReply
+from teraflock.drivers.clouds.calls import CloudCall, CloudReply
+from teraflock.drivers.clouds.http import reply_of, url_of
 from teraflock.instance.engine_errors import EngineDown
 
 HOUR_US = 3_600 * 10**6
 KEY = "sk-fake-1234567890"
+
+
+def method_of(action: str) -> str:
+    """The method of a fake that answers an action: `_run_instances` for `RunInstances`."""
+    return "_" + re.sub(r"(?<!^)([A-Z])", r"_\1", action).lower()
 
 
 class FakeMachine(msgspec.Struct, kw_only=True):
@@ -41,6 +50,10 @@ class FakeMachine(msgspec.Struct, kw_only=True):
     dead: bool = False
     """It never comes up."""
     outbid: bool = False
+    spot: bool = False
+    notice: str = ""
+    """What its metadata service says about its end."""
+    stopped: bool = False
     cuda: int = 0
     """What `cuInit` returns."""
     gpus_seen: int | None = None
@@ -57,15 +70,35 @@ class FakeCloud:
     """The file of the provider's own description, which judges both sides."""
     judged_with: ClassVar[dict[str, Any]] = {}
     """Changes that the description needs, for `judge_for`."""
+    public: ClassVar[tuple[str, ...]] = ()
+    """Beginnings of paths that need no credentials."""
     troubles: ClassVar[frozenset[str]] = frozenset({"over_quota", "broke"})
     """Which of these its API can report."""
 
-    def __init__(self, clock: Clock, *, boot_seconds: float = 20.0, judge: Judge | None = None) -> None:
-        self.base_url = "https://fake.invalid"
+    unjudged: ClassVar[tuple[str, ...]] = ("//",)
+    """Beginnings of paths that the description does not have."""
+    services: ClassVar[tuple[str, ...]] = ()
+    """Names of the provider's other services, whose paths begin with their name here."""
+    secret: ClassVar[str] = KEY
+    """Credentials as an operator stores them."""
+    options: ClassVar[dict[str, str]] = {}
+    """Options that an account needs."""
+
+    @classmethod
+    def judge_of(cls) -> Any:
+        """The judge with the provider's description. Skips the test where there is none."""
+        if not cls.spec:
+            pytest.skip("this provider publishes no description")
+        return judge_for(cls.spec, **cls.judged_with)
+
+    def __init__(self, clock: Clock, *, boot_seconds: float = 20.0, judge: Any = None) -> None:
         self.clock = clock
         self.machines: dict[str, FakeMachine] = {}
         self.calls: list[str] = []
         self.judge = judge
+        self.region = ""
+        """The region in the host name of the request that is being answered."""
+        self.headers: Mapping[str, str] = {}
         self.boot_seconds = boot_seconds
         self.listing_seconds = 0.0
         """How long listings lack a new machine."""
@@ -86,12 +119,19 @@ class FakeCloud:
 
     # The transport
 
+    def url(self, call: CloudCall) -> str:
+        services = {name: f"https://{{region}}.fake.invalid/{name}" for name in self.services}
+        return url_of(
+            "https://{region}.fake.invalid", services, replace(call, region=call.region or "global")
+        )
+
     def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
         self.calls.append(f"{call.act} {call.method} {call.path}")
         if call.act in self.lost_requests:
             self.lost_requests.remove(call.act)
             raise EngineDown("The request was lost")
-        status, answered, body = self.answer(call.method, call.path, dict(call.query), headers, content)
+        path = f"/{call.service}{call.path}" if call.service else call.path
+        status, answered, body = self.answer(call.method, path, dict(call.query), headers, content)
         if call.act in self.lost_answers:
             self.lost_answers.remove(call.act)
             raise EngineDown("The answer was lost")
@@ -108,13 +148,25 @@ class FakeCloud:
         if self.refusals:
             self.refusals -= 1
             return self._encoded(429, self.too_many(), {"Retry-After": "2"})
-        if headers.get("Authorization") != f"Bearer {KEY}" or self.locked_out:
+        if not path.startswith(self.public) and (self.locked_out or not self.is_signed(headers)):
             return self._encoded(*self.unauthorised())
-        status, body = self.route(method, path, query, msgspec.json.decode(content) if content else None)
+        self.region = headers.get("Host", "").partition(".")[0]
+        self.headers = headers
+        status, body = self.route(method, path, query, self._decoded(headers, content))
         encoded = self._encoded(status, body)
-        if self.judge is not None:
+        if self.judge is not None and not path.startswith(self.unjudged):
             self.judge.check(method, path, query, headers, content, *encoded)
         return encoded
+
+    def is_signed(self, headers: Mapping[str, str]) -> bool:
+        return headers.get("Authorization") == f"Bearer {KEY}"
+
+    def _decoded(self, headers: Mapping[str, str], content: bytes | None) -> Any:
+        if not content:
+            return None
+        if headers.get("Content-Type", "").startswith("application/x-www-form"):
+            return dict(parse_qsl(content.decode()))
+        return msgspec.json.decode(content)
 
     def _encoded(
         self, status: int, body: Any, headers: dict[str, str] | None = None
@@ -139,7 +191,7 @@ class FakeCloud:
         number = len(self.machines) + 1
         now = self.clock.now()
         made = FakeMachine(
-            id=self.new_id(number),
+            id=facts.pop("id", "") or self.new_id(number),
             born=now,
             up_at=now + timedelta(seconds=self.boot_seconds),
             listed_at=now + timedelta(seconds=self.listing_seconds),
@@ -172,7 +224,7 @@ class FakeCloud:
         return [each for each in self.alive if each.listed_at <= now]
 
     def is_up(self, machine: FakeMachine) -> bool:
-        return not machine.dead and self.clock.now() >= machine.up_at
+        return not machine.dead and not machine.stopped and self.clock.now() >= machine.up_at
 
     def charged(self) -> int:
         return sum(each.charged(self.clock.now()) for each in self.machines.values())

@@ -50,6 +50,8 @@ class FakeLink:
             seen = machine.gpus if machine.gpus_seen is None else machine.gpus_seen
             memory = [] if machine.cuda else [int(machine.gpu_memory_bytes * 0.97)] * seen
             return json.dumps({"cuda": machine.cuda, "memory": memory}).encode() + b"\n"
+        if "169.254.169.254" in command[-1] or "termination-time" in command[-1]:
+            return machine.notice.encode()
         if "command.exit" in command[-1]:
             code = self.exit_codes.get(machine.id)
             return b"-\n" if code is None else b"%d\nhello\n" % code

@@ -15,14 +15,19 @@ import pytest
 SPECS = "TERA_PROVIDER_SPECS"
 
 
+def specs_folder() -> str:
+    """The folder with the providers' descriptions. Skips the test if there is none."""
+    folder = os.environ.get(SPECS, "")
+    if not folder:
+        pytest.skip(f"the providers' descriptions are not at hand: set {SPECS} to the folder that has them")
+    return folder
+
+
 def judge_for(name: str, change: Callable[[Any], Any] = lambda spec: spec, prefix: str = "") -> "Judge":
     """The judge with a description. Skips the test if there is none."""
-    folder = os.environ.get(SPECS, "")
-    path = Path(folder) / name
-    if not folder or not path.exists():
-        pytest.skip(
-            f"the provider's description `{name}` is not at hand: set {SPECS} to the folder that has it"
-        )
+    path = Path(specs_folder()) / name
+    if not path.exists():
+        pytest.skip(f"the provider's description `{name}` is not at hand")
     return Judge(_loaded(str(path), change), prefix)
 
 

@@ -5,8 +5,15 @@ from typing import Final
 
 import msgspec
 
-JUDGED: Final = "judged by the provider's description; untested live"
+UNTESTED: Final = "untested live"
+JUDGED: Final = f"judged by the provider's description; {UNTESTED}"
+SIGNED: Final = f"signatures compared with the provider's SDK; {UNTESTED}"
+JUDGED_AND_SIGNED: Final = (
+    f"judged by the provider's description; signatures compared with its SDK; {UNTESTED}"
+)
+FAKE: Final = f"against a fake after the provider's clients; {UNTESTED}"
 NOT_YET: Final = "there is no driver yet"
+NO_PRICES: Final = "prices, which the operator sets"
 
 
 class Renting(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +26,12 @@ class Renting(msgspec.Struct, frozen=True, kw_only=True):
     """The modes besides on-demand that can be launched; empty: none."""
     stop: bool = False
     """A stopped machine keeps its disk."""
+    notice: bool = False
+    """Machines report that the provider will take them back."""
+    time_limit: bool = False
+    """The provider itself ends machines after `hours_max`."""
+    currency: str = "USD"
+    """What the provider charges in. Where it is not USD, international accounts may differ."""
     tested: str = ""
     """How the driver was tested; empty: there is none."""
     missing: str = ""
@@ -47,8 +60,75 @@ RENTING: Final[Mapping[str, Renting]] = {
         catalog=True,
         spot="spot",
         stop=True,
-        tested="moto; untested live",
-        missing="interruption notices",
+        notice=True,
+        tested=f"moto; {UNTESTED}",
+        missing="types with several network cards, which get no public address by themselves",
+    ),
+    "gcp": Renting(
+        launch=True,
+        catalog=True,
+        spot="spot",
+        stop=True,
+        notice=True,
+        time_limit=True,
+        tested=JUDGED,
+        missing="N1 machines with attached GPUs",
+    ),
+    "azure": Renting(
+        launch=True,
+        catalog=True,
+        spot="spot",
+        stop=True,
+        notice=True,
+        tested=f"judged by the provider's description of 2019; {UNTESTED}",
+        missing="sizes with a part of a GPU",
+    ),
+    "tencent": Renting(
+        launch=True,
+        currency="CNY",
+        catalog=True,
+        spot="spot",
+        stop=True,
+        notice=True,
+        time_limit=True,
+        tested=JUDGED_AND_SIGNED,
+        missing="types whose GPU is not in our table",
+    ),
+    "alibaba": Renting(
+        launch=True,
+        currency="CNY",
+        catalog=True,
+        spot="spot",
+        stop=True,
+        notice=True,
+        time_limit=True,
+        tested=f"requests judged by the provider's metadata; signatures compared with its SDK; {UNTESTED}",
+        missing="networks: the operator names a virtual switch and a security group per region",
+    ),
+    "oci": Renting(
+        launch=True,
+        spot="spot",
+        tested=SIGNED,
+        missing=f"{NO_PRICES}; stop: a stopped machine with GPUs stays billed; interruption notices",
+    ),
+    "ibm": Renting(launch=True, spot="spot", tested=FAKE, missing=f"{NO_PRICES}; stop; interruption notices"),
+    "huawei": Renting(
+        launch=True,
+        currency="CNY",
+        spot="spot",
+        time_limit=True,
+        tested=SIGNED,
+        missing=f"{NO_PRICES}; stop; interruption notices",
+    ),
+    "baidu": Renting(launch=True, currency="CNY", tested=SIGNED, missing=f"{NO_PRICES}; stop and spot"),
+    "paperspace": Renting(
+        launch=True,
+        stop=True,
+        tested=JUDGED,
+        missing=f"{NO_PRICES}; spot, which the provider does not have",
+    ),
+    "genesis": Renting(
+        launch=True, stop=True, tested=FAKE, missing=f"{NO_PRICES}; spot, which the provider does not have"
     ),
 }
 

@@ -98,7 +98,12 @@ def show(name: str, as_json: bool) -> None:
     "--set", "options", multiple=True, metavar="K=V", help="An option of the driver. Can be repeated."
 )
 @limit_option
-@click.option("--currency", default="USD", show_default=True, metavar="CODE", help="The currency of limits.")
+@click.option(
+    "--currency",
+    default="",
+    metavar="CODE",
+    help="The currency of limits. [default: what the provider charges in]",
+)
 @json_option
 def add(
     provider: str,

@@ -23,8 +23,9 @@ from teraflock.wire.provider import shape_provider
 
 HELP: Final = """List providers of GPUs: how they bill, their spot terms and their pitfalls.
 
-The column LAUNCH says whether machines can be rented there with `tera account add`. With NAME, shows one provider in
-detail, and how its driver was tested. Facts that are not confirmed are marked, in the table with a `?`.
+The column LAUNCH says whether machines can be rented there with `tera account add`, and which mode besides on-demand;
+CATALOG whether `tera offers refresh` reads its prices, and TESTED how the driver was tested. With NAME, shows one
+provider in detail. Facts that are not confirmed are marked, in the table with a `?`.
 
 \b
 Examples:
@@ -51,6 +52,8 @@ _COLUMNS: Final = [
     Column("NAME", flexible=True),
     Column("KIND", worth=4),
     Column("LAUNCH", worth=8),
+    Column("CATALOG", worth=7),
+    Column("TESTED", flexible=True, worth=6),
     Column("BILLED PER", worth=8),
     Column("SPOT", flexible=True, worth=7),
     Column("NOTICE", worth=6),
@@ -61,12 +64,12 @@ _COLUMNS: Final = [
 def _cells(provider: Provider) -> list[str]:
     facts = provider_facts(provider.id)
     if facts is None:
-        return [provider.id, provider.name, provider.kind, _launch(provider), "", "", "", ""]
+        return [provider.id, provider.name, provider.kind, *_driver(provider), "", "", "", ""]
     return [
         provider.id,
         provider.name,
         provider.kind,
-        _launch(provider),
+        *_driver(provider),
         short_fact(facts.billing_step_seconds),
         short_fact(facts.spot),
         short_fact(facts.notice_seconds),
@@ -74,10 +77,13 @@ def _cells(provider: Provider) -> list[str]:
     ]
 
 
-def _launch(provider: Provider) -> str:
+def _driver(provider: Provider) -> list[str]:
+    """Whether machines can be rented there, whether prices are read from it, and how that was tested."""
+    found = renting(provider.id)
     if provider.kind == "own":
-        return "yes"
-    return "yes" if renting(provider.id).launch else "no"
+        return ["yes", "", ""]
+    modes = f"yes, {found.spot}" if found.spot else "yes"
+    return [modes if found.launch else "no", "live" if found.catalog else "", found.tested]
 
 
 def _renting(provider: Provider) -> Iterator[tuple[str, str]]:
@@ -88,6 +94,9 @@ def _renting(provider: Provider) -> Iterator[tuple[str, str]]:
     yield "launch", f"with an account: `tera account add {provider.id}`" if found.launch else "no"
     yield "live catalog", "yes" if found.catalog else "no"
     yield "spot launches", found.spot or "no"
+    if found.launch:
+        yield "spot notices", "yes" if found.notice else "no"
+        yield "ends by itself", "after `--set hours_max=HOURS`" if found.time_limit else "no"
     yield "driver tested", found.tested
     yield "driver lacks", found.missing
 

@@ -41,6 +41,9 @@ SECTIONS: Final = (
     Section(
         name="hosts", title="Hosts", path="/hosts", scope=Scope.INSTALLATION, may=Permission.HOST_READ
     ),
+    Section(
+        name="clouds", title="Clouds", path="/clouds", scope=Scope.INSTALLATION, may=Permission.HOST_READ
+    ),
 )  # fmt: skip
 
 

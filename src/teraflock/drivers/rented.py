@@ -64,6 +64,10 @@ class Remote(msgspec.Struct, frozen=True, kw_only=True):
     leaving_at: datetime | None = None
     since: datetime | None = None
     """From when on it costs money, if that is known."""
+    is_spot: bool = False
+    """The provider may take it back."""
+    type: str = ""
+    """The provider's name for the machine type, where the listing has it and no price."""
 
 
 class RentedDriver(ABC):
@@ -156,10 +160,10 @@ class RentedDriver(ABC):
 
     def look(self, handle: Handle) -> Sighting | None:
         found = self._seen(handle)
-        return None if found is None else _sighting(found)
+        return None if found is None else sighting_of(found)
 
     def sightings(self) -> Iterable[Sighting]:
-        return [_sighting(each) for each in self._machines()]
+        return [sighting_of(each) for each in self._machines()]
 
     def _seen(self, handle: Handle) -> Remote | None:
         """The machine of an instance. The listing may be a few seconds old."""
@@ -269,7 +273,7 @@ def made_of(remote: Remote) -> Made:
     )
 
 
-def _sighting(remote: Remote) -> Sighting:
+def sighting_of(remote: Remote) -> Sighting:
     return Sighting(
         instance_id=InstanceId(remote.instance_id),
         host="",

@@ -1,7 +1,6 @@
 """Turns an order into rows: quota, image, hosts, cards, addresses and ports, in one transaction or not at all."""
 
 from collections.abc import Callable, Sequence, Set
-from contextlib import suppress
 from datetime import datetime
 
 import msgspec
@@ -19,7 +18,7 @@ from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
 from teraflock.instance.account import store as accounts
 from teraflock.instance.across import store as across
-from teraflock.instance.claims import NoCapacity, check_quota, place, take
+from teraflock.instance.claims import check_quota, place, take
 from teraflock.instance.driver import Capability, ComputeDriver, MachineType
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
@@ -34,7 +33,6 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.naming import new_name, numbered
 from teraflock.instance.orders import Order, ShapeWish, shape_of
-from teraflock.instance.providing import own_first
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.rules import removed
@@ -74,12 +72,6 @@ def launch(
 ) -> tuple[Instance, ...]:
     """Write the rows of an order, all or none. The caller has claimed the project. Hosts are locked last, because many
     launches want them."""
-    if order.burst and (own := own_first(order, types)):
-        with suppress(NoCapacity, BadInput):  # no host has room for it
-            return launch(
-                tx, actor, project, own, engines=engines, types=(), policy=policy, memory=memory, now=now,
-                random_bytes=random_bytes,
-            )  # fmt: skip
     image = _image(tx, project, order.image)
     new = _Launch(actor=actor, project=project, order=order, image=image, now=now, random_bytes=random_bytes)
     if order.site:

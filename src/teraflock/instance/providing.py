@@ -1,6 +1,9 @@
-"""From a provider in an order to the account and machine type to rent: the cheapest that the project may use."""
+"""From a provider in an order to the account and machine type to rent: the cheapest that the project may use.
 
-from collections.abc import Sequence
+Machine types come from drivers, so they are read outside of transactions.
+"""
+
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -15,8 +18,8 @@ from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Project
 
 
-def at_provider(tx: Transaction, engines: Engines, project: Project, order: Order) -> Order:
-    """The order with the site, and the machine type where it names only a GPU."""
+def sites_at_provider(tx: Transaction, engines: Engines, project: Project, order: Order) -> list[str]:
+    """The sites of the order's provider that the project may use."""
     allowed = (
         sites.names_for(tx, project.organisation_id) | accounts.names_for(tx, project.id) | engines.for_all
     )
@@ -28,9 +31,13 @@ def at_provider(tx: Transaction, engines: Engines, project: Project, order: Orde
             f"This project has no account at `{order.provider}`",
             hint=f"{near} The operator shares accounts with projects: `tera account share`".strip(),
         )
-    found = [
-        (each, name) for name in names if (each := cheapest(order, engines.at(name).types())) is not None
-    ]
+    return names
+
+
+def at_provider(order: Order, types: Mapping[str, Sequence[MachineType]]) -> Order:
+    """The order with the site, and the machine type where it names only a GPU. `types` is by site."""
+    names = list(types)
+    found = [(each, name) for name in names if (each := cheapest(order, types[name])) is not None]
     if not found:
         return replace(order, site=names[0]) if order.type else _nothing_fits(order)
     machine, site = min(found, key=lambda pair: (pair[0].prices[order.mode], pair[1]))

@@ -6,6 +6,7 @@ It calls no engine. Only `guests` and the deletion of a snapshot do.
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -22,7 +23,7 @@ from teraflock.image import store as images
 from teraflock.instance import launching, store
 from teraflock.instance.across import store as across
 from teraflock.instance.changes import Admits, InstanceChanges
-from teraflock.instance.claims import check_host_could, check_quota, take_back, take_more
+from teraflock.instance.claims import NoCapacity, check_host_could, check_quota, take_back, take_more
 from teraflock.instance.driver import Capability, MachineType
 from teraflock.instance.engines import Engines
 from teraflock.instance.guest.service import GuestService
@@ -41,7 +42,7 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_labels
 from teraflock.instance.output import store as outputs
-from teraflock.instance.providing import at_provider
+from teraflock.instance.providing import at_provider, own_first, sites_at_provider
 from teraflock.instance.renting import choose
 from teraflock.instance.rules import asked_at, end_of, holding
 from teraflock.instance.snapshot.service import SnapshotService
@@ -121,7 +122,14 @@ class InstanceService:
         if order.provider:
             order = self._at_provider(project, order)
         types = self._types(project, order) if order.site else ()
+        if order.burst and (own := own_first(order, types)):
+            with suppress(NoCapacity, BadInput):  # no host of ours has room for it: rent
+                return self._launch(actor, project, own, ())
+        return self._launch(actor, project, order, types)
 
+    def _launch(
+        self, actor: Actor, project: Project, order: Order, types: Sequence[MachineType]
+    ) -> tuple[Instance, ...]:
         def work(tx: Transaction) -> tuple[Instance, ...]:
             fresh = claimed(tx, project)
             check_active(tx, project.organisation_id)
@@ -150,7 +158,8 @@ class InstanceService:
 
     def _at_provider(self, project: Project, order: Order) -> Order:
         with self._database.read() as tx:
-            return at_provider(tx, self._engines, project, order)
+            names = sites_at_provider(tx, self._engines, project, order)
+        return at_provider(order, {name: self._engines.at(name).types() for name in names})
 
     def _types(self, project: Project, order: Order) -> Sequence[MachineType]:
         """The machine types of a site that the project may use. Read before a launch takes its locks."""

@@ -27,8 +27,8 @@ class AccountRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         Meta(max_length=64),
     ] = {}
     """Options of the driver, such as `base_url`."""
-    currency: Annotated[str, Meta(pattern=r"^[A-Z]{3}$(?!\n)")] = "USD"
-    """The currency of the limits: the one that the provider charges in."""
+    currency: Annotated[str, Meta(pattern=r"^([A-Z]{3})?$(?!\n)")] = ""
+    """The currency of the limits: the one that the provider charges in. Empty: the provider's usual one."""
     limit_micros: Micros | None = None
     """The most that the account's machines may cost in a month. Default: no limit."""
 

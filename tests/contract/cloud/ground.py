@@ -6,10 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from tests.fakes.base import KEY, FakeCloud
+from tests.fakes.alibaba import FakeAlibaba
+from tests.fakes.azure import FakeAzure
+from tests.fakes.baidu import FakeBaidu
+from tests.fakes.base import FakeCloud
+from tests.fakes.gce import FakeGce
+from tests.fakes.genesis import TYPE as GENESIS
+from tests.fakes.genesis import FakeGenesis
 from tests.fakes.guest import FakeLink
+from tests.fakes.huawei import FakeHuawei
+from tests.fakes.ibm import FakeIbm
 from tests.fakes.lambda_cloud import FakeLambda
+from tests.fakes.oracle import FakeOracle
+from tests.fakes.paperspace import FakePaperspace
 from tests.fakes.runpod import FakeRunPod
+from tests.fakes.tencent import FakeTencent
 from tests.fakes.vast import FakeVast
 from tests.faults.house import House
 
@@ -19,7 +30,6 @@ from teraflock.bill.margin.store import rates_at_site
 from teraflock.drivers.clouds.engine import CloudSite
 from teraflock.drivers.clouds.model import Pace
 from teraflock.drivers.clouds.pacing import Pacer
-from teraflock.drivers.clouds.signing import Bearer
 from teraflock.drivers.clouds.site import cloud_class
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import GRACE
@@ -40,6 +50,8 @@ class Kind(msgspec.Struct, frozen=True):
     first_region: str
     other_region: str = ""
     """Empty: the cloud chooses the place itself."""
+    notice: str = ""
+    """What the metadata service of a spot machine says before its end, with `TIME`."""
 
 
 IDLE_ROUNDS = 5
@@ -49,6 +61,21 @@ KINDS = {
     "runpod": Kind("runpod", FakeRunPod, "1x_NVIDIA_L4", "EU-RO-1", "US-KS-2"),
     "vast": Kind("vast", FakeVast, "1x_RTX_4090", "US", "DE"),
 }
+"""Clouds on which the whole contract runs."""
+EVENT = '{"Events": [{"EventType": "Preempt", "NotBefore": "TIME"}]}'
+MORE: dict[str, Kind] = {
+    "alibaba": Kind("alibaba", FakeAlibaba, "ecs.gn6i-c4g1.xlarge", "cn-hangzhou", "cn-shanghai", "TIME"),
+    "baidu": Kind("baidu", FakeBaidu, "bcc.gn5.c12m48.1a10", "bj", "gz"),
+    "genesis": Kind("genesis", FakeGenesis, GENESIS, "ARC-IS-HAF-1", "NORD-NO-KRS-1"),
+    "huawei": Kind("huawei", FakeHuawei, "pi2.2xlarge.4", "cn-east-3", "cn-north-4"),
+    "ibm": Kind("ibm", FakeIbm, "gx3-16x80x1l4", "us-east", "us-south"),
+    "oci": Kind("oci", FakeOracle, "VM.GPU.A10.1", "us-ashburn-1", "us-phoenix-1"),
+    "paperspace": Kind("paperspace", FakePaperspace, "A4000", "ams1", "ca1"),
+    "azure": Kind("azure", FakeAzure, "Standard_NC4as_T4_v3", "eastus", "westus3", EVENT),
+    "tencent": Kind("tencent", FakeTencent, "GN7.2XLARGE32", "ap-guangzhou", "ap-shanghai", "TIME"),
+    "gcp": Kind("gcp", FakeGce, "g2-standard-4", "us-central1", "us-east1", "TRUE"),
+}
+"""Clouds on which the parts of the contract run that a module decides. The engine is the same."""
 
 
 def derive(purpose: str) -> bytes:
@@ -57,7 +84,7 @@ def derive(purpose: str) -> bytes:
 
 class Ground:
     def __init__(self, kind: str, folder: Path, **options: Any) -> None:
-        self.kind = KINDS[kind]
+        self.kind = {**KINDS, **MORE}[kind]
         self.clock = FixedClock(START)
         database = MemoryDatabase()
         migrate(database, self.clock)
@@ -70,13 +97,14 @@ class Ground:
 
     def open(self) -> CloudSite:
         """Open the site as a new process does: without anything in memory."""
+        kind = cloud_class(self.kind.kind)
         driver = CloudSite(
             SITE,
             self.house.tenant.mark,
             self.clock,
-            cloud=cloud_class(self.kind.kind)({}),
+            cloud=kind({**kind.facts(self.fake.secret), **self.fake.options}),
             transport=self.fake,
-            signer=Bearer(KEY),
+            signer=kind.signer(self.fake.secret),
             pacer=Pacer(Pace(call_seconds=0, launch_seconds=0), seconds=self._seconds, pause=self.house.wait),
             link=self.link,
             derive=derive,

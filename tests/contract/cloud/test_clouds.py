@@ -6,7 +6,6 @@ import msgspec
 import pytest
 from tests.contract.cloud.ground import KINDS, Ground
 from tests.fakes.guest import authorized
-from tests.fakes.judge import judge_for
 
 from teraflock.base.errors import BadInput, Refused, TeraflockError
 from teraflock.instance.driver import Capability
@@ -319,7 +318,7 @@ def test_a_command_runs_and_its_exit_code_is_read(ground: Ground) -> None:
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_requests_and_replies_are_those_of_the_provider_s_description(kind: str, tmp_path: Path) -> None:
     fake = KINDS[kind].fake
-    judge = judge_for(fake.spec, **fake.judged_with)
+    judge = fake.judge_of()
     ground = Ground(kind, tmp_path, judge=judge)
     ground.launch()
     ground.settle()

@@ -15,10 +15,12 @@ from tests.fakes.guest import FakeLink
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput
-from teraflock.drivers.clouds.boto import BotoTransport, Hidden
+from teraflock.drivers.clouds.boto import BotoTransport
+from teraflock.drivers.clouds.calls import CloudCall, CloudReply
 from teraflock.drivers.clouds.ec2 import Ec2Cloud
 from teraflock.drivers.clouds.engine import CloudSite
-from teraflock.drivers.clouds.model import CannotDo, CloudCall, CloudReply, Pace
+from teraflock.drivers.clouds.errors import CannotDo
+from teraflock.drivers.clouds.model import Pace
 from teraflock.drivers.clouds.pacing import Pacer
 from teraflock.instance.driver import Handle, Machine, Port, Rental, Seen
 from teraflock.instance.ending import StillEnding
@@ -36,12 +38,13 @@ PRODUCT = {
 class Aws:
     """moto, with prices that it lacks and errors on demand."""
 
-    base_url = ""
-
     def __init__(self) -> None:
         self.transport = BotoTransport(SECRET)
         self.errors: dict[str, tuple[int, str]] = {}
         self.calls: list[CloudCall] = []
+
+    def url(self, call: CloudCall) -> str:
+        return ""
 
     def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
         self.calls.append(call)
@@ -87,7 +90,7 @@ def site(aws: Aws, tmp_path: Path) -> CloudSite:
         clock,
         cloud=Ec2Cloud({"regions": "us-east-1"}),
         transport=aws,
-        signer=Hidden(SECRET),
+        signer=Ec2Cloud.signer(SECRET),
         pacer=Pacer(Pace(call_seconds=0, launch_seconds=0)),
         link=FakeLink(FakeCloud(clock)),
         derive=derive,
@@ -131,6 +134,20 @@ def test_a_machine_is_rented_once_stopped_started_and_given_back(site: CloudSite
     assert list(site.sightings()) == []
     (group,) = site.leftovers()
     site.remove_leftover(group)
+    assert site.leftovers() == []
+
+
+def test_a_disk_without_a_machine_is_a_leftover_with_a_cost(site: CloudSite, aws: Aws) -> None:
+    tags = [{"Key": "teraflock", "Value": "mark"}, {"Key": "teraflock-token", "Value": "ins_9.1.0"}]
+    body = {
+        "AvailabilityZone": "us-east-1a", "Size": 128, "VolumeType": "gp3",
+        "TagSpecifications": [{"ResourceType": "volume", "Tags": tags}],
+    }  # fmt: skip
+    aws.transport.send(CloudCall(method="ec2.CreateVolume", path="us-east-1", body=body), {}, None)
+    site.create(machine())
+    (disk,) = site.leftovers()
+    assert (disk.kind, disk.instance_id, disk.price_micros_per_hour) == ("disk", "ins_9", 14_027)
+    site.remove_leftover(disk)
     assert site.leftovers() == []
 
 

@@ -18,8 +18,18 @@ def test_what_is_listed_is_what_the_drivers_can() -> None:
         assert cloud.kind == kind
         assert listed.stop == (Capability.STOP in cloud.capabilities)
         assert ("bid" in listed.spot) == (Capability.BIDS in cloud.capabilities)
+        assert listed.notice == (cloud.notice is not None)
+        assert listed.time_limit == cloud.has_time_limit
+        assert listed.currency == cloud.currency
+        assert ("currency" in cloud.options) == (listed.currency != "USD")
+        assert listed.catalog == ("prices" not in cloud.options)
         assert "untested live" in listed.tested
 
 
 def test_a_provider_without_a_driver_says_so() -> None:
-    assert (renting("oci").launch, renting("oci").missing) == (False, "there is no driver yet")
+    assert (renting("crusoe").launch, renting("crusoe").missing) == (False, "there is no driver yet")
+
+
+def test_fourteen_providers_can_be_rented_from_and_say_what_is_missing() -> None:
+    assert len(RENTING) == 14
+    assert all(each.launch and each.tested and each.missing for each in RENTING.values())

@@ -72,7 +72,11 @@ def orphan_list(orphans: Orphans) -> OrphanList:
     ]
     others = [
         OrphanAnswer(
-            kind=each.kind, remote_id=each.remote_id, name=each.name, micros_per_hour=None, currency=""
+            kind=each.kind,
+            remote_id=each.remote_id,
+            name=each.name,
+            micros_per_hour=each.price_micros_per_hour,
+            currency=each.currency,
         )
         for each in orphans.leftovers
     ]

@@ -18,6 +18,7 @@ from teraflock.app.installation.health import (
 )
 from teraflock.app.installation.images import BASE
 from teraflock.app.installation.isolation import examined
+from teraflock.app.installation.orphans import accounts
 from teraflock.app.installation.places import Places
 from teraflock.app.installation.up import repair_of_simulated, server_url, why_simulated
 from teraflock.app.settings import Settings, load_settings
@@ -162,6 +163,7 @@ def _asked(client: Client, server: str) -> list[Finding]:
         guarded("image", lambda: image(client)),
         guarded("hosts", lambda: hosts(client)),
         guarded("sites", lambda: sites(client)),
+        guarded("accounts", lambda: accounts(client)),
     ]
 
 

@@ -5,6 +5,7 @@ from typing import Final
 from teraflock.console.page import ConsolePage
 from teraflock.console.pages import (
     account,
+    clouds,
     costs,
     costs_of_instance,
     home,
@@ -32,6 +33,7 @@ PAGES: Final[tuple[ConsolePage, ...]] = tuple(
         team,
         account,
         hosts,
+        clouds,
         *PLANNING,
     )
     for page in noun.pages.all

@@ -8,26 +8,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from teraflock.base.errors import BadInput
-from teraflock.drivers.clouds.model import CloudCall, CloudReply
-from teraflock.drivers.clouds.signing import HIDDEN
+from teraflock.drivers.clouds.calls import CloudCall, CloudReply
 from teraflock.instance.engine_errors import EngineDown, EngineRefused
 
 SECONDS_MAX: Final = 30
-
-
-class Hidden:
-    """Adds no headers: botocore signs. Knows the credentials only to remove them from texts."""
-
-    def __init__(self, secret: str) -> None:
-        self._secrets = [part for part in secret.split(":")[1:] if part]
-
-    def headers(self, call: CloudCall, content: bytes | None) -> dict[str, str]:
-        return {}
-
-    def scrubbed(self, text: str) -> str:
-        for each in self._secrets:
-            text = text.replace(each, HIDDEN)
-        return text
 
 
 class BotoTransport:
@@ -43,6 +27,9 @@ class BotoTransport:
             "aws_access_key_id": id, "aws_secret_access_key": key, "aws_session_token": token or None,
         }  # fmt: skip
         self._clients: dict[tuple[str, str], Any] = {}
+
+    def url(self, call: CloudCall) -> str:
+        return ""
 
     def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
         from botocore.exceptions import BotoCoreError, ClientError, ParamValidationError

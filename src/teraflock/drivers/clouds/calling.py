@@ -5,14 +5,13 @@ import traceback
 from datetime import datetime
 from typing import Final, TypeVar
 
-import msgspec
-
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.clouds.http import CloudTransport, headers_of
-from teraflock.drivers.clouds.model import Asking, CloudApi, CloudCall, CloudReply
+from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
+from teraflock.drivers.clouds.http import CloudTransport, content_of, headers_of
+from teraflock.drivers.clouds.model import CloudApi
 from teraflock.drivers.clouds.pacing import Pacer
-from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.signing import Signer, SigningRequest
 from teraflock.instance.engine_errors import EngineDown
 
 LOG: Final = logging.getLogger("teraflock.clouds")
@@ -39,7 +38,7 @@ class Caller:
         try:
             call = next(asking)
             for _ in range(CALLS_MAX):
-                call = asking.send(self._send(call, times))
+                call = self._continued(asking, call, times)
         except StopIteration as done:
             result: T = done.value
             return result
@@ -56,11 +55,21 @@ class Caller:
             ) from None
         raise EngineDown(f"{self.cloud.title} did not come to an end after {CALLS_MAX} pages")
 
+    def _continued(self, asking: Asking[T], call: CloudCall, launched_at: list[datetime]) -> CloudCall:
+        """Send a call and return the next one. A question may catch an error, such as missing capacity in a zone."""
+        try:
+            reply = self._send(call, launched_at)
+        except TeraflockError as error:
+            return asking.throw(error)
+        return asking.send(reply)
+
     def _send(self, call: CloudCall, launched_at: list[datetime]) -> CloudReply:
-        content = None if call.body is None else msgspec.json.encode(call.body)
+        if call.signed:
+            self._prepare(launched_at)
+        content = content_of(call)
         for attempt in range(1, READS_MAX + 1):
             self._pacer.wait(call.act)
-            headers = {**headers_of(content), **self._signer.headers(call, content)}
+            headers = self._headers(call, content)
             if call.act == "launch":
                 launched_at.append(self._clock.now())
             try:
@@ -70,11 +79,29 @@ class Caller:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
+    def _prepare(self, launched_at: list[datetime]) -> None:
+        """Fetch a token, where the provider wants one and none is valid."""
+        preparation = self._signer.preparation(self._clock.now())
+        if preparation is not None:
+            self._signer.prepared(self._send(preparation, launched_at), self._clock.now())
+
+    def _headers(self, call: CloudCall, content: bytes | None) -> dict[str, str]:
+        url = self._transport.url(call)
+        headers = {**headers_of(call, url, content), **call.headers}
+        if not call.signed:
+            return headers
+        now = self._clock.now()
+        request = SigningRequest(method=call.method, url=url, headers=headers, content=content or b"", at=now)
+        return {**headers, **self._signer.headers(request)}
+
     def _judged(self, call: CloudCall, reply: CloudReply) -> CloudReply:
-        if reply.status == 429:
+        status = self.cloud.status(reply)
+        if status == 429:
             self._pacer.refused(reply.retry_after)
         else:
             self._pacer.answered()
-        if reply.status < 400 or reply.status in call.accepts:
+        if status == 401:
+            self._signer.refused()
+        if status < 400 or status in call.accepts:
             return reply
         raise self.cloud.error(call, reply)

@@ -9,34 +9,24 @@ from datetime import timedelta
 from typing import Any, ClassVar, Final
 
 from teraflock.base.errors import TeraflockError
-from teraflock.base.quantities import GIB
+from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
 from teraflock.drivers.clouds.ec2_types import ec2_call, every, gpu_types
-from teraflock.drivers.clouds.model import (
-    Asking,
-    Boot,
-    CannotDo,
-    CloudApi,
-    CloudCall,
-    CloudReply,
-    NoMachineFree,
-    Pace,
-    common_error,
-    no_capacity,
-    one_line,
-    over_quota,
-)
+from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, NoMachineFree
+from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot
+from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
+from teraflock.drivers.clouds.notices import EC2_NOTICE
+from teraflock.drivers.clouds.signing import Signer, parts_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
-from teraflock.instance.driver import Capability, Endpoint, MachineType, Rental, Seen
-from teraflock.instance.engine_errors import BadCredentials, EngineBusy
+from teraflock.instance.driver import Capability, MachineType, Rental, Seen
 from teraflock.instance.model import SSH_PORT
 
 REGIONS: Final = "us-east-1,us-west-2"
 IMAGE_OWNER: Final = "898082745236"
 IMAGE_NAME: Final = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) *"
-DISK_GB: Final = 128
-MARK: Final = "teraflock"
-TOKEN: Final = "teraflock-token"  # noqa: S105 -- the name of a tag
+DISK_MICROS_PER_GB_MONTH: Final = 80_000
+"""The list price of gp3 in most regions."""
+HOURS_PER_MONTH: Final = 730
 USER_DATA_BYTES_MAX: Final = 16_384
 LIVES: Final = ["pending", "running", "stopping", "stopped", "shutting-down"]
 SEEN: Final = {
@@ -46,22 +36,23 @@ SEEN: Final = {
     "stopped": Seen.STOPPED,
     "shutting-down": Seen.PENDING,
 }
-NO_ROOM: Final = frozenset(
-    {
+CODES: Final = ErrorCodes(
+    no_room=[
         "InsufficientInstanceCapacity",
         "InsufficientCapacity",
         "UnfulfillableCapacity",
         "InsufficientHostCapacity",
         "Unsupported",
         "SpotMaxPriceTooLow",
-    }
-)
-QUOTA: Final = frozenset(
-    {"VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded"}
-)
-BUSY: Final = frozenset({"RequestLimitExceeded", "InternalError", "Throttling", "ThrottlingException"})
-NO_ACCESS: Final = frozenset(
-    {"AuthFailure", "UnauthorizedOperation", "OptInRequired", "InvalidClientTokenId", "ExpiredToken"}
+    ],
+    quota=[
+        "VcpuLimitExceeded",
+        "InstanceLimitExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "VolumeLimitExceeded",
+    ],
+    busy=["RequestLimitExceeded", "InternalError", "Throttling", "ThrottlingException"],
+    access=["AuthFailure", "UnauthorizedOperation", "OptInRequired", "InvalidClientTokenId", "ExpiredToken"],
 )
 GONE: Final = "InvalidInstanceID.NotFound"
 
@@ -81,16 +72,21 @@ class Ec2Cloud(CloudApi):
         "image": "The image id, if all regions have the same. Default: the newest with `image_name`",
         "image_owner": f"The account that publishes the image. Default: `{IMAGE_OWNER}`",
         "image_name": f"The name of the image, with `*`. Default: `{IMAGE_NAME}`",
-        "disk_gb": f"Disk of each machine. Default: {DISK_GB}",
+        "disk_gb": f"{DISK_OPTION}. Default: 128",
     }
+    defaults: ClassVar = {
+        "regions": REGIONS,
+        "image_owner": IMAGE_OWNER,
+        "image_name": IMAGE_NAME,
+        "disk_gb": "128",
+    }
+    codes = CODES
+    notice = EC2_NOTICE
 
-    @property
-    def regions(self) -> list[str]:
-        return [each.strip() for each in (self._options.get("regions") or REGIONS).split(",") if each.strip()]
-
-    @property
-    def _disk_gb(self) -> int:
-        return int(self._options.get("disk_gb") or DISK_GB)
+    @classmethod
+    def signer(cls, secret: str) -> Signer:
+        """botocore signs. The credentials are known here only to be removed from texts."""
+        return Signer(*parts_of(secret, cls.title, "ACCESS_KEY_ID", "SECRET_ACCESS_KEY")[1].split(":"))
 
     def check(self) -> Asking[str]:
         reply = yield ec2_call(self.regions[0], "DescribeRegions", {})
@@ -102,7 +98,7 @@ class Ec2Cloud(CloudApi):
     def types(self) -> Asking[list[MachineType]]:
         found = []
         for region in self.regions:
-            found += yield from gpu_types(region, self._disk_gb * GIB)
+            found += yield from gpu_types(region, self.disk_bytes)
         return found
 
     def machines(self, mark: str) -> Asking[list[Remote]]:
@@ -114,12 +110,11 @@ class Ec2Cloud(CloudApi):
         for region in self.regions:
             call = ec2_call(region, "DescribeInstances", {"Filters": filters})
             groups = yield from every(call, "Reservations")
-            found += [_remote(region, each) for group in groups for each in group["Instances"]]
+            found += [self._remote(region, each) for group in groups for each in group["Instances"]]
         return found
 
     def rent(self, boot: Boot) -> Asking[Remote]:
-        rental = boot.machine.rental
-        assert rental is not None, "the engine rents only what has a rental"
+        rental = boot.rental
         config = boot.cloud_config.encode()
         if len(config) > USER_DATA_BYTES_MAX:
             raise CannotDo(
@@ -128,15 +123,14 @@ class Ec2Cloud(CloudApi):
             )
         image = yield from self._image(rental.region)
         group = yield from _security_group(rental.region, boot.mark)
-        body = _launch(boot, rental, image, group, self._disk_gb, base64.b64encode(config).decode())
+        body = _launch(boot, rental, image, group, self.disk_gb, base64.b64encode(config).decode())
         reply = yield ec2_call(rental.region, "RunInstances", body, act="launch")
-        return _remote(rental.region, reply.body["Instances"][0])
+        return self._remote(rental.region, reply.body["Instances"][0])
 
     def _image(self, region: str) -> Asking[Any]:
-        wanted = self._options.get("image", "")
-        name = self._options.get("image_name") or IMAGE_NAME
+        wanted, name = self.option("image"), self.option("image_name")
         query: dict[str, Any] = {"ImageIds": [wanted]} if wanted else {
-            "Owners": [self._options.get("image_owner") or IMAGE_OWNER],
+            "Owners": [self.option("image_owner")],
             "Filters": [{"Name": "name", "Values": [name]}, {"Name": "state", "Values": ["available"]}],
         }  # fmt: skip
         reply = yield ec2_call(region, "DescribeImages", query)
@@ -174,30 +168,57 @@ class Ec2Cloud(CloudApi):
                 )
                 for each in reply.body["SecurityGroups"]
             ]
+            found += yield from self._loose_disks(region, mark)
         return found
+
+    def _loose_disks(self, region: str, mark: str) -> Asking[list[Leftover]]:
+        """Disks of ours without a machine. AWS deletes them with it, if all is well."""
+        filters = [{"Name": f"tag:{MARK}", "Values": [mark]}, {"Name": "status", "Values": ["available"]}]
+        disks = yield from every(ec2_call(region, "DescribeVolumes", {"Filters": filters}), "Volumes")
+        return [
+            Leftover(
+                kind="disk",
+                remote_id=f"{region}/{each['VolumeId']}",
+                name=each["VolumeId"],
+                token=next((tag["Value"] for tag in each.get("Tags") or () if tag["Key"] == TOKEN), ""),
+                price_micros_per_hour=int(each["Size"]) * DISK_MICROS_PER_GB_MONTH // HOURS_PER_MONTH,
+                currency=self.currency,
+            )
+            for each in disks
+        ]
 
     def remove_leftover(self, leftover: Leftover) -> Asking[None]:
         region, _, id = leftover.remote_id.partition("/")
+        if leftover.kind == "disk":
+            yield ec2_call(region, "DeleteVolume", {"VolumeId": id}, act="change", accepts=frozenset({400}))
+            return
         yield ec2_call(region, "DeleteSecurityGroup", {"GroupId": id}, act="change", accepts=frozenset({400}))
 
     def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
-        code, words = _code(reply), one_line(str((reply.body or {}).get("message", "")))
-        if code in NO_ROOM:
-            return no_capacity(self, words)
-        if code in QUOTA:
-            return over_quota(self, words)
-        if code in BUSY:
-            return EngineBusy(f"AWS asks for fewer requests: {code}", hint="Teraflock waits and tries again")
-        if code in NO_ACCESS or reply.status in (401, 403):
-            return BadCredentials(
-                f"AWS does not allow this: {code}: {words}",
-                hint="Check the access key and its IAM policy, then run `tera account key NAME`",
-            )
-        if code == "IdempotentParameterMismatch":
+        if _code(reply) == "IdempotentParameterMismatch":
             return NoMachineFree(
                 "AWS knows this launch with other parameters", hint="The next place is tried"
             )
-        return common_error(self, reply, f"{code}: {words}")
+        return super().error(call, reply)
+
+    def said(self, reply: CloudReply) -> tuple[str, str]:
+        words = str((reply.body or {}).get("message", ""))
+        return _code(reply), f"{_code(reply)}: {words}"
+
+    def _remote(self, region: str, each: Any) -> Remote:
+        tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags") or ()}
+        state = each["State"]["Name"]
+        return self.remote(
+            f"{region}/{each['InstanceId']}",
+            tags.get(TOKEN, ""),
+            SEEN.get(state, Seen.BROKEN),
+            address=each.get("PublicIpAddress") or "",
+            doing=str((each.get("StateReason") or {}).get("Message", "")) or state,
+            zone=(each.get("Placement") or {}).get("AvailabilityZone", ""),
+            since=each.get("LaunchTime"),
+            is_spot=each.get("InstanceLifecycle") == "spot",
+            type=each["InstanceType"],
+        )
 
 
 def _security_group(region: str, mark: str) -> Asking[str]:
@@ -258,21 +279,3 @@ def _max_price(rental: Rental) -> dict[str, str]:
 
 def _code(reply: CloudReply) -> str:
     return str((reply.body or {}).get("code") or "") if isinstance(reply.body, dict) else ""
-
-
-def _remote(region: str, each: Any) -> Remote:
-    tags = {tag["Key"]: tag["Value"] for tag in each.get("Tags") or ()}
-    token = tags.get(TOKEN, "")
-    address = each.get("PublicIpAddress") or ""
-    return Remote(
-        remote_id=f"{region}/{each['InstanceId']}",
-        instance_id=token.partition(".")[0],
-        token=token,
-        seen=SEEN.get(each["State"]["Name"], Seen.BROKEN),
-        doing=one_line(str((each.get("StateReason") or {}).get("Message", ""))) or each["State"]["Name"],
-        zone=(each.get("Placement") or {}).get("AvailabilityZone", ""),
-        currency=Ec2Cloud.currency,
-        endpoints={SSH_PORT: Endpoint(address, SSH_PORT)} if address else {},
-        user=Ec2Cloud.login,
-        since=each.get("LaunchTime"),
-    )

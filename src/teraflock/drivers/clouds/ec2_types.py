@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from teraflock.base.money import parse_micros
 from teraflock.base.quantities import MIB
+from teraflock.drivers.clouds.calls import Asking, CloudCall
 from teraflock.drivers.clouds.cards import card
-from teraflock.drivers.clouds.model import Asking, CloudCall
 from teraflock.instance.driver import MachineType
 
 PRICES_IN: Final = "us-east-1"

@@ -18,20 +18,24 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.clouds import guest, keys, probe, types_file
+from teraflock.drivers.clouds import guest, probe, types_file
 from teraflock.drivers.clouds.calling import Caller
+from teraflock.drivers.clouds.errors import NoMachineFree, Unusable
 from teraflock.drivers.clouds.http import CloudTransport
 from teraflock.drivers.clouds.keys import Derive
+from teraflock.drivers.clouds.leaving import Leaving
 from teraflock.drivers.clouds.link import Link
-from teraflock.drivers.clouds.model import Boot, CloudApi, NoMachineFree, Unusable
+from teraflock.drivers.clouds.marks import Boot
+from teraflock.drivers.clouds.model import CloudApi
 from teraflock.drivers.clouds.pacing import Pacer
+from teraflock.drivers.clouds.prices import gpu_memory_of, price_of, priced
+from teraflock.drivers.clouds.reaching import Reaching
 from teraflock.drivers.clouds.signing import Signer
-from teraflock.drivers.rented import Remote, RentedDriver
+from teraflock.drivers.rented import Remote, RentedDriver, sighting_of
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import (
     Capability,
     CommandState,
-    Endpoint,
     Handle,
     Machine,
     MachineType,
@@ -74,8 +78,8 @@ class CloudSite(RentedDriver):
         self.capabilities = cloud.capabilities
         self.honours_tokens = cloud.honours_tokens
         self._ask = Caller(cloud, transport, signer, pacer, clock).ask
-        self._link = link
-        self._derive = derive
+        self._guests = Reaching(link, derive, mark, injects_host_key=cloud.injects_host_key)
+        self._leaving = Leaving(cloud.notice, self._guests.run_on)
         self._types_file = folder / f"types-{site}.json"
         self._types: tuple[MachineType, ...] = types_file.read(self._types_file)
         self._types_at: datetime | None = None
@@ -92,8 +96,10 @@ class CloudSite(RentedDriver):
         return self._ask(self.cloud.check())
 
     def leftovers(self) -> Sequence[Leftover]:
-        """Nothing while machines exist: they may use it."""
-        return () if self._machines() else self._ask(self.cloud.leftovers(self._mark))
+        """What no machine uses: things of a launch without a machine, and shared things if there is no machine."""
+        tokens = {each.token for each in self._machines()}
+        found = self._ask(self.cloud.leftovers(self._mark))
+        return [each for each in found if (each.token not in tokens if each.token else not tokens)]
 
     def remove_leftover(self, leftover: Leftover) -> None:
         self._ask(self.cloud.remove_leftover(leftover))
@@ -126,13 +132,13 @@ class CloudSite(RentedDriver):
         return self.cloud.boot_time_max
 
     def sightings(self) -> Iterable[Sighting]:
-        found = super().sightings()
+        machines = self._leaving.noted(self._machines(), self._clock.now())
         self._keep_types_fresh()
-        return found
+        return [sighting_of(each) for each in machines]
 
     def _machines(self) -> tuple[Remote, ...]:
         try:
-            found = tuple(self._ask(self.cloud.machines(self._mark)))
+            found = tuple(priced(self._types, each) for each in self._ask(self.cloud.machines(self._mark)))
         except EngineRefused as error:  # a listing that is refused says nothing about machines
             raise EngineDown(error.sentence, hint=error.hint) from None
         self._listing = (self._clock.now(), found)
@@ -149,11 +155,15 @@ class CloudSite(RentedDriver):
         rental = machine.rental
         assert rental is not None, "`create` checks this"
         limit = rental.price_limit_micros_per_hour
-        self._check_price(rental.type, self._price(machine), limit)
+        self._check_price(rental.type, price_of(self._types, rental), limit)
         launched_at: list[datetime] = []
         made = self._ask(self.cloud.rent(self._boot(machine)), launched_at)
         self._listing = None
-        price = self._price(machine) if made.price_micros_per_hour is None else made.price_micros_per_hour
+        price = (
+            price_of(self._types, rental)
+            if made.price_micros_per_hour is None
+            else made.price_micros_per_hour
+        )
         if limit is not None and price is not None and price > limit:
             self._give_back(made)
             self._check_price(rental.type, price, limit)
@@ -164,22 +174,16 @@ class CloudSite(RentedDriver):
         if limit is not None and price is not None and price > limit:
             raise NoMachineFree(f"`{type}` now costs more than the limit at {self.cloud.title}")
 
-    def _price(self, machine: Machine) -> int | None:
-        rental = machine.rental
-        for each in self._types if rental else ():
-            if rental and (each.name, each.region) == (rental.type, rental.region):
-                return each.prices.get(rental.mode)
-        return None
-
     def _boot(self, machine: Machine) -> Boot:
         token = machine.rental.token if machine.rental else ""
-        host, login = keys.host_key(self._derive, token), self._login().public
+        host, login = self._guests.new_host_key(token), self._guests.login().public
         return Boot(
             mark=self._mark,
             machine=machine,
             login_key=login,
             cloud_config=guest.cloud_config(machine, host, login),
             script=guest.script(machine, host, login),
+            ends_at=self.cloud.ends_at(self._clock.now()),
         )
 
     def _give_back(self, remote: Remote) -> None:
@@ -220,35 +224,41 @@ class CloudSite(RentedDriver):
                 self._ask(self.cloud.start(each.remote_id))
                 self._listing = None
 
+    def resize(self, machine: Machine) -> None:
+        """Do nothing: a machine has the size of its type, and the service refuses another one."""
+        return
+
     # Inside a machine
 
     def ready(self, machine: Machine) -> Readiness:
-        listed = super().ready(machine)
+        try:
+            listed = super().ready(machine)
+        except EngineMissing:  # a launch that was accepted can still fail, or be taken back at once
+            raise Unusable(f"{self.cloud.title} ended the machine before it was ready") from None
         if not listed.ready:
+            self._complete(machine)
             return listed
         at = listed.endpoints[SSH_PORT]
-        token = machine.rental.token if machine.rental else ""
-        expected = self._host_key(token, at)
+        found = self._seen(machine.handle)  # its own token: that of the machine counts the starts
+        expected = self._guests.host_key(found.token, at) if found else ""
         command = probe.COMMAND if machine.gpus else probe.NO_GPUS
-        ran = self._run_at(at, listed.user, expected, command, PROBE_SECONDS_MAX) if expected else None
+        ran = self._guests.run(at, listed.user, expected, command, PROBE_SECONDS_MAX) if expected else None
         if ran is None:
             return Readiness(ready=False, doing="waiting for SSH with the machine's own host key")
-        wrong = probe.problem(probe.read(ran.stdout), len(machine.gpus), self._memory_of(machine))
+        wrong = probe.problem(
+            probe.read(ran.stdout), len(machine.gpus), gpu_memory_of(self._types, machine.rental)
+        )
         if wrong:
             raise Unusable(f"The rented machine is not usable: {wrong}", hint="It was given back")
         return replace(listed, host_key=expected)
 
+    def _complete(self, machine: Machine) -> None:
+        found = self._seen(machine.handle)
+        if found is not None and found.seen == Seen.RUNNING:
+            self._ask(self.cloud.complete(self._mark, found))
+
     def _broken(self, remote: Remote) -> TeraflockError:
         return Unusable(f"The rented machine did not start: {remote.doing}", hint="It was given back")
-
-    def _memory_of(self, machine: Machine) -> int:
-        wanted = machine.rental.type if machine.rental else ""
-        return next((each.gpu_memory_bytes for each in self._types if each.name == wanted), 0)
-
-    def _host_key(self, token: str, at: Endpoint) -> str:
-        if self.cloud.injects_host_key:
-            return keys.host_key(self._derive, token).public
-        return self._link.host_key(at)
 
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
         found = self._seen(handle)
@@ -258,7 +268,9 @@ class CloudSite(RentedDriver):
                 f"The site `{self.site}` does not have this machine, or it has no address yet"
             )
         words = command if found.user == "root" else ("sudo", "-n", "--", *command)
-        ran = self._run_at(at, found.user, self._host_key(found.token, at), words, seconds_max, stdin)
+        ran = self._guests.run(
+            at, found.user, self._guests.host_key(found.token, at), words, seconds_max, stdin
+        )
         if ran is None:
             raise EngineDown("The rented machine does not answer over SSH", hint="Teraflock tries again")
         return ran
@@ -280,19 +292,3 @@ class CloudSite(RentedDriver):
         if exit_code is not None:
             del self._looked_at[key]
         return CommandState(exit_code=exit_code, log=log)
-
-    def _run_at(
-        self,
-        at: Endpoint,
-        user: str,
-        host_key: str,
-        command: Sequence[str],
-        seconds_max: float,
-        stdin: bytes = b"",
-    ) -> Ran | None:
-        return self._link.run(
-            at, user, host_key, self._login(), command, stdin=stdin, seconds_max=seconds_max
-        )
-
-    def _login(self) -> keys.KeyPair:
-        return keys.login_key(self._derive, self._mark)

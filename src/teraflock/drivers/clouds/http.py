@@ -1,42 +1,66 @@
 """Sends requests to a provider. TLS is verified, redirects are refused, and replies are bounded."""
 
+import re
 import ssl
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final, Protocol
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
 from teraflock import __version__
-from teraflock.drivers.clouds.model import CloudCall, CloudReply
+from teraflock.drivers.clouds.calls import CloudCall, CloudReply
 from teraflock.instance.account.rules import check_base_url
 from teraflock.instance.engine_errors import EngineDown, EngineRefused
 
 SECONDS_MAX: Final = 30.0
 REPLY_BYTES_MAX: Final = 32 << 20
 TEXT_CHARACTERS_MAX: Final = 500
+REGION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+"""A region becomes part of a host name, so it is nothing else."""
 
 
 class CloudTransport(Protocol):
-    base_url: str
+    def url(self, call: CloudCall) -> str:
+        """Where a call goes, as signers must know it."""
+        ...
 
     def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply: ...
 
 
+def url_of(base_url: str, services: Mapping[str, str], call: CloudCall) -> str:
+    """The address of a call: below the base URL, or below that of one of the provider's other services."""
+    base = services[call.service] if call.service else base_url
+    if "{region}" in base:
+        if not REGION.fullmatch(call.region):
+            raise EngineRefused(f"`{call.region[:80]}` is not a region")
+        base = base.replace("{region}", call.region)
+    query = f"?{urlencode(call.query, quote_via=quote)}" if call.query else ""
+    return f"{base.rstrip('/')}{call.path}{query}"
+
+
 class HttpTransport:
-    def __init__(self, base_url: str, *, seconds_max: float = SECONDS_MAX) -> None:
-        check_base_url(base_url)
-        self.base_url = base_url.rstrip("/")
-        self._parts = urlsplit(self.base_url)
+    def __init__(
+        self, base_url: str, services: Mapping[str, str] | None = None, *, seconds_max: float = SECONDS_MAX
+    ) -> None:
+        self._services = services or {}
+        for each in (base_url, *self._services.values()):
+            check_base_url(each.replace("{region}", "region"))
+        self._base_url = base_url
         self._seconds_max = seconds_max
+
+    def url(self, call: CloudCall) -> str:
+        return url_of(self._base_url, self._services, call)
 
     def send(self, call: CloudCall, headers: Mapping[str, str], content: bytes | None) -> CloudReply:
         """Send one request over a connection of its own."""
-        connection = self._connection()
-        host = self._parts.hostname or ""
+        parts = urlsplit(self.url(call))
+        host = parts.hostname or ""
+        target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
+        connection = _connection(parts.scheme, host, parts.port, self._seconds_max)
         try:
-            connection.request(call.method, self._target(call), content, dict(headers))
+            connection.request(call.method, target, content, dict(headers))
             response = connection.getresponse()
             body = response.read(REPLY_BYTES_MAX + 1)
             answered = dict(response.getheaders())
@@ -59,16 +83,11 @@ class HttpTransport:
             raise EngineDown(f"The answer of `{host}` is too large")
         return reply_of(response.status, answered, body)
 
-    def _target(self, call: CloudCall) -> str:
-        query = f"?{urlencode(call.query)}" if call.query else ""
-        return f"{self._parts.path}{call.path}{query}"
 
-    def _connection(self) -> HTTPConnection:
-        host, port = self._parts.hostname or "", self._parts.port
-        if self._parts.scheme == "https":
-            context = ssl.create_default_context()
-            return HTTPSConnection(host, port, timeout=self._seconds_max, context=context)
-        return HTTPConnection(host, port, timeout=self._seconds_max)
+def _connection(scheme: str, host: str, port: int | None, seconds_max: float) -> HTTPConnection:
+    if scheme == "https":
+        return HTTPSConnection(host, port, timeout=seconds_max, context=ssl.create_default_context())
+    return HTTPConnection(host, port, timeout=seconds_max)
 
 
 def reply_of(status: int, headers: Mapping[str, str], body: bytes) -> CloudReply:
@@ -79,7 +98,11 @@ def reply_of(status: int, headers: Mapping[str, str], body: bytes) -> CloudReply
     except msgspec.MsgspecError:
         decoded, text = None, body[:TEXT_CHARACTERS_MAX].decode("utf-8", "replace")
     return CloudReply(
-        status=status, body=decoded, text=text, retry_after=_seconds(lowered.get("retry-after", ""))
+        status=status,
+        body=decoded,
+        text=text,
+        retry_after=_seconds(lowered.get("retry-after", "")),
+        next_page=lowered.get("opc-next-page", ""),
     )
 
 
@@ -90,6 +113,16 @@ def _seconds(text: str) -> float | None:
         return None  # a date: the pacer's own pause applies
 
 
-def headers_of(content: bytes | None) -> dict[str, str]:
+def content_of(call: CloudCall) -> bytes | None:
+    if call.body is None:
+        return None
+    return urlencode(call.body).encode() if call.form else msgspec.json.encode(call.body)
+
+
+def headers_of(call: CloudCall, url: str, content: bytes | None) -> dict[str, str]:
     headers = {"Accept": "application/json", "User-Agent": f"teraflock/{__version__}"}
-    return headers if content is None else {**headers, "Content-Type": "application/json"}
+    if url:
+        headers["Host"] = urlsplit(url).netloc
+    if content is not None:
+        headers["Content-Type"] = "application/x-www-form-urlencoded" if call.form else "application/json"
+    return headers

@@ -5,50 +5,33 @@ result. The engine sends the calls, so a module never waits, retries or knows cr
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
-from datetime import timedelta
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Final
 
 import msgspec
 
-from teraflock.base.errors import TeraflockError
+from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.money import parse_micros
+from teraflock.base.quantities import GIB
+from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
+from teraflock.drivers.clouds.cards import card
+from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, error_of, one_line, said
+from teraflock.drivers.clouds.marks import Boot
+from teraflock.drivers.clouds.signing import Bearer, Signer
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
-from teraflock.instance.driver import Capability, Machine, MachineType
-from teraflock.instance.engine_errors import (
-    BadCredentials,
-    EngineBusy,
-    EngineDown,
-    EngineRefused,
-    NoMoney,
-    NoRoom,
-    OverQuota,
+from teraflock.instance.driver import Capability, Endpoint, MachineType, Seen
+from teraflock.instance.model import SSH_PORT
+
+DISK_OPTION: Final = "Disk of each machine in GB"
+PRICES_OPTION: Final = (
+    "What each type costs per hour: `TYPE=1.20,TYPE:spot=0.40`. Only these types are offered. Required"
 )
-
-T = TypeVar("T")
-WORDS_CHARACTERS_MAX: Final = 300
-
-
-class CloudCall(msgspec.Struct, frozen=True, kw_only=True):
-    method: str
-    path: str
-    query: Mapping[str, str] = {}
-    body: Any = None
-    act: Literal["read", "launch", "change"] = "read"
-    accepts: frozenset[int] = frozenset()
-    """Statuses from 400 on that are an answer and not an error, such as 404 for a delete."""
-
-
-class CloudReply(msgspec.Struct, frozen=True, kw_only=True):
-    status: int
-    body: Any = None
-    """Decoded JSON. None if there was none."""
-    text: str = ""
-    """The start of a reply that is not JSON."""
-    retry_after: float | None = None
-
-
-Asking = Generator[CloudCall, CloudReply, T]
+CURRENCY_OPTION: Final = "The currency of the account's prices"
+HOURS: Final = "hours_max"
+HOURS_MAX: Final = 8_760
+HOURS_OPTION: Final = "After how many hours the provider ends each machine by itself. Default: never"
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,76 +41,62 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
     launch_seconds: float = 1.0
 
 
-class Boot(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new machine is given."""
+class SpotNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """How a spot machine learns that it will be taken back: a command in the guest, and how its output is read."""
 
-    mark: str
-    machine: Machine
-    login_key: str
-    """Public key with which the server logs in, to probe the machine and run commands."""
-    cloud_config: str
-    """First-boot configuration for clouds with cloud-init."""
-    script: str
-    """First-boot shell script, for clouds that run containers."""
-
-    @property
-    def token(self) -> str:
-        return self.machine.rental.token if self.machine.rental else ""
-
-    @property
-    def label(self) -> str:
-        """Mark and token in one word, for clouds with a single free text."""
-        return f"tf.{self.mark}.{self.token}"
-
-
-def read_label(mark: str, text: str) -> tuple[str, str] | None:
-    """The instance id and the token in a label of ours; None: it is not ours."""
-    begin = f"tf.{mark}."
-    token = text.removeprefix(begin)
-    return (token.partition(".")[0], token) if text.startswith(begin) and token else None
-
-
-class NoMachineFree(NoRoom):
-    """The provider has no such machine free there now."""
-
-    for_tenant: ClassVar[str] = "The provider has no such machine free. Try another type or region"
-
-
-class Unusable(NoRoom):
-    """The machine was rented and does not work. It is given back, and the next place is tried."""
-
-    for_tenant: ClassVar[str] = ""
-
-
-class CannotDo(EngineRefused):
-    """The provider has nothing for what the tenant asked."""
-
-    for_tenant: ClassVar[str] = ""
+    command: str
+    """A shell command without side effects."""
+    read: Callable[[str, datetime], datetime | None]
+    """From the output and the time of now to the time at which the machine ends. None: no notice."""
 
 
 class CloudApi(ABC):
     kind: ClassVar[str]
     title: ClassVar[str]
     base_url: ClassVar[str]
-    currency: ClassVar[str] = "USD"
+    """The address of the API. `{region}` stands for the region of a call."""
+    services: ClassVar[Mapping[str, str]] = {}
+    """Addresses of other services, by name. With a base URL of the operator they are below that: `BASE/NAME`."""
+    currency: str = "USD"
     login: ClassVar[str] = "root"
     pace: ClassVar[Pace] = Pace()
     capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.EXEC})
+    codes: ClassVar[ErrorCodes] = ErrorCodes()
     honours_tokens: ClassVar[bool] = False
     injects_host_key: ClassVar[bool] = True
     """Whether the machine can be given a host key. Otherwise the first key it shows is trusted."""
     boot_time_max: ClassVar[timedelta] = timedelta(minutes=20)
     types_age_max: ClassVar[timedelta] = timedelta(minutes=2)
     """How often types, prices and free capacity are read again."""
+    notice: ClassVar[SpotNotice | None] = None
+    """How a spot machine learns of its end; None: the listing says it, or nobody does."""
+    has_time_limit: ClassVar[bool] = False
+    """Whether `Boot.ends_at` has an effect: the provider ends machines at a time."""
     options: ClassVar[Mapping[str, str]] = {}
     """Options of its sites, besides those of all clouds."""
+    defaults: ClassVar[Mapping[str, str]] = {}
+    """The values of options that are not set."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options
+        self.currency = options.get("currency") or type(self).currency
 
-    @abstractmethod
+    @classmethod
+    def signer(cls, secret: str) -> Signer:
+        """Who signs the calls, from the stored credentials. Raise `BadInput` if they have another form."""
+        return Bearer(secret)
+
+    @classmethod
+    def facts(cls, secret: str) -> Mapping[str, str]:
+        """Options that the credentials contain and that are not secret, such as the name of a project."""
+        return {}
+
+    # Questions
+
     def check(self) -> Asking[str]:
         """One read-only call that needs valid credentials. Returns what it showed."""
+        found = yield from self.types()
+        return f"{self.title} offers {names(found)}"
 
     @abstractmethod
     def types(self) -> Asking[list[MachineType]]: ...
@@ -143,9 +112,10 @@ class CloudApi(ABC):
     def give_back(self, remote_id: str) -> Asking[None]:
         """End a machine. Succeeds if it does not exist."""
 
-    @abstractmethod
-    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
-        """The error of ours that a reply means."""
+    def complete(self, mark: str, remote: Remote) -> Asking[None]:
+        """Give a machine that runs what it still lacks, such as a public address. May be repeated."""
+        return None
+        yield
 
     def stop(self, remote_id: str) -> Asking[None]:
         raise NotImplementedError
@@ -162,55 +132,139 @@ class CloudApi(ABC):
         return None
         yield
 
+    def status(self, reply: CloudReply) -> int:
+        """The status that a reply means, for providers that report errors with status 200."""
+        return reply.status
 
-def common_error(cloud: CloudApi, reply: CloudReply, words: str) -> TeraflockError:
-    """The error for a status, where the provider has no more specific code."""
-    said = f"{cloud.title} answered {reply.status}: {one_line(words)}" if words else ""
-    status = f"{cloud.title} answered with status {reply.status}"
-    if reply.status == 401 or reply.status == 403:
-        return BadCredentials(
-            said or status, hint="Check the key and its permissions, then run `tera account key NAME`"
+    def said(self, reply: CloudReply) -> tuple[str, str]:
+        """The code and the message of an error."""
+        code, words = said(reply.body)
+        return code, words or reply.text
+
+    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
+        """The error of ours that a reply means."""
+        return error_of(self.title, self.codes, self.status(reply), *self.said(reply))
+
+    # Options
+
+    def option(self, name: str) -> str:
+        return self._options.get(name) or self.defaults.get(name, "")
+
+    def needed(self, name: str) -> str:
+        """An option that has no default."""
+        if not (found := self.option(name)):
+            raise CannotDo(
+                f"Accounts at {self.title} need the option `{name}`",
+                hint=f"Add the account with `--set {name}=VALUE`: {self.options.get(name, '')}",
+            )
+        return found
+
+    @property
+    def regions(self) -> list[str]:
+        found = [each.strip() for each in self.needed("regions").split(",") if each.strip()]
+        if not found:
+            raise CannotDo("The option `regions` names no region", hint=self.options.get("regions", ""))
+        return found
+
+    def pairs(self, name: str) -> dict[str, str]:
+        """An option of the form `NAME=VALUE,NAME=VALUE`. Required."""
+        parts = [each.partition("=") for each in self.needed(name).split(",") if each.strip()]
+        if any(not key.strip() or not value.strip() for key, _, value in parts):
+            raise CannotDo(f"The option `{name}` is `NAME=VALUE,NAME=VALUE`", hint=self.options.get(name, ""))
+        return {key.strip(): value.strip() for key, _, value in parts}
+
+    def set_prices(self) -> dict[str, dict[str, int]]:
+        """What the operator pays per hour, by type and mode, where the provider's API does not say it."""
+        found: dict[str, dict[str, int]] = {}
+        for key, amount in self.pairs("prices").items():
+            type, _, mode = key.partition(":")
+            found.setdefault(type, {})[mode or "on-demand"] = _price(amount)
+        return found
+
+    @property
+    def disk_gb(self) -> int:
+        text = self.option("disk_gb")
+        if not text.isdecimal() or not 1 <= int(text) <= 100_000:
+            raise BadInput(
+                f"`disk_gb` is a number of GB, not `{text[:80]}`", hint="For example `disk_gb=128`"
+            )
+        return int(text)
+
+    @property
+    def disk_bytes(self) -> int:
+        return self.disk_gb * GIB
+
+    def ends_at(self, now: datetime) -> datetime | None:
+        """When a machine that is rented now ends by itself; None: the provider cannot, or the operator set no limit."""
+        text = self.option(HOURS) if self.has_time_limit else ""
+        if not text:
+            return None
+        if not text.isdecimal() or not 1 <= int(text) <= HOURS_MAX:
+            raise CannotDo(f"`{HOURS}` is a number of hours from 1 to {HOURS_MAX}, not `{text[:80]}`")
+        return now + timedelta(hours=int(text))
+
+    # Values
+
+    def machine_type(
+        self,
+        name: str,
+        region: str,
+        *,
+        gpu: tuple[str, int],
+        gpus: int,
+        vcpus: int,
+        ram_bytes: int,
+        prices: Mapping[str, int],
+    ) -> MachineType:
+        """A type of this cloud. `gpu` is the provider's name of the card and its GB (0: as in the catalog)."""
+        id, memory_bytes = card(*gpu)
+        return MachineType(
+            name=name,
+            region=region,
+            gpu=id,
+            gpus=gpus,
+            gpu_memory_bytes=memory_bytes,
+            vcpus=vcpus,
+            ram_bytes=ram_bytes,
+            disk_bytes=self.disk_bytes,
+            prices=prices,
+            currency=self.currency,
         )
-    if reply.status == 402:
-        return NoMoney(said or status, hint=f"Add money to the account at {cloud.title}")
-    if reply.status == 429:
-        return EngineBusy(f"{cloud.title} asks for fewer requests", hint="Teraflock waits and tries again")
-    if reply.status >= 500:
-        return EngineDown(said or status, hint="Teraflock tries again")
-    return EngineRefused(said or status, hint="The provider does not accept this request")
 
-
-def no_capacity(cloud: CloudApi, words: str) -> NoRoom:
-    return NoMachineFree(
-        f"{cloud.title} has no such machine free: {one_line(words)}", hint="The next place is tried"
-    )
-
-
-def over_quota(cloud: CloudApi, words: str) -> OverQuota:
-    return OverQuota(
-        f"{cloud.title} refuses more machines: {one_line(words)}",
-        hint=f"Ask {cloud.title} for a higher quota, or use another type, region or account",
-    )
-
-
-def no_money(cloud: CloudApi, words: str) -> NoMoney:
-    return NoMoney(
-        f"{cloud.title} wants to be paid first: {one_line(words)}",
-        hint=f"Check the balance and payment method of the account at {cloud.title}",
-    )
-
-
-def one_line(words: str) -> str:
-    """A provider's words as part of a sentence: printable, and not endless."""
-    text = " ".join("".join(c if c.isprintable() else " " for c in words).split())
-    return text[:WORDS_CHARACTERS_MAX].rstrip(". ")
-
-
-def micros_of(amount: float) -> int:
-    """An amount per hour that a provider sends as a float."""
-    return round(amount * 10**6)
+    def remote(
+        self, remote_id: str, token: str, seen: Seen, *, address: str = "", doing: str = "", **more: Any
+    ) -> Remote:
+        """A machine of ours as the provider lists it."""
+        return Remote(
+            remote_id=remote_id,
+            instance_id=token.partition(".")[0],
+            token=token,
+            seen=seen,
+            doing="" if seen == Seen.RUNNING else one_line(doing),
+            **{
+                "currency": self.currency,
+                "endpoints": {SSH_PORT: Endpoint(address, SSH_PORT)} if address else {},
+                "user": self.login,
+                **more,
+            },
+        )
 
 
 def names(types: Sequence[MachineType]) -> str:
     count, regions = len({each.name for each in types}), len({each.region for each in types})
     return f"{count} machine types in {regions} regions"
+
+
+def _price(text: str) -> int:
+    try:
+        micros = parse_micros(text)
+    except ValueError:
+        micros = 0
+    if micros <= 0:
+        raise CannotDo(f"`{text[:80]}` in the option `prices` is not a price per hour", hint=PRICES_OPTION)
+    return micros
+
+
+def micros_of(amount: float) -> int:
+    """An amount per hour that a provider sends as a float."""
+    return round(amount * 10**6)

@@ -9,29 +9,16 @@ from typing import Any, ClassVar, Final
 
 from teraflock.base.errors import TeraflockError
 from teraflock.base.quantities import GIB
+from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply, delete_call
 from teraflock.drivers.clouds.cards import card
-from teraflock.drivers.clouds.model import (
-    Asking,
-    Boot,
-    CannotDo,
-    CloudApi,
-    CloudCall,
-    CloudReply,
-    Pace,
-    common_error,
-    micros_of,
-    names,
-    no_capacity,
-    no_money,
-    read_label,
-)
+from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, no_capacity
+from teraflock.drivers.clouds.marks import Boot, read_label
+from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace, micros_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.driver import Endpoint, MachineType, Seen
-from teraflock.instance.engine_errors import EngineRefused
 from teraflock.instance.model import SSH_PORT
 
 COUNTS: Final = (1, 2, 4, 8)
-DISK_GB: Final = 64
 IMAGE: Final = "runpod/pytorch:1.0.2-cu1281-torch280-ubuntu2404"
 VCPUS_PER_GPU: Final = 4
 RAM_BYTES_PER_GPU: Final = 16 * GIB
@@ -56,67 +43,72 @@ class RunPodCloud(CloudApi):
     boot_time_max = timedelta(minutes=20)
     options: ClassVar = {
         "image": f"The container image. It must start an SSH server from `PUBLIC_KEY`. Default: `{IMAGE}`",
-        "disk_gb": f"Disk of each machine. Default: {DISK_GB}",
+        "disk_gb": f"{DISK_OPTION}. Default: 64",
     }
-
-    def check(self) -> Asking[str]:
-        found = yield from self.types()
-        return f"RunPod offers {names(found)} with free capacity"
+    defaults: ClassVar = {"image": IMAGE, "disk_gb": "64"}
+    codes = ErrorCodes(money=["balance is", "balance too low"])
 
     def types(self) -> Asking[list[MachineType]]:
         query = {"include": "AVAILABILITY", "product": "POD", "cloud": "SECURE"}
         reply = yield CloudCall(method="GET", path="/catalog/gpus", query=query)
-        return [each for gpu in reply.body["gpus"] for each in _types(gpu, self._disk_gb * GIB)]
+        return [each for gpu in reply.body["gpus"] for each in _types(gpu, self.disk_bytes)]
 
     def machines(self, mark: str) -> Asking[list[Remote]]:
         reply = yield CloudCall(method="GET", path="/pods")
-        found = (_remote(mark, each) for each in reply.body["pods"])
+        found = (self._remote(mark, each) for each in reply.body["pods"])
         return [each for each in found if each is not None]
 
     def rent(self, boot: Boot) -> Asking[Remote]:
-        rental = boot.machine.rental
-        assert rental is not None, "the engine rents only what has a rental"
         if boot.machine.user_data:
             raise CannotDo("RunPod runs no user-data", hint="Log in with SSH, or use another provider")
-        count, _, gpu = rental.type.partition("x_")
-        reply = yield CloudCall(
-            method="POST",
-            path="/pods",
-            act="launch",
-            body={
-                "name": boot.label,
-                "image": self._options.get("image") or IMAGE,
-                "gpu": {"id": gpu.replace("_", " "), "count": int(count)},
-                "cloud": "SECURE",
-                "dataCenterIds": [rental.region],
-                "disk": self._disk_gb,
-                "ports": ["22/tcp"],
-                "startSsh": True,
-                "env": {"PUBLIC_KEY": "\n".join([boot.login_key, *boot.machine.authorized_keys])},
-            },
-        )
-        made = _remote(boot.mark, reply.body)
+        count, _, gpu = boot.rental.type.partition("x_")
+        body = {
+            "name": boot.label,
+            "image": self.option("image"),
+            "gpu": {"id": gpu.replace("_", " "), "count": int(count)},
+            "cloud": "SECURE",
+            "dataCenterIds": [boot.rental.region],
+            "disk": self.disk_gb,
+            "ports": ["22/tcp"],
+            "startSsh": True,
+            "env": {"PUBLIC_KEY": "\n".join([boot.login_key, *boot.machine.authorized_keys])},
+        }
+        reply = yield CloudCall(method="POST", path="/pods", act="launch", body=body)
+        made = self._remote(boot.mark, reply.body)
         assert made is not None, "a new pod has the name that it was given"
         return made
 
     def give_back(self, remote_id: str) -> Asking[None]:
-        yield CloudCall(method="DELETE", path=f"/pods/{remote_id}", act="change", accepts=frozenset({404}))
+        yield delete_call(f"/pods/{remote_id}")
 
     def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
+        """RunPod reports missing capacity as a bad request without a list of errors."""
+        errors = reply.body.get("errors") if isinstance(reply.body, dict) else None
+        found = super().error(call, reply)
+        if reply.status == 400 and call.act == "launch" and not errors and "paid" not in found.sentence:
+            return no_capacity(self.title, self.said(reply)[1])
+        return found
+
+    def said(self, reply: CloudReply) -> tuple[str, str]:
         body = reply.body if isinstance(reply.body, dict) else {}
         words = str(body.get("detail") or body.get("title") or reply.text)
-        if reply.status == 402 or "balance" in words.lower():
-            return no_money(self, words)
-        if reply.status == 400 and call.act == "launch" and not body.get("errors"):
-            return no_capacity(self, words)
-        if reply.status in (400, 422):
-            said = "; ".join([words, *map(str, body.get("errors") or ())])
-            return EngineRefused(f"RunPod does not accept this request: {said[:300]}")
-        return common_error(self, reply, words)
+        return "", "; ".join([words, *map(str, body.get("errors") or ())])
 
-    @property
-    def _disk_gb(self) -> int:
-        return int(self._options.get("disk_gb") or DISK_GB)
+    def _remote(self, mark: str, each: Any) -> Remote | None:
+        ours, seen = read_label(mark, each["name"]), SEEN.get(each["status"])
+        if ours is None or seen is None:
+            return None
+        direct = (each.get("ssh") or {}).get("direct")
+        return self.remote(
+            each["id"],
+            ours[1],
+            seen,
+            doing=each["status"].lower(),
+            zone=each.get("dataCenterId") or "",
+            price_micros_per_hour=micros_of(each["cost"]),
+            endpoints={SSH_PORT: Endpoint(direct["host"], int(direct["port"]))} if direct else {},
+            since=datetime.fromisoformat(each["createdAt"]),
+        )
 
 
 def _types(gpu: Any, disk_bytes: int) -> list[MachineType]:
@@ -140,22 +132,3 @@ def _types(gpu: Any, disk_bytes: int) -> list[MachineType]:
         for center in gpu.get("dataCenters") or ()
         if center.get("availability", "NONE") != "NONE"
     ]
-
-
-def _remote(mark: str, each: Any) -> Remote | None:
-    ours, seen = read_label(mark, each["name"]), SEEN.get(each["status"])
-    if ours is None or seen is None:
-        return None
-    direct = (each.get("ssh") or {}).get("direct")
-    return Remote(
-        remote_id=each["id"],
-        instance_id=ours[0],
-        token=ours[1],
-        seen=seen,
-        doing="" if seen == Seen.RUNNING else each["status"].lower(),
-        zone=each.get("dataCenterId") or "",
-        price_micros_per_hour=micros_of(each["cost"]),
-        currency=RunPodCloud.currency,
-        endpoints={SSH_PORT: Endpoint(direct["host"], int(direct["port"]))} if direct else {},
-        since=datetime.fromisoformat(each["createdAt"]),
-    )

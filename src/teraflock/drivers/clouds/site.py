@@ -7,9 +7,8 @@ from teraflock.base.errors import BadInput
 from teraflock.drivers.clouds.engine import CloudSite
 from teraflock.drivers.clouds.http import CloudTransport, HttpTransport
 from teraflock.drivers.clouds.link import SshLink
-from teraflock.drivers.clouds.model import CloudApi
+from teraflock.drivers.clouds.model import HOURS, HOURS_OPTION, CloudApi
 from teraflock.drivers.clouds.pacing import pacer_of
-from teraflock.drivers.clouds.signing import Bearer, Signer
 from teraflock.drivers.clouds.table import CLOUDS
 from teraflock.drivers.opening import DriverKind, Opening
 from teraflock.instance.account.rules import check_base_url
@@ -31,7 +30,7 @@ def kind_of(kind: str) -> DriverKind:
     cloud = cloud_class(kind)
     return DriverKind(
         summary=f"Machines rented at {cloud.title}",
-        options={**OPTIONS, **cloud.options},
+        options={**OPTIONS, **({HOURS: HOURS_OPTION} if cloud.has_time_limit else {}), **cloud.options},
         secrets=frozenset({"key"}),
         open=lambda opening: _opened(cloud, opening),
     )
@@ -40,19 +39,19 @@ def kind_of(kind: str) -> DriverKind:
 def _opened(cloud: type[CloudApi], opening: Opening) -> CloudSite:
     if opening.derive is None:
         raise BadInput(f"The site `{opening.name}` needs the installation's key")
-    base_url = opening.options.get("base_url") or cloud.base_url
+    base_url = opening.options.get("base_url", "")
     if base_url:
         check_base_url(base_url)
     secret = opening.secret("key")
-    transport, signer = _way(cloud, base_url, secret)
-    account = hashlib.sha256(f"{base_url}\0{secret}".encode()).hexdigest()
+    options = {**cloud.facts(secret), **opening.options}
+    account = hashlib.sha256(f"{cloud.kind}\0{base_url}\0{secret}".encode()).hexdigest()
     return CloudSite(
         opening.name,
         opening.mark,
         opening.clock,
-        cloud=cloud(opening.options),
-        transport=transport,
-        signer=signer,
+        cloud=cloud(options),
+        transport=_transport(cloud, base_url, secret),
+        signer=cloud.signer(secret),
         pacer=pacer_of(account, cloud.pace),
         link=SshLink(),
         derive=opening.derive,
@@ -60,10 +59,13 @@ def _opened(cloud: type[CloudApi], opening: Opening) -> CloudSite:
     )
 
 
-def _way(cloud: type[CloudApi], base_url: str, secret: str) -> tuple[CloudTransport, Signer]:
-    """How calls reach the provider, and who signs them."""
+def _transport(cloud: type[CloudApi], base_url: str, secret: str) -> CloudTransport:
+    """How calls reach the provider. An operator's base URL is for all its services."""
     if cloud.kind == "aws":
-        from teraflock.drivers.clouds.boto import BotoTransport, Hidden
+        from teraflock.drivers.clouds.boto import BotoTransport
 
-        return BotoTransport(secret, base_url), Hidden(secret)
-    return HttpTransport(base_url), Bearer(secret)
+        return BotoTransport(secret, base_url)
+    if base_url:
+        services = {name: f"{base_url.rstrip('/')}/{name}" for name in cloud.services}
+        return HttpTransport(base_url, services)
+    return HttpTransport(cloud.base_url, cloud.services)

@@ -8,33 +8,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Final
 
-from teraflock.base.errors import TeraflockError
-from teraflock.base.quantities import GIB, MIB
+from teraflock.base.quantities import MIB
+from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply, delete_call, every_page
 from teraflock.drivers.clouds.cards import card
-from teraflock.drivers.clouds.model import (
-    Asking,
-    Boot,
-    CloudApi,
-    CloudCall,
-    CloudReply,
-    Pace,
-    common_error,
-    micros_of,
-    no_capacity,
-    no_money,
-    one_line,
-    read_label,
-)
+from teraflock.drivers.clouds.errors import ErrorCodes, no_capacity, one_line
+from teraflock.drivers.clouds.marks import Boot, read_label
+from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace, micros_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.driver import Capability, Endpoint, MachineType, Rental, Seen
-from teraflock.instance.engine_errors import BadCredentials
 from teraflock.instance.model import SSH_PORT
 
 OFFERS_MAX: Final = 1000
 TRIES_MAX: Final = 3
 """Offers that one launch tries in a place: the first may have been rented meanwhile."""
 PAGE: Final = "25"
-DISK_GB: Final = 64
 IMAGE: Final = "vastai/base-image:@vastai-automatic-tag"
 SEEN: Final[Mapping[str | None, Seen]] = {
     None: Seen.PENDING,
@@ -59,8 +46,12 @@ class VastCloud(CloudApi):
     boot_time_max = timedelta(minutes=30)
     options: ClassVar = {
         "image": f"The container image. Default: `{IMAGE}`",
-        "disk_gb": f"Disk of each machine. Default: {DISK_GB}",
+        "disk_gb": f"{DISK_OPTION}. Default: 64",
     }
+    defaults: ClassVar = {"image": IMAGE, "disk_gb": "64"}
+    codes = ErrorCodes(
+        money=["credit", "no credit", "lacks credit"], access=["auth_error", "Invalid user key"]
+    )
 
     def check(self) -> Asking[str]:
         reply = yield CloudCall(method="GET", path="/api/v0/users/current/")
@@ -70,22 +61,16 @@ class VastCloud(CloudApi):
     def types(self) -> Asking[list[MachineType]]:
         body = {**self._search(), "limit": OFFERS_MAX, "num_gpus": {"in": [1, 2, 4, 8]}}
         reply = yield CloudCall(method="POST", path="/api/v0/bundles/", body=body)
-        return _types(reply.body["offers"], self._disk_gb * GIB)
+        return _types(reply.body["offers"], self.disk_bytes)
 
     def machines(self, mark: str) -> Asking[list[Remote]]:
-        found: list[Remote | None] = []
-        after = ""
-        while True:
-            query = {"limit": PAGE, **({"after_token": after} if after else {})}
-            reply = yield CloudCall(method="GET", path="/api/v1/instances/", query=query)
-            found += [_remote(mark, each) for each in reply.body["instances"]]
-            after = reply.body.get("next_token") or ""
-            if not after:
-                return [each for each in found if each is not None]
+        call = CloudCall(method="GET", path="/api/v1/instances/", query={"limit": PAGE})
+        listed = yield from every_page(call, "instances", "next_token", after="after_token")
+        found = (self._remote(mark, each) for each in listed)
+        return [each for each in found if each is not None]
 
     def rent(self, boot: Boot) -> Asking[Remote]:
-        rental = boot.machine.rental
-        assert rental is not None, "the engine rents only what has a rental"
+        rental = boot.rental
         reply = yield CloudCall(method="POST", path="/api/v0/bundles/", body=self._wanted(boot, rental))
         offers = sorted(reply.body["offers"], key=lambda each: each[_price_name(rental)])
         words = f"no offer of `{rental.type}` in {rental.region}"
@@ -95,42 +80,20 @@ class VastCloud(CloudApi):
             path = f"/api/v0/asks/{offer['id']}/"
             reply = yield CloudCall(method="PUT", path=path, act="launch", accepts=accepts, body=body)
             if reply.status < 400 and reply.body.get("success"):
-                return _rented(reply.body["new_contract"], boot, rental, offer)
+                return self._rented(reply.body["new_contract"], boot, offer)
             if reply.body and reply.body.get("new_contract"):  # refused, and yet made: it would be billed
                 yield from self.give_back(str(reply.body["new_contract"]))
             error = self.error(CloudCall(method="PUT", path=path), reply)
             if not _is_taken(reply):
                 raise error
             words = error.sentence
-        raise no_capacity(self, words)
+        raise no_capacity(self.title, words)
 
     def give_back(self, remote_id: str) -> Asking[None]:
-        call = CloudCall(
-            method="DELETE",
-            path=f"/api/v0/instances/{remote_id}/",
-            act="change",
-            accepts=frozenset({404}),
-            body={},
-        )
+        call = delete_call(f"/api/v0/instances/{remote_id}/", body={})
         reply = yield call
         if reply.status == 404 and _code(reply) == "auth_error":  # Vast answers a wrong key with 404
             raise self.error(call, reply)
-
-    def error(self, call: CloudCall, reply: CloudReply) -> TeraflockError:
-        body = reply.body if isinstance(reply.body, dict) else {}
-        words = str(body.get("msg") or body.get("detail") or reply.text)
-        if _code(reply) == "auth_error" or "Invalid user key" in words:
-            return BadCredentials(
-                f"Vast does not accept the key: {one_line(words)}",
-                hint="Create a key at Vast, then run `tera account key NAME`",
-            )
-        if "credit" in words.lower():
-            return no_money(self, words)
-        return common_error(self, reply, words)
-
-    @property
-    def _disk_gb(self) -> int:
-        return int(self._options.get("disk_gb") or DISK_GB)
 
     def _search(self) -> dict[str, Any]:
         return {
@@ -138,8 +101,8 @@ class VastCloud(CloudApi):
             "verified": {"eq": True},
             "rentable": {"eq": True},
             "direct_port_count": {"gte": 1},
-            "disk_space": {"gte": self._disk_gb},
-            "allocated_storage": self._disk_gb,
+            "disk_space": {"gte": self.disk_gb},
+            "allocated_storage": self.disk_gb,
             "order": [["dph_total", "asc"], ["id", "asc"]],
         }
 
@@ -162,8 +125,8 @@ class VastCloud(CloudApi):
     def _launch(self, boot: Boot, rental: Rental) -> dict[str, Any]:
         bid = rental.bid_micros_per_hour
         return {
-            "image": self._options.get("image") or IMAGE,
-            "disk": self._disk_gb,
+            "image": self.option("image"),
+            "disk": self.disk_gb,
             "label": boot.label,
             "runtype": "ssh_direct",
             "onstart": boot.script,
@@ -171,6 +134,33 @@ class VastCloud(CloudApi):
             "cancel_unavail": True,  # otherwise a low bid leaves a stopped machine that is billed
             **({"price": bid / 10**6} if bid is not None else {}),
         }
+
+    def _rented(self, contract: int, boot: Boot, offer: Any) -> Remote:
+        bid = boot.rental.bid_micros_per_hour
+        price = bid if bid is not None else micros_of(offer["dph_total"])
+        return self.remote(
+            str(contract), boot.token, Seen.PENDING, zone=boot.rental.region, price_micros_per_hour=price
+        )
+
+    def _remote(self, mark: str, each: Any) -> Remote | None:
+        ours = read_label(mark, each.get("label") or "")
+        if ours is None:
+            return None
+        message = str(each.get("status_msg") or "")
+        seen = SEEN.get(each.get("actual_status"), Seen.PENDING)
+        states = {each.get("cur_state"), each.get("next_state"), each.get("intended_status")}
+        is_outbid = states == {"stopped"}
+        began = each.get("start_date")
+        return self.remote(
+            str(each["id"]),
+            ours[1],
+            Seen.BROKEN if is_outbid or NEVER_STARTS in message else seen,
+            doing=one_line(message),
+            zone=_country(each) if each.get("geolocation") else "",
+            price_micros_per_hour=micros_of(each["dph_total"]),
+            endpoints=_endpoints(each),
+            since=datetime.fromtimestamp(began, UTC) if began else None,
+        )
 
 
 def _price_name(rental: Rental) -> str:
@@ -185,19 +175,6 @@ def _is_taken(reply: CloudReply) -> bool:
     """Whether the offer is gone, or the bid was too low for it: another offer may do."""
     said = f"{_code(reply)} {reply.body.get('msg', '') if isinstance(reply.body, dict) else ''}"
     return "no_such_ask" in said or "invalid_price" in said or reply.status < 400
-
-
-def _rented(contract: int, boot: Boot, rental: Rental, offer: Any) -> Remote:
-    bid = rental.bid_micros_per_hour
-    return Remote(
-        remote_id=str(contract),
-        instance_id=boot.machine.id,
-        token=boot.token,
-        seen=Seen.PENDING,
-        zone=rental.region,
-        price_micros_per_hour=bid if bid is not None else micros_of(offer["dph_total"]),
-        currency=VastCloud.currency,
-    )
 
 
 def _types(offers: list[Any], disk_bytes: int) -> list[MachineType]:
@@ -235,28 +212,6 @@ def _types(offers: list[Any], disk_bytes: int) -> list[MachineType]:
 def _country(offer: Any) -> str:
     """The code at the end of `Atlantis, AT`."""
     return str(offer.get("geolocation") or "").rpartition(",")[2].strip() or "any"
-
-
-def _remote(mark: str, each: Any) -> Remote | None:
-    ours = read_label(mark, each.get("label") or "")
-    if ours is None:
-        return None
-    message = str(each.get("status_msg") or "")
-    seen = SEEN.get(each.get("actual_status"), Seen.PENDING)
-    is_outbid = {each.get("cur_state"), each.get("next_state"), each.get("intended_status")} == {"stopped"}
-    began = each.get("start_date")
-    return Remote(
-        remote_id=str(each["id"]),
-        instance_id=ours[0],
-        token=ours[1],
-        seen=Seen.BROKEN if is_outbid or NEVER_STARTS in message else seen,
-        doing=one_line(message),
-        zone=_country(each) if each.get("geolocation") else "",
-        price_micros_per_hour=micros_of(each["dph_total"]),
-        currency=VastCloud.currency,
-        endpoints=_endpoints(each),
-        since=datetime.fromtimestamp(began, UTC) if began else None,
-    )
 
 
 def _endpoints(each: Any) -> dict[int, Endpoint]:

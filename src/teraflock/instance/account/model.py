@@ -29,7 +29,8 @@ class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
     """Where the server finds the credentials: `env:VARIABLE` or `file:PATH`."""
     options: Mapping[str, str] = {}
     """Options of the driver, such as `base_url`."""
-    currency: str = "USD"
+    currency: str = ""
+    """The currency of its limits, which is the one that the provider charges in. Empty: the provider's usual one."""
     limit_micros: int | None = None
 
 
@@ -51,11 +52,20 @@ class AccountUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Leftover(msgspec.Struct, frozen=True, kw_only=True):
-    """Something other than a machine that has our mark, such as an SSH key."""
+    """Something other than a machine that has our mark, such as an SSH key or a disk."""
 
     kind: str
     remote_id: str
     name: str
+    token: str = ""
+    """The launch that it belongs to; empty: all machines of the installation share it."""
+    price_micros_per_hour: int | None = None
+    """What it costs while it exists. None: nothing, or the provider does not say."""
+    currency: str = ""
+
+    @property
+    def instance_id(self) -> str:
+        return self.token.partition(".")[0]
 
 
 class Orphans(msgspec.Struct, frozen=True, kw_only=True):

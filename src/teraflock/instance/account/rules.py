@@ -1,15 +1,16 @@
 """Which accounts are acceptable, and which machines are orphans. Pure."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
 from teraflock.base.errors import BadInput, unknown_name
 from teraflock.catalog.renting import RENTING
-from teraflock.instance.account.model import NewAccount
+from teraflock.instance.account.model import Leftover, NewAccount
 from teraflock.instance.driver import Sighting
+from teraflock.instance.states import Phase
 
 SECRET_CHARACTERS_MAX: Final = 16_384
 """A service account's JSON has 2,400."""
@@ -43,6 +44,18 @@ def check(account: NewAccount) -> None:
         check_base_url(url)
 
 
+def currency_of(account: NewAccount) -> tuple[str, dict[str, str]]:
+    """The currency of an account, and the option that tells its driver, where the driver has a choice."""
+    usual = RENTING[account.provider].currency
+    chosen = account.options.get("currency") or account.currency or usual
+    if account.currency not in ("", chosen):
+        raise BadInput(
+            f"The limits are in {account.currency} and the prices in {chosen}",
+            hint="Use one currency for both",
+        )
+    return chosen, ({"currency": chosen} if usual != "USD" else {})
+
+
 def _is_reference(text: str) -> bool:
     return bool(ENVIRONMENT.fullmatch(text)) or (text.startswith("file:/") and "\0" not in text)
 
@@ -73,3 +86,13 @@ def _is_loopback(host: str) -> bool:
 def orphans(sightings: Iterable[Sighting], known: Collection[str]) -> tuple[Sighting, ...]:
     """Machines with our mark whose instance has no record here."""
     return tuple(each for each in sightings if each.instance_id not in known)
+
+
+def left_over(leftovers: Iterable[Leftover], known: Mapping[str, tuple[str, str]]) -> tuple[Leftover, ...]:
+    """Things of machines whose instance has ended, or has no record here. A launch may be using the others.
+
+    `known` has the phase and the site of each instance."""
+    over = (Phase.GONE, Phase.FAILED)
+    return tuple(
+        each for each in leftovers if each.instance_id not in known or known[each.instance_id][0] in over
+    )

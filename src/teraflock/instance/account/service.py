@@ -32,6 +32,7 @@ from teraflock.instance.across import store as across
 from teraflock.instance.driver import ComputeDriver, Handle
 from teraflock.instance.ending import StillEnding
 from teraflock.instance.engines import Engines
+from teraflock.instance.model import InstanceId
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
 from teraflock.storage.database import Database, Transaction
@@ -94,10 +95,11 @@ class AccountService:
         """What the provider has with our mark that belongs to no instance."""
         driver = self._driver(name)
         seen = tuple(driver.sightings())
-        with self._database.read() as tx:
-            known = across.ids_known_in_all_projects(tx, [each.instance_id for each in seen])
         leftovers = tuple(driver.leftovers()) if isinstance(driver, CloudDriver) else ()
-        return Orphans(machines=rules.orphans(seen, known), leftovers=leftovers)
+        ids = [each.instance_id for each in seen] + [InstanceId(each.instance_id) for each in leftovers]
+        with self._database.read() as tx:
+            known = across.ids_known_in_all_projects(tx, ids)
+        return Orphans(machines=rules.orphans(seen, known), leftovers=rules.left_over(leftovers, known))
 
     # Acts
 
@@ -106,13 +108,14 @@ class AccountService:
         rules.check_provider(new.provider)
         rules.check(new)
         reference = new.secret_from or f"{SEALED}{new.name}"
-        record = SiteRecord(name=new.name, kind=new.provider, options={**new.options, KEY: reference})
+        currency, more = rules.currency_of(new)
+        record = SiteRecord(name=new.name, kind=new.provider, options={**new.options, **more, KEY: reference})
         self._check_record(record)
         account = CloudAccount(
             name=new.name,
             provider=new.provider,
             sealed=self._sealed(new.name, new.secret) if new.secret else "",
-            currency=new.currency,
+            currency=currency,
             limit_micros=new.limit_micros,
             created_at=self._clock.now(),
         )

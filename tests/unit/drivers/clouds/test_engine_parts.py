@@ -18,10 +18,13 @@ from tests.contract.driver.grounds import network
 from teraflock.app.vault import FileVault
 from teraflock.base.errors import BadInput, Refused
 from teraflock.drivers.clouds import guest, keys, probe
+from teraflock.drivers.clouds.calls import CloudCall
 from teraflock.drivers.clouds.cards import card
+from teraflock.drivers.clouds.errors import one_line
 from teraflock.drivers.clouds.http import HttpTransport
 from teraflock.drivers.clouds.link import _options
-from teraflock.drivers.clouds.model import CloudCall, Pace, one_line, read_label
+from teraflock.drivers.clouds.marks import read_label
+from teraflock.drivers.clouds.model import Pace
 from teraflock.drivers.clouds.pacing import HOLD_SECONDS_MAX, Pacer
 from teraflock.instance.account.rules import check_base_url
 from teraflock.instance.driver import Endpoint, Handle, Machine

@@ -1,0 +1,184 @@
+"""Huawei Cloud ECS: virtual machines with cloud-init, launch tokens and spot. API `v1`.
+
+A launch is a job: a machine that could not be made is listed with an error, or not at all. The operator names project,
+network and subnet for each region, an image, and the prices. Requests were compared with the SDK's.
+"""
+
+import base64
+from datetime import datetime
+from typing import Any, ClassVar, Final
+
+from teraflock.base.quantities import MIB
+from teraflock.drivers.clouds.calls import Asking, CloudCall
+from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
+from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot, read_tags
+from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, PRICES_OPTION, CloudApi
+from teraflock.drivers.clouds.signatures import HuaweiSigner
+from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.rented import Remote
+from teraflock.instance.driver import Capability, MachineType, Seen
+
+PAGE: Final = 500
+SEEN: Final = {
+    "BUILD": Seen.PENDING,
+    "REBOOT": Seen.PENDING,
+    "HARD_REBOOT": Seen.PENDING,
+    "ACTIVE": Seen.RUNNING,
+    "SHUTOFF": Seen.BROKEN,
+    "ERROR": Seen.BROKEN,
+}
+"""`DELETED` is missing on purpose. We stop none: one that is off was taken back."""
+GPU: Final = "info:gpu:name"
+"""Such as `1 * NVIDIA T4 / 1 * 16G`."""
+
+
+class HuaweiCloud(CloudApi):
+    kind = "huawei"
+    title = "Huawei Cloud"
+    base_url = "https://ecs.{region}.myhuaweicloud.com"
+    currency = "CNY"
+    honours_tokens = True
+    has_time_limit = True
+    capabilities = frozenset({Capability.EXEC})
+    codes = ErrorCodes(
+        no_room=["sold out", "Ecs.0319", "insufficient resources"],
+        quota=["Ecs.0001", "quota is insufficient"],
+        money=["Ecs.0003", "insufficient balance"],
+        busy=["Ecs.0002", "APIGW.0308"],
+        access=["APIGW.03*"],
+    )
+    options: ClassVar = {
+        "prices": PRICES_OPTION,
+        "networks": "For each region a project, VPC and subnet, whose default security group admits SSH:"
+        " `REGION=PROJECT/VPC/SUBNET,…`. Required",
+        "images": "For each region an Ubuntu image with NVIDIA drivers: `REGION=ID,…`. Required",
+        "disk_gb": f"{DISK_OPTION}. Default: 100",
+        "currency": f"{CURRENCY_OPTION}. Default: `CNY`",
+    }
+    defaults: ClassVar = {"disk_gb": "100"}
+
+    @classmethod
+    def signer(cls, secret: str) -> Signer:
+        return HuaweiSigner(secret)
+
+    @property
+    def regions(self) -> list[str]:
+        return list(self.pairs("networks"))
+
+    def _call(self, method: str, region: str, path: str, **more: Any) -> CloudCall:
+        parts = self.pairs("networks")[region].split("/")
+        if len(parts) != 3:
+            raise CannotDo("The option `networks` is `REGION=PROJECT/VPC/SUBNET,…`")
+        headers = {"X-Project-Id": parts[0], **more.pop("headers", {})}
+        return CloudCall(
+            method=method, path=f"/v1/{parts[0]}/cloudservers{path}", region=region, headers=headers, **more
+        )
+
+    def check(self) -> Asking[str]:
+        self.pairs("images")
+        yield self._call("GET", self.regions[0], "/detail", query={"limit": "1", "offset": "1"})
+        return f"Huawei Cloud accepts the key; regions: {', '.join(self.regions)}"
+
+    def types(self) -> Asking[list[MachineType]]:
+        prices = self.set_prices()
+        found: list[MachineType] = []
+        for region in self.regions:
+            reply = yield self._call("GET", region, "/flavors")
+            for each in reply.body["flavors"]:
+                gpu = str((each.get("os_extra_specs") or {}).get(GPU, ""))
+                if each["id"] in prices and gpu:
+                    found.append(self._type(region, each, gpu, prices[each["id"]]))
+        return found
+
+    def _type(self, region: str, each: Any, gpu: str, prices: dict[str, int]) -> MachineType:
+        count, _, name = gpu.partition("/")[0].partition("*")
+        memory = gpu.rpartition("*")[2].strip().rstrip("Gg")
+        return self.machine_type(
+            each["id"],
+            region,
+            gpu=(name.strip(), int(memory) if memory.isdecimal() else 0),
+            gpus=int(count),
+            vcpus=int(each["vcpus"]),
+            ram_bytes=int(each["ram"]) * MIB,
+            prices=prices,
+        )
+
+    def machines(self, mark: str) -> Asking[list[Remote]]:
+        found: list[Remote | None] = []
+        for region in self.regions:
+            page = 0
+            while True:
+                page += 1
+                query = {"tags": f"{MARK}={mark}", "limit": str(PAGE), "offset": str(page)}
+                reply = yield self._call("GET", region, "/detail", query=query)
+                listed = reply.body["servers"]
+                found += [self._remote(mark, region, each) for each in listed]
+                if len(listed) < PAGE:
+                    break
+        return [each for each in found if each is not None]
+
+    def rent(self, boot: Boot) -> Asking[Remote]:
+        region = boot.rental.region
+        headers = {"X-Client-Token": boot.token[:64]}
+        body = {"server": self._server(boot)}
+        reply = yield self._call("POST", region, "", headers=headers, body=body, act="launch")
+        (id,) = reply.body["serverIds"]
+        spot = boot.rental.mode == "spot"
+        return self.remote(f"{region}/{id}", boot.token, Seen.PENDING, zone=region, is_spot=spot)
+
+    def _server(self, boot: Boot) -> dict[str, Any]:
+        region, rental = boot.rental.region, boot.rental
+        _, vpc, subnet = self.pairs("networks")[region].split("/")
+        bandwidth = {"size": 100, "sharetype": "PER", "chargemode": "traffic"}
+        limit = rental.price_limit_micros_per_hour
+        spot = {"marketType": "spot", **({"spotPrice": f"{limit / 10**6:.3f}"} if limit is not None else {})}
+        ends = {"auto_terminate_time": boot.ends_at.strftime("%Y-%m-%dT%H:%M:%SZ")} if boot.ends_at else {}
+        return {
+            "name": boot.machine.hostname,
+            "flavorRef": rental.type,
+            "imageRef": self.pairs("images").get(region, ""),
+            "vpcid": vpc,
+            "nics": [{"subnet_id": subnet}],
+            "publicip": {
+                "eip": {"iptype": "5_bgp", "bandwidth": bandwidth},
+                "delete_on_termination": True,
+            },
+            "root_volume": {"volumetype": "SSD", "size": self.disk_gb},
+            "server_tags": [{"key": MARK, "value": boot.mark}, {"key": TOKEN, "value": boot.token}],
+            "user_data": base64.b64encode(boot.cloud_config.encode()).decode(),
+            "extendparam": {"chargingMode": 0, **(spot if rental.mode == "spot" else {})},
+            **({"availability_zone": rental.zone} if rental.zone else {}),
+            **ends,
+        }
+
+    def give_back(self, remote_id: str) -> Asking[None]:
+        region, _, id = remote_id.partition("/")
+        body = {"servers": [{"id": id}], "delete_publicip": True, "delete_volume": True}
+        call = self._call("POST", region, "/delete", body=body, act="change", accepts=frozenset({400, 404}))
+        reply = yield call
+        if (
+            reply.status == 400
+            and "not exist" not in self.said(reply)[1]
+            and self.said(reply)[0] != "Ecs.0114"
+        ):
+            raise self.error(call, reply)
+
+    def _remote(self, mark: str, region: str, each: Any) -> Remote | None:
+        tags = dict(str(tag).partition("=")[::2] for tag in each.get("tags") or ())
+        token, seen = read_tags(mark, tags), SEEN.get(each["status"])
+        if not token or seen is None:
+            return None
+        addresses = [one for several in (each.get("addresses") or {}).values() for one in several]
+        public = [one["addr"] for one in addresses if one.get("OS-EXT-IPS:type") == "floating"]
+        created = each.get("created")
+        return self.remote(
+            f"{region}/{each['id']}",
+            token,
+            seen,
+            address=public[0] if public else "",
+            doing=str((each.get("fault") or {}).get("message") or each["status"].lower()),
+            zone=each.get("OS-EXT-AZ:availability_zone") or region,
+            type=each["flavor"]["id"],
+            since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else None,
+            is_spot=(each.get("metadata") or {}).get("charging_mode") == "2",
+        )

@@ -1,0 +1,68 @@
+"""A fake of Genesis Cloud's API, after the provider's own clients."""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from tests.fakes.base import KEY, FakeCloud, FakeMachine
+
+TYPE = "vcpu-8_memory-24g_nvidia-rtx-3090-1"
+
+
+class FakeGenesis(FakeCloud):
+    options: ClassVar = {"prices": f"{TYPE}=0.9", "regions": "NORD-NO-KRS-1,ARC-IS-HAF-1", "image": "img-gpu"}
+
+    def is_signed(self, headers: Mapping[str, str]) -> bool:
+        return headers.get("X-Auth-Token") == KEY
+
+    def unauthorised(self) -> tuple[int, Any]:
+        return 401, {"code": "unauthorized", "message": "invalid token"}
+
+    def too_many(self) -> Any:
+        return {"code": "too_many_requests", "message": "slow down"}
+
+    def route(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, Any]:
+        if path.startswith("/availability/"):
+            return 200, {"instance_types": [{"type": TYPE, "available": len(self.sold_out) < 2, "count": 3}]}
+        id, _, _ = path.removeprefix("/instances").strip("/").partition("/")
+        if not id and method == "GET":
+            return 200, {"instances": [self._instance(each) for each in self.listed()], "pagination": {}}
+        if not id:
+            return self._launch(body)
+        found = self.machines.get(id)
+        if found is None or found.ended is not None:
+            return 404, {"code": "not_found", "message": "instance not found"}
+        if method == "DELETE":
+            self.end(id)
+        else:
+            found.stopped = body["action"] == "stop"
+        return 204 if method == "DELETE" else 200, None
+
+    def _launch(self, body: Any) -> tuple[int, Any]:
+        if self.broke:
+            return 400, {"code": "bad_request", "message": "A payment method is required."}
+        if self.over_quota:
+            return 400, {"code": "bad_request", "message": "Quota exceeded for this type."}
+        if body["region"] in self.sold_out:
+            return 400, {
+                "code": "bad_request",
+                "message": "The instance type is not available in this region.",
+            }
+        made = self.launch(
+            type=body["type"],
+            region=body["region"],
+            label=body,
+            boot=body["metadata"]["startup_script"],
+            keys=[],
+            gpus=1,
+            gpu_memory_bytes=24 << 30,
+            micros_per_hour=900_000,
+        )
+        return 201, {"instance": self._instance(made)}
+
+    def _instance(self, each: FakeMachine) -> Any:
+        up = self.is_up(each)
+        status = "error" if each.dead else "stopped" if each.stopped else "active" if up else "creating"
+        return {
+            "id": each.id, "name": each.label["name"], "status": status, "region": each.region, "type": each.type,
+            "public_ip": each.address if up else None, "created_at": each.born.isoformat(),
+        }  # fmt: skip
