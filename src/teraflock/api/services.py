@@ -30,6 +30,7 @@ from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.plan.task import PlannerTask
+from teraflock.run.service import RunService
 from teraflock.storage.database import Database, Misuse, Transaction
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
@@ -54,6 +55,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     published_ports: PublishedPortService
     networks: NetworkService
     bills: BillService
+    runs: RunService
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
