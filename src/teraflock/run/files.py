@@ -9,6 +9,7 @@ Invariants: a file without `.part` or `.new` is complete and on disk; every name
 of a guest or a client is extracted here. With several servers, all of them need the same folder.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -54,7 +55,8 @@ class RunFiles:
         part = _part(path)
         part.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with part.open("ab") as file:
-            if file.tell() != offset:
+            fcntl.flock(file, fcntl.LOCK_EX)  # of two clients at once, the second continues after the first
+            if file.seek(0, os.SEEK_END) != offset:
                 return file.tell(), False  # the client continues there
             if offset + len(content) > size_bytes:
                 raise BadInput("The upload is larger than announced", hint="Upload it again")
