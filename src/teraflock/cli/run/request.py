@@ -51,10 +51,9 @@ def given_words(script: str | None, after: tuple[str, ...], options: Mapping[str
     filed = read_file(Path(FILE)) if Path(FILE).is_file() else {}
     words = {**filed, **said}
     script = script or (None if after else str(words.pop("script", "") or "") or None)
+    workdir = str(words.pop("workdir", "") or ("." if script else ""))
+    script = _script_in(Path(workdir), script) if script else None
     command = _command(script, after, words)
-    workdir = words.pop("workdir", "") or ("." if script else "")
-    if script:
-        _check_script(Path(workdir), script)
     environment = {**_pairs(filed.get("environment")), **_pairs(said.get("environment"))}
     names = tuple(dict.fromkeys((*_list(filed.get("secrets")), *_list(said.get("secrets")))))
     for used in ("environment", "secrets", "script", "command", "arguments"):
@@ -133,15 +132,17 @@ def _command(script: str | None, after: tuple[str, ...], words: Mapping[str, Any
     return command
 
 
-def _check_script(workdir: Path, script: str) -> None:
-    path = workdir / script
-    if Path(script).is_absolute() or ".." in Path(script).parts:
-        raise BadInput(
-            f"`{script}` is not inside the folder that is uploaded, `{workdir}`",
-            hint="Name the script relative to `--workdir`",
-        )
-    if not path.is_file():
-        raise BadInput(f"File not found: `{path}`", hint="A command that is not a file comes after `--`")
+def _script_in(workdir: Path, script: str) -> str:
+    """The path of the script within the folder that is uploaded. It may be given relative to either folder."""
+    for path in (workdir / script, Path(script)):
+        if path.is_file():
+            if not path.resolve().is_relative_to(workdir.resolve()):
+                raise BadInput(
+                    f"`{script}` is not inside the folder that is uploaded, `{workdir}`",
+                    hint="Name a folder that contains it with `--workdir`",
+                )
+            return path.resolve().relative_to(workdir.resolve()).as_posix()
+    raise BadInput(f"File not found: `{script}`", hint="A command that is not a file comes after `--`")
 
 
 def _shape(words: dict[str, Any]) -> ShapeRequest:
