@@ -203,6 +203,7 @@ def _furnished(server: ApiServer) -> Tenants:
     server.settle()
     ids["image"] = made("POST", "/v1/images", owner, {"name": "tools", "instance": "web"})["id"]
     server.settle()
+    ids["run"] = made("POST", "/v1/runs", owner, {"name": "acme-job", "command": ["train"]})["id"]
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
     ids["acl"] = made("POST", "/v1/acls", owner, {"name": "acme-border"})["id"]
     publish = {"instance": "web", "guest_port": 80}

@@ -29,6 +29,7 @@ OWNERS = {
     "network": "acl acl_rule published_port security_group security_group_member security_group_rule",
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "ran_unwatched",
+    "run": "run run_checkpoint run_secret",
     "storage": "event",
     "tenant": (
         "announcement api_key audit console_link console_login console_session installation member member_role"

@@ -1,5 +1,6 @@
 """Runs: create, look, cancel, retry, read logs, fetch files."""
 
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -58,9 +59,8 @@ class Runs(Noun):
         stalled = 0
         while not seen.complete:
             at = seen.received_bytes
-            piece = UploadRequest(
-                offset=at, size_bytes=len(content), content=content[at : at + UPLOAD_PIECE_BYTES]
-            )
+            text = b64encode(content[at : at + UPLOAD_PIECE_BYTES]).decode()
+            piece = UploadRequest(offset=at, size_bytes=len(content), content=text)
             seen = self._act("PUT", UploadAnswer, "run-files", digest, body=piece)
             stalled = stalled + 1 if seen.received_bytes <= at and not seen.complete else 0
             if stalled > 3:

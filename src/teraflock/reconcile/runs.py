@@ -89,6 +89,7 @@ class RunLoop:
 
     def _put(self, before: Run, after: Run, tx: Transaction | None = None) -> Run | None:
         """Write the result of an act. None: another process has the run now, and this result is obsolete."""
+        self._fault(f"{before.phase}:unwritten")
 
         def work(tx: Transaction) -> Run | None:
             if not store.put_held(tx, after, self._worker, release=False):

@@ -154,8 +154,10 @@ class UploadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     offset: Annotated[int, Meta(ge=0, le=1 << 40)]
     size_bytes: Annotated[int, Meta(ge=1, le=1 << 40)]
     """The size of the whole file."""
-    content: Annotated[bytes, Meta(max_length=UPLOAD_PIECE_BYTES)]
-    """Base64."""
+    content: Annotated[
+        str, Meta(max_length=UPLOAD_PIECE_BYTES * 4 // 3 + 4, pattern=r"^[A-Za-z0-9+/]*={0,2}$(?!\n)")
+    ]
+    """Base64, of up to 512 KiB."""
 
 
 class UploadAnswer(msgspec.Struct, frozen=True, kw_only=True):

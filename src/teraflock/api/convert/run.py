@@ -1,5 +1,7 @@
 """Converters of runs. Values of secrets are in no answer."""
 
+from base64 import b64decode
+from binascii import Error as BinasciiError
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,6 +10,7 @@ from msgspec.structs import asdict
 
 from teraflock.api.convert.shape import wish_from
 from teraflock.base.clock import LATEST
+from teraflock.base.errors import BadInput
 from teraflock.run.model import Checkpoint, Run, RunEstimate, RunSpec
 from teraflock.run.rules import RunCost, is_over, step_seconds
 from teraflock.wire.run import (
@@ -17,6 +20,7 @@ from teraflock.wire.run import (
     RunEstimateBody,
     RunProgressAnswer,
     RunRequest,
+    UploadRequest,
 )
 
 
@@ -26,6 +30,13 @@ def spec_from(request: RunRequest) -> RunSpec:
     given = {name: getattr(request, name) for name in same}
     estimate = RunEstimate(**asdict(request.estimate)) if request.estimate else None
     return RunSpec(**given, shape=wish_from(request.shape), workdir=request.workdir or "", estimate=estimate)
+
+
+def content_from(request: UploadRequest) -> bytes:
+    try:
+        return b64decode(request.content, validate=True)
+    except BinasciiError:
+        raise BadInput("The content is not base64", hint="Encode the bytes of the piece as base64") from None
 
 
 def run_answer(run: Run, cost: RunCost, now: datetime, *, simulated: bool) -> RunAnswer:

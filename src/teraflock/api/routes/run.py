@@ -3,7 +3,7 @@
 from collections.abc import Generator
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.run import run_answer, run_details, spec_from
+from teraflock.api.convert.run import content_from, run_answer, run_details, spec_from
 from teraflock.api.query import CheckpointQuery, InProject, RunLogQuery, RunPageQuery
 from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.run.model import Run
@@ -128,7 +128,9 @@ def upload_run_files(call: Call, query: InProject, digest: str, body: UploadRequ
     If the offset is not where the last piece ended, nothing is stored, and the response has the right one.
     """
     files = call.nouns.runs.files
-    received, complete = files.receive(call.project.id, digest, body.offset, body.content, body.size_bytes)
+    received, complete = files.receive(
+        call.project.id, digest, body.offset, content_from(body), body.size_bytes
+    )
     return UploadAnswer(received_bytes=received, complete=complete)
 
 

@@ -32,8 +32,7 @@ class Disks(Calls):
                 raise EngineRefused("The simulated instance is stopped")
             if runs.is_call(command):
                 after, ran = runs.called(found, command, stdin, call.now)
-                if after is not found:
-                    call.turn.put(after)
+                call.turn.put(after)  # also what its programs wrote since the last call
                 return ran
             done = inside.execute(found.machine, found.disk, command, stdin)
             if done.seconds <= seconds_max and done.changes_anything:
