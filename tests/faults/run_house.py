@@ -81,7 +81,7 @@ class RunHouse(House):
     def seen(self, run: Run) -> Run:
         return self.runs.run(self.tenant.project.id, run.id)
 
-    def turn(self, seconds: float = 0.5) -> None:
+    def turn(self, seconds: float = 1.0) -> None:
         self.wait(seconds)
         worker = self.workers[0]
         worker.beat()
@@ -92,7 +92,7 @@ class RunHouse(House):
         except Killed:
             self.loop = self.new_loop()
 
-    def until(self, run: Run, reached: Callable[[Run], bool], seconds: float = 0.5) -> Run:
+    def until(self, run: Run, reached: Callable[[Run], bool], seconds: float = 1.0) -> Run:
         for _ in range(ROUNDS_MAX):
             self.turn(seconds)
             seen = self.seen(run)
@@ -100,7 +100,7 @@ class RunHouse(House):
                 return seen
         raise AssertionError(f"{seen.phase} of attempt {seen.attempt}: {seen.problem}")
 
-    def finish(self, run: Run, seconds: float = 0.5) -> Run:
+    def finish(self, run: Run, seconds: float = 1.0) -> Run:
         return self.until(run, is_over, seconds)
 
     def outputs(self, run: Run) -> bytes:

@@ -20,7 +20,7 @@ from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.orders import ShapeWish
 from teraflock.instance.states import Phase, Wanted
 from teraflock.reconcile.run_owner import owner_of
-from teraflock.run.model import Run
+from teraflock.run.model import Run, RunEstimate
 from teraflock.run.states import RunPhase, RunWanted
 from teraflock.run.store import sealed_secrets
 from teraflock.storage.events import events_of_project
@@ -225,18 +225,43 @@ def test_removed_member_cannot_launch_again(house: RunHouse) -> None:
         owner_of(tx, run)
 
 
-def test_notice_of_the_provider_saves_and_moves_the_run(tmp_path: Path) -> None:
+@pytest.fixture
+def cloudy(tmp_path: Path) -> Iterator[RunHouse]:
+    """With a simulated cloud beside the own hosts."""
     clock = FixedClock(BEGAN)
     database = MemoryDatabase()
     migrate(database, clock)
-    house = RunHouse(database, MemoryWorld(), clock, tmp_path, sky=MemoryWorld())
+    yield RunHouse(database, MemoryWorld(), clock, tmp_path, sky=MemoryWorld())
+    database.close()
+
+
+def test_run_on_spot_moves_to_on_demand_to_keep_its_deadline(cloudy: RunHouse) -> None:
+    hours = RunEstimate(hours=(0.5, 0.5, 0.5))
+    soon = BEGAN + timedelta(hours=1.35)
+    run = cloudy.ask(
+        "train", "100", "36", "1000", site="sky", type="gpu", mode="spot", deadline=soon, estimate=hours
+    )
+    run = cloudy.until(run, lambda seen: steps(seen) > 1, seconds=10)
+    assert mode(cloudy, run) == "spot", "by the estimate there is time enough"
+    run = cloudy.until(run, lambda seen: seen.attempt == 2 and seen.phase == RunPhase.RUNNING, seconds=10)
+    assert mode(cloudy, run) == "on-demand", "the measured steps are slower than the estimate"
+    run = cloudy.finish(run, seconds=20)
+    assert (run.phase, result(cloudy, run)) == (RunPhase.DONE, chain(100).hex())
+    assert (run.ended_at or soon) < soon
+
+
+def mode(house: RunHouse, run: Run) -> str:
+    return house.service.view(house.tenant.project.id, run.instance_id).instance.spec.mode
+
+
+def test_notice_of_the_provider_saves_and_moves_the_run(cloudy: RunHouse) -> None:
+    house, clock = cloudy, cloudy.clock
     run = house.ask("train", "200", "1", "1000", site="sky", type="cpu", mode="on-demand")
     run = house.until(run, lambda seen: steps(seen) > 30)
     house.sky_trouble.taken_back(run.instance_id, clock.now() + timedelta(seconds=60))
     run = house.finish(run)
     assert (run.phase, result(house, run), len(run.instances)) == (RunPhase.DONE, chain(200).hex(), 2)
     assert house.text(run).count("step 1\n") == 1, "the checkpoint on notice was used"
-    database.close()
 
 
 POINTS = [

@@ -28,6 +28,7 @@ from teraflock.reconcile.run_pulls import RunPulls
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run import rules, store
 from teraflock.run.files import RunFiles
+from teraflock.run.guard import needs_steady
 from teraflock.run.guest import CHECKPOINTS, OUTPUTS, WORK, GuestState, RunGuest, folder_of, progress_from
 from teraflock.run.model import Run
 from teraflock.run.rules import GRACE, POLL, PULL_EVERY, ROOM_AGAIN, WAIT, moved
@@ -35,6 +36,7 @@ from teraflock.run.service import Seals
 from teraflock.run.states import RunPhase, RunWanted
 from teraflock.storage.database import Transaction
 
+SPOT: Final = "spot"
 NEEDED: Final = (Capability.EXEC, Capability.FILES)
 
 
@@ -134,6 +136,8 @@ class RunActs:
         actor, project = owner_of(tx, run)
         image = self._image(tx, run)
         order = rules.order_of(run, image)
+        if order.mode == SPOT and needs_steady(run, now):
+            order = replace(order, mode="on-demand")
         order = order if named else replace(order, name=None)
         (instance,) = self._services.instances_in(tx).launch(actor, project, order)
         after = moved(
@@ -287,11 +291,22 @@ class RunActs:
                 RunPhase.FAILED,
                 "It reached its budget. `tera run retry` continues it from its last checkpoint",
             )
+        if self._is_unsafe(run):
+            return RunPhase.QUEUED, "It moves to an on-demand machine to keep its deadline"
         if Capability.NOTICE in driver.capabilities:
             seen = driver.look(handle)
             if seen is not None and seen.leaving_at is not None:
                 return RunPhase.QUEUED, "The provider reclaims its machine"
         return None
+
+    def _is_unsafe(self, run: Run) -> bool:
+        """Whether it is on a spot machine and can keep its deadline only on another one."""
+        if run.spec.mode != SPOT or run.spec.deadline is None:
+            return False
+        with self.around.database.read() as tx:
+            instance = across.by_id_in_all_projects(tx, InstanceId(run.instance_id))
+        is_spot = instance is not None and instance.spec.mode == SPOT
+        return is_spot and needs_steady(run, self.around.clock.now())
 
     def _stopping(self, run: Run, put: Put, guest: RunGuest) -> Run | None:
         seen = guest.state(run.key, run.log_guest_bytes)

@@ -22,6 +22,7 @@ from teraflock.words.text import duration_text, time_text
 if TYPE_CHECKING:
     from teraflock.cli.run.workdir import Packed
     from teraflock.client import Client
+    from teraflock.run.guard import CostDistribution
     from teraflock.wire.quote import QuoteAnswer
 
 
@@ -32,17 +33,35 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     currency: str = ""
     shape: str = ""
     notes: tuple[str, ...] = ()
+    distribution: "CostDistribution | None" = None
+    """With mode `spot` and a deadline: what it may cost, and how often it is late."""
 
 
 def planned(client: "Client", request: RunRequest, words: RunWords) -> RunPlan:
     from teraflock.cli.run.estimate import expected
 
     estimates, notes = expected(client, words)
-    if estimates and words.chooses_gpu:
+    if estimates and estimates[0].gpu and words.chooses_gpu:
         return _cheapest(client, request, estimates, notes)
     quote = _quote(client, request)
     estimate = next(iter(estimates), None)
-    return _plan(request, quote, estimate, notes)
+    return _with_distribution(client, _plan(request, quote, estimate, notes))
+
+
+def _with_distribution(client: "Client", plan: RunPlan) -> RunPlan:
+    """For spot with a deadline: simulate what the server will do."""
+    request, estimate = plan.request, plan.request.estimate
+    if request.mode != "spot" or request.deadline is None or estimate is None or not estimate.hours:
+        return plan
+    steady = _quote(client, replace(request, mode="on-demand"))
+    try:
+        from teraflock.base.clock import SystemClock
+        from teraflock.run.guard import distribution
+    except ModuleNotFoundError:
+        return replace(plan, notes=(*plan.notes, "The cost distribution needs numpy: pip install numpy"))
+    left = (request.deadline - SystemClock().now()).total_seconds() / 3600
+    price = steady.micros_per_hour if steady else 0
+    return replace(plan, distribution=distribution(estimate.hours, left, plan.micros_per_hour, price))
 
 
 def _cheapest(
@@ -135,6 +154,8 @@ def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     if request.deadline:
         met = "" if meets_deadline(plan) else " (the estimate does not meet it)"
         yield "deadline", f"{time_text(request.deadline)} UTC{met}"
+    if plan.distribution is not None:
+        yield "on spot", _distribution_text(plan.distribution, plan.currency)
     yield "budget", amount_text(request.budget_micros, plan.currency) if request.budget_micros else ""
     yield "secrets", ", ".join(request.secrets)
     yield "setup", "cached after the first run" if request.setup or request.requirements else ""
@@ -159,8 +180,17 @@ def as_data(plan: RunPlan, files: "Packed | None") -> dict[str, Any]:
         "micros_per_hour": plan.micros_per_hour,
         "currency": plan.currency,
         "meets_deadline": meets_deadline(plan),
+        "distribution": msgspec.to_builtins(plan.distribution),
         "notes": list(plan.notes),
     }
+
+
+def _distribution_text(spread: "CostDistribution", currency: str) -> str:
+    low, middle, high, steady = (
+        amount_text(each, currency) for each in (spread.p10, spread.p50, spread.p90, spread.steady)
+    )
+    late = f"late in {spread.late_share:.1%} of 200 simulations"
+    return f"{middle} ({low} to {high}), {steady} on-demand; {late}"
 
 
 def _interval(texts: list[str]) -> str:
