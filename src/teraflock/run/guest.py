@@ -148,4 +148,5 @@ def progress_from(text: str, run: Run, now: datetime) -> RunProgress | None:
         first_step=said.step if first or before is None else before.first_step,
         first_at=now if first or before is None else before.first_at,
         at=now,
+        before_seconds=before.before_seconds if before else None,
     )

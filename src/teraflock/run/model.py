@@ -146,6 +146,8 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The first step of this attempt, and when it was reported: they give the measured time of a step."""
     first_at: datetime | None = None
     at: datetime | None = None
+    before_seconds: float | None = None
+    """The time of a step in the attempt before."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

@@ -78,7 +78,9 @@ def again(run: Run) -> Run:
         exit_code=None,
         running_since=None,
         pulled_at=None,
-        progress=None if run.progress is None else replace(run.progress, first_at=None),
+        progress=None
+        if run.progress is None
+        else replace(run.progress, first_at=None, before_seconds=step_seconds(run)),
     )
 
 
@@ -237,10 +239,12 @@ def is_over(run: Run) -> bool:
 
 
 def step_seconds(run: Run) -> float | None:
-    """The measured time of a step in this attempt. None: not enough was reported."""
+    """The measured time of a step in this attempt, or in the one before. None: not enough was reported."""
     seen = run.progress
-    if seen is None or seen.first_at is None or seen.at is None or seen.step <= seen.first_step:
+    if seen is None:
         return None
+    if seen.first_at is None or seen.at is None or seen.step <= seen.first_step:
+        return seen.before_seconds
     return (seen.at - seen.first_at).total_seconds() / (seen.step - seen.first_step)
 
 

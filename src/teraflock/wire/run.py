@@ -80,7 +80,7 @@ class RunProgressAnswer(msgspec.Struct, frozen=True, kw_only=True):
     of: int | None
     loss: float | None
     step_seconds: float | None
-    """Measured in this attempt. Null: not enough was reported."""
+    """Measured in this attempt or the one before. Null: not enough was reported."""
     ends_at: datetime | None
     """Expected, from the measured time of a step."""
     at: datetime | None
