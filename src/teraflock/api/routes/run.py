@@ -38,7 +38,7 @@ def list_runs(call: Call, query: RunPageQuery) -> RunPage:
     may=Permission.INSTANCE_WRITE,
     status=202,
     creates=True,
-    errors=("suspended", "quota_reached", "conflict", "refused"),
+    errors=("suspended", "quota_reached", "conflict"),
 )
 def create_run(call: Call, query: InProject, body: RunRequest) -> RunAnswer:
     """Run a command on an instance of its own, and delete the instance afterwards.

@@ -10,7 +10,7 @@ from teraflock.base.errors import BadInput
 from teraflock.base.quantities import bytes_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
-from teraflock.cli.lazy import DefaultCommand, DefaultGroup
+from teraflock.cli.lazy import DEFAULT, DefaultCommand, DefaultGroup
 from teraflock.cli.options import LargeNumber, json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.run.follow import exit_code_of, follow
@@ -58,6 +58,13 @@ class _Run(DefaultGroup):
         "cp": ("teraflock.cli.run.verbs:cp", "Copy the outputs or a checkpoint of a run"),
         "init": ("teraflock.cli.run.file:init", "Write a `tera.yaml` for this folder"),
     }
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Whatever is no subcommand is the script."""
+        is_script = args[0] not in self.commands_by_name and args[0] != DEFAULT
+        return (DEFAULT, self._default, args) if is_script else super().resolve_command(ctx, args)
 
 
 class _RunCommand(DefaultCommand):
