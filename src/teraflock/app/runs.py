@@ -15,7 +15,7 @@ from teraflock.run.model import Run
 from teraflock.run.service import Seals
 from teraflock.storage.database import Database, Transaction
 
-THREADS: Final = 16
+THREADS: Final = 32
 """Runs that are served at once. A large copy holds one of them for a while."""
 
 

@@ -178,7 +178,7 @@ class RunActs:
         seen = guest.state(key, run.log_guest_bytes)
         run = self._logged(run, seen)
         now = self.around.clock.now()
-        if seen.state == "running" or seen.log_bytes > run.log_guest_bytes:
+        if seen.state == "running" or seen.has_more(run.log_guest_bytes):
             return put(run, replace(run, due_at=now + POLL))
         run = replace(run, log_guest_bytes=0)  # the command has a log of its own
         if seen.state != "ended":
@@ -249,7 +249,7 @@ class RunActs:
         run = self._logged(run, seen)
         now = self.around.clock.now()
         run = replace(run, progress=progress_from(seen.progress, run, now))
-        if seen.log_bytes > run.log_guest_bytes:
+        if seen.has_more(run.log_guest_bytes):
             return put(run, replace(run, due_at=now))
         if seen.state == "ended":
             return put(run, moved(run, RunPhase.COLLECTING, now, exit_code=seen.exit_code))
@@ -311,7 +311,7 @@ class RunActs:
     def _stopping(self, run: Run, put: Put, guest: RunGuest) -> Run | None:
         seen = guest.state(run.key, run.log_guest_bytes)
         run, now = self._logged(run, seen), self.around.clock.now()
-        if seen.log_bytes > run.log_guest_bytes:
+        if seen.has_more(run.log_guest_bytes):
             return put(run, replace(run, due_at=now))
         if seen.state != "running":
             return put(run, moved(run, RunPhase.COLLECTING, now, exit_code=seen.exit_code))

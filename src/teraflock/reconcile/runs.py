@@ -6,8 +6,10 @@ process holds the run. After `kill -9` another process, or this one after a rest
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
@@ -23,6 +25,8 @@ LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASE: Final = timedelta(minutes=15)
 """Longer than any act takes. On PostgreSQL, another process takes over after this time; on SQLite a restart does."""
 RUNS_PER_TURN: Final = 64
+RUNS_PER_PROJECT: Final = 4
+"""Runs of one project that are in work at once. A guest may answer slowly; it must not hold up other tenants."""
 ACTS_PER_TURN: Final = 20
 """How many acts in a row one run may have before others have their turn."""
 KEPT_FOR: Final = timedelta(days=30)
@@ -47,6 +51,8 @@ class RunLoop:
         self._worker = worker
         self._submit = submit
         self._fault = fault
+        self._busy: Counter[str] = Counter()
+        """Runs in work by project."""
 
     def take_over(self) -> None:
         """Take all runs from earlier processes. Only for a process that is alone."""
@@ -61,7 +67,20 @@ class RunLoop:
             lambda tx: store.lease_in_all_projects(tx, self._worker, now, now + LEASE, limit=RUNS_PER_TURN)
         )
         for run in leased:
-            self._submit(lambda run=run: self.advance(run))  # type: ignore[misc]
+            if self._busy[run.project_id] >= RUNS_PER_PROJECT:
+                self._release(run)
+                continue
+            self._busy[run.project_id] += 1
+            self._submit(partial(self._served, run))
+
+    def _served(self, run: Run) -> None:
+        try:
+            self.advance(run)
+        finally:
+            self._busy[run.project_id] -= 1
+
+    def _release(self, run: Run) -> None:
+        self._around.database.write(lambda tx: store.release(tx, run.id, self._worker))
 
     def advance(self, run: Run) -> None:
         """Act until the run has to wait, and let it go."""
@@ -72,7 +91,7 @@ class RunLoop:
             run = after
             if is_over(run) or run.due_at > self._around.clock.now():
                 break
-        self._around.database.write(lambda tx: store.release(tx, run.id, self._worker))
+        self._release(run)
 
     def _advanced(self, run: Run) -> Run | None:
         self._fault(f"{run.phase}:before")

@@ -8,9 +8,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import sqrt
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from teraflock.run.model import Checkpoint
 
@@ -30,8 +31,8 @@ class GuestEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     mark: str
-    written_ns: int
-    size_bytes: int
+    written_ns: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+    size_bytes: Annotated[int, Meta(ge=0, le=1 << 60)]
 
 
 Entry = TypeVar("Entry", GuestEntry, Checkpoint)

@@ -7,10 +7,12 @@ come as an archive that `instance/archive.py` writes, so that no name or link of
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import msgspec
+from msgspec import Meta
 
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.archive import archive
@@ -30,20 +32,24 @@ ENTRIES_MAX: Final = 1000
 
 
 class GuestState(msgspec.Struct, frozen=True, kw_only=True):
-    state: str
+    state: Literal["absent", "running", "ended", "lost"]
     """`absent` (never started here), `running`, `ended`, or `lost` (it stopped without an exit code)."""
-    exit_code: int | None
-    log_bytes: int
-    progress: str
+    exit_code: Annotated[int, Meta(ge=0, le=255)] | None
+    log_bytes: Annotated[int, Meta(ge=0, le=1 << 60)]
+    progress: Annotated[str, Meta(max_length=4096)]
     log: bytes = b""
+
+    def has_more(self, offset: int) -> bool:
+        """Whether the log continues after this piece. A guest that only says so is not believed."""
+        return bool(self.log) and self.log_bytes > offset
 
 
 class _Reported(msgspec.Struct, frozen=True, kw_only=True):
     """A line that `teraflock.progress` wrote."""
 
-    step: int
-    of: int | None = None
-    loss: float | None = None
+    step: Annotated[int, Meta(ge=0, le=1 << 53)]
+    of: Annotated[int, Meta(ge=0, le=1 << 53)] | None = None
+    loss: Annotated[float, Meta(ge=-1e300, le=1e300)] | None = None
 
 
 @cache
@@ -96,11 +102,13 @@ class RunGuest:
 
     def entries(self, folder: str) -> tuple[GuestEntry, ...]:
         try:
-            return msgspec.json.decode(self._call("list", folder).stdout, type=tuple[GuestEntry, ...])[
-                :ENTRIES_MAX
-            ]
+            found = msgspec.json.decode(self._call("list", folder).stdout, type=tuple[GuestEntry, ...])
         except msgspec.MsgspecError:
             raise _nonsense() from None
+        return tuple(
+            msgspec.structs.replace(each, mark=sha256(each.mark.encode("utf-8", "replace")).hexdigest())
+            for each in found[:ENTRIES_MAX]
+        )
 
     def signal(self, key: str, number: int) -> None:
         self._call("signal", key, str(number))
@@ -112,7 +120,8 @@ class RunGuest:
         command = ("python3", "-I", "-c", program_text(), *words)
         ran = self._driver.run(self._handle, command, stdin=stdin, seconds_max=seconds_max)
         if ran.exit_code:
-            said = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+            lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+            said = ["".join(each if each.isprintable() else "?" for each in line) for line in lines]
             raise EngineRefused(
                 f"The guest could not {words[0]}: {(said or ['no reason given'])[0][:200]}",
                 hint="The image needs Python 3.9 or newer and free disk space",

@@ -183,7 +183,7 @@ def whole_characters(content: bytes) -> bytes:
     """Without an incomplete UTF-8 character at the end. Bytes that are no UTF-8 stay."""
     for length in range(1, min(4, len(content)) + 1):
         byte = content[-length]
-        if byte >= 0xC0:
+        if 0xC2 <= byte <= 0xF4:  # the first byte of a character
             needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return content[:-length] if needed > length else content
         if byte < 0x80:

@@ -18,6 +18,7 @@ from teraflock.cli.run.plan import as_data, planned, show
 from teraflock.cli.run.request import given_words, request_from
 from teraflock.cli.run.workdir import Packed, pack
 from teraflock.cli.shape_options import shape_options
+from teraflock.cli.table import printable
 from teraflock.cli.waiting import phases
 from teraflock.wire.instance import ModeWord
 from teraflock.words.run import cost_text, state_text
@@ -186,7 +187,9 @@ def _finish(run: "RunDetails", as_json: bool) -> None:
         write_json(run)
     else:
         cost = f", cost {cost_text(run)}" if run.cost_micros else ""
-        remark(f"`{run.name}` is {state_text(run)}{cost}{f': {run.problem}' if run.problem else ''}")
+        remark(
+            f"`{run.name}` is {state_text(run)}{cost}{f': {printable(run.problem)}' if run.problem else ''}"
+        )
         if run.outputs_bytes:
             remark(f"Copy its outputs with `tera run cp {run.name} FOLDER`")
     raise SystemExit(exit_code_of(run))
