@@ -31,6 +31,7 @@ BENCHMARKS: Final = {
     "cloud_scale": "bench.cloud_scale",
     "launches": "bench.launches",
     "placement": "bench.placement",
+    "run_start": "bench.run_start",
     "spot": "bench.spot",
     "walls": "bench.walls",
     "console_planning": "bench.console_planning",
