@@ -32,6 +32,7 @@ BENCHMARKS: Final = {
     "clouds": "bench.clouds",
     "launches": "bench.launches",
     "placement": "bench.placement",
+    "run_start": "bench.run_start",
     "spot": "bench.spot",
     "walls": "bench.walls",
     "console_planning": "bench.console_planning",

@@ -216,6 +216,7 @@ def _furnished(server: ApiServer) -> Tenants:
     server.settle()
     ids["image"] = made("POST", "/v1/images", owner, {"name": "tools", "instance": "web"})["id"]
     server.settle()
+    ids["run"] = made("POST", "/v1/runs", owner, {"name": "acme-job", "command": ["train"]})["id"]
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
     ids["network"] = made("POST", "/v1/networks", owner, {"name": "acme-net"})["id"]
     made("POST", "/v1/subnets", owner, {"name": "acme-part", "network": "acme-net", "prefix": 24})

@@ -153,6 +153,23 @@ RULES: dict[str, Rule] = {
     "restore_instance": Rule(
         may=WORKS, path={"instance": "{instance}"}, query=IN, body={"snapshot": "before"}
     ),
+    "list_runs": Rule(may=SEES, query=IN),
+    "create_run": Rule(may=WORKS, query=IN, body={"command": ["true"], "secrets": {"TOKEN": "hush"}}),
+    "show_run": Rule(may=SEES, path={"run": "{run}"}, query=IN),
+    "cancel_run": Rule(may=WORKS, path={"run": "{run}"}, query=IN),
+    "retry_run": Rule(may=WORKS, path={"run": "{run}"}, query=IN, states=frozenset({409})),
+    "show_run_log": Rule(may=WORKS, path={"run": "{run}"}, query=IN),
+    "fetch_run_outputs": Rule(may=WORKS, path={"run": "{run}"}, query=IN, states=frozenset({404})),
+    "fetch_run_checkpoint": Rule(
+        may=WORKS, path={"run": "{run}"}, query=IN + "&name=step-1", states=frozenset({404})
+    ),
+    "show_run_files": Rule(may=WORKS, path={"digest": "0" * 64}, query=IN),
+    "upload_run_files": Rule(
+        may=WORKS,
+        path={"digest": "0" * 64},
+        query=IN,
+        body={"offset": 0, "size_bytes": 9, "content": "aGVsbG8="},
+    ),
     "check_network": Rule(may=SEES, query=IN + "&source=internet&target=web&port=22"),
     "show_network_graph": Rule(may=SEES, query=IN),
     "list_networks": Rule(may=SEES, query=IN),

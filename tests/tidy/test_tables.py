@@ -32,6 +32,7 @@ OWNERS = {
     ),
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "ran_unwatched",
+    "run": "run run_checkpoint run_secret",
     "storage": "event",
     "tenant": (
         "announcement api_key audit console_link console_login console_session installation member member_role"

@@ -112,6 +112,18 @@ class HistoryQuery(OfferWords, frozen=True, kw_only=True, forbid_unknown_fields=
     """The filters of offers. At least one `gpu` is required."""
 
 
+class RunPageQuery(PageInProject, frozen=True, kw_only=True):
+    active: Annotated[bool, Meta(description="Only runs that are not over.")] = False
+
+
+class RunLogQuery(InProject, frozen=True, kw_only=True):
+    offset: Annotated[int, Meta(ge=0, le=1 << 40, description="Where to begin, in bytes.")] = 0
+
+
+class CheckpointQuery(InProject, frozen=True, kw_only=True):
+    name: Annotated[Ref, Meta(description="The name of the checkpoint.")]
+
+
 class FileQuery(InProject, frozen=True, kw_only=True):
     path: Annotated[
         str,

@@ -37,6 +37,7 @@ from teraflock.network.service import NetworkService
 from teraflock.network.subnet.service import SubnetService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.plan.task import PlannerTask
+from teraflock.run.service import RunService
 from teraflock.storage.database import Database, Misuse, Transaction
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.service import TenantService
@@ -68,6 +69,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     peerings: PeeringService
     subnets: SubnetService
     bills: BillService
+    runs: RunService
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,6 +34,7 @@ from teraflock.app.joining.listener import JoinPort, own_gpus
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
 from teraflock.app.planner.files import PlannerFiles
 from teraflock.app.planner.pool import PlannerPool
+from teraflock.app.runs import RunWorkers, run_loop
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.app.vault import FileVault
@@ -83,6 +84,8 @@ from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
 from teraflock.reconcile.rehearsal import dies_at
 from teraflock.reconcile.traffic import TrafficLoop
+from teraflock.run.files import RunFiles
+from teraflock.run.service import RunService
 from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
 from teraflock.tenant.announcement.service import News
@@ -100,6 +103,9 @@ ENGINE_SECONDS: Final = 2.0
 BALANCERS_SECONDS: Final = 1.0
 ACCOUNTS_SECONDS: Final = 30.0
 SITES_SECONDS: Final = 2.0
+RUNS_SECONDS: Final = 0.1
+RUNS_SWEEP_SECONDS: Final = 3600.0
+RUNS_FOLDER: Final = "runs"
 
 RandomBytes = Callable[[int], bytes]
 BALANCER_METRICS: Final[tuple[tuple[str, str, Callable[[BalancerSeen], float]], ...]] = (
@@ -139,6 +145,7 @@ class Cloud:
             with self.database.read() as tx:
                 kept = sites.records(tx)
             self.vault = FileVault(at.folder)
+            self.run_files = RunFiles(at.folder / RUNS_FOLDER)
             self._keys = SiteKeys(account_secret=self._account_secret, derive=self.vault.derive)
             self.engines = engines or open_engines(
                 at, settings, self.installed.installation_id, self.clock, kept, self._keys
@@ -172,6 +179,12 @@ class Cloud:
         balancing = BalancerLoop(self.loops.around, lambda sealed, id: self.vault.open(sealed, bound_to=id))
         self.loops.also("balancers", balancing.turn, BALANCERS_SECONDS, woken=threading.Event())
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
+        self._run_workers = RunWorkers()
+        self._runs = runs = run_loop(
+            self.loops, self.services, self.run_files, self.vault, self._run_workers.submit
+        )
+        self.loops.also("runs", runs.turn, RUNS_SECONDS)
+        self.loops.also("run_files", runs.sweep, RUNS_SWEEP_SECONDS)
         if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
             keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
             self.loops.also("engine", keeper.turn, ENGINE_SECONDS)
@@ -181,6 +194,8 @@ class Cloud:
     def start(self) -> None:
         self._started = True
         if self.settings.loops:
+            if not self.is_postgres:
+                self._runs.take_over()
             self.loops.start()
         threading.Thread(target=self._forget, name="forget", daemon=True).start()
         threading.Thread(target=self._follow_sites, name="sites", daemon=True).start()
@@ -190,6 +205,7 @@ class Cloud:
         self.join_port.close()
         if self._started and self.settings.loops:
             self.loops.stop()
+        self._run_workers.close()
         self.terminals.close()
         self.planner_pool.close()
         self.services.planner.offers.close()
@@ -287,6 +303,9 @@ class Cloud:
             ),
             accounts=self._accounts(database, random_bytes),
             joins=self._joins(database, random_bytes),
+            runs=RunService(
+                database, self.clock, self.run_files, self.vault, random_bytes=random_bytes, wake=wake
+            ),
             images=ImageService(
                 database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
             ),

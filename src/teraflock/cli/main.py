@@ -34,6 +34,8 @@ PLAN: Final[dict[str, tuple[str, str]]] = {
     "rates": ("teraflock.cli.rate", "Show exchange rates, or set your own"),
 }
 RUN: Final[dict[str, tuple[str, str]]] = {
+    "run": ("teraflock.cli.run.command", "Run a script or command on an instance of its own"),
+    "runs": ("teraflock.cli.run.verbs:runs", "List runs: their state, progress and cost"),
     "launch": ("teraflock.cli.instance.launch", "Launch instances with whole GPUs"),
     "ps": ("teraflock.cli.instance.list", "List instances and their state"),
     "show": ("teraflock.cli.instance.show", "Show one instance: addresses, GPUs, how to log in"),

@@ -44,6 +44,7 @@ from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
 from teraflock.client.rate import RateList
 from teraflock.client.recommendation import Recommendations
+from teraflock.client.run import Runs
 from teraflock.client.security_group import SecurityGroups
 from teraflock.client.shape import Shapes
 from teraflock.client.site import Sites
@@ -110,6 +111,7 @@ class Client:
         self.purchases = Purchases(transport)
         self.quotas = Quotas(transport)
         self.quotes = Quotes(transport)
+        self.runs = Runs(transport)
         self.security_groups = SecurityGroups(transport)
         self.shapes = Shapes(transport)
         self.sites = Sites(transport)

@@ -3,12 +3,19 @@
 A *place* is one zone in one purchase mode. Places in the modes `on-demand` and `own` are *steady*: once a run is there,
 nobody takes it away. Places in the mode `spot` can disappear at any time. Machines of a gang count as one place,
 because providers take them back together.
+
+A *run* is a command that the server carries to its end on instances that it launches and deletes.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal, NewType
 
 import msgspec
+
+from teraflock.instance.orders import ShapeWish
+from teraflock.run.states import RunPhase, RunWanted
+from teraflock.tenant.model import MemberId, ProjectId
 
 RunMode = Literal["spot", "on-demand", "own"]
 
@@ -77,3 +84,129 @@ def sights_of(series: Sequence[bool], tick_hours: float) -> tuple[Sight, ...]:
 def gang(counts: Sequence[float], nodes: int = 1) -> tuple[bool, ...]:
     """Turn counts of available machines into the availability of all `nodes` machines together."""
     return tuple(count >= nodes for count in counts)
+
+
+RunId = NewType("RunId", str)
+
+
+class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What the client expected before the start. The server only keeps it, to compare it with what was measured."""
+
+    source: str = ""
+    """`trace` (of the script) or `hours` (given by the user)."""
+    gpu: str = ""
+    step_seconds: tuple[float, float, float] | None = None
+    """Low, middle and high."""
+    steps: int | None = None
+    hours: tuple[float, float, float] | None = None
+    memory_bytes: int | None = None
+    cost_micros: tuple[int, int, int] | None = None
+    currency: str = ""
+
+
+class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What is fixed when a run is created. Stored as JSON, because no query filters by it."""
+
+    command: tuple[str, ...]
+    shape: ShapeWish = ShapeWish()
+    image: str = "base"
+    site: str = ""
+    provider: str = ""
+    type: str = ""
+    region: str = ""
+    burst: bool = False
+    mode: str = "on-demand"
+    setup: str = ""
+    """A shell script that runs before the files are copied. Its result is cached as an image."""
+    requirements: str = ""
+    """The content of a requirements file, installed with pip before `setup`. Cached like it."""
+    environment: Mapping[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    """Names only. The values are encrypted in another table."""
+    workdir: str = ""
+    """The SHA-256 of the uploaded tar. Empty: no files."""
+    outputs: str = ""
+    """A folder, absolute or relative to the working folder. Empty: `OUTPUTS`."""
+    checkpoints: str = ""
+    keep: int = 3
+    """How many checkpoints of each series are kept."""
+    attempts_max: int = 10
+    deadline: datetime | None = None
+    budget_micros: int | None = None
+    estimate: RunEstimate | None = None
+
+
+class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command reported with `teraflock.progress`. The guest controls it: bounded, otherwise not trusted."""
+
+    step: int
+    of: int | None = None
+    loss: float | None = None
+    first_step: int = 0
+    """The first step of this attempt, and when it was reported: they give the measured time of a step."""
+    first_at: datetime | None = None
+    at: datetime | None = None
+    before_seconds: float | None = None
+    """The time of a step in the attempt before."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    id: RunId
+    project_id: ProjectId
+    name: str
+    wanted: RunWanted = RunWanted.DONE
+    phase: RunPhase = RunPhase.QUEUED
+    spec: RunSpec
+    created_at: datetime
+    created_by: MemberId
+    attempt: int = 1
+    tries: int = 0
+    """How often the current act has failed."""
+    since: datetime
+    """When the current phase began."""
+    instance_id: str = ""
+    instances: tuple[str, ...] = ()
+    """Every instance of this run, for its cost."""
+    image_id: str = ""
+    """The image of the setup that is being made."""
+    outcome: RunPhase | None = None
+    """What follows after `ending`."""
+    keeps_instance: bool = False
+    """Stop the instance instead of deleting it, because its outputs could not be copied."""
+    exit_code: int | None = None
+    problem: str = ""
+    progress: RunProgress | None = None
+    log_guest_bytes: int = 0
+    """How much of the guest's log of this attempt was copied."""
+    log_bytes: int = 0
+    """The size of the log on the server, over all attempts."""
+    outputs_bytes: int | None = None
+    pulled_at: datetime | None = None
+    """When checkpoints were last looked for."""
+    away_since: datetime | None = None
+    """Since when its instance cannot be reached."""
+    running_since: datetime | None = None
+    """When the command of this attempt started."""
+    ended_at: datetime | None = None
+    due_at: datetime
+
+    @property
+    def key(self) -> str:
+        """Names this attempt in the guest."""
+        return f"{self.id}.{self.attempt}"
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or folder that the command wrote into its checkpoint folder, as a tar on the server."""
+
+    id: str
+    run_id: RunId
+    name: str
+    mark: str
+    """Changes whenever the guest replaces the file."""
+    written_ns: int
+    """The guest's time of the last change: orders the checkpoints of a run."""
+    size_bytes: int
+    digest: str
+    """SHA-256 of the tar."""
+    pulled_at: datetime

@@ -11,6 +11,7 @@ import msgspec
 from teraflock.drivers.simulated import guest as inside
 from teraflock.drivers.simulated.faults import Kind, error
 from teraflock.drivers.simulated.model import Guest
+from teraflock.drivers.simulated.runs import advanced
 from teraflock.instance.driver import Seen, Sent, Sighting
 
 CONSOLE_BYTES_MAX: Final = 64 * 1024
@@ -26,6 +27,8 @@ def as_of(found: Guest, now: datetime) -> Guest | None:
         found = _user_data_ended(found)
     if found.running and found.command_ends_at is not None and found.command_ends_at <= now:
         found = _command_ended(found)
+    if found.running and found.disk.programs:
+        found = advanced(found, now)
     return found
 
 

@@ -10,6 +10,21 @@ from teraflock.drivers.simulated.faults import SimulatedFault
 from teraflock.instance.driver import Machine, Network, Port
 
 
+class SimulatedProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A program that the server started in a guest for a run."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] = {}
+    began_at: datetime
+    start: int
+    """The start of the guest in which it runs. It does not survive another one."""
+    first_step: int = 0
+    """For `train`: the step of the checkpoint from which it continues."""
+    exit_code: int | None = None
+    log: bytes = b""
+    progress: str = ""
+
+
 class SimulatedDisk(msgspec.Struct, frozen=True):
     """The content of a guest's disk, as far as it was written."""
 
@@ -21,6 +36,10 @@ class SimulatedDisk(msgspec.Struct, frozen=True):
     user_data_log: bytes = b""
     own_bytes: int = 0
     """Bytes written since the disk was created, or since its last snapshot or image."""
+    programs: Mapping[str, SimulatedProgram] = {}
+    """Programs of runs, by key."""
+    written_ns: Mapping[str, int] = {}
+    """When a file was written, for files that programs of runs wrote."""
 
 
 class Guest(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,94 @@
+"""Converters of runs. Values of secrets are in no answer."""
+
+from base64 import b64decode
+from binascii import Error as BinasciiError
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import asdict
+
+from teraflock.api.convert.shape import wish_from
+from teraflock.base.clock import LATEST
+from teraflock.base.errors import BadInput
+from teraflock.run.model import Checkpoint, Run, RunEstimate, RunSpec
+from teraflock.run.rules import RunCost, is_over, step_seconds
+from teraflock.wire.run import (
+    RunAnswer,
+    RunCheckpointAnswer,
+    RunDetails,
+    RunEstimateBody,
+    RunProgressAnswer,
+    RunRequest,
+    UploadRequest,
+)
+
+
+def spec_from(request: RunRequest) -> RunSpec:
+    same = ("command", "image", "site", "provider", "type", "region", "burst", "mode", "setup", "requirements",
+            "environment", "outputs", "checkpoints", "keep", "attempts_max", "deadline", "budget_micros")  # fmt: skip
+    given = {name: getattr(request, name) for name in same}
+    estimate = RunEstimate(**asdict(request.estimate)) if request.estimate else None
+    return RunSpec(**given, shape=wish_from(request.shape), workdir=request.workdir or "", estimate=estimate)
+
+
+def content_from(request: UploadRequest) -> bytes:
+    try:
+        return b64decode(request.content, validate=True)
+    except BinasciiError:
+        raise BadInput("The content is not base64", hint="Encode the bytes of the piece as base64") from None
+
+
+def run_answer(run: Run, cost: RunCost, now: datetime, *, simulated: bool) -> RunAnswer:
+    return RunAnswer(**_fields(run, cost, now, simulated))
+
+
+def run_details(
+    run: Run, kept: tuple[Checkpoint, ...], cost: RunCost, now: datetime, *, simulated: bool
+) -> RunDetails:
+    shown = tuple(
+        RunCheckpointAnswer(
+            name=each.name, size_bytes=each.size_bytes, digest=each.digest, pulled_at=each.pulled_at
+        )
+        for each in kept
+    )
+    return RunDetails(**_fields(run, cost, now, simulated), checkpoints=shown)
+
+
+def _fields(run: Run, cost: RunCost, now: datetime, simulated: bool) -> Mapping[str, Any]:
+    spec = run.spec
+    ends = run.ended_at or now
+    return {
+        **{name: getattr(run, name) for name in (
+            "id", "name", "project_id", "wanted", "attempt", "instance_id", "instances", "exit_code", "problem",
+            "log_bytes", "outputs_bytes", "created_at", "created_by", "since", "running_since", "ended_at",
+        )},
+        "state": run.phase,
+        "command": spec.command,
+        "image": spec.image,
+        "environment": spec.environment,
+        "secrets": spec.secrets,
+        "attempts_max": spec.attempts_max,
+        "progress": _progress(run),
+        "deadline": spec.deadline,
+        "late": spec.deadline is not None and ends > spec.deadline,
+        "budget_micros": spec.budget_micros,
+        "estimate": RunEstimateBody(**asdict(spec.estimate)) if spec.estimate else None,
+        "cost_micros": cost.micros,
+        "currency": cost.currency,
+        "simulated": simulated,
+    }  # fmt: skip
+
+
+def _progress(run: Run) -> RunProgressAnswer | None:
+    seen = run.progress
+    if seen is None:
+        return None
+    seconds = step_seconds(run)
+    ends_at = None
+    if seconds is not None and seen.of is not None and seen.at is not None and not is_over(run):
+        left = max(0, seen.of - seen.step) * seconds
+        ends_at = min(seen.at + timedelta(seconds=min(left, 3e9)), LATEST)
+    return RunProgressAnswer(
+        step=seen.step, of=seen.of, loss=seen.loss, step_seconds=seconds, ends_at=ends_at, at=seen.at
+    )

@@ -1,0 +1,152 @@
+"""Runs: commands that the server carries to their end on instances of their own."""
+
+from collections.abc import Generator
+
+from teraflock.api.call import Call, cut
+from teraflock.api.convert.run import content_from, run_answer, run_details, spec_from
+from teraflock.api.query import CheckpointQuery, InProject, RunLogQuery, RunPageQuery
+from teraflock.api.route import Routes, RouteWork, Scope
+from teraflock.run.model import Run
+from teraflock.run.rules import RunCost
+from teraflock.tenant.rules import Permission
+from teraflock.wire.run import (
+    RunAnswer,
+    RunDetails,
+    RunLogAnswer,
+    RunPage,
+    RunRequest,
+    UploadAnswer,
+    UploadRequest,
+)
+
+routes = Routes("runs")
+
+
+@routes.get("/v1/runs", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+def list_runs(call: Call, query: RunPageQuery) -> RunPage:
+    """List the runs of a project, newest first."""
+    found = call.nouns.runs.page(
+        call.project.id, before=query.after, limit=query.limit + 1, active=query.active
+    )
+    rows, last = cut(found, query.limit)
+    return RunPage(items=tuple(_answer(call, run) for run in rows), next=last.id if last else None)
+
+
+@routes.post(
+    "/v1/runs",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    creates=True,
+    errors=("suspended", "quota_reached", "conflict"),
+)
+def create_run(call: Call, query: InProject, body: RunRequest) -> RunAnswer:
+    """Run a command on an instance of its own, and delete the instance afterwards.
+
+    The response comes immediately; `state` shows the progress. Upload the files of the command first, with
+    `PUT /v1/run-files/{digest}`.
+    """
+    run = call.nouns.runs.create(call.actor, call.project, body.name or "", spec_from(body), body.secrets)
+    return _answer(call, run)
+
+
+@routes.get("/v1/runs/{run}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+def show_run(call: Call, query: InProject, run: str) -> RunDetails:
+    """Show one run, by id or name, with its checkpoints and costs."""
+    found = call.nouns.runs.run(call.project.id, run)
+    kept = call.nouns.runs.checkpoints(call.project.id, found.id)
+    now = call.services.clock.now()
+    return run_details(found, kept, _cost(call, found), now, simulated=_is_simulated(call))
+
+
+@routes.post("/v1/runs/{run}/cancel", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=202)
+def cancel_run(call: Call, query: InProject, run: str) -> RunAnswer:
+    """Cancel a run. Its command gets SIGTERM and 30 seconds; then its checkpoints and outputs are kept."""
+    return _answer(call, call.nouns.runs.cancel(call.actor, call.project, run))
+
+
+@routes.post(
+    "/v1/runs/{run}/retry",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    errors=("conflict", "suspended"),
+)
+def retry_run(call: Call, query: InProject, run: str) -> RunAnswer:
+    """Continue a failed or cancelled run from its last checkpoints."""
+    return _answer(call, call.nouns.runs.retry(call.actor, call.project, run))
+
+
+@routes.get("/v1/runs/{run}/log", scope=Scope.PROJECT, may=Permission.INSTANCE_ENTER, work=RouteWork.LOOKUP)
+def show_run_log(call: Call, query: RunLogQuery, run: str) -> RunLogAnswer:
+    """Get the output of a run from an offset on. It stays after the end of the run, for 30 days."""
+    log = call.nouns.runs.log(call.project.id, run, query.offset)
+    return RunLogAnswer(text=log.text, next=log.next, state=log.run.phase, exit_code=log.run.exit_code)
+
+
+@routes.get(
+    "/v1/runs/{run}/outputs",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_ENTER,
+    work=RouteWork.LONG,
+    media_type="application/x-tar",
+)
+def fetch_run_outputs(call: Call, query: InProject, run: str) -> Generator[bytes, None, None]:
+    """Download the outputs of a run as tar: plain files and folders, no links."""
+    yield from call.nouns.runs.outputs(call.project.id, run)
+
+
+@routes.get(
+    "/v1/runs/{run}/checkpoint",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_ENTER,
+    work=RouteWork.LONG,
+    media_type="application/x-tar",
+)
+def fetch_run_checkpoint(call: Call, query: CheckpointQuery, run: str) -> Generator[bytes, None, None]:
+    """Download a checkpoint of a run as tar."""
+    yield from call.nouns.runs.checkpoint(call.project.id, run, query.name)
+
+
+@routes.get(
+    "/v1/run-files/{digest}",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    work=RouteWork.LOOKUP,
+    errors=("bad_input",),
+)
+def show_run_files(call: Call, query: InProject, digest: str) -> UploadAnswer:
+    """Show how much of a file has arrived. `digest` is its SHA-256."""
+    received, complete = call.nouns.runs.files.received_bytes(call.project.id, digest)
+    return UploadAnswer(received_bytes=received, complete=complete)
+
+
+@routes.put("/v1/run-files/{digest}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+def upload_run_files(call: Call, query: InProject, digest: str, body: UploadRequest) -> UploadAnswer:
+    """Upload a piece of a tar for runs. `digest` is the SHA-256 of the whole.
+
+    If the offset is not where the last piece ended, nothing is stored, and the response has the right one.
+    """
+    files = call.nouns.runs.files
+    received, complete = files.receive(
+        call.project.id, digest, body.offset, content_from(body), body.size_bytes
+    )
+    return UploadAnswer(received_bytes=received, complete=complete)
+
+
+def _answer(call: Call, run: Run) -> RunAnswer:
+    return run_answer(run, _cost(call, run), call.services.clock.now(), simulated=_is_simulated(call))
+
+
+def _cost(call: Call, run: Run) -> RunCost:
+    costs = call.nouns.bills.costs(run.project_id, list(run.instances)) if run.instances else {}
+    currency = next((each.currency for each in costs.values()), "")
+    return RunCost(
+        currency=currency,
+        micros=sum(each.micros for each in costs.values()),
+        micros_per_hour=sum(each.micros_per_hour for each in costs.values()),
+    )
+
+
+def _is_simulated(call: Call) -> bool:
+    return call.services.reality() == "simulated"

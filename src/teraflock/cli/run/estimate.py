@@ -1,0 +1,104 @@
+"""What a script will take on each GPU of our own hosts, from a trace of it."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from teraflock.base.errors import TeraflockError
+from teraflock.cli.run.request import RunWords
+from teraflock.wire.run import RunEstimateBody
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
+    from teraflock.estimate.model import OnGpu
+
+TRACE_SECONDS: Final = 120.0
+CARDS_MAX: Final = 20
+
+Expected = tuple[list[RunEstimateBody], tuple[str, ...]]
+
+
+def expected(client: "Client", words: RunWords) -> Expected:
+    """Estimates, one for each GPU that could be used, and notes about what is not known."""
+    hours = words.options.get("hours")
+    if hours:
+        given = float(hours)
+        return [RunEstimateBody(source="hours", hours=(given, given, given))], ()
+    with TemporaryDirectory() as folder:
+        try:
+            trace, note = _trace_of(words, Path(folder))
+            if trace is None:
+                return [], (f"No estimate: {note}",)
+            found = _on_cards(trace, _cards(client, words), words)
+        except TeraflockError as error:
+            return [], (f"No estimate: {error.sentence}. Give the time with `--hours N`",)
+    if not found:
+        return [], ("No estimate: the script fits on no GPU of the hosts, or none has a known speed",)
+    return found, () if words.options.get("steps") else ("Add `--steps N` to estimate time and cost",)
+
+
+def _trace_of(words: RunWords, folder: Path) -> "tuple[Path | None, str]":
+    """A file with the trace of the run, or why there is none."""
+    from importlib.util import find_spec
+
+    named = words.options.get("trace")
+    if named:
+        return Path(str(named)), ""
+    if not words.script.endswith(".py"):
+        return None, "the command is not a Python script. Give the time with `--hours N`"
+    if find_spec("torch") is None:
+        return (
+            None,
+            "PyTorch is not installed here. Give the time with `--hours N`, or a trace with `--trace FILE`",
+        )
+    return _traced(words, folder), ""
+
+
+def _traced(words: RunWords, folder: Path) -> Path:
+    """Trace the script. Its output goes to stderr: stdout belongs to the run."""
+    import sys
+    from contextlib import redirect_stdout
+
+    from teraflock.workload.trace import write_trace
+    from teraflock.workload.tracing.script import trace_script
+
+    with redirect_stdout(sys.stderr):
+        script = Path(words.workdir) / words.script
+        trace = trace_script(script, arguments=list(words.command[2:]), seconds=TRACE_SECONDS)
+    path = folder / "run.trace"
+    path.write_bytes(write_trace(trace))
+    return path
+
+
+def _cards(client: "Client", words: RunWords) -> list[str]:
+    if words.shape.gpu:
+        return [words.shape.gpu]
+    return list(dict.fromkeys(each.shape.gpu for each in client.shapes.list() if each.shape.gpu))[:CARDS_MAX]
+
+
+def _on_cards(trace: Path, names: list[str], words: RunWords) -> list[RunEstimateBody]:
+    from teraflock.app.home import home
+    from teraflock.app.own_cards import read_own_cards
+    from teraflock.estimate.answer import answer
+    from teraflock.estimate.words import EstimateWords, understood
+
+    if not names:
+        return []
+    steps = words.options.get("steps")
+    asked = EstimateWords(
+        model=str(trace), gpu=tuple(names), gpus=max(1, words.shape.gpus or 1), steps=steps, cpu_cores=0
+    )
+    workload, question = understood(asked, read_own_cards(home()))
+    return [_body(each, steps) for each in answer(workload, question).gpus if each.fits and each.step_seconds]
+
+
+def _body(seen: "OnGpu", steps: object) -> RunEstimateBody:
+    step, hours = seen.step_seconds, seen.hours
+    return RunEstimateBody(
+        source="trace",
+        gpu=seen.gpu,
+        step_seconds=(step.p10, step.p50, step.p90) if step else None,
+        steps=int(float(str(steps))) if steps else None,
+        hours=(hours.p10, hours.p50, hours.p90) if hours else None,
+        memory_bytes=seen.need_bytes,
+    )

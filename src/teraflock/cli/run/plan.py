@@ -1,0 +1,202 @@
+"""What a run will need, take and cost, before it starts: from a trace of its script, or from the hours that you expect.
+
+An estimate is an interval. Where nothing is known, the plan says so and shows only the price per hour.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
+
+from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.money import amount_text
+from teraflock.base.quantities import bytes_text, count_text
+from teraflock.cli.output import remark
+from teraflock.cli.run.request import RunWords
+from teraflock.wire.quote import QuoteRequest
+from teraflock.wire.run import RunEstimateBody, RunRequest
+from teraflock.words.money import hourly_text
+from teraflock.words.text import duration_text, time_text
+
+if TYPE_CHECKING:
+    from teraflock.cli.run.workdir import Packed
+    from teraflock.client import Client
+    from teraflock.run.guard import CostDistribution
+    from teraflock.wire.quote import QuoteAnswer
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    request: RunRequest
+    """With the chosen GPU and the estimate."""
+    micros_per_hour: int = 0
+    currency: str = ""
+    shape: str = ""
+    notes: tuple[str, ...] = ()
+    distribution: "CostDistribution | None" = None
+    """With mode `spot` and a deadline: what it may cost, and how often it is late."""
+
+
+def planned(client: "Client", request: RunRequest, words: RunWords) -> RunPlan:
+    from teraflock.cli.run.estimate import expected
+
+    estimates, notes = expected(client, words)
+    if estimates and estimates[0].gpu and words.chooses_gpu:
+        return _cheapest(client, request, estimates, notes)
+    quote = _quote(client, request)
+    estimate = next(iter(estimates), None)
+    return _with_distribution(client, _plan(request, quote, estimate, notes))
+
+
+def _with_distribution(client: "Client", plan: RunPlan) -> RunPlan:
+    """For spot with a deadline: simulate what the server will do."""
+    request, estimate = plan.request, plan.request.estimate
+    if request.mode != "spot" or request.deadline is None or estimate is None or not estimate.hours:
+        return plan
+    steady = _quote(client, replace(request, mode="on-demand"))
+    try:
+        from teraflock.base.clock import SystemClock
+        from teraflock.run.guard import distribution
+    except ModuleNotFoundError:
+        return replace(plan, notes=(*plan.notes, "The cost distribution needs numpy: pip install numpy"))
+    left = (request.deadline - SystemClock().now()).total_seconds() / 3600
+    price = steady.micros_per_hour if steady else 0
+    return replace(plan, distribution=distribution(estimate.hours, left, plan.micros_per_hour, price))
+
+
+def _cheapest(
+    client: "Client", request: RunRequest, estimates: list[RunEstimateBody], notes: tuple[str, ...]
+) -> RunPlan:
+    """The cheapest GPU that meets the deadline; of those that miss it, the fastest."""
+    plans = []
+    for estimate in estimates:
+        on = replace(request, shape=replace(request.shape, gpu=estimate.gpu, gpus=1))
+        plans.append(_plan(on, _quote(client, on), estimate, notes))
+    return min(plans, key=_rank)
+
+
+def _rank(plan: RunPlan) -> tuple[bool, float, float]:
+    estimate = plan.request.estimate
+    hours = estimate.hours[1] if estimate and estimate.hours else float("inf")
+    cost = estimate.cost_micros[1] if estimate and estimate.cost_micros else float("inf")
+    late = plan.request.deadline is not None and not meets_deadline(plan)
+    return late, hours if late else cost, hours
+
+
+def _plan(
+    request: RunRequest, quote: "QuoteAnswer | None", estimate: RunEstimateBody | None, notes: tuple[str, ...]
+) -> RunPlan:
+    if estimate is not None and quote is not None and estimate.hours:
+        cost = tuple(round(each * quote.micros_per_hour) for each in estimate.hours)
+        estimate = replace(estimate, cost_micros=(cost[0], cost[1], cost[2]), currency=quote.currency)
+    return RunPlan(
+        request=replace(request, estimate=estimate),
+        micros_per_hour=quote.micros_per_hour if quote else 0,
+        currency=quote.currency if quote else "",
+        shape=_shape_text(quote) if quote else "",
+        notes=notes,
+    )
+
+
+def _quote(client: "Client", request: RunRequest) -> "QuoteAnswer | None":
+    asked = QuoteRequest(
+        shape=request.shape, mode=request.mode, site=request.site, type=request.type, region=request.region
+    )
+    try:
+        return client.quotes.get(asked)
+    except BadInput:
+        raise
+    except TeraflockError:
+        return None  # no price book, or the user may not see prices
+
+
+def _shape_text(quote: "QuoteAnswer") -> str:
+    cards = f"{quote.gpus}× {quote.gpu}, " if quote.gpus else ""
+    return (
+        f"{cards}{quote.vcpus} vCPU, {bytes_text(quote.ram_bytes)} RAM, {bytes_text(quote.disk_bytes)} disk"
+    )
+
+
+def meets_deadline(plan: RunPlan, now: Any = None) -> bool:
+    """Whether even the upper end of the estimate is before the deadline."""
+    from teraflock.base.clock import SystemClock
+
+    estimate, deadline = plan.request.estimate, plan.request.deadline
+    if deadline is None or estimate is None or not estimate.hours:
+        return True
+    left = (deadline - (now or SystemClock().now())).total_seconds() / 3600
+    return estimate.hours[2] <= left
+
+
+def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
+    """The plan as names and values."""
+    import shlex
+
+    request, estimate = plan.request, plan.request.estimate
+    yield "command", shlex.join(request.command)
+    if files is not None:
+        links = f", {count_text(files.skipped, 'link')} skipped" if files.skipped else ""
+        yield "files", f"{count_text(files.files, 'file')}, {bytes_text(len(files.content))}{links}"
+    yield "instance", plan.shape
+    yield "mode", request.mode if request.mode != "on-demand" else ""
+    yield "price", hourly_text(plan.micros_per_hour, plan.currency) if plan.micros_per_hour else ""
+    if estimate and estimate.step_seconds:
+        low, middle, high = estimate.step_seconds
+        yield "step time", f"{middle:.4g} s ({low:.4g} to {high:.4g})"
+    if estimate and estimate.memory_bytes:
+        yield "GPU memory", bytes_text(estimate.memory_bytes)
+    yield (
+        "time",
+        _interval([_hours_text(each) for each in estimate.hours]) if estimate and estimate.hours else "",
+    )
+    if estimate and estimate.cost_micros and estimate.cost_micros[2]:
+        yield "cost", _interval([amount_text(each, estimate.currency) for each in estimate.cost_micros])
+    if request.deadline:
+        met = "" if meets_deadline(plan) else " (the estimate does not meet it)"
+        yield "deadline", f"{time_text(request.deadline)} UTC{met}"
+    if plan.distribution is not None:
+        yield "on spot", _distribution_text(plan.distribution, plan.currency)
+    yield "budget", amount_text(request.budget_micros, plan.currency) if request.budget_micros else ""
+    yield "secrets", ", ".join(request.secrets)
+    yield "setup", "cached after the first run" if request.setup or request.requirements else ""
+
+
+def show(plan: RunPlan, files: "Packed | None") -> None:
+    from teraflock.cli.facts import write_facts
+
+    write_facts(lines(plan, files))
+    for note in plan.notes:
+        remark(note)
+
+
+def as_data(plan: RunPlan, files: "Packed | None") -> dict[str, Any]:
+    """The plan for JSON. Values of secrets are left out."""
+    shown = msgspec.to_builtins(replace(plan.request, secrets={}))
+    return {
+        **shown,
+        "secrets": list(plan.request.secrets),
+        "files": files.files if files else 0,
+        "upload_bytes": len(files.content) if files else 0,
+        "micros_per_hour": plan.micros_per_hour,
+        "currency": plan.currency,
+        "meets_deadline": meets_deadline(plan),
+        "distribution": msgspec.to_builtins(plan.distribution),
+        "notes": list(plan.notes),
+    }
+
+
+def _distribution_text(spread: "CostDistribution", currency: str) -> str:
+    low, middle, high, steady = (
+        amount_text(each, currency) for each in (spread.p10, spread.p50, spread.p90, spread.steady)
+    )
+    late = f"late in {spread.late_share:.1%} of 200 simulations"
+    return f"{middle} ({low} to {high}), {steady} on-demand; {late}"
+
+
+def _interval(texts: list[str]) -> str:
+    low, middle, high = texts
+    return middle if low == middle == high else f"{middle} ({low} to {high})"
+
+
+def _hours_text(hours: float) -> str:
+    return duration_text(max(1, round(hours * 3600))) if hours < 48 else f"{hours / 24:.1f} days"

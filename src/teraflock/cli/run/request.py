@@ -1,0 +1,197 @@
+"""The words of `tera run`, from the command line and `tera.yaml`, as a request to the server."""
+
+import os
+import sys
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from teraflock.base.errors import BadInput
+from teraflock.cli.parse import check_name, parse_pairs
+from teraflock.cli.parse_money import parse_amount
+from teraflock.cli.run.file import FILE, read_file
+from teraflock.cli.shape_options import shape_from
+from teraflock.wire.run import RunRequest
+from teraflock.wire.shape import ShapeRequest
+
+SETUP_BYTES_MAX: Final = 65_536
+PYTHON: Final = "python3"
+
+
+class RunWords(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was said about a run, checked as far as possible without a server."""
+
+    command: tuple[str, ...]
+    script: str
+    """The script, if it is one. Empty: a command."""
+    workdir: str
+    """Empty: nothing is uploaded."""
+    shape: ShapeRequest
+    environment: Mapping[str, str]
+    secrets: Mapping[str, str]
+    requirements: str
+    options: Mapping[str, Any]
+    """All other options, by name."""
+
+    @property
+    def chooses_gpu(self) -> bool:
+        """Whether the plan may choose the GPU."""
+        said = self.shape
+        named = said.gpu or said.gpus is not None or said.name or self.options.get("type")
+        return not named and not self.options.get("cpu_only")
+
+
+def given_words(script: str | None, after: tuple[str, ...], options: Mapping[str, Any]) -> RunWords:
+    """Combine the command line with `tera.yaml`. The command line wins."""
+    said = {name: value for name, value in options.items() if value not in (None, (), "", False)}
+    filed = read_file(Path(FILE)) if Path(FILE).is_file() else {}
+    words = {**filed, **said}
+    script = script or (None if after else str(words.pop("script", "") or "") or None)
+    workdir = str(words.pop("workdir", "") or ("." if script else ""))
+    script = _script_in(Path(workdir), script) if script else None
+    command = _command(script, after, words)
+    environment = {**_pairs(filed.get("environment")), **_pairs(said.get("environment"))}
+    names = tuple(dict.fromkeys((*_list(filed.get("secrets")), *_list(said.get("secrets")))))
+    for used in ("environment", "secrets", "script", "command", "arguments"):
+        words.pop(used, None)
+    return RunWords(
+        command=command,
+        script=script or "",
+        workdir=workdir,
+        shape=_shape(words),
+        environment=environment,
+        secrets={name: secret_value(name) for name in names},
+        requirements=_requirements(words.pop("requirements", "")),
+        options=words,
+    )
+
+
+def request_from(words: RunWords, digest: str | None, now: datetime) -> RunRequest:
+    said = words.options
+    same = (
+        "image",
+        "site",
+        "provider",
+        "type",
+        "region",
+        "burst",
+        "mode",
+        "setup",
+        "outputs",
+        "checkpoints",
+        "keep",
+    )
+    given = {name: said[name] for name in same if name in said}
+    if "name" in said:
+        given["name"] = check_name(str(said["name"]))
+    if "attempts" in said:
+        given["attempts_max"] = said["attempts"]
+    if "budget" in said:
+        given["budget_micros"] = parse_amount(str(said["budget"]), at_least=1)
+    if "deadline" in said:
+        given["deadline"] = now + timedelta(hours=_deadline_hours(str(said["deadline"]), now))
+    request = RunRequest(
+        command=words.command,
+        shape=words.shape,
+        requirements=words.requirements,
+        environment=words.environment,
+        secrets=words.secrets,
+        workdir=digest,
+        **given,
+    )
+    try:  # the server checks it again; this has the better place for a mistake in `tera.yaml`
+        return msgspec.convert(msgspec.to_builtins(request), RunRequest)
+    except msgspec.ValidationError as error:
+        raise BadInput(
+            f"A value of the run is not valid: {error}", hint=f"Check the options and `{FILE}`"
+        ) from None
+
+
+def _deadline_hours(text: str, now: datetime) -> float:
+    from teraflock.plan.deadline import deadline_hours
+
+    return deadline_hours(text, now)
+
+
+def _command(script: str | None, after: tuple[str, ...], words: Mapping[str, Any]) -> tuple[str, ...]:
+    if script:
+        arguments = after or tuple(map(str, _list(words.get("arguments"))))
+        if script.endswith(".py"):
+            return (PYTHON, script, *arguments)
+        return ("bash", script, *arguments) if script.endswith(".sh") else (f"./{script}", *arguments)
+    command = after or tuple(map(str, _list(words.get("command"))))
+    if not command:
+        raise BadInput(
+            "Nothing to run",
+            hint="Name a script, as in `tera run train.py`, or a command: `tera run -- ./train.sh`",
+        )
+    return command
+
+
+def _script_in(workdir: Path, script: str) -> str:
+    """The path of the script within the folder that is uploaded. It may be given relative to either folder."""
+    for path in (workdir / script, Path(script)):
+        if path.is_file():
+            if not path.resolve().is_relative_to(workdir.resolve()):
+                raise BadInput(
+                    f"`{script}` is not inside the folder that is uploaded, `{workdir}`",
+                    hint="Name a folder that contains it with `--workdir`",
+                )
+            return path.resolve().relative_to(workdir.resolve()).as_posix()
+    raise BadInput(f"File not found: `{script}`", hint="A command that is not a file comes after `--`")
+
+
+def _shape(words: dict[str, Any]) -> ShapeRequest:
+    given = {name: words.pop(name, None) for name in ("gpu", "gpus", "shape", "vcpus", "ram", "disk")}
+    if words.get("cpu_only") and (given["gpu"] or given["gpus"]):
+        raise BadInput("`--cpu-only` and `--gpu` contradict each other", hint="Leave one of them out")
+    for name in ("ram", "disk"):
+        given[name] = None if given[name] is None else str(given[name])
+    return shape_from({**given, "gpu": given["gpu"] or "", "shape": given["shape"] or ""})
+
+
+def _requirements(name: str) -> str:
+    if not name:
+        return ""
+    try:
+        text = Path(name).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise BadInput(f"`{name}` cannot be read: {reason}", hint="Name a requirements file") from None
+    if len(text.encode()) > SETUP_BYTES_MAX:
+        raise BadInput(f"`{name}` has more than 64 KB", hint="Use `--setup` and an index of your own")
+    return text
+
+
+def secret_value(name: str) -> str:
+    """The value of a secret: from the environment, typed without echo, or one line of stdin. Never an argument."""
+    if "=" in name:
+        raise BadInput(
+            "`--secret` takes a name, not a value: arguments can be seen by other users of this machine",
+            hint=f"Set the variable `{name.partition('=')[0]}` and pass only its name",
+        )
+    if name in os.environ:
+        return os.environ[name]
+    if sys.stdin.isatty():
+        value: str = click.prompt(name, hide_input=True, err=True)
+        return value
+    line = sys.stdin.readline().rstrip("\n")
+    if not line:
+        raise BadInput(
+            f"The secret `{name}` has no value", hint=f"Set the variable `{name}`, or write it to stdin"
+        )
+    return line
+
+
+def _pairs(value: Any) -> dict[str, str]:
+    if isinstance(value, Mapping):
+        return {str(name): str(each) for name, each in value.items()}
+    return parse_pairs(_list(value), "--env")
+
+
+def _list(value: Any) -> tuple[Any, ...]:
+    return () if value is None else tuple(value) if isinstance(value, list | tuple) else (value,)

@@ -1,0 +1,130 @@
+"""`tera runs` and the subcommands of `tera run` for existing runs: show, logs, cancel, retry, cp."""
+
+from contextlib import suppress
+from pathlib import Path
+from tarfile import ReadError
+from typing import Final
+
+import click
+
+from teraflock.base.clock import SystemClock
+from teraflock.base.errors import Refused
+from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.facts import write_facts
+from teraflock.cli.options import json_option, project_option
+from teraflock.cli.output import emphasised, remark, write_json
+from teraflock.cli.run.follow import exit_code_of, follow
+from teraflock.cli.table import write_list
+from teraflock.client.errors import NoAnswer
+from teraflock.words.run import facts, fields, state_text
+
+RUNS_HELP: Final = """List the runs of a project, newest first.
+
+\b
+Examples:
+  tera runs
+  tera runs --active
+  tera runs --json
+"""
+
+
+@click.command(help=RUNS_HELP)
+@click.option("--active", is_flag=True, help="Only runs that are not over.")
+@project_option
+@json_option
+def runs(active: bool, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.runs.list(active=active)
+    empty = "No runs yet. Start one with `tera run SCRIPT`"
+    write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
+
+
+@click.command(help="Show one run: its state, progress, costs, checkpoints, and how good the estimate was.")
+@click.argument("run")
+@project_option
+@json_option
+def show(run: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.runs.get(run)
+    if as_json:
+        write_json(found)
+        return
+    click.echo(emphasised(f"{found.name}: {state_text(found)}"))
+    write_facts(facts(found, SystemClock().now()))
+
+
+@click.command(
+    help="Show the output of a run. With `-f`, print new output until it ends, then use its exit code."
+)
+@click.argument("run")
+@click.option("--follow", "-f", "is_followed", is_flag=True, help="Print new output until the run is over.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines.")
+@project_option
+@json_option
+def logs(run: str, is_followed: bool, tail: int | None, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        text, offset, seen = "", 0, client.runs.log(run)
+        while seen.text:
+            text, offset = text + seen.text, seen.next
+            seen = client.runs.log(run, offset)
+        if as_json:
+            write_json({"text": text, "state": seen.state, "exit_code": seen.exit_code})
+            return
+        mark_simulated(client)
+        lines = text.splitlines(keepends=True)
+        click.echo(
+            "".join(lines[len(lines) - tail :] if tail is not None and tail < len(lines) else lines), nl=False
+        )
+        if is_followed:
+            raise SystemExit(exit_code_of(follow(client, run, offset)))
+
+
+@click.command(help="Cancel runs. The command gets SIGTERM and 30 seconds; checkpoints and outputs are kept.")
+@click.argument("names", metavar="RUN...", nargs=-1, required=True)
+@project_option
+@json_option
+def cancel(names: tuple[str, ...], project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        done = [client.runs.cancel(name) for name in names]
+    if as_json:
+        write_json(done)
+    else:
+        for run in done:
+            click.echo(f"{run.name}: {state_text(run)}")
+
+
+@click.command(help="Continue a failed or cancelled run from its last checkpoints.")
+@click.argument("run")
+@click.option("--detach", "-d", is_flag=True, help="Do not follow its output.")
+@project_option
+@json_option
+def retry(run: str, detach: bool, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        again = client.runs.retry(run)
+        if as_json:
+            write_json(again)
+        elif detach:
+            click.echo(f"{again.name}: {state_text(again)}")
+        else:
+            raise SystemExit(exit_code_of(follow(client, again.id, again.log_bytes)))
+
+
+@click.command(help="Copy the outputs of a run, or one of its checkpoints, to a folder on this machine.")
+@click.argument("run")
+@click.argument("target", type=click.Path(path_type=Path), default=".", metavar="[FOLDER]")
+@click.option("--checkpoint", metavar="NAME", help="Copy this checkpoint. `tera run show` lists them.")
+@project_option
+def cp(run: str, target: Path, checkpoint: str | None, project: str | None) -> None:
+    from teraflock.cli.instance.archive import receive
+
+    with connected(project) as client:
+        pieces = client.runs.checkpoint(run, checkpoint) if checkpoint else client.runs.outputs(run)
+        try:
+            with suppress(FileExistsError):
+                target.mkdir(parents=True)
+            receive(pieces, target, recursive=True)
+        except (ReadError, NoAnswer) as error:
+            raise Refused(
+                "The copy was interrupted: it is incomplete", hint="Run the command again"
+            ) from error
+    remark(f"Copied to `{target}`")

@@ -1,0 +1,81 @@
+"""The files of a run: a folder as a tar that is the same for the same content, so that it is uploaded once."""
+
+import hashlib
+import io
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import bytes_text
+from teraflock.cli.run.ignoring import IGNORE_FILES, Pattern, is_ignored, patterns_of, sorted_names
+
+BYTES_MAX: Final = 256 << 20
+FILES_MAX: Final = 20_000
+
+
+class Packed(NamedTuple):
+    digest: str
+    content: bytes
+    files: int
+    skipped: int
+    """Links and other things that are no plain files."""
+
+
+def pack(folder: Path) -> Packed:
+    """Pack a folder. Times and owners are left out, so that the digest depends on the content only."""
+    check_folder(folder)
+    buffer, files, skipped = io.BytesIO(), 0, 0
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path, name in walk(folder):
+            if path.is_symlink() or not path.is_file():
+                skipped += 1
+                continue
+            files += 1
+            content = path.read_bytes()
+            if buffer.tell() + len(content) > BYTES_MAX or files > FILES_MAX:
+                raise BadInput(
+                    f"`{folder}` has more than {bytes_text(BYTES_MAX)} or {FILES_MAX:,} files",
+                    hint="List what the command does not need in `.teraignore`, or choose another `--workdir`",
+                )
+            archive.addfile(_head(name, path, len(content)), io.BytesIO(content))
+    packed = buffer.getvalue()
+    return Packed(hashlib.sha256(packed).hexdigest(), packed, files, skipped)
+
+
+def walk(folder: Path, below: str = "", patterns: tuple[Pattern, ...] = ()) -> Iterator[tuple[Path, str]]:
+    """The files that belong to a run, with their names, in a fixed order."""
+    at = folder / below if below else folder
+    for name in IGNORE_FILES:
+        if (at / name).is_file():
+            text = (at / name).read_text("utf-8", "replace")
+            patterns = (*patterns, *patterns_of(text, below))
+    for name in sorted_names(os.listdir(at)):  # noqa: PTH208  # names as they are, for a fixed order
+        inner = f"{below}/{name}" if below else name
+        path = folder / inner
+        is_folder = path.is_dir() and not path.is_symlink()
+        if is_ignored(inner, is_folder, patterns):
+            continue
+        if is_folder:
+            yield from walk(folder, inner, patterns)
+        else:
+            yield path, inner
+
+
+def check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise BadInput(f"`{folder}` is not a folder", hint="Name a folder with `--workdir`")
+    if folder.resolve() in (Path.home().resolve(), Path("/")):
+        raise BadInput(
+            f"`{folder}` is your home folder or the root of the disk, and all of it would be uploaded",
+            hint="Change to the folder of your project, or name one with `--workdir`",
+        )
+
+
+def _head(name: str, path: Path, size: int) -> tarfile.TarInfo:
+    head = tarfile.TarInfo(name)
+    head.size = size
+    head.mode = 0o755 if os.access(path, os.X_OK) else 0o644
+    return head

@@ -1,0 +1,68 @@
+"""Runs: create, look, cancel, retry, read logs, fetch files."""
+
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from teraflock.base.errors import Refused
+from teraflock.client.noun import PAGE, Noun, pages
+from teraflock.client.transport import path_of
+from teraflock.wire.run import (
+    UPLOAD_PIECE_BYTES,
+    RunAnswer,
+    RunDetails,
+    RunLogAnswer,
+    RunPage,
+    RunRequest,
+    UploadAnswer,
+    UploadRequest,
+)
+
+FETCH_SECONDS_MAX: Final = 60.0  # without receiving a byte
+
+
+class Runs(Noun):
+    def list(self, *, active: bool = False) -> tuple[RunAnswer, ...]:
+        return pages(lambda after: self.page(after=after, active=active))
+
+    def page(self, *, after: str = "", limit: int = PAGE, active: bool = False) -> RunPage:
+        return self._get(RunPage, "runs", after=after, limit=limit, active=active or None)
+
+    def create(self, request: RunRequest, *, idempotency_key: str = "") -> RunAnswer:
+        return self._create(RunAnswer, "runs", body=request, idempotency_key=idempotency_key)
+
+    def get(self, ref: str) -> RunDetails:
+        return self._get(RunDetails, "runs", ref)
+
+    def cancel(self, ref: str) -> RunAnswer:
+        return self._act("POST", RunAnswer, "runs", ref, "cancel")
+
+    def retry(self, ref: str) -> RunAnswer:
+        return self._act("POST", RunAnswer, "runs", ref, "retry")
+
+    def log(self, ref: str, offset: int = 0) -> RunLogAnswer:
+        return self._get(RunLogAnswer, "runs", ref, "log", offset=offset or None)
+
+    def outputs(self, ref: str) -> Iterator[bytes]:
+        """The outputs as tar, in pieces as they arrive."""
+        return self._transport.pieces(path_of("runs", ref, "outputs"), self._query({}), FETCH_SECONDS_MAX)
+
+    def checkpoint(self, ref: str, name: str) -> Iterator[bytes]:
+        path = path_of("runs", ref, "checkpoint")
+        return self._transport.pieces(path, self._query({"name": name}), FETCH_SECONDS_MAX)
+
+    def upload(
+        self, digest: str, content: bytes, shown: Callable[[int, int], None] = lambda sent, size: None
+    ) -> None:
+        """Upload a tar. Continues where an earlier upload of the same content ended."""
+        seen = self._get(UploadAnswer, "run-files", digest)
+        stalled = 0
+        while not seen.complete:
+            at = seen.received_bytes
+            text = b64encode(content[at : at + UPLOAD_PIECE_BYTES]).decode()
+            piece = UploadRequest(offset=at, size_bytes=len(content), content=text)
+            seen = self._act("PUT", UploadAnswer, "run-files", digest, body=piece)
+            stalled = stalled + 1 if seen.received_bytes <= at and not seen.complete else 0
+            if stalled > 3:
+                raise Refused("The upload does not proceed", hint="Run the command again")
+            shown(seen.received_bytes, len(content))

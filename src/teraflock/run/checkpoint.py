@@ -1,0 +1,79 @@
+"""Checkpoints: which entries of the guest's folder to copy, which copies to keep, and how often to save. Pure.
+
+A checkpoint is one entry of the checkpoint folder, a file or a folder, that appears by an atomic rename. Names that
+differ only in their numbers (`step-100.pt`, `step-200.pt`) are a *series*; the newest few of each series are kept.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import sqrt
+from typing import Annotated, Final, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from teraflock.run.model import Checkpoint
+
+NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@-]{0,199}")
+"""Other names are ignored: they come from the guest, and are shown on terminals and pages."""
+UNFINISHED: Final = (".tmp", ".part", ".partial", ".new", ".incomplete")
+DIGITS: Final = re.compile(r"\d+")
+SAVE_SECONDS: Final = 10.0
+"""How long a save blocks the command, as long as nothing is known about it."""
+LOSS_HOURS: Final = {"spot": 2.0, "bid": 2.0}
+LOSS_HOURS_STEADY: Final = 72.0
+"""Mean time between losses of a machine, by purchase mode."""
+
+
+class GuestEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of the guest's checkpoint folder, as the guest describes it."""
+
+    name: str
+    mark: str
+    written_ns: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+    size_bytes: Annotated[int, Meta(ge=0, le=1 << 60)]
+
+
+Entry = TypeVar("Entry", GuestEntry, Checkpoint)
+
+
+def to_pull(
+    seen: Sequence[GuestEntry], kept: Iterable[Checkpoint], *, keep: int, bytes_max: int
+) -> tuple[GuestEntry, ...]:
+    """Return the entries that the server lacks, oldest first: only those that it would keep."""
+    wanted = newest([each for each in seen if is_complete(each)], keep)
+    marks = {each.name: each.mark for each in kept}
+    found = [
+        each for each in wanted if marks.get(each.name) != each.mark and 0 <= each.size_bytes <= bytes_max
+    ]
+    return tuple(sorted(found, key=lambda each: (each.written_ns, each.name)))
+
+
+def to_drop(kept: Sequence[Checkpoint], *, keep: int) -> tuple[Checkpoint, ...]:
+    """Return the copies that are too old to keep."""
+    wanted = {each.id for each in newest(kept, keep)}
+    return tuple(each for each in kept if each.id not in wanted)
+
+
+def is_complete(entry: GuestEntry) -> bool:
+    return bool(NAME.fullmatch(entry.name)) and not entry.name.endswith(UNFINISHED)
+
+
+def newest(entries: Sequence[Entry], keep: int) -> list[Entry]:
+    """Return the newest `keep` entries of each series."""
+    series: dict[str, list[Entry]] = defaultdict(list)
+    for each in entries:
+        series[DIGITS.sub("#", each.name)].append(each)
+    return [
+        each
+        for found in series.values()
+        for each in sorted(found, key=lambda one: (one.written_ns, one.name), reverse=True)[:keep]
+    ]
+
+
+def checkpoint_every_seconds(mode: str, *, save_seconds: float = SAVE_SECONDS) -> int:
+    """Return the best time between two checkpoints, by Young and Daly: the square root of 2 × save time × time
+    between losses."""
+    hours = LOSS_HOURS.get(mode, LOSS_HOURS_STEADY)
+    return max(1, round(sqrt(2 * save_seconds * hours * 3600)))

@@ -1,0 +1,172 @@
+"""The files of runs on the server: uploads, logs, outputs and checkpoints, below one folder.
+
+    uploads/PROJECT/SHA256          a tar with the files of runs, named by its content; `.part` while it arrives
+    runs/RUN/log                    the output of the command, over all attempts
+    runs/RUN/outputs.tar
+    runs/RUN/ID.tar                 a checkpoint
+
+Invariants: a file without `.part` or `.new` is complete and on disk; every name is one that the server made; nothing
+of a guest or a client is extracted here. With several servers, all of them need the same folder.
+"""
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from teraflock.base.errors import BadInput, Conflict, Refused
+from teraflock.base.quantities import bytes_text
+
+DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+UPLOAD_BYTES_MAX: Final = 256 << 20
+PROJECT_BYTES_MAX: Final = 4 << 30
+"""Of all uploads of one project. The oldest unused ones are removed after a week."""
+LOG_BYTES_MAX: Final = 16 << 20
+PIECE_BYTES: Final = 1 << 20
+CUT: Final = b"\n[the log is larger than 16 MiB; the rest is not kept]\n"
+
+
+class RunFiles:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    # uploads
+
+    def received_bytes(self, project: str, digest: str) -> tuple[int, bool]:
+        """How much of an upload has arrived, and whether it is complete."""
+        path = self._upload(project, digest)
+        if path.exists():
+            return path.stat().st_size, True
+        part = _part(path)
+        return (part.stat().st_size if part.exists() else 0), False
+
+    def receive(
+        self, project: str, digest: str, offset: int, content: bytes, size_bytes: int
+    ) -> tuple[int, bool]:
+        """Add a piece of an upload. The last piece completes it, if its content has the digest."""
+        path = self._upload(project, digest)
+        if path.exists():
+            return path.stat().st_size, True
+        self._check_room(path, size_bytes)
+        part = _part(path)
+        part.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with part.open("ab") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # of two clients at once, the second continues after the first
+            if file.seek(0, os.SEEK_END) != offset:
+                return file.tell(), False  # the client continues there
+            if offset + len(content) > size_bytes:
+                raise BadInput("The upload is larger than announced", hint="Upload it again")
+            file.write(content)
+        received = offset + len(content)
+        if received == size_bytes:
+            self._complete(part, path, digest)
+        return received, received == size_bytes
+
+    def upload(self, project: str, digest: str) -> Iterator[bytes]:
+        with self._upload(project, digest).open("rb") as file:
+            yield from _pieces(file)
+
+    def remove_uploads(self, before: float, used: Iterable[tuple[str, str]]) -> None:
+        """Remove uploads that are older than a time and not used."""
+        keep = {self._upload(project, digest) for project, digest in used}
+        for path in (self._folder / "uploads").glob("*/*"):
+            if path not in keep and path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
+
+    def _check_room(self, path: Path, size_bytes: int) -> None:
+        if not 0 < size_bytes <= UPLOAD_BYTES_MAX:
+            raise Refused(
+                f"The files of a run can have up to {bytes_text(UPLOAD_BYTES_MAX)}, not {bytes_text(size_bytes)}",
+                hint="List large files in `.teraignore`, and fetch data in the command",
+            )
+        held = sum(each.stat().st_size for each in path.parent.glob("*") if each != _part(path))
+        if held + size_bytes > PROJECT_BYTES_MAX:
+            raise Refused(
+                f"The project already stores {bytes_text(held)} of files for runs",
+                hint="Unused files are removed after a week",
+            )
+
+    def _complete(self, part: Path, path: Path, digest: str) -> None:
+        with part.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+            os.fsync(file.fileno())
+        if found != digest:
+            part.unlink(missing_ok=True)
+            raise Conflict("The upload does not have the announced content", hint="Upload it again")
+        part.replace(path)
+
+    def _upload(self, project: str, digest: str) -> Path:
+        if not DIGEST.fullmatch(digest):
+            raise BadInput("An upload is named by its SHA-256", hint="Use 64 lower-case hexadecimal digits")
+        return self._folder / "uploads" / project / digest
+
+    # logs
+
+    def append_log(self, run: str, at: int, content: bytes) -> int:
+        """Write a piece of the log at an offset and return the new size. Repeating it changes nothing."""
+        if not content or at >= LOG_BYTES_MAX:
+            return at
+        path = self._run(run) / "log"
+        if at + len(content) > LOG_BYTES_MAX:
+            content = content[: LOG_BYTES_MAX - at] + CUT
+        with path.open("r+b" if path.exists() else "wb") as file:
+            file.seek(at)
+            file.write(content)
+            file.truncate()
+        return at + len(content)
+
+    def log(self, run: str, offset: int, bytes_max: int) -> bytes:
+        path = self._run(run) / "log"
+        if not path.exists():
+            return b""
+        with path.open("rb") as file:
+            file.seek(offset)
+            return file.read(bytes_max)
+
+    # tars
+
+    def keep(self, run: str, name: str, pieces: Iterable[bytes]) -> tuple[int, str]:
+        """Write a file completely or not at all. Return its size and its SHA-256."""
+        path = self._run(run) / name
+        new, digest, size = path.with_name(f"{name}.new"), hashlib.sha256(), 0
+        try:
+            with new.open("wb") as file:
+                for piece in pieces:
+                    digest.update(piece)
+                    size += file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        finally:
+            new.unlink(missing_ok=True)
+        return size, digest.hexdigest()
+
+    def tar(self, run: str, name: str) -> Iterator[bytes]:
+        path = self._run(run) / name
+        if path.exists():
+            with path.open("rb") as file:
+                yield from _pieces(file)
+
+    def remove(self, run: str, name: str) -> None:
+        (self._run(run) / name).unlink(missing_ok=True)
+
+    def remove_run(self, run: str) -> None:
+        shutil.rmtree(self._folder / "runs" / run, ignore_errors=True)
+
+    def _run(self, run: str) -> Path:
+        folder = self._folder / "runs" / run
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _pieces(file: object) -> Iterator[bytes]:
+    while piece := file.read(PIECE_BYTES):  # type: ignore[attr-defined]
+        yield piece

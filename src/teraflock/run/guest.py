@@ -1,0 +1,161 @@
+"""What the server does inside a run's guest, through the driver's `run` and `file`. Every call may be repeated.
+
+The guest belongs to a tenant and may be hostile: everything that it returns is bounded and decoded strictly, and files
+come as an archive that `instance/archive.py` writes, so that no name or link of the guest reaches the server's disk.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Annotated, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from teraflock.base.errors import TeraflockError
+from teraflock.instance.archive import archive
+from teraflock.instance.driver import ComputeDriver, Handle, Ran
+from teraflock.instance.engine_errors import EngineRefused
+from teraflock.run.checkpoint import GuestEntry
+from teraflock.run.model import Run, RunProgress
+
+WORK: Final = "/root/work"
+OUTPUTS: Final = "/root/outputs"
+CHECKPOINTS: Final = "/root/checkpoints"
+LIBRARY: Final = "/var/lib/teraflock/python"
+SECONDS_MAX: Final = 60.0
+PIECE_BYTES: Final = 4 << 20
+LOG_PIECE_BYTES: Final = 256 << 10
+ENTRIES_MAX: Final = 1000
+
+
+class GuestState(msgspec.Struct, frozen=True, kw_only=True):
+    state: Literal["absent", "running", "ended", "lost"]
+    """`absent` (never started here), `running`, `ended`, or `lost` (it stopped without an exit code)."""
+    exit_code: Annotated[int, Meta(ge=0, le=255)] | None
+    log_bytes: Annotated[int, Meta(ge=0, le=1 << 60)]
+    progress: Annotated[str, Meta(max_length=4096)]
+    log: bytes = b""
+
+    def has_more(self, offset: int) -> bool:
+        """Whether the log continues after this piece. A guest that only says so is not believed."""
+        return bool(self.log) and self.log_bytes > offset
+
+
+class _Reported(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that `teraflock.progress` wrote."""
+
+    step: Annotated[int, Meta(ge=0, le=1 << 53)]
+    of: Annotated[int, Meta(ge=0, le=1 << 53)] | None = None
+    loss: Annotated[float, Meta(ge=-1e300, le=1e300)] | None = None
+
+
+@cache
+def program_text() -> str:
+    return (files("teraflock.run") / "guest_program.py").read_text("utf-8")
+
+
+@cache
+def library_text() -> str:
+    """The module `teraflock` for guests: only `teraflock.progress`."""
+    return (files("teraflock") / "__init__.py").read_text("utf-8")
+
+
+class RunGuest:
+    """The guest of one run. It has no state of its own."""
+
+    def __init__(self, driver: ComputeDriver, handle: Handle) -> None:
+        self._driver = driver
+        self._handle = handle
+
+    def put(self, key: str, pieces: Iterable[bytes], folder: str, *, replace: bool) -> None:
+        """Send a tar in pieces and extract it into a folder."""
+        offset = 0
+        for piece in pieces:
+            self._call("receive", key, str(offset), stdin=piece)
+            offset += len(piece)
+        self._call("unpack", key, folder, "replace" if replace else "add", seconds_max=600)
+
+    def start(
+        self, key: str, command: Iterable[str], environment: Mapping[str, str], folders: list[str]
+    ) -> None:
+        """Start a program. The environment may contain secrets, so it is sent on stdin and not as arguments."""
+        given = {
+            "command": list(command),
+            "environment": environment,
+            "folder": WORK,
+            "folders": [WORK, *folders],
+            "files": {f"{LIBRARY}/teraflock/__init__.py": library_text()},
+        }
+        self._call("start", key, stdin=msgspec.json.encode(given))
+
+    def state(self, key: str, log_offset: int) -> GuestState:
+        ran = self._call("state", key, str(log_offset), str(LOG_PIECE_BYTES))
+        head, _, log = ran.stdout.partition(b"\n")
+        try:
+            found = msgspec.json.decode(head, type=GuestState)
+        except msgspec.MsgspecError:
+            raise _nonsense() from None
+        return msgspec.structs.replace(found, log=log[:LOG_PIECE_BYTES])
+
+    def entries(self, folder: str) -> tuple[GuestEntry, ...]:
+        try:
+            found = msgspec.json.decode(self._call("list", folder).stdout, type=tuple[GuestEntry, ...])
+        except msgspec.MsgspecError:
+            raise _nonsense() from None
+        return tuple(
+            msgspec.structs.replace(each, mark=sha256(each.mark.encode("utf-8", "replace")).hexdigest())
+            for each in found[:ENTRIES_MAX]
+        )
+
+    def signal(self, key: str, number: int) -> None:
+        self._call("signal", key, str(number))
+
+    def archive(self, path: str, bytes_max: int) -> Iterable[bytes]:
+        return archive(lambda each: self._driver.file(self._handle, each), path, bytes_max=bytes_max)
+
+    def _call(self, *words: str, stdin: bytes = b"", seconds_max: float = SECONDS_MAX) -> Ran:
+        command = ("python3", "-I", "-c", program_text(), *words)
+        ran = self._driver.run(self._handle, command, stdin=stdin, seconds_max=seconds_max)
+        if ran.exit_code:
+            lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+            said = ["".join(each if each.isprintable() else "?" for each in line) for line in lines]
+            raise EngineRefused(
+                f"The guest could not {words[0]}: {(said or ['no reason given'])[0][:200]}",
+                hint="The image needs Python 3.9 or newer and free disk space",
+            )
+        return ran
+
+
+def _nonsense() -> TeraflockError:
+    return EngineRefused(
+        "The guest answered with something that is not a state", hint="Use an image of Teraflock"
+    )
+
+
+def folder_of(path: str, default: str) -> str:
+    """An absolute path in the guest. Relative paths start in the working folder."""
+    return default if not path else path if path.startswith("/") else f"{WORK}/{path}"
+
+
+def progress_from(text: str, run: Run, now: datetime) -> RunProgress | None:
+    """Return the reported progress, or what was known before if the report cannot be read."""
+    try:
+        said = msgspec.json.decode(text, type=_Reported)
+    except msgspec.MsgspecError:
+        return run.progress
+    before = run.progress
+    if before is not None and before.step == said.step and before.of == said.of:
+        return before
+    first = before is None or before.first_at is None or said.step < before.first_step
+    return RunProgress(
+        step=said.step,
+        of=said.of,
+        loss=said.loss,
+        first_step=said.step if first or before is None else before.first_step,
+        first_at=now if first or before is None else before.first_at,
+        at=now,
+        before_seconds=before.before_seconds if before else None,
+    )

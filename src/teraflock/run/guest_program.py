@@ -1,0 +1,200 @@
+"""The program that the server runs in a guest, as `python3 -c SOURCE VERB …`. Only the standard library, Python 3.9+.
+
+Nothing of it stays running except the supervisor of `start`, which waits for the program and records its exit code.
+
+    receive KEY OFFSET      append stdin to the incoming file of KEY, which has OFFSET bytes
+    unpack KEY FOLDER HOW   extract the incoming tar; HOW is `replace` (empty the folder first) or `add`
+    start KEY               start the program that stdin describes, once: a second call changes nothing
+    state KEY OFFSET MAX    a JSON line with the state, then the log from OFFSET
+    list FOLDER             the entries of a folder as JSON: name, mark, time, size
+    signal KEY NUMBER       send a signal to the program and its children
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BASE = Path(os.environ.get("TERA_RUN_BASE", "/var/lib/teraflock/runs"))
+PROGRESS_BYTES_MAX = 4096
+ENTRIES_MAX = 1000
+Mark = tuple[str, int, int, int]
+
+
+def receive(key: str, offset: str) -> None:
+    BASE.mkdir(parents=True, exist_ok=True)
+    path = _incoming(key)
+    if (path.stat().st_size if path.exists() else 0) < int(offset):
+        sys.exit("the incoming file is shorter than expected")
+    with path.open("ab") as file:
+        file.truncate(int(offset))
+        shutil.copyfileobj(sys.stdin.buffer, file)
+
+
+def unpack(key: str, folder: str, how: str) -> None:
+    if how == "replace":
+        shutil.rmtree(folder, ignore_errors=True)
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    with tarfile.open(_incoming(key)) as archive:
+        archive.extractall(folder)  # noqa: S202  # the tenant's own files, in the tenant's own guest
+    _incoming(key).unlink()
+
+
+def start(key: str) -> None:
+    given = json.load(sys.stdin)
+    for other in _older(key):  # an earlier attempt whose supervisor died
+        _kill(other, signal.SIGKILL)
+    BASE.mkdir(parents=True, exist_ok=True)
+    folder = BASE / key
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return
+    for each in given["folders"]:
+        Path(each).mkdir(parents=True, exist_ok=True)
+    for name, text in given["files"].items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text)
+    pid = os.fork()
+    if pid == 0:
+        _supervise(folder, given)
+    _write(folder / "supervisor", f"{pid} {_started(pid)}")
+
+
+def _supervise(folder: Path, given: dict[str, Any]) -> None:
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    with (folder / "log").open("ab") as log:
+        try:
+            program = subprocess.Popen(
+                given["command"],
+                cwd=given["folder"],
+                env={**os.environ, **given["environment"], "TERA_PROGRESS": str(folder / "progress")},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            _write(folder / "group", str(program.pid))
+            code = program.wait()
+        except (OSError, ValueError) as error:
+            log.write(f"the command cannot be run: {error}\n".encode())
+            code = 126 if isinstance(error, PermissionError) else 127
+    _write(folder / "exit", str(code if code >= 0 else 128 - code))
+    os._exit(0)
+
+
+def state(key: str, offset: str, most: str) -> None:
+    folder = BASE / key
+    found: dict[str, Any] = {"state": "absent", "exit_code": None, "log_bytes": 0, "progress": ""}
+    if folder.is_dir():
+        alive = _is_alive(folder)  # read before the exit code, which is written before the supervisor ends
+        code = _read(folder / "exit")
+        found["state"] = "ended" if code else "running" if alive else "lost"
+        found["exit_code"] = int(code) if code else None
+        found["progress"] = _last_line(folder / "progress")
+    chunk = b""
+    with contextlib.suppress(OSError), (folder / "log").open("rb") as log:
+        found["log_bytes"] = os.fstat(log.fileno()).st_size
+        log.seek(int(offset))
+        chunk = log.read(int(most))
+    sys.stdout.buffer.write(json.dumps(found).encode() + b"\n" + chunk)
+
+
+def entries(folder: str) -> None:
+    found: list[dict[str, Any]] = []
+    with contextlib.suppress(OSError):
+        for path in sorted(Path(folder).iterdir())[:ENTRIES_MAX]:
+            if path.is_symlink() or path.name.startswith("."):
+                continue
+            marks = [_mark(path, path)] if path.is_file() else _marks(path)
+            text = ";".join(":".join(map(str, each)) for each in marks)
+            newest = max([each[2] for each in marks], default=0)
+            size = sum(each[1] for each in marks)
+            found.append({"name": path.name, "mark": text, "written_ns": newest, "size_bytes": size})
+    json.dump(found, sys.stdout)
+
+
+def send(key: str, number: str) -> None:
+    _kill(BASE / key, int(number))
+
+
+def _marks(folder: Path) -> list[Mark]:
+    return [_mark(path, folder) for path in sorted(folder.rglob("*")) if not path.is_dir()]
+
+
+def _mark(path: Path, below: Path) -> Mark:
+    seen = path.lstat()
+    return (str(path.relative_to(below)), seen.st_size, seen.st_mtime_ns, seen.st_ino)
+
+
+def _older(key: str) -> list[Path]:
+    run = key.rpartition(".")[0]
+    return [path for path in BASE.glob(f"{run}.*") if path.name != key and path.is_dir()]
+
+
+def _kill(folder: Path, number: int) -> None:
+    group = _read(folder / "group")
+    if group and not _read(folder / "exit"):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(int(group), number)
+
+
+def _is_alive(folder: Path) -> bool:
+    pid, _, began = _read(folder / "supervisor").partition(" ")
+    return bool(pid) and _started(int(pid)) == began
+
+
+def _started(pid: int) -> str:
+    """When a process started. An id alone may belong to another process after a restart."""
+    fields = _read(Path(f"/proc/{pid}/stat"), 1000).rpartition(")")[2].split()
+    return fields[19] if len(fields) > 19 else ""
+
+
+def _last_line(path: Path) -> str:
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - PROGRESS_BYTES_MAX))
+        lines = file.read().decode("utf-8", "replace").split("\n")
+        return next((line for line in reversed(lines[:-1]) if line.strip()), "")
+    return ""
+
+
+def _read(path: Path, most: int = 100) -> str:
+    with contextlib.suppress(OSError), path.open() as file:
+        return file.read(most).strip()
+    return ""
+
+
+def _write(path: Path, text: str) -> None:
+    beside = path.with_name(path.name + ".new")
+    with beside.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(path)
+
+
+def _incoming(key: str) -> Path:
+    return BASE / f"{key}.incoming"
+
+
+VERBS: dict[str, Callable[..., None]] = {
+    "receive": receive,
+    "unpack": unpack,
+    "start": start,
+    "state": state,
+    "list": entries,
+    "signal": send,
+}
+
+if __name__ == "__main__":
+    VERBS[sys.argv[1]](*sys.argv[2:])

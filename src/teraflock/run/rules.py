@@ -1,0 +1,256 @@
+"""Decisions about runs. Pure: no clock, no SQL, no engine.
+
+`moved` is the only way to change a phase. An attempt ends in one of three ways: the command ended, the run was asked to
+stop, or its instance was lost. Only a lost instance leads to another attempt.
+"""
+
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from teraflock.base.errors import BadInput, TeraflockError, Unavailable
+from teraflock.instance.archive import checked_path
+from teraflock.instance.model import Access, Instance, RestartPolicy
+from teraflock.instance.orders import ENVIRONMENT_NAME, Order
+from teraflock.instance.states import Phase, Wanted
+from teraflock.run.checkpoint import checkpoint_every_seconds
+from teraflock.run.guest import CHECKPOINTS, LIBRARY, OUTPUTS, WORK, folder_of
+from teraflock.run.model import Run, RunSpec
+from teraflock.run.states import OVER, RUN_MOVES, RunPhase, RunWanted
+
+AWAY_MAX: Final = timedelta(minutes=5)
+"""How long a run waits for a host that does not answer. A host that reboots is back sooner."""
+GRACE: Final = timedelta(seconds=30)
+"""How long a command may take to end after SIGTERM."""
+END_MAX: Final = timedelta(seconds=120)
+"""How long a run that is over waits until its instance is gone. The deletion continues without it."""
+PULL_EVERY: Final = timedelta(seconds=20)
+POLL: Final = timedelta(seconds=1)
+WAIT: Final = timedelta(seconds=0.2)
+ROOM_AGAIN: Final = timedelta(seconds=5)
+"""How often a queued run looks for room."""
+TRIES_MAX: Final = 6
+RETRY_MAX: Final = timedelta(seconds=60)
+LABEL: Final = "tera/run"
+COMMAND_WORDS_MAX: Final = 256
+SCRIPT_BYTES_MAX: Final = 64 << 10
+RESERVED: Final = "TERA_"
+
+
+def moved(run: Run, phase: RunPhase, now: datetime, **changes: Any) -> Run:
+    if phase not in RUN_MOVES[run.phase]:
+        raise ValueError(f"a run cannot go from {run.phase} to {phase}")
+    return replace(run, phase=phase, since=now, due_at=now, tries=0, **changes)
+
+
+def ending(run: Run, outcome: RunPhase, now: datetime, problem: str = "", **changes: Any) -> Run:
+    """End this attempt. A run that waits to be tried again, but has no attempts left, fails."""
+    if outcome == RunPhase.QUEUED and run.attempt >= run.spec.attempts_max:
+        outcome, problem = RunPhase.FAILED, f"{problem}. It used all of its {run.spec.attempts_max} attempts"
+    return moved(run, RunPhase.ENDING, now, outcome=outcome, problem=problem or run.problem, **changes)
+
+
+def lost(run: Run, why: str, now: datetime) -> Run:
+    """Its instance is lost. A cancelled run ends; any other is tried again."""
+    outcome = RunPhase.CANCELLED if run.wanted == RunWanted.CANCELLED else RunPhase.QUEUED
+    if run.phase == RunPhase.COLLECTING and run.exit_code is not None:
+        return ending(run, RunPhase.QUEUED, now, f"{why} before its outputs were copied", exit_code=None)
+    return ending(run, outcome, now, why)
+
+
+def after_ending(run: Run, now: datetime) -> Run:
+    """The run once its instance is gone, or while it is being deleted by itself."""
+    outcome = run.outcome or RunPhase.FAILED
+    if outcome != RunPhase.QUEUED:
+        return moved(run, outcome, now, ended_at=now, outcome=None, away_since=None)
+    return again(moved(run, RunPhase.QUEUED, now, outcome=None, instance_id="", away_since=None))
+
+
+def again(run: Run) -> Run:
+    """The next attempt."""
+    return replace(
+        run,
+        attempt=run.attempt + 1,
+        log_guest_bytes=0,
+        exit_code=None,
+        running_since=None,
+        pulled_at=None,
+        progress=None
+        if run.progress is None
+        else replace(run.progress, first_at=None, before_seconds=step_seconds(run)),
+    )
+
+
+def retried(run: Run, now: datetime) -> Run:
+    """A run that is over, queued again from its last checkpoint, with as many attempts as at first."""
+    spec = replace(run.spec, attempts_max=run.attempt + run.spec.attempts_max)
+    fresh = again(moved(run, RunPhase.QUEUED, now, instance_id="", ended_at=None, problem=""))
+    return replace(fresh, spec=spec, wanted=RunWanted.DONE, outputs_bytes=None, keeps_instance=False)
+
+
+def instance_verdict(run: Run, instance: Instance | None, now: datetime) -> Run | None:
+    """The run after a look at its instance, for phases before `ending`. None: the instance is there, or will be."""
+    if instance is None or instance.phase == Phase.GONE or instance.wanted == Wanted.GONE:
+        return _stopped(run, "deleted", now)
+    if instance.phase == Phase.FAILED:
+        return lost(run, f"Its instance failed: {instance.problem or 'no reason given'}", now)
+    if instance.wanted == Wanted.STOPPED:
+        return _stopped(run, "stopped", now)
+    if instance.phase == Phase.AWAY:
+        since = run.away_since or now
+        if now - since >= AWAY_MAX:
+            return lost(run, "Its host does not answer", now)
+        return replace(run, away_since=since, due_at=now + POLL, problem="Its host does not answer. Waiting")
+    return None
+
+
+def _stopped(run: Run, how: str, now: datetime) -> Run:
+    if run.wanted == RunWanted.CANCELLED:
+        return ending(run, RunPhase.CANCELLED, now)
+    return ending(run, RunPhase.FAILED, now, f"Its instance was {how}. `tera run retry` continues it")
+
+
+def failed_act(run: Run, error: Exception, now: datetime) -> Run:
+    """The run after an act raised: try again later, and give up on errors that will not pass."""
+    sentence = error.sentence if isinstance(error, TeraflockError) else "Internal error in Teraflock"
+    tries = run.tries + 1
+    if tries >= TRIES_MAX and not isinstance(error, Unavailable):
+        return _given_up(run, sentence, now)
+    delay = min(RETRY_MAX, timedelta(seconds=0.5) * 2 ** min(tries, 8))
+    shown = sentence if tries > 2 else run.problem
+    return replace(run, tries=tries, problem=shown, due_at=now + delay)
+
+
+def _given_up(run: Run, sentence: str, now: datetime) -> Run:
+    if run.phase == RunPhase.QUEUED:
+        return moved(run, RunPhase.FAILED, now, ended_at=now, problem=sentence)
+    if run.phase == RunPhase.COLLECTING:
+        problem = f"Its outputs could not be copied: {sentence}. They are still on its instance"
+        return ending(run, RunPhase.FAILED, now, problem, keeps_instance=True)
+    if run.phase == RunPhase.ENDING:
+        return after_ending(run, now)
+    return lost(run, sentence, now)
+
+
+def outcome_of(run: Run) -> tuple[RunPhase, str]:
+    """What a run comes to when its command has ended and its outputs are copied."""
+    if run.outcome is not None:
+        return run.outcome, run.problem
+    if run.exit_code == 0:
+        return RunPhase.DONE, ""
+    return RunPhase.FAILED, f"The command ended with exit code {run.exit_code}"
+
+
+# The order and the environment of its instance
+
+
+def has_setup(spec: RunSpec) -> bool:
+    return bool(spec.setup or spec.requirements)
+
+
+def setup_script(spec: RunSpec) -> str:
+    """The shell script of the setup. Requirements come in a here-document, so they need no quoting."""
+    lines = ["set -e"]
+    if spec.requirements:
+        mark = f"REQUIREMENTS_{sha256(spec.requirements.encode()).hexdigest()[:16]}"
+        install = "/opt/run/bin/pip install --disable-pip-version-check -r /opt/run/requirements.txt"
+        lines += [
+            "python3 -m venv --system-site-packages /opt/run",
+            f"cat > /opt/run/requirements.txt <<'{mark}'",
+        ]
+        lines += [spec.requirements, mark, install]
+    return "\n".join([*lines, spec.setup]) + "\n"
+
+
+def cache_name(spec: RunSpec, image_id: str) -> str:
+    """The name of the image with the finished setup: the same for the same image and setup."""
+    content = image_id + "\n" + setup_script(spec)
+    return f"run-{sha256(content.encode()).hexdigest()[:20]}"
+
+
+def setup_key(run: Run) -> str:
+    return f"{run.id}-setup.1"
+
+
+def order_of(run: Run, image: str) -> Order:
+    spec = run.spec
+    is_rented = bool(spec.type or spec.provider)
+    return Order(
+        name=f"{run.name[:50]}-{run.attempt}",
+        shape=spec.shape,
+        image=image,
+        access=Access.SSH,
+        labels={LABEL: run.id},
+        mode=spec.mode,
+        site=spec.site,
+        provider=spec.provider,
+        type=spec.type,
+        region=spec.region,
+        burst=spec.burst,
+        restart_policy=RestartPolicy.ELSEWHERE if is_rented else RestartPolicy.SAME_HOST,
+    )
+
+
+def environment_of(run: Run, secrets: dict[str, str]) -> dict[str, str]:
+    spec = run.spec
+    return {
+        "HOME": "/root",
+        "LANG": "C.UTF-8",
+        "PATH": "/opt/run/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": f"{WORK}:{LIBRARY}",
+        **spec.environment,
+        **secrets,
+        "TERA_RUN": run.id,
+        "TERA_ATTEMPT": str(run.attempt),
+        "TERA_WORKDIR": WORK,
+        "TERA_OUTPUTS": folder_of(spec.outputs, OUTPUTS),
+        "TERA_CHECKPOINTS": folder_of(spec.checkpoints, CHECKPOINTS),
+        "TERA_CHECKPOINT_EVERY": str(checkpoint_every_seconds(spec.mode)),
+    }
+
+
+def check_spec(spec: RunSpec) -> None:
+    """Refuse what cannot be run, before anything is stored."""
+    if not spec.command or not spec.command[0].strip():
+        raise BadInput(
+            "A run needs a command", hint="For example `tera run train.py` or `tera run -- ./train.sh`"
+        )
+    for name in (*spec.environment, *spec.secrets):
+        if not ENVIRONMENT_NAME.fullmatch(name):
+            raise BadInput(
+                f"`{name[:80]}` cannot be the name of an environment variable",
+                hint="Use letters, digits and `_`. Do not start with a digit",
+            )
+        if name.startswith(RESERVED):
+            raise BadInput(f"`{name[:80]}` is set by Teraflock", hint=f"Use a name without `{RESERVED}`")
+    for path in (spec.outputs, spec.checkpoints):
+        checked_path(folder_of(path, OUTPUTS))
+    texts = (*spec.command, *spec.environment.values(), spec.setup, spec.requirements)
+    if any("\0" in text for text in texts):
+        raise BadInput("A text contains a NUL character", hint="Remove it")
+
+
+def is_over(run: Run) -> bool:
+    return run.phase in OVER
+
+
+def step_seconds(run: Run) -> float | None:
+    """The measured time of a step in this attempt, or in the one before. None: not enough was reported."""
+    seen = run.progress
+    if seen is None:
+        return None
+    if seen.first_at is None or seen.at is None or seen.step <= seen.first_step:
+        return seen.before_seconds
+    return (seen.at - seen.first_at).total_seconds() / (seen.step - seen.first_step)
+
+
+class RunCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What the instances of a run cost so far."""
+
+    currency: str
+    micros: int
+    micros_per_hour: int

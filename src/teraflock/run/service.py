@@ -1,0 +1,203 @@
+"""The run service for the edges: create, look, cancel, retry, logs, files. `reconcile/runs.py` does the work."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Final, Protocol
+
+import msgspec
+
+from teraflock.base.clock import Clock
+from teraflock.base.errors import BadInput, Conflict, NotFound, QuotaReached
+from teraflock.base.ids import new_id
+from teraflock.image import store as images
+from teraflock.instance.naming import new_name
+from teraflock.instance.orders import check as check_order
+from teraflock.instance.orders import check_name
+from teraflock.run import store
+from teraflock.run.events import run_event
+from teraflock.run.files import RunFiles
+from teraflock.run.model import Checkpoint, Run, RunId, RunSpec
+from teraflock.run.rules import check_spec, is_over, order_of, retried
+from teraflock.run.states import RunPhase, RunWanted
+from teraflock.storage.database import Database, Transaction
+from teraflock.storage.events import record_event
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import Actor, Project, ProjectId
+from teraflock.tenant.organisation.rules import check_active
+
+ACTIVE_MAX: Final = 200
+"""Runs of one project at a time, queued ones included."""
+SECRET_CHARACTERS_MAX: Final = 16 << 10
+LOG_PIECE_BYTES: Final = 256 << 10
+OUTPUTS_FILE: Final = "outputs.tar"
+
+
+class Seals(Protocol):
+    def seal(self, text: str, *, bound_to: str) -> str: ...
+
+    def open(self, sealed: str, *, bound_to: str) -> str: ...
+
+
+class RunLog(msgspec.Struct, frozen=True, kw_only=True):
+    text: str
+    next: int
+    """The offset to ask for next."""
+    run: Run
+
+
+class RunService:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        files: RunFiles,
+        vault: Seals,
+        *,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self.files = files
+        self._vault = vault
+        self._random_bytes = random_bytes
+        self._wake = wake
+        self._audit = Audit(clock, random_bytes)
+
+    def create(
+        self, actor: Actor, project: Project, name: str, spec: RunSpec, secrets: Mapping[str, str]
+    ) -> Run:
+        spec = msgspec.structs.replace(spec, secrets=tuple(sorted(secrets)))
+        check_spec(spec)
+        if any(len(text) > SECRET_CHARACTERS_MAX or "\0" in text for text in secrets.values()):
+            raise BadInput(
+                "A secret is longer than 16 KB or contains a NUL character", hint="Store it elsewhere"
+            )
+        if name:
+            check_name(name)
+        if spec.workdir and not self.files.received_bytes(project.id, spec.workdir)[1]:
+            raise Conflict("The files of the run are not uploaded", hint="Upload them first")
+        now = self._clock.now()
+        id = RunId(new_id("run", now, self._random_bytes))
+        run = Run(
+            id=id,
+            project_id=project.id,
+            name=name or new_name(self._random_bytes, ()),
+            spec=spec,
+            created_at=now,
+            created_by=actor.member_id,
+            since=now,
+            due_at=now,
+        )
+        check_order(order_of(run, spec.image))
+        sealed = {each: self._vault.seal(text, bound_to=f"{id}/{each}") for each, text in secrets.items()}
+
+        def work(tx: Transaction) -> Run:
+            check_active(tx, project.organisation_id)
+            _check_image(tx, project.id, spec.image)
+            if store.count_active(tx, project.id) >= ACTIVE_MAX:
+                raise QuotaReached(
+                    f"The project already has {ACTIVE_MAX} runs that are not over",
+                    hint="Wait for some of them, or cancel them",
+                )
+            store.insert(tx, run, sealed)
+            self._note(tx, actor, project, run, "create", now)
+            return run
+
+        made = self._database.write(work)
+        self._wake()
+        return made
+
+    def page(self, project: ProjectId, *, before: str, limit: int, active: bool) -> tuple[Run, ...]:
+        with self._database.read() as tx:
+            return store.page(tx, project, before=before, limit=limit, active=active)
+
+    def run(self, project: ProjectId, ref: str) -> Run:
+        with self._database.read() as tx:
+            return _found(tx, project, ref)
+
+    def checkpoints(self, project: ProjectId, ref: str) -> tuple[Checkpoint, ...]:
+        with self._database.read() as tx:
+            return store.checkpoints(tx, _found(tx, project, ref).id)
+
+    def cancel(self, actor: Actor, project: Project, ref: str) -> Run:
+        def work(tx: Transaction) -> Run:
+            run, now = _found(tx, project.id, ref), self._clock.now()
+            if not is_over(run) and run.wanted != RunWanted.CANCELLED:
+                store.set_wanted(tx, run.id, RunWanted.CANCELLED, now)
+                self._note(tx, actor, project, run, "cancel", now)
+            return _found(tx, project.id, run.id)
+
+        run = self._database.write(work)
+        self._wake()
+        return run
+
+    def retry(self, actor: Actor, project: Project, ref: str) -> Run:
+        def work(tx: Transaction) -> Run:
+            run, now = _found(tx, project.id, ref), self._clock.now()
+            if run.phase not in (RunPhase.FAILED, RunPhase.CANCELLED):
+                raise Conflict(
+                    f"`{run.name}` is {run.phase}: only failed and cancelled runs can be tried again",
+                    hint="`tera run` starts a new one",
+                )
+            check_active(tx, project.organisation_id)
+            if not store.put_retried(tx, retried(run, now)):
+                raise Conflict(f"`{run.name}` is not over any more", hint="Look again")
+            self._note(tx, actor, project, run, "retry", now)
+            return _found(tx, project.id, run.id)
+
+        run = self._database.write(work)
+        self._wake()
+        return run
+
+    def log(self, project: ProjectId, ref: str, offset: int) -> RunLog:
+        """The log from an offset. A character that is not complete yet comes with the next piece."""
+        run = self.run(project, ref)
+        content = self.files.log(run.id, offset, LOG_PIECE_BYTES)
+        if not is_over(run) or len(content) == LOG_PIECE_BYTES:
+            content = whole_characters(content)
+        return RunLog(text=content.decode("utf-8", "replace"), next=offset + len(content), run=run)
+
+    def outputs(self, project: ProjectId, ref: str) -> Iterator[bytes]:
+        run = self.run(project, ref)
+        if run.outputs_bytes is None:
+            more = "It has none" if is_over(run) else "They are copied when it ends"
+            raise NotFound(f"`{run.name}` has no outputs", hint=f"{more}. `tera run show` has its state")
+        return self.files.tar(run.id, OUTPUTS_FILE)
+
+    def checkpoint(self, project: ProjectId, ref: str, name: str) -> Iterator[bytes]:
+        for each in self.checkpoints(project, ref):
+            if name in (each.name, ""):
+                return self.files.tar(each.run_id, f"{each.id}.tar")
+        raise NotFound(f"There is no checkpoint `{name[:80]}`", hint="`tera run show` lists them")
+
+    def _note(
+        self, tx: Transaction, actor: Actor, project: Project, run: Run, act: str, now: datetime
+    ) -> None:
+        self._audit.record(tx, actor, f"run.{act}", run.id, project, name=run.name)
+        record_event(tx, run_event(run, f"run.{act}", now, self._random_bytes))
+
+
+def whole_characters(content: bytes) -> bytes:
+    """Without an incomplete UTF-8 character at the end. Bytes that are no UTF-8 stay."""
+    for length in range(1, min(4, len(content)) + 1):
+        byte = content[-length]
+        if 0xC2 <= byte <= 0xF4:  # the first byte of a character
+            needed = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return content[:-length] if needed > length else content
+        if byte < 0x80:
+            break
+    return content
+
+
+def _found(tx: Transaction, project: ProjectId, ref: str) -> Run:
+    run = store.find(tx, project, ref)
+    if run is None:
+        raise NotFound(f"The project has no run `{ref[:80]}`", hint="`tera runs` lists them")
+    return run
+
+
+def _check_image(tx: Transaction, project: ProjectId, ref: str) -> None:
+    if images.find(tx, project, ref) is None:
+        raise NotFound(f"There is no image `{ref[:80]}`", hint="`tera image list` lists all images")

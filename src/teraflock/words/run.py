@@ -1,0 +1,118 @@
+"""Runs as text: table columns and details."""
+
+import shlex
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from teraflock.base.money import amount_text
+from teraflock.base.quantities import bytes_text
+from teraflock.words.table import Field, Fields
+from teraflock.words.text import SIMULATED, age_text, duration_text, time_text
+
+if TYPE_CHECKING:
+    from teraflock.wire.run import RunAnswer, RunCheckpointAnswer, RunDetails
+
+
+def fields(now: datetime) -> "Fields[RunAnswer]":
+    return (
+        Field("NAME", lambda each: each.name, flexible=True),
+        Field("STATE", state_text),
+        Field("PROGRESS", progress_text, worth=8),
+        Field("ATTEMPT", lambda each: str(each.attempt), right=True, worth=4),
+        Field("COST", cost_text, right=True, worth=7),
+        Field("AGE", lambda each: age_text(each.created_at, now), right=True, worth=5),
+        Field("COMMAND", lambda each: shlex.join(each.command), flexible=True, worth=6),
+        Field("PROBLEM", lambda each: each.problem, flexible=True, worth=5),
+    )
+
+
+def state_text(run: "RunAnswer") -> str:
+    words = [run.state]
+    if run.exit_code:
+        words.append(f"(exit {run.exit_code})")
+    if run.wanted == "cancelled" and run.state not in ("cancelled", "done", "failed"):
+        words.append("(cancelling)")
+    if run.late:
+        words.append("(late)")
+    if run.simulated:
+        words.append(SIMULATED)
+    return " ".join(words)
+
+
+def progress_text(run: "RunAnswer") -> str:
+    seen = run.progress
+    if seen is None:
+        return ""
+    of = f"/{seen.of} ({100 * seen.step // seen.of}%)" if seen.of else ""
+    loss = f", loss {seen.loss:.4g}" if seen.loss is not None else ""
+    return f"step {seen.step}{of}{loss}"
+
+
+def cost_text(run: "RunAnswer") -> str:
+    return amount_text(run.cost_micros, run.currency) if run.cost_micros else ""
+
+
+def facts(run: "RunDetails", now: datetime) -> Iterator[tuple[str, str]]:
+    """All details of a run as names and values. Missing values are empty."""
+    yield "problem", run.problem
+    yield "id", run.id
+    yield "command", shlex.join(run.command)
+    yield "image", run.image
+    yield "environment", " ".join(run.environment)
+    yield "secrets", ", ".join(run.secrets)
+    yield "attempt", f"{run.attempt} of at most {run.attempts_max}"
+    yield "instance", run.instance_id
+    yield "progress", progress_text(run)
+    yield "step time", step_text(run)
+    yield "expected end", _at(run.progress.ends_at if run.progress else None)
+    yield "deadline", _at(run.deadline)
+    yield "run time", time_used_text(run, now)
+    yield "cost", cost_text(run)
+    yield "estimated cost", estimated_cost_text(run)
+    yield "budget", amount_text(run.budget_micros, run.currency) if run.budget_micros else ""
+    yield (
+        "outputs",
+        "" if run.outputs_bytes is None else f"{bytes_text(run.outputs_bytes)} (`tera run cp {run.name} .`)",
+    )
+    yield "checkpoints", ", ".join(map(checkpoint_text, run.checkpoints))
+    yield "created", _at(run.created_at)
+    yield "ended", _at(run.ended_at)
+
+
+def checkpoint_text(kept: "RunCheckpointAnswer") -> str:
+    return f"{kept.name} ({bytes_text(kept.size_bytes)})"
+
+
+def step_text(run: "RunAnswer") -> str:
+    """The measured time of a step, beside the estimated one."""
+    measured = run.progress.step_seconds if run.progress else None
+    expected = run.estimate.step_seconds if run.estimate else None
+    words = [f"{measured:.4g} s measured"] if measured is not None else []
+    if expected:
+        low, middle, high = expected
+        words.append(f"{middle:.4g} s estimated ({low:.4g} to {high:.4g})")
+        if measured is not None and middle > 0:
+            words.append(f"{100 * (measured / middle - 1):+.0f}%")
+    return ", ".join(words)
+
+
+def estimated_cost_text(run: "RunAnswer") -> str:
+    cost = run.estimate.cost_micros if run.estimate else None
+    if not cost or run.estimate is None:
+        return ""
+    low, middle, high = (amount_text(each, run.estimate.currency) for each in cost)
+    return f"{middle} ({low} to {high})"
+
+
+def time_used_text(run: "RunAnswer", now: datetime) -> str:
+    if run.running_since is None:
+        return ""
+    seconds = int(((run.ended_at or now) - run.running_since) / timedelta(seconds=1))
+    hours = run.estimate.hours if run.estimate else None
+    more = f", {duration_text(int(hours[1] * 3600))} estimated" if hours else ""
+    return duration_text(max(0, seconds)) + more
+
+
+def _at(at: datetime | None) -> str:
+    return f"{time_text(at)} UTC" if at else ""

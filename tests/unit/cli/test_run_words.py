@@ -1,0 +1,74 @@
+"""The words of `tera run`: what is wrong is said before any server is asked."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from teraflock.base.errors import TeraflockError
+from teraflock.cli.run.command import command
+from teraflock.cli.run.request import given_words
+from teraflock.cli.run.workdir import pack
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "project" / "train.py").write_text("print(1)\n")
+    return tmp_path / "project"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("train.py", "--lr", "0.1"), "Unknown option `--lr`"),
+        (("train.py", "extra"), "Unexpected argument `extra`"),
+        (("absent.py",), "File not found: `absent.py`"),
+        ((), "Nothing to run"),
+        (("--workdir", "absent", "--", "true"), "`absent` is not a folder"),
+        (("--workdir", "/", "--", "true"), "root of the disk"),
+        (("--workdir", "..", "--", "true"), "home folder"),
+        (("/etc/hostname",), "is not inside the folder"),
+        (("--env", "A", "--", "true"), "is not a pair"),
+        (("--cpu-only", "--gpu", "V100", "--", "true"), "contradict each other"),
+        (("--requirements", "absent.txt", "--", "true"), "`absent.txt` cannot be read"),
+        (("--secret", "A=b", "--", "true"), "takes a name, not a value"),
+    ],
+)
+def test_wrong_words_get_one_sentence(folder: Path, words: tuple[str, ...], sentence: str) -> None:
+    done = CliRunner().invoke(command, list(words))
+    assert isinstance(done.exception, TeraflockError), done.output
+    assert sentence in done.exception.sentence
+    assert done.exception.hint
+
+
+@pytest.mark.parametrize(
+    ("script", "after", "expected"),
+    [
+        ("train.py", ("--lr", "1"), ("python3", "train.py", "--lr", "1")),
+        ("./train.py", (), ("python3", "train.py")),
+        ("go.sh", ("x",), ("bash", "go.sh", "x")),
+        ("tool", (), ("./tool",)),
+        (None, ("make", "test"), ("make", "test")),
+    ],
+)
+def test_script_becomes_a_command(
+    folder: Path, script: str | None, after: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    for name in ("go.sh", "tool"):
+        (folder / name).write_text("")
+    words = given_words(script, after, {})
+    assert words.command == expected
+    assert words.workdir == ("." if script else "")
+
+
+def test_upload_depends_on_the_content_only(folder: Path) -> None:
+    first = pack(folder)
+    (folder / "train.py").touch()
+    (folder / "link").symlink_to("train.py")
+    again = pack(folder)
+    assert (again.digest, again.files, again.skipped) == (first.digest, 1, 1)
+    (folder / "train.py").write_text("print(2)\n")
+    assert pack(folder).digest != first.digest

@@ -1,0 +1,152 @@
+"""The program that the server runs in guests, as a process on this machine with a folder of its own."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from teraflock.run.guest import program_text
+
+SECONDS_MAX = 20.0
+
+
+class Inside:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.base = folder / "runs"
+
+    def call(self, *words: str, stdin: bytes = b"") -> bytes:
+        done = subprocess.run(
+            [sys.executable, "-c", program_text(), *words],
+            input=stdin,
+            capture_output=True,
+            env={**os.environ, "TERA_RUN_BASE": str(self.base)},
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout
+
+    def start(self, key: str, *command: str, **environment: str) -> None:
+        given = {
+            "command": command,
+            "environment": environment,
+            "folder": str(self.folder),
+            "folders": [str(self.folder / "saved")],
+            "files": {str(self.folder / "lib" / "module.py"): "VALUE = 7\n"},
+        }
+        self.call("start", key, stdin=json.dumps(given).encode())
+
+    def state(self, key: str, offset: int = 0) -> tuple[dict[str, Any], bytes]:
+        head, _, log = self.call("state", key, str(offset), "1000").partition(b"\n")
+        return json.loads(head), log
+
+    def ended(self, key: str) -> tuple[dict[str, Any], bytes]:
+        for _ in range(400):
+            seen = self.state(key)
+            if seen[0]["state"] != "running":
+                return seen
+            time.sleep(0.02)
+        raise AssertionError("it does not end")
+
+
+@pytest.fixture
+def inside(tmp_path: Path) -> Iterator[Inside]:
+    made = Inside(tmp_path)
+    yield made
+    for each in made.base.glob("*/group"):
+        made.call("signal", each.parent.name, "9")
+
+
+def test_program_runs_once_with_its_environment_and_log(inside: Inside) -> None:
+    assert inside.state("run.1")[0]["state"] == "absent"
+    for _ in range(2):
+        inside.start("run.1", "sh", "-c", "echo $WORD; echo again >> count; exit 3", WORD="hello")
+        seen, log = inside.ended("run.1")
+    assert (seen["state"], seen["exit_code"], log) == ("ended", 3, b"hello\n")
+    assert (inside.folder / "count").read_text() == "again\n", "a repeated start changes nothing"
+    assert inside.state("run.1", 2)[1] == b"llo\n"
+    assert (inside.folder / "lib" / "module.py").exists()
+
+
+def test_missing_program_ends_with_127(inside: Inside) -> None:
+    inside.start("run.1", "no-such-program")
+    seen, log = inside.ended("run.1")
+    assert seen["exit_code"] == 127
+    assert b"no-such-program" in log
+
+
+def test_signal_reaches_children_and_is_the_exit_code(inside: Inside) -> None:
+    inside.start("run.1", "sh", "-c", "sleep 60 & wait")
+    assert inside.state("run.1")[0]["state"] == "running"
+    inside.call("signal", "run.1", "15")
+    assert inside.ended("run.1")[0]["exit_code"] == 143
+
+
+def test_program_whose_supervisor_died_is_lost_and_ended_by_the_next_attempt(inside: Inside) -> None:
+    inside.start("run.1", "sleep", "60")
+    supervisor = int((inside.base / "run.1" / "supervisor").read_text().split()[0])
+    for _ in range(100):
+        if (inside.base / "run.1" / "group").exists():
+            break
+        time.sleep(0.02)
+    program = int((inside.base / "run.1" / "group").read_text())
+    os.kill(supervisor, 9)
+    while Path(f"/proc/{supervisor}/stat").exists() and inside.state("run.1")[0]["state"] == "running":
+        time.sleep(0.02)
+    assert inside.state("run.1")[0]["state"] == "lost"
+    inside.start("run.2", "true")
+    assert inside.ended("run.2")[0]["exit_code"] == 0
+    for _ in range(100):
+        status = Path(f"/proc/{program}/stat")
+        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    raise AssertionError("two attempts ran at the same time")
+
+
+def test_progress_is_the_last_complete_line(inside: Inside) -> None:
+    text = 'printf \'{"step": 1}\\n{"step": 2}\\n{"st\' >> "$TERA_PROGRESS"'
+    inside.start("run.1", "sh", "-c", text)
+    assert json.loads(inside.ended("run.1")[0]["progress"]) == {"step": 2}
+
+
+def test_files_arrive_in_pieces_and_a_repeated_piece_changes_nothing(inside: Inside) -> None:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        info = tarfile.TarInfo("deep/note")
+        info.size = 5
+        archive.addfile(info, io.BytesIO(b"hello"))
+    content, target = buffer.getvalue(), inside.folder / "work"
+    (target / "old").mkdir(parents=True)
+    inside.call("receive", "run.1", "0", stdin=content[:700])
+    for _ in range(2):
+        inside.call("receive", "run.1", "700", stdin=content[700:])
+    inside.call("unpack", "run.1", str(target), "replace")
+    assert (target / "deep" / "note").read_text() == "hello"
+    assert not (target / "old").exists()
+
+
+def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> None:
+    saved = inside.folder / "saved"
+    (saved / "folder").mkdir(parents=True)
+    (saved / "folder" / "weights").write_bytes(b"12345")
+    (saved / "one").write_bytes(b"1")
+    (saved / ".hidden").write_bytes(b"1")
+    (saved / "link").symlink_to("/etc/passwd")
+    before = json.loads(inside.call("list", str(saved)))
+    assert [(each["name"], each["size_bytes"]) for each in before] == [("folder", 5), ("one", 1)]
+    (saved / "new").write_bytes(b"2")
+    (saved / "new").rename(saved / "one")
+    after = json.loads(inside.call("list", str(saved)))
+    assert after[0] == before[0]
+    assert after[1]["mark"] != before[1]["mark"], "a replaced file of the same size is another one"
+    assert json.loads(inside.call("list", str(inside.folder / "absent"))) == []

@@ -1,0 +1,91 @@
+"""A guest belongs to a tenant: whatever it answers is bounded, and nothing of it is believed."""
+
+import msgspec
+import pytest
+
+from teraflock.base.errors import TeraflockError
+from teraflock.instance.driver import Handle, Ran
+from teraflock.instance.model import InstanceId
+from teraflock.run.checkpoint import GuestEntry, to_pull
+from teraflock.run.guest import RunGuest
+
+
+class Liar:
+    """A driver whose guest answers as it is told."""
+
+    def __init__(self, stdout: bytes = b"", stderr: bytes = b"", exit_code: int = 0) -> None:
+        self._ran = Ran(exit_code=exit_code, stdout=stdout, stderr=stderr)
+
+    def run(self, *_: object, **__: object) -> Ran:
+        return self._ran
+
+
+def guest(**answer: object) -> RunGuest:
+    return RunGuest(Liar(**answer), Handle(InstanceId("ins_1"), "host"))  # type: ignore[arg-type]
+
+
+GOOD = {"state": "running", "exit_code": None, "log_bytes": 0, "progress": ""}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "done\x1b[2J"},
+        {"exit_code": 10**30},
+        {"exit_code": -1},
+        {"log_bytes": -5},
+        {"log_bytes": 10**30},
+        {"progress": "x" * 5000},
+        {"progress": None},
+    ],
+)
+def test_states_out_of_range_are_refused(change: dict[str, object]) -> None:
+    with pytest.raises(TeraflockError, match="not a state"):
+        guest(stdout=msgspec.json.encode({**GOOD, **change}) + b"\n").state("run.1", 0)
+    with pytest.raises(TeraflockError, match="not a state"):
+        guest(stdout=b"\xff\x00 nonsense").state("run.1", 0)
+
+
+def test_log_that_is_only_announced_is_not_waited_for() -> None:
+    seen = guest(stdout=msgspec.json.encode({**GOOD, "log_bytes": 10**15}) + b"\n").state("run.1", 0)
+    assert not seen.has_more(0)
+
+
+def test_errors_of_the_guest_cannot_change_a_terminal() -> None:
+    with pytest.raises(TeraflockError) as told:
+        guest(stderr=b"first\n\x1b[2Jevil\x07", exit_code=1).signal("run.1", 15)
+    assert told.value.sentence.isprintable()
+    assert "first" not in told.value.sentence
+
+
+def test_entries_are_bounded_and_odd_names_are_not_pulled() -> None:
+    names = [
+        "../../etc/passwd",
+        "a/b",
+        "\x1b[2J",
+        "",
+        ".hidden",
+        "good-1",
+        "good-2",
+        "half.tmp",
+        "ä",
+        "x" * 300,
+    ]
+    entries = [{"name": name, "mark": "m" * 10_000, "written_ns": 1, "size_bytes": 1} for name in names]
+    found = guest(stdout=msgspec.json.encode(entries * 1000)).entries("/root/checkpoints")
+    assert len(found) == 1000
+    assert all(len(each.mark) == 64 for each in found)
+    pulled = to_pull(found[: len(names)], (), keep=9, bytes_max=10)
+    assert [each.name for each in pulled] == ["good-1", "good-2"]
+    with pytest.raises(TeraflockError, match="not a state"):
+        guest(stdout=b'[{"name": "a", "mark": "", "written_ns": 1e40, "size_bytes": 1}]').entries("/x")
+
+
+def test_checkpoints_of_each_series_are_kept_apart() -> None:
+    seen = [
+        GuestEntry(name=name, mark=str(at), written_ns=at, size_bytes=1)
+        for at, name in enumerate(["step-1", "step-2", "step-10", "best.pt", "optimizer.pt"])
+    ]
+    pulled = to_pull(seen, (), keep=2, bytes_max=10)
+    assert [each.name for each in pulled] == ["step-2", "step-10", "best.pt", "optimizer.pt"]
+    assert to_pull(seen, (), keep=2, bytes_max=0) == (), "too large"
