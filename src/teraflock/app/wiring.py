@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -27,7 +27,7 @@ from teraflock.app.planner.pool import PlannerPool
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.app.vault import FileVault
-from teraflock.base.clock import Clock, SystemClock
+from teraflock.base.clock import Clock, SystemClock, microseconds
 from teraflock.base.errors import Refused
 from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
@@ -51,6 +51,7 @@ from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.site.service import SiteService
 from teraflock.instance.terminal.service import TerminalService
+from teraflock.meter.store import gpu_seconds_in_all_projects
 from teraflock.network.acl.service import AclService
 from teraflock.network.published_port.service import PublishedPortService
 from teraflock.network.security_group.service import SecurityGroupService
@@ -60,9 +61,10 @@ from teraflock.reconcile.accounts import AccountLoop
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
+from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.rehearsal import dies_at
 from teraflock.reconcile.traffic import TrafficLoop
-from teraflock.storage.database import Database
+from teraflock.storage.database import Database, Transaction
 from teraflock.storage.open import POSTGRES, open_database
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.model import Defaults
@@ -78,6 +80,10 @@ ORGANISATIONS_SECONDS: Final = 2.0
 ENGINE_SECONDS: Final = 2.0
 ACCOUNTS_SECONDS: Final = 30.0
 SITES_SECONDS: Final = 2.0
+QUEUE_SECONDS: Final = 2.0
+
+SHARE_WINDOW: Final = timedelta(days=1)
+"""What a project used in this time counts for its share of the queue."""
 
 RandomBytes = Callable[[int], bytes]
 
@@ -138,6 +144,7 @@ class Cloud:
         self.loops.also("organisations", organisations.turn, ORGANISATIONS_SECONDS)
         account_limits = AccountLoop(self.database, self.clock, nouns.instances)
         self.loops.also("accounts", account_limits.turn, ACCOUNTS_SECONDS)
+        self.loops.also("queue", QueueLoop(self.loops.around, nouns.instances.queue).turn, QUEUE_SECONDS)
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
         if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
             keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
@@ -221,6 +228,7 @@ class Cloud:
             random_bytes=random_bytes,
             wake=wake,
             admits=in_turn(admission(self.clock), within_limits(self.clock)),
+            used_by=used_lately,
         )
         bills = BillService(
             database,
@@ -356,6 +364,11 @@ class Cloud:
                 if not self._ending.is_set():
                     LOG.exception("could not delete old answers")
             self._ending.wait(FORGET_SECONDS)
+
+
+def used_lately(tx: Transaction, now: datetime) -> dict[str, float]:
+    """What each project used lately, in GPU-seconds, for the fair share of the queue."""
+    return gpu_seconds_in_all_projects(tx, microseconds(now - SHARE_WINDOW), microseconds(now))
 
 
 def policy_of(settings: Settings) -> Policy:

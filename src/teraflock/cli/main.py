@@ -35,6 +35,7 @@ PLAN: Final[dict[str, tuple[str, str]]] = {
 }
 RUN: Final[dict[str, tuple[str, str]]] = {
     "launch": ("teraflock.cli.instance.launch", "Launch instances with whole GPUs"),
+    "queue": ("teraflock.cli.queue", "List and cancel launches that wait for room"),
     "ps": ("teraflock.cli.instance.list", "List instances and their state"),
     "show": ("teraflock.cli.instance.show", "Show one instance: addresses, GPUs, how to log in"),
     "ssh": ("teraflock.cli.instance.ssh:ssh", "Log in to an instance, or run a command there"),

@@ -38,6 +38,7 @@ from teraflock.client.project import Projects
 from teraflock.client.provider import Providers
 from teraflock.client.published_port import PublishedPorts
 from teraflock.client.purchase import Purchases
+from teraflock.client.queue import Queue
 from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
 from teraflock.client.rate import RateList
@@ -103,6 +104,7 @@ class Client:
         self.projects = Projects(transport)
         self.published_ports = PublishedPorts(transport)
         self.purchases = Purchases(transport)
+        self.queue = Queue(transport)
         self.quotas = Quotas(transport)
         self.quotes = Quotes(transport)
         self.security_groups = SecurityGroups(transport)

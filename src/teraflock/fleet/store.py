@@ -8,8 +8,10 @@ from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.fleet.card import store as cards
+from teraflock.fleet.label import store as labels
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostKind, HostReport, HostState
-from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
+from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy
+from teraflock.fleet.room import Room
 from teraflock.fleet.rows import COLUMNS, HOST, host_from
 from teraflock.storage.database import Row, Transaction
 
@@ -133,8 +135,14 @@ def _new_host(site: str, report: HostReport, id: HostId, *, simulated: bool, now
     )
 
 
-def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
-    tx.run("UPDATE host SET state = :state WHERE id = :id", state=state, id=id)
+def set_state(tx: Transaction, id: HostId, state: HostState, *, drain_at: datetime | None = None) -> None:
+    """Set the state. `drain_at` is when instances that may move are moved from a draining host."""
+    tx.run(
+        "UPDATE host SET state = :state, drain_at_us = :drain_at WHERE id = :id",
+        state=state,
+        drain_at=microseconds(drain_at) if drain_at else None,
+        id=id,
+    )
 
 
 def rename_only_host(tx: Transaction, site: str, name: str) -> str:
@@ -203,20 +211,28 @@ def rooms(
     site: str = "",
     ready: bool = True,
     empty: bool = False,
+    labelled: bool = False,
+    queued_id: str = "",
 ) -> list[Room]:
-    """The free room of own hosts, or all their room if `empty`. `only` and `site` select one host or one site."""
-    narrowed = (" AND id = :only" if only else "") + (" AND site = :site" if site else "")
-    states = "('ready')" if ready else "('ready', 'draining', 'away')"
+    """The free room of own hosts, or all their room if `empty`. `only` and `site` select one host or one site.
+
+    `ready`: only hosts that take new instances, without those that are reserved for other launches than `queued_id`.
+    """
+    narrowed = (" AND h.id = :only" if only else "") + (" AND h.site = :site" if site else "")
+    usable = " AND h.state = 'ready' AND (r.queued_id IS NULL OR r.queued_id = :queued)"
     rows = tx.all(
-        "SELECT id, name, site, vcpus, ram_bytes, disk_bytes FROM host"
-        f" WHERE kind = 'own' AND state IN {states}{narrowed}",
+        "SELECT h.id, h.name, h.site, h.vcpus, h.ram_bytes, h.disk_bytes, h.region, h.state,"
+        " COALESCE(r.queued_id, '') FROM host h LEFT JOIN host_reservation r ON r.host_id = h.id"
+        f" WHERE h.kind = 'own' AND h.state <> 'gone'{usable if ready else ''}{narrowed}",
         **({"only": only} if only else {}),
         **({"site": site} if site else {}),
+        **({"queued": queued_id} if ready else {}),
     )
+    labels_of = labels.by_host(tx) if labelled else {}
     held = {} if empty else _held(tx, only)
     free, total = _free_gpus(tx, only, empty=empty)
     found = []
-    for id, name, site, vcpus, ram, disk in rows:
+    for id, name, site, vcpus, ram, disk, region, state, queued in rows:
         vcpus_held, ram_held, disk_held = held.get(id, (0, 0, 0))
         found.append(
             Room(
@@ -230,6 +246,10 @@ def rooms(
                 free_gpus=free.get(id, {}),
                 gpus_total=total.get(id, 0),
                 ram_bytes_total=ram - RAM_BYTES_OF_HOUSE,
+                region=region,
+                labels=labels_of.get(id, {}),
+                state=HostState(state),
+                reserved_for=queued,
             )
         )
     return found
@@ -292,4 +312,8 @@ def _with_parts(tx: Transaction, rows: Sequence[Row]) -> tuple[Host, ...]:
     only = HostId(rows[0][0]) if len(rows) == 1 else None
     held = _held(tx, only) if rows else {}
     gpus = cards.of_hosts(tx, [row[0] for row in rows]) if rows else {}
-    return tuple(host_from(row, held.get(row[0], (0, 0, 0)), tuple(gpus.get(row[0], ()))) for row in rows)
+    labels_of = labels.by_host(tx, only) if rows else {}
+    return tuple(
+        host_from(row, held.get(row[0], (0, 0, 0)), tuple(gpus.get(row[0], ())), labels_of.get(row[0], {}))
+        for row in rows
+    )

@@ -12,8 +12,9 @@ from teraflock.base.ids import new_id
 from teraflock.base.size import Size
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostCost, HostId, HostKind, HostState
-from teraflock.fleet.placement import Policy, Room
+from teraflock.fleet.placement import Policy, Terms
 from teraflock.fleet.rented import store as rented_hosts
+from teraflock.fleet.room import Room
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
@@ -33,6 +34,7 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.naming import new_name, numbered
 from teraflock.instance.orders import Order, ShapeWish, shape_of
+from teraflock.instance.placing import terms_of
 from teraflock.instance.providing import own_first
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
@@ -69,9 +71,10 @@ def launch(
     memory: FleetMemory,
     now: datetime,
     random_bytes: Callable[[int], bytes],
+    queued_id: str = "",
 ) -> tuple[Instance, ...]:
     """Write the rows of an order, all or none. The caller has claimed the project. Hosts are locked last, because many
-    launches want them."""
+    launches want them. `queued_id` is the queued launch whose reserved hosts it may use."""
     if order.burst and (own := own_first(order, types)):
         with suppress(NoCapacity, BadInput):  # no host has room for it
             return launch(
@@ -84,11 +87,18 @@ def launch(
         check_site(tx, engines, project, order)
     if order.site and not engines.can(order.site, Capability.PLACEMENT):
         return _launch_rented(tx, new, engines.at(order.site), types)
-    return _launch_on_own_hosts(tx, new, policy, memory)
+    return _launch_on_own_hosts(tx, new, policy, memory, queued_id)
+
+
+def on_own_hosts(tx: Transaction, memory: FleetMemory, project: Project, order: Order) -> tuple[Size, Terms]:
+    """What an order needs of own hosts, and on which terms. Locks nothing."""
+    image = _usable(tx, project, order.image, images.find(tx, project.id, order.image))
+    site = _site_of_image(tx, image, order.site)
+    return _shape(tx, memory, order.shape), terms_of(tx, project.id, order, site=site)
 
 
 def _launch_on_own_hosts(
-    tx: Transaction, new: _Launch, policy: Policy, memory: FleetMemory
+    tx: Transaction, new: _Launch, policy: Policy, memory: FleetMemory, queued_id: str
 ) -> tuple[Instance, ...]:
     order = new.order
     if order.mode == "bid":
@@ -100,7 +110,8 @@ def _launch_on_own_hosts(
     project = with_network(tx, new.actor, new.project)
     groups = join_at_launch(tx, project, order.security_groups)
     addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
-    rooms = place(tx, policy, memory, shape, order.instances, only=order.host, site=site)
+    terms = terms_of(tx, project.id, order, site=site, queued_id=queued_id)
+    rooms = place(tx, policy, memory, shape, order.instances, terms)
     made = tuple(
         _set_aside(tx, _blank(new, shape, name), room, address, new.now, new.random_bytes)
         for name, address, room in zip(names, addresses, rooms, strict=True)
@@ -249,7 +260,10 @@ def _rented_card(gpu: str, number: int, memory_bytes: int) -> Gpu:
 
 
 def _image(tx: Transaction, project: Project, name: str) -> Image:
-    image = images.find_to_use(tx, project.id, name)
+    return _usable(tx, project, name, images.find_to_use(tx, project.id, name))
+
+
+def _usable(tx: Transaction, project: Project, name: str, image: Image | None) -> Image:
     if image is None:
         see = "`tera image list` lists them, `tera image build` builds more"
         raise unknown_name("image", name, images.names(tx, project.id), see=see)
@@ -316,6 +330,7 @@ def _spec(order: Order, image: Image, random_bytes: Callable[[int], bytes]) -> S
         recipe=image.recipe,
         time_limit_seconds=order.time_limit_seconds,
         delete_when_done=order.delete_when_done,
+        place=order.place,
     )
 
 

@@ -310,6 +310,20 @@ def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
     return {row[0] for row in rows}
 
 
+def hosts_with_label(tx: Transaction, project: ProjectId, key: str, value: str, *, but: str) -> list[str]:
+    """The hosts of a project's instances with this label, without those of the instance `but`."""
+    rows = tx.all(
+        "SELECT DISTINCT i.host_id FROM instance_label l JOIN instance i ON i.id = l.instance_id"
+        " WHERE l.project_id = :project AND l.key = :key AND l.value = :value AND i.host_id IS NOT NULL"
+        " AND i.id <> :but",
+        project=project,
+        key=key,
+        value=value,
+        but=but,
+    )
+    return [row[0] for row in rows]
+
+
 def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:
     """Names with this prefix, of instances that are not gone."""
     rows = tx.all(

@@ -13,6 +13,13 @@ from teraflock.cli.instance import offer_file, plan_file, ssh_files
 from teraflock.cli.instance.costs import price_of
 from teraflock.cli.instance.follow import follow, has_ended
 from teraflock.cli.instance.list import write_instances
+from teraflock.cli.instance.placing import (
+    place_from,
+    place_options,
+    wait_until_launched,
+    write_placement,
+    write_waiting,
+)
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import called, remark, write_json
 from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
@@ -58,6 +65,9 @@ Examples:
   tera launch --name job --gpu A100 --wait -- python3 train.py --epochs 90
   tera launch --rm --time-limit 2h --wait --shell --command 'make && ./run'
   tera launch --name node --instances 8 --label team=vision
+  tera launch --name gang --gpu A100 --gpus 8 --instances 4 --together --queue
+  tera launch --name db --instances 3 --label app=db --not-with app=db --on disk=ssd
+  tera launch --gpu A100 --gpus 4 --explain
   tera launch --site sky --type sim-1xv100 --mode spot
   tera launch --provider lambda --type gpu_1x_a10 --price-max 0.80
   tera launch --provider runpod --gpu L4 --burst
@@ -126,6 +136,7 @@ Examples:
     help="Put it into this security group. Can be repeated. [default: `default`]",
 )
 @click.option("--host", metavar="NAME", help="Place it on this own host.")
+@place_options
 @click.option("--site", default="", metavar="NAME", help="Run it at this site. [default: any own host]")
 @click.option(
     "--provider", default="", metavar="NAME", help="Rent at this provider. Needs --type, or --gpu and --gpus."
@@ -187,11 +198,22 @@ def command(
 ) -> None:
     request = request_from(words)
     with connected(project) as client:
+        if words["explain"]:
+            placement = client.instances.explain(request)
+            write_json(placement) if as_json else write_placement(placement)
+            return
         _mind_the_key(request)
         price = price_of(client, request, yes=yes)
-        launched = client.instances.launch(request, idempotency_key=idempotency_key).items
+        answer = client.instances.launch(request, idempotency_key=idempotency_key)
+        launched = answer.items
         if price:
             remark(price)
+        if answer.queued:
+            if not wait:
+                queued = client.queue.get(answer.queued.id)  # with its place
+                write_json(queued) if as_json else write_waiting(queued)
+                return
+            launched = wait_until_launched(client, answer.queued, timeout)
         follows = wait and request.access == "command" and len(launched) == 1 and not as_json
         if follows:
             launched = (follow(client, launched[0], timeout),)
@@ -263,6 +285,7 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         max_price_micros_per_hour=parse_amount(words["max_price"]) if words["max_price"] else None,
         security_groups=words["security_groups"],
         restart_policy=words["restart_policy"],
+        **place_from(words),
     )
 
 
