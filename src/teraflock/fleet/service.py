@@ -8,7 +8,7 @@ from ipaddress import IPv4Network
 from msgspec.structs import replace
 
 from teraflock.base.clock import LATEST, Clock
-from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.fleet import store
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.label.service import set_labels
@@ -63,6 +63,11 @@ class FleetService:
 
         def work(tx: Transaction) -> Host:
             host = _own(tx, ref)
+            if host.state == HostState.AWAY:
+                raise Conflict(
+                    f"`{host.name}` does not answer, and is away until it does",
+                    hint="Try again when it is back: `tera host list`",
+                )
             store.set_state(tx, host.id, state, drain_at=drain_at)
             at = {"drain_at": drain_at.isoformat()} if drain_at else {}
             self._audit.record(tx, actor, f"host.{state}", host.id, name=host.name, **at)

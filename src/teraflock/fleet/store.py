@@ -166,6 +166,21 @@ def is_away(tx: Transaction, id: str, *, unseen_since: datetime | None = None) -
     return found is not None
 
 
+def is_unseen(tx: Transaction, id: str, since: datetime) -> bool:
+    """Whether a host was not seen since a certain time."""
+    row = tx.one("SELECT 1 FROM host WHERE id = :id AND seen_at_us < :us", id=id, us=microseconds(since))
+    return row is not None
+
+
+def draining(tx: Transaction) -> list[tuple[HostId, str, str, datetime]]:
+    """Id, site, name and deadline of the hosts that are drained with a deadline."""
+    rows = tx.all(
+        "SELECT id, site, name, drain_at_us FROM host WHERE kind = 'own' AND state = 'draining'"
+        " AND drain_at_us IS NOT NULL ORDER BY id"
+    )
+    return [(HostId(id), site, name, at_microseconds(at)) for id, site, name, at in rows]
+
+
 def set_allow_out(tx: Transaction, id: HostId, networks: Sequence[str]) -> None:
     tx.run("UPDATE host SET allow_out = :networks WHERE id = :id", networks=" ".join(networks), id=id)
 

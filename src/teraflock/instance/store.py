@@ -304,8 +304,11 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
 
 
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
+    """Addresses of instances, and of copies that a lost host may still run."""
     rows = tx.all(
-        "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL", project=project
+        "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL"
+        " UNION SELECT address FROM left_behind WHERE project_id = :project",
+        project=project,
     )
     return {row[0] for row in rows}
 

@@ -21,6 +21,7 @@ from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
 from teraflock.reconcile.apart import Apart
 from teraflock.reconcile.commands import CommandLoop
+from teraflock.reconcile.draining import DrainLoop
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
@@ -56,6 +57,7 @@ any size."""
 REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
 MOVES_SECONDS: Final = 5.0
+DRAINS_SECONDS: Final = 5.0
 WALLS_SECONDS: Final = 1.0
 """How soon a change of security groups by another process is loaded. Changes by this process wake the loop."""
 STOP_SECONDS_MAX: Final = 5.0
@@ -114,13 +116,14 @@ class Loops:
         )
         self.hosts = HostLoop(around)
         self.drift = DriftLoop(around)
-        self._hosts_apart = Apart(engines, self.hosts.turn_of, "hosts")
+        self._hosts_apart = Apart(engines, self.hosts.turn_of, "hosts", alone_inline=False)
         self._drift_apart = Apart(engines, self.drift.turn_of, "drift")
         self.commands = CommandLoop(around)
         self.time_limits = TimeLimitLoop(around)
         self.images = ImageLoop(around)
         self.networks = NetworkLoop(around)
         self.moves = MoveLoop(around)
+        self.drains = DrainLoop(around)
         self.walls = WallLoop(around)
 
     def also(self, name: str, turn: Callable[[], None], seconds: float) -> None:
@@ -146,6 +149,7 @@ class Loops:
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self._drift_apart.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
         self._run("moves", self.moves.turn, MOVES_SECONDS)
+        self._run("drains", self.drains.turn, DRAINS_SECONDS)
         self._run("walls", self.walls.turn, WALLS_SECONDS, woken=self._walls_due)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         self._run("time_limits", self.time_limits.turn, TIME_LIMITS_SECONDS)
@@ -209,6 +213,7 @@ class Loops:
         try:
             self.hosts.count_turn()
             self._hosts_apart.turn()
+            self.hosts.give_up_overdue()
         finally:
             if self.hosts.has_looked:
                 self._looked.set()

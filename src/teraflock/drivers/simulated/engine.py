@@ -125,10 +125,12 @@ class SimulatedEngine(Disks, SimulatedNetworks):
             if found is not None:
                 not_busy(found, call.now)
             if found is not None and found.whole:
-                if found.host != machine.handle.host:
-                    raise EngineRefused("The simulated instance is already on another host")
                 return None
-            call.turn.put(self._made(call, machine))
+            first = call.turn.get(Guest, machine.id)
+            is_second = first is not None and first.host != machine.handle.host
+            if first is not None and is_second and first.host not in call.weather.away:
+                raise EngineRefused("The simulated instance is already on another host")
+            call.turn.put(msgspec.structs.replace(self._made(call, machine), is_second=is_second))
             taken = address_key(self._mark, machine.network, machine.address)
             call.turn.put(AddressTaken(key=taken, instance_id=machine.id))
         return None
@@ -141,7 +143,7 @@ class SimulatedEngine(Disks, SimulatedNetworks):
         if (
             taken is not None
             and taken.instance_id != machine.id
-            and self._find(call, Handle(InstanceId(taken.instance_id), machine.handle.host))
+            and self._find(call, Handle(InstanceId(taken.instance_id), ""))
         ):
             raise EngineRefused(f"Another simulated instance has the address {machine.address}")
         image = self._image(call, machine.image)
@@ -208,7 +210,7 @@ class SimulatedEngine(Disks, SimulatedNetworks):
 
     def delete(self, handle: Handle) -> None:
         with self._changing("delete", handle) as call:
-            found = call.turn.get(Guest, handle.instance_id)
+            found = self._copy_on(call, handle)
             if found is None or found.mark != self._mark:
                 return
             not_busy(found, call.now)
@@ -218,7 +220,7 @@ class SimulatedEngine(Disks, SimulatedNetworks):
             call.turn.remove(Guest, found.key)
             key = address_key(self._mark, found.machine.network, found.machine.address)
             taken = call.turn.get(AddressTaken, key)
-            if taken is not None and taken.instance_id == found.key:
+            if taken is not None and taken.instance_id == found.machine.id:
                 call.turn.remove(AddressTaken, key)
 
     def resize(self, machine: Machine) -> None:
