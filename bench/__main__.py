@@ -29,6 +29,7 @@ BENCHMARKS: Final = {
     "cloud_api": "bench.cloud_api",
     "cloud_lxd": "bench.cloud_lxd",
     "cloud_scale": "bench.cloud_scale",
+    "fleet": "bench.fleet",
     "launches": "bench.launches",
     "placement": "bench.placement",
     "spot": "bench.spot",

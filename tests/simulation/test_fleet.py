@@ -141,14 +141,14 @@ def test_drained_host_is_emptied_at_its_deadline() -> None:
     there.settle()
 
 
-SEEDS = int(os.environ.get("TERA_FLEET_SEEDS", "12"))
+SEEDS = int(os.environ.get("TERA_FLEET_SEEDS", "8"))
 WALKS = sampled(range(SEEDS), every=SEEDS, because="seconds each")
 
 
 @pytest.mark.parametrize("seed", WALKS)
 def test_seeded_failures_lose_and_double_nothing(seed: int) -> None:
     there, chance = Fleet(seed), Random(seed)
-    for number in range(40):
+    for number in range(20):
         _move(there, chance, number)
         there.check_copies()
     there.settle()

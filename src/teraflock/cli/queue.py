@@ -6,10 +6,10 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
-from teraflock.cli.instance.placing import write_waiting
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import write_json
+from teraflock.cli.placement import write_waiting
 from teraflock.cli.table import write_list
 from teraflock.words.queue import fields
 

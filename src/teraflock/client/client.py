@@ -32,6 +32,7 @@ from teraflock.client.network import Networks
 from teraflock.client.offer import Offers
 from teraflock.client.operator import Operator
 from teraflock.client.organisation import Organisations
+from teraflock.client.placement import Placements
 from teraflock.client.plan import Plans
 from teraflock.client.price import Prices
 from teraflock.client.project import Projects
@@ -90,6 +91,7 @@ class Client:
         self.recommendations = Recommendations(transport)
         self.offers = Offers(transport)
         self.estimates = Estimates(transport)
+        self.placements = Placements(transport)
         self.plans = Plans(transport)
         self.hosts = Hosts(transport)
         self.images = Images(transport)

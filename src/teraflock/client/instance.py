@@ -18,7 +18,6 @@ from teraflock.wire.instance import (
     LogAnswer,
     ResizeRequest,
 )
-from teraflock.wire.placement import PlacementAnswer
 
 ARCHIVE_SECONDS_MAX: Final = 60.0  # without receiving a byte
 POLL_SECONDS: Final = 0.05  # at first; grows by half each time
@@ -73,10 +72,6 @@ class Instances(Noun):
 
     def launch(self, request: LaunchRequest, *, idempotency_key: str = "") -> LaunchAnswer:
         return self._create(LaunchAnswer, "instances", body=request, idempotency_key=idempotency_key)
-
-    def explain(self, request: LaunchRequest) -> PlacementAnswer:
-        """Where a launch would run now, and why. Nothing is launched."""
-        return self._act("POST", PlacementAnswer, "placements", body=request)
 
     def start(self, ref: str) -> InstanceAnswer:
         return self._acted(ref, "start")

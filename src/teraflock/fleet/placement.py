@@ -2,8 +2,8 @@
 
 An instance goes where it strands the fewest free cards, that is, where enough memory stays beside them. Among equal
 hosts, an instance without cards goes to a host without cards, and then the tightest fit wins, so that large requests
-find whole hosts. `Terms` narrow and change this. `decide` returns the choice with its reasons: `--explain` prints what
-a launch does, because both call it.
+find whole hosts. `PlaceTerms` narrow and change this. `decide` returns the choice with its reasons: `--explain` prints
+what a launch does, because both call it.
 """
 
 from bisect import bisect_left
@@ -40,7 +40,7 @@ class Spread(StrEnum):
     REGION = "region"
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class PlaceTerms(msgspec.Struct, frozen=True, kw_only=True):
     """Where instances may run and how they are arranged. The default: anywhere, tightest fit."""
 
     host_id: HostId | None = None
@@ -66,37 +66,37 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
         return self == _PLAIN
 
 
-_PLAIN: Final = Terms()
+_PLAIN: Final = PlaceTerms()
 
 
-class Rejected(msgspec.Struct, frozen=True):
+class RejectedHost(msgspec.Struct, frozen=True):
     room: Room
     obstacle: Obstacle
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class PlaceDecision(msgspec.Struct, frozen=True, kw_only=True):
     chosen: tuple[Room, ...] = ()
     """The host of each instance. Empty: there is no room for all of them."""
     why: str = ""
-    rejected: tuple[Rejected, ...] = ()
+    rejected: tuple[RejectedHost, ...] = ()
     others: tuple[Room, ...] = ()
     """Hosts with room that were not chosen, best first."""
 
 
-def decide(rooms: Iterable[Room], need: Size, count: int, terms: Terms = _PLAIN) -> Decision:
+def decide(rooms: Iterable[Room], need: Size, count: int, terms: PlaceTerms = _PLAIN) -> PlaceDecision:
     """Choose a host for each of `count` equal instances, all or none. Takes them from the rooms."""
-    rejected: list[Rejected] = []
+    rejected: list[RejectedHost] = []
     fitting: list[Room] = []
     for room in rooms:
         obstacle = obstacle_of(room, need, terms)
         if obstacle:
-            rejected.append(Rejected(room, obstacle))
+            rejected.append(RejectedHost(room, obstacle))
         else:
             fitting.append(room)
     ranked = sorted(fitting, key=lambda room: room.tightness(need))
     chosen, why = _arranged(ranked, need, count, terms)
     used = {room.host_id for room in chosen}
-    return Decision(
+    return PlaceDecision(
         chosen=tuple(chosen),
         why=why if chosen else "",
         rejected=tuple(rejected),
@@ -104,7 +104,7 @@ def decide(rooms: Iterable[Room], need: Size, count: int, terms: Terms = _PLAIN)
     )
 
 
-def obstacle_of(room: Room, need: Size, terms: Terms) -> Obstacle | None:
+def obstacle_of(room: Room, need: Size, terms: PlaceTerms) -> Obstacle | None:
     """Why a host cannot take one of the instances. None: it can."""
     if terms.host_id is not None and room.host_id != terms.host_id:
         return Obstacle("not the host you chose")
@@ -155,7 +155,7 @@ def choose_many(rooms: Sequence[Room], need: Size, count: int) -> list[Room] | N
     return None
 
 
-def _arranged(fitting: Sequence[Room], need: Size, count: int, terms: Terms) -> tuple[list[Room], str]:
+def _arranged(fitting: Sequence[Room], need: Size, count: int, terms: PlaceTerms) -> tuple[list[Room], str]:
     """The host of each instance, and why. Empty: not all of them fit."""
     why = _why_first(fitting, need)
     if terms.together:
@@ -170,7 +170,7 @@ def _arranged(fitting: Sequence[Room], need: Size, count: int, terms: Terms) -> 
     return choose_many(fitting, need, count) or [], why
 
 
-def _most(need: Size, terms: Terms) -> Callable[[Room], int]:
+def _most(need: Size, terms: PlaceTerms) -> Callable[[Room], int]:
     """How many of the instances one host may have."""
     return lambda room: min(1, room.capacity(need)) if terms.apart else room.capacity(need)
 
@@ -220,7 +220,7 @@ def _fewest_hosts(fitting: Sequence[Room], need: Size, count: int, most: Callabl
     return _taken(chosen, need)
 
 
-def _even(fitting: Sequence[Room], need: Size, count: int, terms: Terms) -> tuple[list[Room], str]:
+def _even(fitting: Sequence[Room], need: Size, count: int, terms: PlaceTerms) -> tuple[list[Room], str]:
     """Each instance goes to the domain that has the fewest of them so far."""
     assert terms.spread is not None, "the caller checked it"
     domains: dict[tuple[str, ...], list[tuple[tuple[object, ...], Room]]] = defaultdict(list)

@@ -46,6 +46,16 @@ def outlines(tx: Transaction) -> tuple[Host, ...]:
     return tuple(host_from(row, gpus=tuple(found[row[0]])) for row in rows)
 
 
+def at_site(tx: Transaction, site: str) -> tuple[Host, ...]:
+    """The own hosts of a site, without cards and labels. A loop reads every site all the time."""
+    rows = tx.all(f"SELECT {COLUMNS} FROM host WHERE kind = 'own' AND site = :site ORDER BY id", site=site)
+    return tuple(map(host_from, rows))
+
+
+def names_at_site(tx: Transaction, site: str) -> set[str]:
+    return {row[0] for row in tx.all("SELECT name FROM host WHERE kind = 'own' AND site = :site", site=site)}
+
+
 def kinds_of_hosts(tx: Transaction) -> tuple[Host, ...]:
     """One host for all that have the same size and cards. Only its size, its cards and `alike` have a meaning."""
     rows = tx.all(_KINDS)

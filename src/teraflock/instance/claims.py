@@ -16,7 +16,7 @@ from teraflock.fleet import store as fleet
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import GpuKind, Host, HostId, HostState
-from teraflock.fleet.placement import Policy, Terms, decide, obstacle_of
+from teraflock.fleet.placement import PlaceTerms, Policy, decide, obstacle_of
 from teraflock.fleet.port import store as ports
 from teraflock.fleet.room import Room
 from teraflock.fleet.shapes import count_free, named_shapes
@@ -85,7 +85,7 @@ def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quo
 
 
 def place(
-    tx: Transaction, policy: Policy, memory: FleetMemory, need: Size, count: int, terms: Terms
+    tx: Transaction, policy: Policy, memory: FleetMemory, need: Size, count: int, terms: PlaceTerms
 ) -> list[Room]:
     """Choose and lock a host for each of `count` equal instances. Write nothing: `take` does that.
 
@@ -114,7 +114,7 @@ def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Size) 
     raise Overtaken("other launches took the room")
 
 
-def _lock_many(tx: Transaction, policy: Policy, need: Size, count: int, terms: Terms) -> list[Room]:
+def _lock_many(tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms) -> list[Room]:
     chosen = list(decide(rooms_for(tx, policy, terms), need, count, terms).chosen)
     fleet.lock_hosts(tx, [room.host_id for room in chosen])
     locked = {
@@ -127,7 +127,7 @@ def _lock_many(tx: Transaction, policy: Policy, need: Size, count: int, terms: T
     return chosen
 
 
-def rooms_for(tx: Transaction, policy: Policy, terms: Terms, *, ready: bool = True) -> list[Room]:
+def rooms_for(tx: Transaction, policy: Policy, terms: PlaceTerms, *, ready: bool = True) -> list[Room]:
     """The hosts that `decide` needs to see. With `ready`, only those that can take instances."""
     return fleet.rooms(
         tx,
@@ -140,7 +140,7 @@ def rooms_for(tx: Transaction, policy: Policy, terms: Terms, *, ready: bool = Tr
     )
 
 
-def _no_room(tx: Transaction, policy: Policy, need: Size, count: int, terms: Terms) -> Exception:
+def _no_room(tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms) -> Exception:
     """`BadInput` if no host is large enough, `NoCapacity` if there may be room later."""
     wanted = shape_text(need)
     if not terms.is_plain:
@@ -169,7 +169,9 @@ def _no_room(tx: Transaction, policy: Policy, need: Size, count: int, terms: Ter
     )
 
 
-def _no_room_on_terms(tx: Transaction, policy: Policy, need: Size, count: int, terms: Terms) -> Exception:
+def _no_room_on_terms(
+    tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms
+) -> Exception:
     """The same for a launch that asks for certain hosts. The hint sums up what is wrong with the hosts."""
     wanted = f"{count} × ({shape_text(need)})" if count > 1 else shape_text(need)
     host = fleet.host(tx, terms.host_id) if terms.host_id else None
@@ -189,7 +191,7 @@ def _no_room_on_terms(tx: Transaction, policy: Policy, need: Size, count: int, t
     )
 
 
-def check_possible(tx: Transaction, policy: Policy, need: Size, count: int, terms: Terms) -> None:
+def check_possible(tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms) -> None:
     """Refuse what would not fit even if all hosts were empty and ready."""
     empty = fleet.rooms(tx, policy, ready=False, empty=True, labelled=True)
     could = [replace(room, state=HostState.READY, reserved_for="") for room in empty]
@@ -204,7 +206,7 @@ def check_possible(tx: Transaction, policy: Policy, need: Size, count: int, term
     )
 
 
-def _summary(rooms: Sequence[Room], need: Size, terms: Terms) -> str:
+def _summary(rooms: Sequence[Room], need: Size, terms: PlaceTerms) -> str:
     """`4 hosts: not labelled `zone=a`; 1 host: drained`, the most frequent first."""
     found = Counter(obstacle.reason for room in rooms if (obstacle := obstacle_of(room, need, terms)))
     words = [f"{count_text(count, 'host')}: {reason}" for reason, count in found.most_common(3)]

@@ -12,7 +12,7 @@ from teraflock.base.ids import new_id
 from teraflock.base.size import Size
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostCost, HostId, HostKind, HostState
-from teraflock.fleet.placement import Policy, Terms
+from teraflock.fleet.placement import PlaceTerms, Policy
 from teraflock.fleet.rented import store as rented_hosts
 from teraflock.fleet.room import Room
 from teraflock.image import store as images
@@ -90,7 +90,9 @@ def launch(
     return _launch_on_own_hosts(tx, new, policy, memory, queued_id)
 
 
-def on_own_hosts(tx: Transaction, memory: FleetMemory, project: Project, order: Order) -> tuple[Size, Terms]:
+def on_own_hosts(
+    tx: Transaction, memory: FleetMemory, project: Project, order: Order
+) -> tuple[Size, PlaceTerms]:
     """What an order needs of own hosts, and on which terms. Locks nothing."""
     image = _usable(tx, project, order.image, images.find(tx, project.id, order.image))
     site = _site_of_image(tx, image, order.site)

@@ -11,7 +11,7 @@ from teraflock.base.errors import BadInput
 from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import HostId, HostKind
-from teraflock.fleet.placement import Decision, Policy, Spread, Terms, decide
+from teraflock.fleet.placement import PlaceDecision, PlaceTerms, Policy, Spread, decide
 from teraflock.instance import store
 from teraflock.instance.claims import rooms_for
 from teraflock.instance.model import PlaceWish
@@ -25,12 +25,12 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     need: Size
     instances: int
-    decision: Decision
+    decision: PlaceDecision
 
 
 def terms_of(
     tx: Transaction, project: ProjectId, order: Order, *, site: str = "", queued_id: str = ""
-) -> Terms:
+) -> PlaceTerms:
     return wish_terms(
         tx,
         project,
@@ -52,10 +52,10 @@ def wish_terms(
     site: str = "",
     queued_id: str = "",
     itself: str = "",
-) -> Terms:
+) -> PlaceTerms:
     """`labels` are those of the new instances: they may have to stay apart from each other. `itself` is the id of an
     instance that moves, which need not stay apart from itself."""
-    return Terms(
+    return PlaceTerms(
         host_id=host_id,
         site=site,
         labels=tuple(sorted(wish.on.items())),
@@ -68,7 +68,7 @@ def wish_terms(
     )
 
 
-def explain(tx: Transaction, policy: Policy, need: Size, count: int, terms: Terms) -> Explanation:
+def explain(tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms) -> Explanation:
     rooms = sorted(rooms_for(tx, policy, terms, ready=False), key=lambda room: room.name)
     return Explanation(need=need, instances=count, decision=decide(rooms, need, count, terms))
 

@@ -111,7 +111,7 @@ class HostLoop:
         if not hanging:
             return
         with self._around.database.read() as tx:
-            kept = [host for host in fleet.outlines(tx) if host.site in hanging]
+            kept = [host for site in sorted(hanging) for host in fleet.at_site(tx, site)]
         gone = [host for host in kept if host.state != HostState.AWAY and host.seen_at < latest]
         for site in sorted({host.site for host in gone}):
             self._note_state(site, "A request to the site does not end")
@@ -179,7 +179,7 @@ class HostLoop:
 
     def _keep(self, driver: ComputeDriver, reports: Sequence[HostReport]) -> None:
         with self._around.database.read() as tx:
-            kept = [host for host in fleet.outlines(tx) if host.site == driver.site]
+            kept = fleet.at_site(tx, driver.site)
         names = {report.name for report in reports}
         returning = [host for host in kept if host.state == HostState.AWAY and host.name in names]
         fenced = self._fenced(driver, returning)
@@ -307,7 +307,7 @@ class HostLoop:
             id = HostId(new_id("hst", now, self._around.random_bytes))
             fleet.put_report(tx, driver.site, report, id, simulated=driver.simulated, now=now)
         if here:
-            known = {host.name for host in fleet.outlines(tx) if host.site == driver.site}
+            known = fleet.names_at_site(tx, driver.site)
             fleet.mark_seen(tx, driver.site, here.keys(), now, all_of_site=known <= here.keys())
             watch.note_watched(tx, driver.site, now)
         for instance_id in to_return:
@@ -321,7 +321,7 @@ class HostLoop:
         self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime
     ) -> None:
         """Record installation events, which belong to no project, and write log lines."""
-        kept = {host.name: host for host in fleet.outlines(tx) if host.site == site} if changed else {}
+        kept = {host.name: host for host in fleet.at_site(tx, site)} if changed else {}
         for report in changed:
             for alarm in alarms(kept[report.name], report) if report.name in kept else ():
                 LOG.warning("%s", alarm.sentence)

@@ -1,4 +1,4 @@
-"""Terms of a placement: which hosts are allowed, how instances are arranged, and the reasons that are given."""
+"""PlaceTerms of a placement: which hosts are allowed, how instances are arranged, and the reasons that are given."""
 
 from collections import Counter
 from copy import deepcopy
@@ -11,7 +11,7 @@ from tests.unit.fleet.test_placement import left, most, needs, rooms
 from teraflock.base.size import Size
 from teraflock.fleet.card.rules import neighbours
 from teraflock.fleet.model import HostId, HostState
-from teraflock.fleet.placement import Spread, Terms, decide, obstacle_of
+from teraflock.fleet.placement import PlaceTerms, Spread, decide, obstacle_of
 from teraflock.fleet.room import Room
 
 ONE = Size(gpu="a", gpus=1, vcpus=1, ram_bytes=1)
@@ -35,14 +35,14 @@ def host(name: str, free: int, *, zone: str = "", region: str = "home", **more: 
 
 
 def placed(there: list[Room], count: int, **terms: object) -> dict[str, int]:
-    found = decide(there, ONE, count, Terms(**terms))  # type: ignore[arg-type]
+    found = decide(there, ONE, count, PlaceTerms(**terms))  # type: ignore[arg-type]
     return dict(Counter(room.name for room in found.chosen))
 
 
 @st.composite
-def terms(draw: st.DrawFn) -> Terms:
+def terms(draw: st.DrawFn) -> PlaceTerms:
     how = draw(st.sampled_from(["plain", "pack", "together", *Spread]))
-    return Terms(
+    return PlaceTerms(
         apart=draw(st.booleans()),
         pack=how == "pack",
         together=how == "together",
@@ -54,7 +54,7 @@ def terms(draw: st.DrawFn) -> Terms:
 
 @given(rooms(), needs, st.integers(1, 12), terms())
 def test_terms_hold_and_all_are_placed_exactly_where_there_is_room(
-    there: list[Room], need: Size, count: int, wanted: Terms
+    there: list[Room], need: Size, count: int, wanted: PlaceTerms
 ) -> None:
     before = deepcopy(there)
     allowed = [
@@ -86,7 +86,7 @@ def test_every_host_is_chosen_possible_or_rejected_for_a_reason(there: list[Room
     assert all(each.obstacle.reason for each in found.rejected)
     assert {room.host_id for room in (*found.chosen, *found.others)} == fit
     assert bool(found.why) == bool(fit)
-    assert all((obstacle_of(room, need, Terms()) is None) == (room.host_id in fit) for room in there)
+    assert all((obstacle_of(room, need, PlaceTerms()) is None) == (room.host_id in fit) for room in there)
     assert all((room.capacity(need) > 0) == room.fits(need) for room in there)
 
 
@@ -124,23 +124,23 @@ def test_spread_is_even_over_domains() -> None:
 @pytest.mark.parametrize(
     ("room", "wanted", "reason"),
     [
-        (host("x", 0), Terms(), "not enough free a"),
-        (host("x", 1, state=HostState.DRAINING), Terms(), "drained"),
-        (host("x", 1, state=HostState.AWAY), Terms(), "does not answer"),
-        (host("x", 1, zone="a"), Terms(labels=(("zone", "b"),)), "not labelled `zone=b`"),
-        (host("x", 1), Terms(labels=(("region", "far"),)), "not labelled `region=far`"),
-        (host("x", 1), Terms(avoid={"x": "has an instance of `--not-with y`"}), "has an instance of `--not-with y`"),
-        (host("x", 1, reserved_for="que_1"), Terms(), "reserved for a queued launch"),
+        (host("x", 0), PlaceTerms(), "not enough free a"),
+        (host("x", 1, state=HostState.DRAINING), PlaceTerms(), "drained"),
+        (host("x", 1, state=HostState.AWAY), PlaceTerms(), "does not answer"),
+        (host("x", 1, zone="a"), PlaceTerms(labels=(("zone", "b"),)), "not labelled `zone=b`"),
+        (host("x", 1), PlaceTerms(labels=(("region", "far"),)), "not labelled `region=far`"),
+        (host("x", 1), PlaceTerms(avoid={"x": "has an instance of `y`"}), "has an instance of `y`"),
+        (host("x", 1, reserved_for="que_1"), PlaceTerms(), "reserved for a queued launch"),
     ],
 )  # fmt: skip
-def test_rejected_host_has_its_reason(room: Room, wanted: Terms, reason: str) -> None:
+def test_rejected_host_has_its_reason(room: Room, wanted: PlaceTerms, reason: str) -> None:
     (rejected,) = decide([room], ONE, 1, wanted).rejected
     assert rejected.obstacle.reason == reason
 
 
 def test_a_reservation_admits_its_own_launch() -> None:
     room = host("x", 1, reserved_for="que_1")
-    assert decide([room], ONE, 1, Terms(queued_id="que_1")).chosen == (room,)
+    assert decide([room], ONE, 1, PlaceTerms(queued_id="que_1")).chosen == (room,)
 
 
 def test_reason_of_the_winner_names_what_differs() -> None:

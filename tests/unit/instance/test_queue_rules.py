@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.fleet.test_terms import host
 
 from teraflock.base.size import Size
-from teraflock.fleet.placement import Terms
+from teraflock.fleet.placement import PlaceTerms
 from teraflock.fleet.room import Room
 from teraflock.instance.orders import Order
 from teraflock.instance.queue.model import QueuedLaunch, QueueTurn, Release, Waiting
@@ -28,7 +28,7 @@ def waiting(
     priority: int = 0,
     minutes: int | None = None,
     asked: int = 0,
-    terms: Terms | None = None,
+    terms: PlaceTerms | None = None,
 ) -> Waiting:
     queued = QueuedLaunch(
         id=id,
@@ -41,7 +41,7 @@ def waiting(
         created_by=MemberId("mem"),
         created_at=NOW - timedelta(hours=1) + timedelta(seconds=asked),
     )
-    return Waiting(queued, terms or Terms())
+    return Waiting(queued, terms or PlaceTerms())
 
 
 def ids(found: Sequence[Waiting]) -> list[str]:
@@ -133,7 +133,7 @@ def test_launches_that_start_together_fit_together(data: st.DataObject) -> None:
             data.draw(st.integers(1, 8)),
             instances=data.draw(st.integers(1, 4)),
             minutes=data.draw(st.sampled_from([None, 5, 500])),
-            terms=Terms(together=data.draw(st.booleans())),
+            terms=PlaceTerms(together=data.draw(st.booleans())),
         )
         for n in range(data.draw(st.integers(0, 6)))
     ]

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Final
 
 from teraflock.api.convert.shape import shape_answer
-from teraflock.fleet.placement import ZONE, Rejected
+from teraflock.fleet.placement import ZONE, RejectedHost
 from teraflock.fleet.room import Room
 from teraflock.instance.placing import Explanation
 from teraflock.wire.placement import PlacedAnswer, PlacementAnswer, RejectedHostAnswer
@@ -41,7 +41,7 @@ def _placed(room: Room, instances: int) -> PlacedAnswer:
     )
 
 
-def _rejected(rejected: Rejected, sees_hosts: bool) -> RejectedHostAnswer:
+def _rejected(rejected: RejectedHost, sees_hosts: bool) -> RejectedHostAnswer:
     room, obstacle = rejected.room, rejected.obstacle
     return RejectedHostAnswer(
         host=room.name,

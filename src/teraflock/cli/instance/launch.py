@@ -13,17 +13,17 @@ from teraflock.cli.instance import offer_file, plan_file, ssh_files
 from teraflock.cli.instance.costs import price_of
 from teraflock.cli.instance.follow import follow, has_ended
 from teraflock.cli.instance.list import write_instances
-from teraflock.cli.instance.placing import (
+from teraflock.cli.options import json_option, project_option, wait_option, yes_option
+from teraflock.cli.output import called, remark, write_json
+from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
+from teraflock.cli.parse_money import parse_amount
+from teraflock.cli.placement import (
     place_from,
     place_options,
     wait_until_launched,
     write_placement,
     write_waiting,
 )
-from teraflock.cli.options import json_option, project_option, wait_option, yes_option
-from teraflock.cli.output import called, remark, write_json
-from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
-from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.shape_options import shape_from, shape_options
 from teraflock.cli.waiting import NotDone, wait_for
 from teraflock.wire.instance import (
@@ -199,7 +199,7 @@ def command(
     request = request_from(words)
     with connected(project) as client:
         if words["explain"]:
-            placement = client.instances.explain(request)
+            placement = client.placements.explain(request)
             write_json(placement) if as_json else write_placement(placement)
             return
         _mind_the_key(request)

@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from teraflock.base.size import Size
-from teraflock.fleet.placement import Terms
+from teraflock.fleet.placement import PlaceTerms
 from teraflock.instance.orders import Order
 from teraflock.tenant.model import Actor, MemberId, ProjectId
 
@@ -82,7 +82,7 @@ class Waiting(msgspec.Struct, frozen=True):
     """A waiting launch with the terms of its placement."""
 
     queued: QueuedLaunch
-    terms: Terms
+    terms: PlaceTerms
 
 
 Used = Mapping[str, float]

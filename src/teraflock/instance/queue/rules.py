@@ -18,7 +18,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.base.size import Size
-from teraflock.fleet.placement import Decision, Terms, decide, obstacle_of
+from teraflock.fleet.placement import PlaceDecision, PlaceTerms, decide, obstacle_of
 from teraflock.fleet.room import Room
 from teraflock.instance.queue.model import (
     QueuedLaunch,
@@ -122,7 +122,7 @@ def reservation(
 
 def _first_fit(
     waiting: Waiting, rooms: Sequence[Room], releases: Sequence[Release]
-) -> tuple[Decision | None, datetime | None]:
+) -> tuple[PlaceDecision | None, datetime | None]:
     """The placement when enough time limits have ended, and that time."""
     later = {str(room.host_id): _copy(room) for room in rooms}
     return _next_fit(waiting, later, _ends(releases))
@@ -130,7 +130,7 @@ def _first_fit(
 
 def _next_fit(
     waiting: Waiting, later: Mapping[str, Room], ends: list[tuple[datetime, int, Release]]
-) -> tuple[Decision | None, datetime | None]:
+) -> tuple[PlaceDecision | None, datetime | None]:
     """Let time limits end until a launch fits, and place it. No time: it fits without any of them."""
     queued, terms, at = waiting.queued, waiting.terms, None
     room_for = {id: _most(room, queued, terms) for id, room in later.items()}
@@ -150,7 +150,7 @@ def _next_fit(
             room_for[release.host_id] = more
 
 
-def _most(room: Room, queued: QueuedLaunch, terms: Terms) -> int:
+def _most(room: Room, queued: QueuedLaunch, terms: PlaceTerms) -> int:
     """How many instances of a launch one host can take."""
     if obstacle_of(room, queued.need, terms):
         return 0
@@ -163,7 +163,7 @@ def _ends(releases: Sequence[Release]) -> list[tuple[datetime, int, Release]]:
 
 def _soonest(
     waiting: Waiting, rooms: Sequence[Room], empty: Sequence[Room], kept: Mapping[str, str]
-) -> Decision:
+) -> PlaceDecision:
     """A placement on hosts that have most of the room already. It is unknown when the rest becomes free."""
     queued, free = waiting.queued, {room.host_id: room for room in rooms}
     ready = [room for room in empty if room.host_id in free]

@@ -85,9 +85,9 @@ def is_any_waiting_in_all_projects(tx: Transaction) -> bool:
 def releases_in_all_projects(tx: Transaction, *, limit: int) -> list[Release]:
     """What running instances give back at their time limits, the earliest first. They keep their disks."""
     rows = tx.all(
-        "SELECT i.stop_at_us, i.host_id, i.gpu, (SELECT COUNT(*) FROM host_gpu g WHERE g.instance_id = i.id),"
-        " i.held_vcpus, i.held_ram_bytes FROM instance i WHERE i.stop_at_us IS NOT NULL AND i.wanted = 'running'"
-        " AND i.phase NOT IN ('gone', 'failed') AND i.host_id IS NOT NULL ORDER BY i.stop_at_us, i.id LIMIT :limit",
+        "SELECT stop_at_us, host_id, gpu, gpus, held_vcpus, held_ram_bytes FROM instance WHERE stop_at_us IS NOT NULL"
+        " AND wanted = 'running' AND phase NOT IN ('gone', 'failed') AND host_id IS NOT NULL"
+        " ORDER BY stop_at_us, id LIMIT :limit",
         limit=limit,
     )
     return [
