@@ -23,12 +23,14 @@ from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
 from teraflock.instance.service import InstanceService
 from teraflock.reconcile.commands import CommandLoop
+from teraflock.reconcile.draining import DrainLoop
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
 from teraflock.reconcile.loops import WORKER_TIME
 from teraflock.reconcile.moving import MoveLoop
+from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.storage.database import Database
@@ -84,6 +86,8 @@ class Worker:
         self.images = ImageLoop(around)
         self.time_limits = TimeLimitLoop(around)
         self.moves = MoveLoop(around)
+        self.drains = DrainLoop(around)
+        self.queue = QueueLoop(around, house.service.queue)
 
     def beat(self) -> None:
         now = self._house.clock.now()
@@ -99,7 +103,8 @@ class Worker:
             self.instances.advance(self.in_hand.pop(0))
 
     def look(self) -> None:
-        for loop in (self.hosts, self.images, self.drift, self.moves, self.commands, self.time_limits):
+        for loop in (self.hosts, self.images, self.drift, self.moves, self.drains, self.queue, self.commands,
+                     self.time_limits):  # fmt: skip
             loop.turn()
 
     def turn(self) -> None:

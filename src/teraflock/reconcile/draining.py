@@ -38,6 +38,8 @@ LOG: Final = logging.getLogger("teraflock.reconcile")
 class DrainLoop:
     def __init__(self, around: Surroundings) -> None:
         self._around = around
+        self._told: set[tuple[str, datetime]] = set()
+        """Whom this process told about which deadline: a tenant may have acknowledged it."""
 
     def turn(self) -> None:
         now = self._around.clock.now()
@@ -66,7 +68,8 @@ class DrainLoop:
     def _tell(self, leaving: list[Instance], at: datetime) -> None:
         notice = leaving_notice(at)
         for each in leaving:
-            if each.notice != notice:
+            if each.notice != notice and (each.id, at) not in self._told:
+                self._told.add((each.id, at))
                 self._around.database.write(partial(self._note, id=each.id, notice=notice, at=at))
 
     def _note(self, tx: Transaction, id: InstanceId, notice: str, at: datetime) -> None:
