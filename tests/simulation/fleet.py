@@ -141,7 +141,9 @@ class Fleet:
     def _read_hosts(self) -> None:
         self.hosts.count_turn()
         for driver in self.engines:
-            if driver.site not in self.slow:
+            if driver.site in self.slow:
+                self.hosts.asking.setdefault(driver.site, self.clock.now())
+            else:
                 self.hosts.turn_of(driver)
         self.hosts.give_up_overdue()
 

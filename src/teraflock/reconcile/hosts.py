@@ -42,8 +42,9 @@ from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 STRIKES_MAX: Final = 2
-OVERDUE: Final = timedelta(seconds=12)
-"""A site whose reading has not ended for this long does not answer. Two readings fit into it."""
+OVERDUE: Final = timedelta(seconds=8)
+"""A site that has not answered for this long does not answer. With the pause between two readings, a host that hangs is
+noticed within 15 s. Only the question counts, and not how long this process is busy with the answer."""
 LOOKS_MAX: Final = 4
 """An engine that does not report what it runs delays the other loops by at most this many turns."""
 
@@ -58,8 +59,8 @@ class HostLoop:
         """The last reports written, by site. Unchanged reports are not written again."""
         self._problems: dict[str, str] = {}
         """The recorded problem of each site."""
-        self._read_at: dict[str, datetime] = {}
-        """When the last reading of each site ended, with or without an answer."""
+        self.asking: dict[str, datetime] = {}
+        """Sites that were asked and have not answered yet, with the time of the question."""
 
     def take_over(self) -> None:
         """Treat the time before the first turn as not watched, however short it was."""
@@ -95,19 +96,23 @@ class HostLoop:
     def _read_own(self, driver: ComputeDriver) -> None:
         reports: Sequence[HostReport] = ()
         problem = ""
+        self.asking[driver.site] = self._around.clock.now()
         try:
             reports = driver.hosts()
         except Unavailable as error:
             problem = error.sentence
             LOG.warning("%s does not answer: %s", driver.site, problem)
+        finally:
+            self.asking.pop(driver.site, None)
         self._note_state(driver.site, problem)
         self._keep(driver, reports)
-        self._read_at[driver.site] = self._around.clock.now()
 
     def give_up_overdue(self) -> None:
-        """Mark the hosts of sites as away whose reading hangs. A reading that fails is counted in `_lost`."""
+        """Mark the hosts of sites that do not answer as away. A reading that fails is counted in `_lost`."""
         latest = self._around.clock.now() - OVERDUE
-        hanging = {site for site, at in self._read_at.items() if at < latest and site in self._around.engines}
+        hanging = {
+            site for site, at in tuple(self.asking.items()) if at < latest and site in self._around.engines
+        }
         if not hanging:
             return
         with self._around.database.read() as tx:

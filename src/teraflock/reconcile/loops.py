@@ -45,6 +45,7 @@ DUE_SECONDS_MAX: Final = 0.5
 FAILED_SECONDS: Final = 2.0
 """How long a loop pauses after a failed turn, so that a lasting error does not flood the log."""
 HOSTS_SECONDS: Final = 5.0
+OVERDUE_SECONDS: Final = 1.0
 DRIFT_SECONDS: Final = 3.0
 COMMANDS_SECONDS: Final = 1.0
 TIME_LIMITS_SECONDS: Final = 1.0
@@ -145,6 +146,7 @@ class Loops:
         self._pool = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step")
         self._run("heartbeat", self.beat, HEARTBEAT_SECONDS)
         self._run("hosts", self._turn_of_hosts, HOSTS_SECONDS)
+        self._run("overdue", self.hosts.give_up_overdue, OVERDUE_SECONDS)
         self._run("images", self.images.turn, IMAGES_SECONDS)
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self._drift_apart.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
@@ -213,7 +215,6 @@ class Loops:
         try:
             self.hosts.count_turn()
             self._hosts_apart.turn()
-            self.hosts.give_up_overdue()
         finally:
             if self.hosts.has_looked:
                 self._looked.set()
