@@ -30,6 +30,7 @@ BENCHMARKS: Final = {
     "cloud_lxd": "bench.cloud_lxd",
     "cloud_scale": "bench.cloud_scale",
     "clouds": "bench.clouds",
+    "fleet": "bench.fleet",
     "launches": "bench.launches",
     "placement": "bench.placement",
     "run_start": "bench.run_start",

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from bench.placement_cluster import CARD, Classes, Floats, State
-from teraflock.fleet.placement import stranded
+from teraflock.fleet.room import stranded
 
 STEPS: Final = 2000
 """The number of steps in the tables of processors and memory per card."""

@@ -228,6 +228,8 @@ def _furnished(server: ApiServer) -> Tenants:
     ids["published"] = made("POST", "/v1/published-ports", owner, publish)["id"]
     group = made("POST", "/v1/security-groups", owner, {"name": "acme-web"})
     ids["group"], ids["rule"] = group["id"], group["rules"][0]["id"]
+    later = {"name": "later", "shape": {"gpu": "V100", "gpus": 2}, "instances": 2, "queue": True}
+    ids["queued"] = made("POST", "/v1/instances", owner, later)["queued"]["id"]
     assert made("GET", "/v1/instances/web", owner)["state"] == "running"
     assert made("GET", "/v1/images/tools", owner)["state"] == "ready"
     _put_on_the_books(server, operator, ids)

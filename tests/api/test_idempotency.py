@@ -73,7 +73,7 @@ MAKE_NOTHING = {
     "start_instance", "stop_instance", "restart_instance", "resize_instance", "restore_instance", "exec_in_instance",
     "show_quote", "preview_purchase", "verify_bills", "upgrade_purchase", "acknowledge_notice",
     "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan", "check_site",
-    "check_account", "sweep_account", "recommend_gpus", "add_acl_rule", "allow_traffic",
+    "check_account", "sweep_account", "explain_placement", "recommend_gpus", "add_acl_rule", "allow_traffic",
     "add_backends", "remove_backends",
 }  # fmt: skip
 """POST requests that set a state, repeat without effect, or only read. All other POST requests create something."""

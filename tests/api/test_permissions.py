@@ -130,6 +130,10 @@ RULES: dict[str, Rule] = {
     "delete_image": Rule(may=WORKS, path={"image": "{image}"}, query=IN),
     "list_instances": Rule(may=SEES, query=IN),
     "launch_instances": Rule(may=WORKS, query=IN, body=LAUNCH),
+    "explain_placement": Rule(may=WORKS, query=IN, body=LAUNCH),
+    "list_queue": Rule(may=SEES, query=IN),
+    "show_queued": Rule(may=SEES, path={"queued": "{queued}"}, query=IN),
+    "cancel_queued": Rule(may=WORKS, path={"queued": "{queued}"}, query=IN),
     "show_instance": Rule(may=SEES, path={"instance": "{instance}"}, query=IN),
     "change_instance": Rule(
         may=WORKS, path={"instance": "{instance}"}, query=IN, body={"labels": {"team": "blue"}}

@@ -23,12 +23,14 @@ from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
 from teraflock.instance.service import InstanceService
 from teraflock.reconcile.commands import CommandLoop
+from teraflock.reconcile.draining import DrainLoop
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
 from teraflock.reconcile.loops import WORKER_TIME
 from teraflock.reconcile.moving import MoveLoop
+from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.slices import SliceLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
@@ -86,6 +88,8 @@ class Worker:
         self.time_limits = TimeLimitLoop(around)
         self.moves = MoveLoop(around)
         self.slices = SliceLoop(around)
+        self.drains = DrainLoop(around)
+        self.queue = QueueLoop(around, house.service.queue)
 
     def beat(self) -> None:
         now = self._house.clock.now()
@@ -102,7 +106,8 @@ class Worker:
 
     def look(self) -> None:
         for loop in (
-            self.slices, self.hosts, self.images, self.drift, self.moves, self.commands, self.time_limits,
+            self.slices, self.hosts, self.images, self.drift, self.moves, self.drains, self.queue, self.commands,
+            self.time_limits,
         ):  # fmt: skip
             loop.turn()
 

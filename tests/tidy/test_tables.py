@@ -19,11 +19,11 @@ OWNERS = {
         " price_book price_period purchase purchase_limit purchase_term trial_balance"
         " cost cost_cursor cost_host host_cost host_size host_use host_use_open"
     ),
-    "fleet": "host host_gpu host_port host_slicing site_watch",
+    "fleet": "host host_gpu host_label host_port host_reservation host_slicing left_behind site_watch",
     "image": "image",
     "instance": (
-        "cloud_account cloud_account_use instance instance_label instance_output site site_state site_use snapshot"
-        " worker host_invitation joined_host"
+        "cloud_account cloud_account_use host_invitation instance instance_label instance_output joined_host"
+        " queued_launch site site_state site_use snapshot worker"
     ),
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
     "network": (
@@ -50,6 +50,10 @@ READERS = {
     ("fleet", "instance"): "a host's room is its size less what instances hold: one statement for every host",
     ("image", "instance"): "an image cannot be deleted while instances boot from it, in one transaction",
     ("instance", "host"): "lists join the host's name",
+    (
+        "instance",
+        "left_behind",
+    ): "addresses of copies that a lost host may still run are taken: one statement",
     ("instance", "organisation"): "an operator's list names the organisation",
     ("instance", "address"): "public addresses count against the quota, with what instances hold",
     ("instance", "balancer"): "balancers have addresses in the project's network, and published ports",

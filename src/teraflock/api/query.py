@@ -72,6 +72,10 @@ class PageInOrganisation(InOrganisation, frozen=True, kw_only=True):
     limit: Limit = LIMIT
 
 
+class QueuePageQuery(PageInProject, frozen=True, kw_only=True):
+    ended: Annotated[bool, Meta(description="Include launches that no longer wait.")] = False
+
+
 class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
     gone: Annotated[bool, Meta(description="Include deleted ones.")] = False
     state: Annotated[

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -38,7 +38,7 @@ from teraflock.app.runs import RunWorkers, run_loop
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.app.vault import FileVault
-from teraflock.base.clock import Clock, SystemClock
+from teraflock.base.clock import Clock, SystemClock, microseconds
 from teraflock.base.errors import Refused, TeraflockError
 from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
@@ -64,6 +64,7 @@ from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.site.service import SiteService
 from teraflock.instance.terminal.service import TerminalService
+from teraflock.meter.store import gpu_seconds_in_all_projects
 from teraflock.network.acl.service import AclService
 from teraflock.network.address.rules import pool_from
 from teraflock.network.address.service import AddressService
@@ -82,11 +83,12 @@ from teraflock.reconcile.balancers import BalancerLoop
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
+from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.rehearsal import dies_at
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.run.files import RunFiles
 from teraflock.run.service import RunService
-from teraflock.storage.database import Database
+from teraflock.storage.database import Database, Transaction
 from teraflock.storage.open import POSTGRES, open_database
 from teraflock.tenant.announcement.service import News
 from teraflock.tenant.model import Defaults
@@ -106,6 +108,10 @@ SITES_SECONDS: Final = 2.0
 RUNS_SECONDS: Final = 0.1
 RUNS_SWEEP_SECONDS: Final = 3600.0
 RUNS_FOLDER: Final = "runs"
+QUEUE_SECONDS: Final = 2.0
+
+SHARE_WINDOW: Final = timedelta(days=1)
+"""What a project used in this time counts for its share of the queue."""
 
 RandomBytes = Callable[[int], bytes]
 BALANCER_METRICS: Final[tuple[tuple[str, str, Callable[[BalancerSeen], float]], ...]] = (
@@ -178,6 +184,7 @@ class Cloud:
         self.loops.also("accounts", account_limits.turn, ACCOUNTS_SECONDS)
         balancing = BalancerLoop(self.loops.around, lambda sealed, id: self.vault.open(sealed, bound_to=id))
         self.loops.also("balancers", balancing.turn, BALANCERS_SECONDS, woken=threading.Event())
+        self.loops.also("queue", QueueLoop(self.loops.around, nouns.instances.queue).turn, QUEUE_SECONDS)
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
         self._run_workers = RunWorkers()
         self._runs = runs = run_loop(
@@ -271,6 +278,7 @@ class Cloud:
             random_bytes=random_bytes,
             wake=wake,
             admits=in_turn(admission(self.clock), within_limits(self.clock)),
+            used_by=used_lately,
         )
         bills = BillService(
             database,
@@ -451,6 +459,11 @@ class Cloud:
                 if not self._ending.is_set():
                     LOG.exception("could not delete old answers")
             self._ending.wait(FORGET_SECONDS)
+
+
+def used_lately(tx: Transaction, now: datetime) -> dict[str, float]:
+    """What each project used lately, in GPU-seconds, for the fair share of the queue."""
+    return gpu_seconds_in_all_projects(tx, microseconds(now - SHARE_WINDOW), microseconds(now))
 
 
 def policy_of(settings: Settings) -> Policy:

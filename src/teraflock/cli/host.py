@@ -1,6 +1,8 @@
 """`tera host`: list and manage hosts, and inspect this machine."""
 
-from typing import Final
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -10,13 +12,21 @@ from teraflock.cli.facts import write_facts
 from teraflock.cli.host_cost import cost
 from teraflock.cli.host_join import add, join, leave, remove, serve
 from teraflock.cli.host_slice import slice_host
+from teraflock.cli.instance.label import parse_changes
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
 from teraflock.cli.output import emphasised, write_json
-from teraflock.cli.table import write_list
+from teraflock.cli.parse import parse_duration_seconds
+from teraflock.cli.table import Column, printable, write_list, write_rows
+from teraflock.client.noun import pages
 from teraflock.wire.host import HostChange
 from teraflock.words.host import facts, fields, state_text
+from teraflock.words.text import details_text
 
+if TYPE_CHECKING:
+    from teraflock.wire.operator import LocatedInstance
+
+DRAIN_SECONDS_MAX: Final = 366 * 86_400
 HELP: Final = """Add, list and manage hosts: what they have, and what is free. For operators.
 
 `add` prints the command that lets another server join. `inspect`, `join`, `leave` and `serve` act on this machine.
@@ -26,7 +36,8 @@ Examples:
   tera host inspect
   tera host list
   tera host add --name lab3
-  tera host drain lab2
+  tera host drain lab2 --deadline 2h
+  tera host label lab2 zone=a
   tera host set lab2 --region north
   tera host allow-out lab2 192.168.10.0/24
   tera host cost set lab2 1.20 USD
@@ -88,11 +99,72 @@ def show(name: str, as_json: bool) -> None:
     write_facts(facts(host, SystemClock().now()))
 
 
-@command.command(help="Stop placing new instances on a host. Existing instances stay.")
+@command.command()
 @click.argument("name")
+@click.option(
+    "--deadline",
+    metavar="TIME",
+    help="Move instances that may move after this time: `0s` for now, `30m`, `2h`, `1d`.",
+)
 @json_option
-def drain(name: str, as_json: bool) -> None:
-    _change(name, HostChange(state="draining"), as_json)
+def drain(name: str, deadline: str | None, as_json: bool) -> None:
+    """Stop placing new instances on a host. Existing instances stay.
+
+    With `--deadline`, instances with the restart policy `elsewhere` are told at once. At the deadline they are stopped
+    and created again on other hosts, each when there is room for it. Their disks are not copied. All other instances
+    stay until their tenants stop or delete them.
+
+    \b
+    Examples:
+      tera host drain lab2
+      tera host drain lab2 --deadline 2h
+      tera host ready lab2                # take instances again; cancels the deadline
+    """
+    seconds = parse_duration_seconds(deadline, "--deadline") if deadline is not None else None
+    at = None if seconds is None else SystemClock().now() + timedelta(seconds=min(seconds, DRAIN_SECONDS_MAX))
+    with connected() as client:
+        host = client.hosts.change(name, HostChange(state="draining", drain_at=at))
+        found = pages(lambda after: client.operator.instances(host=host.id, after=after))
+    if as_json:
+        write_json(host)
+        return
+    click.echo(f"{host.name}: {state_text(host)}, region {host.region}")
+    moved = [each for each in found if at and each.instance.restart_policy == "elsewhere"]
+    _write_instances("Moved at the deadline", moved)
+    stay = [each for each in found if each not in moved]
+    _write_instances("Stay until their tenants stop or delete them", stay)
+
+
+def _write_instances(title: str, some: "Sequence[LocatedInstance]") -> None:
+    if some:
+        click.echo(f"\n{title}:")
+        columns = [Column("INSTANCE"), *(Column(name, flexible=True) for name in ("PROJECT", "ORGANISATION"))]
+        write_rows(columns, [(each.instance.name, each.project, each.organisation) for each in some])
+
+
+@command.command()
+@click.argument("name")
+@click.argument("changes", nargs=-1, metavar="[KEY=VALUE|KEY-]...")
+@json_option
+def label(name: str, changes: tuple[str, ...], as_json: bool) -> None:
+    """Change the labels of a host: `key=value` sets one, `key-` removes one. Without changes, show them.
+
+    Launches can ask for labels with `--on`. Hosts with the same `zone` in the same region are close to each other:
+    `--together` and `--spread zone` use it.
+
+    \b
+    Examples:
+      tera host label lab2 zone=a disk=ssd
+      tera host label lab2 disk-
+      tera launch --gpu A100 --on zone=a
+    """
+    wished = parse_changes(changes)
+    with connected() as client:
+        host = client.hosts.change(name, HostChange(labels=wished)) if wished else client.hosts.get(name)
+    if as_json:
+        write_json(host)
+    else:
+        click.echo(f"{host.name}: {printable(details_text(host.labels)) or 'no labels'}")
 
 
 @command.command("set", help="Set the region of a host. Prices can differ by region.")

@@ -37,6 +37,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "run": ("teraflock.cli.run.command", "Run a script or command on an instance of its own"),
     "runs": ("teraflock.cli.run.verbs:runs", "List runs: their state, progress and cost"),
     "launch": ("teraflock.cli.instance.launch", "Launch instances with whole GPUs"),
+    "queue": ("teraflock.cli.queue", "List and cancel launches that wait for room"),
     "ps": ("teraflock.cli.instance.list", "List instances and their state"),
     "show": ("teraflock.cli.instance.show", "Show one instance: addresses, GPUs, how to log in"),
     "ssh": ("teraflock.cli.instance.ssh:ssh", "Log in to an instance, or run a command there"),

@@ -34,12 +34,14 @@ from teraflock.client.network import Networks
 from teraflock.client.offer import Offers
 from teraflock.client.operator import Operator
 from teraflock.client.organisation import Organisations
+from teraflock.client.placement import Placements
 from teraflock.client.plan import Plans
 from teraflock.client.price import Prices
 from teraflock.client.project import Projects
 from teraflock.client.provider import Providers
 from teraflock.client.published_port import PublishedPorts
 from teraflock.client.purchase import Purchases
+from teraflock.client.queue import Queue
 from teraflock.client.quota import Quotas
 from teraflock.client.quote import Quotes
 from teraflock.client.rate import RateList
@@ -95,6 +97,7 @@ class Client:
         self.recommendations = Recommendations(transport)
         self.offers = Offers(transport)
         self.estimates = Estimates(transport)
+        self.placements = Placements(transport)
         self.plans = Plans(transport)
         self.hosts = Hosts(transport)
         self.images = Images(transport)
@@ -109,6 +112,7 @@ class Client:
         self.projects = Projects(transport)
         self.published_ports = PublishedPorts(transport)
         self.purchases = Purchases(transport)
+        self.queue = Queue(transport)
         self.quotas = Quotas(transport)
         self.quotes = Quotes(transport)
         self.runs = Runs(transport)

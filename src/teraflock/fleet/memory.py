@@ -14,7 +14,8 @@ from teraflock.base.clock import Clock
 from teraflock.base.size import Size
 from teraflock.fleet import store
 from teraflock.fleet.model import Host, HostId
-from teraflock.fleet.placement import Policy, Room
+from teraflock.fleet.placement import Policy
+from teraflock.fleet.room import Room
 from teraflock.storage.database import Transaction
 
 AGE_MAX: Final = timedelta(seconds=1)

@@ -1,5 +1,6 @@
 """Hosts and their cards, as an engine reports them and as the database stores them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import NewType
@@ -30,6 +31,8 @@ class GpuReport(msgspec.Struct, frozen=True, kw_only=True):
     healthy: bool = True
     idle: bool = False
     """It does nothing right now. False if that cannot be measured."""
+    near: str = ""
+    """Cards with the same text share NVLink or a NUMA node. Empty: unknown."""
 
 
 class DiskLimits(StrEnum):
@@ -85,6 +88,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int
     healthy: bool
     instance_id: str | None
+    near: str = ""
 
 
 class HostCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,6 +114,9 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool
     region: str = "home"
     """Prices can depend on it. The operator can change it."""
+    labels: Mapping[str, str] = {}
+    drain_at: datetime | None = None
+    """Draining: when instances that may move are moved. None: never."""
     registered_at: datetime
     seen_at: datetime
     gpus: tuple[Gpu, ...] = ()

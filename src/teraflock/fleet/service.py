@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from ipaddress import IPv4Network
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
-from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.base.clock import LATEST, Clock
+from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.fleet import store
 from teraflock.fleet.card import store as cards
+from teraflock.fleet.label.service import set_labels
 from teraflock.fleet.model import Host, HostKind, HostState, Idle
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
@@ -52,16 +53,31 @@ class FleetService:
         with self._database.read() as tx:
             return own_host(tx, ref)
 
-    def set_state(self, actor: Actor, ref: str, state: HostState) -> Host:
-        """`draining` keeps its instances and accepts no new ones. `ready` accepts them again."""
+    def set_state(
+        self, actor: Actor, ref: str, state: HostState, *, drain_at: datetime | None = None
+    ) -> Host:
+        """`draining` accepts no new instances. At `drain_at`, a loop moves those that may move. `ready` accepts
+        instances again."""
+        if drain_at is not None and (state != HostState.DRAINING or drain_at > LATEST):
+            raise BadInput("Only a draining host has a deadline", hint="Set `state` to `draining`")
 
         def work(tx: Transaction) -> Host:
             host = own_host(tx, ref)
-            store.set_state(tx, host.id, state)
-            self._audit.record(tx, actor, f"host.{state}", host.id, name=host.name)
-            return replace(host, state=state)
+            if host.state == HostState.AWAY:
+                raise Conflict(
+                    f"`{host.name}` does not answer, and is away until it does",
+                    hint="Try again when it is back: `tera host list`",
+                )
+            store.set_state(tx, host.id, state, drain_at=drain_at)
+            at = {"drain_at": drain_at.isoformat()} if drain_at else {}
+            self._audit.record(tx, actor, f"host.{state}", host.id, name=host.name, **at)
+            return replace(host, state=state, drain_at=drain_at)
 
         return self._database.write(work)
+
+    def set_labels(self, actor: Actor, ref: str, changes: Mapping[str, str | None]) -> Host:
+        """Set labels of a host, or remove those with the value None."""
+        return self._database.write(lambda tx: set_labels(tx, self._audit, actor, own_host(tx, ref), changes))
 
     def set_allow_out(self, actor: Actor, ref: str, networks: Sequence[str]) -> Host:
         """Set the private networks that the guests of a host may reach. A loop applies it to the host."""

@@ -11,7 +11,8 @@ import msgspec
 from teraflock.base.quantities import GIB
 from teraflock.base.size import Size
 from teraflock.fleet.model import Host
-from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Room
+from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE
+from teraflock.fleet.room import Room
 
 CPU_SIZES: Final = (1, 2, 4, 8, 16, 32)
 RAM_BYTES_PER_VCPU: Final = GIB
@@ -68,14 +69,4 @@ def card_need(hosts: Iterable[Host], gpu: str, count: int) -> Size | None:
 
 def count_free(rooms: Iterable[Room], need: Size) -> int:
     """How many instances of this size fit into the free room of all hosts."""
-    total = 0
-    for room in rooms:
-        limits = [
-            room.vcpus // need.vcpus,
-            room.ram_bytes // need.ram_bytes,
-            room.disk_bytes // need.disk_bytes,
-        ]
-        if need.gpus:
-            limits.append(room.free_gpus.get(need.gpu, 0) // need.gpus)
-        total += max(0, min(limits))
-    return total
+    return sum(room.capacity(need) for room in rooms)

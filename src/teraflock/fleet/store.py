@@ -8,8 +8,10 @@ from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.fleet.card import store as cards
+from teraflock.fleet.label import store as labels
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostKind, HostReport, HostState
-from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy, Room
+from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy
+from teraflock.fleet.room import Room
 from teraflock.fleet.rows import COLUMNS, HOST, host_from
 from teraflock.fleet.slicing import store as slicing
 from teraflock.fleet.slicing.rules import withheld
@@ -45,6 +47,16 @@ def outlines(tx: Transaction) -> tuple[Host, ...]:
         found[host_id] += [_gpu_outline(gpu)] * count
     rows = tx.all(f"SELECT {COLUMNS} FROM host WHERE kind = 'own' AND state <> 'gone' ORDER BY id")
     return tuple(host_from(row, gpus=tuple(found[row[0]])) for row in rows)
+
+
+def at_site(tx: Transaction, site: str) -> tuple[Host, ...]:
+    """The own hosts of a site, without cards and labels. A loop reads every site all the time."""
+    rows = tx.all(f"SELECT {COLUMNS} FROM host WHERE kind = 'own' AND site = :site ORDER BY id", site=site)
+    return tuple(map(host_from, rows))
+
+
+def names_at_site(tx: Transaction, site: str) -> set[str]:
+    return {row[0] for row in tx.all("SELECT name FROM host WHERE kind = 'own' AND site = :site", site=site)}
 
 
 def kinds_of_hosts(tx: Transaction) -> tuple[Host, ...]:
@@ -140,8 +152,14 @@ def _new_host(site: str, report: HostReport, id: HostId, *, simulated: bool, now
     )
 
 
-def set_state(tx: Transaction, id: HostId, state: HostState) -> None:
-    tx.run("UPDATE host SET state = :state WHERE id = :id", state=state, id=id)
+def set_state(tx: Transaction, id: HostId, state: HostState, *, drain_at: datetime | None = None) -> None:
+    """Set the state. `drain_at` is when instances that may move are moved from a draining host."""
+    tx.run(
+        "UPDATE host SET state = :state, drain_at_us = :drain_at WHERE id = :id",
+        state=state,
+        drain_at=microseconds(drain_at) if drain_at else None,
+        id=id,
+    )
 
 
 def mark_removed(tx: Transaction, id: HostId, now: datetime) -> None:
@@ -168,6 +186,21 @@ def is_away(tx: Transaction, id: str, *, unseen_since: datetime | None = None) -
         us=microseconds(unseen_since) if unseen_since else 0,
     )
     return found is not None
+
+
+def is_unseen(tx: Transaction, id: str, since: datetime) -> bool:
+    """Whether a host was not seen since a certain time."""
+    row = tx.one("SELECT 1 FROM host WHERE id = :id AND seen_at_us < :us", id=id, us=microseconds(since))
+    return row is not None
+
+
+def draining(tx: Transaction) -> list[tuple[HostId, str, str, datetime]]:
+    """Id, site, name and deadline of the hosts that are drained with a deadline."""
+    rows = tx.all(
+        "SELECT id, site, name, drain_at_us FROM host WHERE kind = 'own' AND state = 'draining'"
+        " AND drain_at_us IS NOT NULL ORDER BY id"
+    )
+    return [(HostId(id), site, name, at_microseconds(at)) for id, site, name, at in rows]
 
 
 def set_allow_out(tx: Transaction, id: HostId, networks: Sequence[str]) -> None:
@@ -215,20 +248,28 @@ def rooms(
     site: str = "",
     ready: bool = True,
     empty: bool = False,
+    labelled: bool = False,
+    queued_id: str = "",
 ) -> list[Room]:
-    """The free room of own hosts, or all their room if `empty`. `only` and `site` select one host or one site."""
-    narrowed = (" AND id = :only" if only else "") + (" AND site = :site" if site else "")
-    states = "('ready')" if ready else "('ready', 'draining', 'away')"
+    """The free room of own hosts, or all their room if `empty`. `only` and `site` select one host or one site.
+
+    `ready`: only hosts that take new instances, without those that are reserved for other launches than `queued_id`.
+    """
+    narrowed = (" AND h.id = :only" if only else "") + (" AND h.site = :site" if site else "")
+    usable = " AND h.state = 'ready' AND (r.queued_id IS NULL OR r.queued_id = :queued)"
     rows = tx.all(
-        "SELECT id, name, site, vcpus, ram_bytes, disk_bytes FROM host"
-        f" WHERE kind = 'own' AND state IN {states}{narrowed}",
+        "SELECT h.id, h.name, h.site, h.vcpus, h.ram_bytes, h.disk_bytes, h.region, h.state,"
+        " COALESCE(r.queued_id, '') FROM host h LEFT JOIN host_reservation r ON r.host_id = h.id"
+        f" WHERE h.kind = 'own' AND h.state <> 'gone'{usable if ready else ''}{narrowed}",
         **({"only": only} if only else {}),
         **({"site": site} if site else {}),
+        **({"queued": queued_id} if ready else {}),
     )
+    labels_of = labels.by_host(tx) if labelled else {}
     held = {} if empty else _held(tx, only)
     free, total = _free_gpus(tx, only, empty=empty)
     found = []
-    for id, name, site, vcpus, ram, disk in rows:
+    for id, name, site, vcpus, ram, disk, region, state, queued in rows:
         vcpus_held, ram_held, disk_held = held.get(id, (0, 0, 0))
         found.append(
             Room(
@@ -242,6 +283,10 @@ def rooms(
                 free_gpus=free.get(id, {}),
                 gpus_total=total.get(id, 0),
                 ram_bytes_total=ram - RAM_BYTES_OF_HOUSE,
+                region=region,
+                labels=labels_of.get(id, {}),
+                state=HostState(state),
+                reserved_for=queued,
             )
         )
     return found
@@ -304,4 +349,8 @@ def _with_parts(tx: Transaction, rows: Sequence[Row]) -> tuple[Host, ...]:
     only = HostId(rows[0][0]) if len(rows) == 1 else None
     held = _held(tx, only) if rows else {}
     gpus = cards.of_hosts(tx, [row[0] for row in rows]) if rows else {}
-    return tuple(host_from(row, held.get(row[0], (0, 0, 0)), tuple(gpus.get(row[0], ()))) for row in rows)
+    labels_of = labels.by_host(tx, only) if rows else {}
+    return tuple(
+        host_from(row, held.get(row[0], (0, 0, 0)), tuple(gpus.get(row[0], ())), labels_of.get(row[0], {}))
+        for row in rows
+    )

@@ -4,19 +4,21 @@ A claim succeeds completely or raises. Two instances never hold the same card, b
 A claim locks the host first, and then checks that there is room.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict
-from teraflock.base.quantities import GIB, bytes_text
+from teraflock.base.quantities import GIB, bytes_text, count_text
 from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.model import GpuKind, Host, HostId, HostKind, HostState
-from teraflock.fleet.placement import Policy, Room, choose_many
+from teraflock.fleet.model import GpuKind, Host, HostId, HostState
+from teraflock.fleet.placement import PlaceTerms, Policy, decide, obstacle_of
 from teraflock.fleet.port import store as ports
+from teraflock.fleet.room import Room
 from teraflock.fleet.shapes import count_free, named_shapes
 from teraflock.instance import store
 from teraflock.instance.model import Held, HeldGpu, HeldPort, Instance, InstanceId
@@ -39,9 +41,18 @@ class NoCapacity(Conflict):
 
 
 def check_quota(
-    tx: Transaction, project: Project, shape: Size, count: int, *, instead_of: Size | None = None
+    tx: Transaction,
+    project: Project,
+    shape: Size,
+    count: int,
+    *,
+    instead_of: Size | None = None,
+    ever: bool = False,
 ) -> None:
-    """Refuse what would exceed the quota of the project or its organisation, with the quota and the amount."""
+    """Refuse what would exceed the quota of the project or its organisation, with the quota and the amount.
+
+    `ever`: refuse only what would exceed it even if nothing else was in use.
+    """
     before = instead_of or Size()
     kept = before.gpus if before.gpu == shape.gpu else 0
     more = QuotaAmounts(
@@ -53,7 +64,7 @@ def check_quota(
     )
     instead = "Delete or shrink something"
     for quota, used, of, hint in _both(tx, project, instead):
-        quotas.check(quota, used, more, of=of, hint=hint)
+        quotas.check(quota, QuotaAmounts() if ever else used, more, of=of, hint=hint)
 
 
 def check_snapshots_quota(tx: Transaction, project: Project) -> None:
@@ -74,29 +85,19 @@ def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quo
 
 
 def place(
-    tx: Transaction,
-    policy: Policy,
-    memory: FleetMemory,
-    need: Size,
-    count: int,
-    *,
-    only: str | None = None,
-    site: str = "",
+    tx: Transaction, policy: Policy, memory: FleetMemory, need: Size, count: int, terms: PlaceTerms
 ) -> list[Room]:
     """Choose and lock a host for each of `count` equal instances. Write nothing: `take` does that.
 
     Hosts with room are looked up without a lock, and checked again once they are locked. If others were faster and a
     second look would have to wait for another lock, the whole transaction starts again.
     """
-    if only:
-        _check_takes_new(tx, only)
-    host_id = _host_id(tx, only) if only else None
-    if count == 1 and host_id is None and not site:
+    if count == 1 and terms.is_plain:
         chosen = _lock_one(tx, policy, memory, need)
     else:
-        chosen = _lock_many(tx, policy, need, count, host_id, site)
+        chosen = _lock_many(tx, policy, need, count, terms)
     if not chosen:
-        raise _no_room(tx, policy, need, count)
+        raise _no_room(tx, policy, need, count, terms)
     return chosen
 
 
@@ -113,14 +114,12 @@ def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Size) 
     raise Overtaken("other launches took the room")
 
 
-def _lock_many(
-    tx: Transaction, policy: Policy, need: Size, count: int, only: HostId | None, site: str
-) -> list[Room]:
-    chosen = choose_many(fleet.rooms(tx, policy, only=only, site=site), need, count)
-    if chosen is None:
-        return []
+def _lock_many(tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms) -> list[Room]:
+    chosen = list(decide(rooms_for(tx, policy, terms), need, count, terms).chosen)
     fleet.lock_hosts(tx, [room.host_id for room in chosen])
-    locked = {room.host_id: fleet.rooms(tx, policy, only=room.host_id) for room in chosen}
+    locked = {
+        room.host_id: fleet.rooms(tx, policy, only=room.host_id, queued_id=terms.queued_id) for room in chosen
+    }
     for id in (room.host_id for room in chosen):
         if not locked[id] or not locked[id][0].fits(need):
             raise Overtaken("other launches took the room")
@@ -128,26 +127,24 @@ def _lock_many(
     return chosen
 
 
-def _host_id(tx: Transaction, ref: str) -> HostId:
-    host = fleet.host(tx, ref)
-    if host is None or host.kind != HostKind.OWN:
-        raise BadInput(f"There is no host `{ref}`", hint="Without `--host`, Teraflock chooses one")
-    return host.id
+def rooms_for(tx: Transaction, policy: Policy, terms: PlaceTerms, *, ready: bool = True) -> list[Room]:
+    """The hosts that `decide` needs to see. With `ready`, only those that can take instances."""
+    return fleet.rooms(
+        tx,
+        policy,
+        only=terms.host_id if ready else None,
+        site=terms.site if ready else "",
+        ready=ready,
+        labelled=not ready or bool(terms.labels or terms.spread or terms.together),
+        queued_id=terms.queued_id,
+    )
 
 
-def _check_takes_new(tx: Transaction, ref: str) -> None:
-    host = fleet.host(tx, ref)
-    if host is not None and host.state != HostState.READY:
-        why = "it is drained" if host.state == HostState.DRAINING else "it does not answer"
-        raise NoCapacity(
-            f"The host `{host.name}` accepts no new instances now: {why}",
-            hint="Without `--host`, Teraflock chooses another one",
-        )
-
-
-def _no_room(tx: Transaction, policy: Policy, need: Size, count: int) -> Exception:
+def _no_room(tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms) -> Exception:
     """`BadInput` if no host is large enough, `NoCapacity` if there may be room later."""
     wanted = shape_text(need)
+    if not terms.is_plain:
+        return _no_room_on_terms(tx, policy, need, count, terms)
     hosts = fleet.hosts(tx, limit=HOSTS_MAX)
     if not hosts:
         return NoCapacity(
@@ -167,8 +164,55 @@ def _no_room(tx: Transaction, policy: Policy, need: Size, count: int) -> Excepti
         f"There is no room now for {count} × ({wanted})"
         if count > 1
         else f"There is no room now for {wanted}",
-        hint=(_beside_cards(rooms, need) if count == 1 else "") or _free_now(rooms, hosts),
+        hint=((_beside_cards(rooms, need) if count == 1 else "") or _free_now(rooms, hosts))
+        + ". `--queue` waits for room",
     )
+
+
+def _no_room_on_terms(
+    tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms
+) -> Exception:
+    """The same for a launch that asks for certain hosts. The hint sums up what is wrong with the hosts."""
+    wanted = f"{count} × ({shape_text(need)})" if count > 1 else shape_text(need)
+    host = fleet.host(tx, terms.host_id) if terms.host_id else None
+    if host is not None and host.state != HostState.READY:
+        why = "it is drained" if host.state == HostState.DRAINING else "it does not answer"
+        return NoCapacity(
+            f"The host `{host.name}` accepts no new instances now: {why}",
+            hint="Without `--host`, Teraflock chooses another one",
+        )
+    try:
+        check_possible(tx, policy, need, count, terms)
+    except BadInput as error:
+        return error
+    now = rooms_for(tx, policy, terms, ready=False)
+    return NoCapacity(
+        f"There is no room now for {wanted} on the allowed hosts", hint=_summary(now, need, terms)
+    )
+
+
+def check_possible(tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms) -> None:
+    """Refuse what would not fit even if all hosts were empty and ready."""
+    empty = fleet.rooms(tx, policy, ready=False, empty=True, labelled=True)
+    could = [replace(room, state=HostState.READY, reserved_for="") for room in empty]
+    if not could or decide(could, need, count, replace(terms, avoid={})).chosen:
+        return
+    if not any(room.fits(need) for room in could):
+        raise BadInput(f"{shape_text(need)} is larger than any host", hint=_largest(empty, need))
+    wanted = f"{count} × ({shape_text(need)})" if count > 1 else shape_text(need)
+    raise BadInput(
+        f"The allowed hosts are too small for {wanted}, even when they are empty",
+        hint=_summary(could, need, replace(terms, avoid={})),
+    )
+
+
+def _summary(rooms: Sequence[Room], need: Size, terms: PlaceTerms) -> str:
+    """`4 hosts: not labelled `zone=a`; 1 host: drained`, the most frequent first."""
+    found = Counter(obstacle.reason for room in rooms if (obstacle := obstacle_of(room, need, terms)))
+    words = [f"{count_text(count, 'host')}: {reason}" for reason, count in found.most_common(3)]
+    fit = sum(room.capacity(need) for room in rooms if not obstacle_of(room, need, terms))
+    words += [f"{count_text(fit, 'instance')} would fit"] if fit else []
+    return "; ".join([*words, "`--explain` lists all hosts"])
 
 
 def _beside_cards(rooms: Sequence[Room], need: Size) -> str:

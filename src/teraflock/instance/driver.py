@@ -61,6 +61,8 @@ class Capability(StrEnum):
     """May reclaim an instance, and announces it."""
     TRAFFIC = "traffic"
     """Counts what guests send to other networks."""
+    SEVERAL_COPIES = "several-copies"
+    """Can create an instance on one host while another host, which does not answer, may still have a copy of it."""
     FIREWALL = "firewall"
     """Enforces security groups."""
     SLICES = "slices"

@@ -11,8 +11,9 @@ from teraflock.base.ids import new_id
 from teraflock.base.size import Size
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostCost, HostId, HostKind, HostState
-from teraflock.fleet.placement import Policy, Room
+from teraflock.fleet.placement import PlaceTerms, Policy
 from teraflock.fleet.rented import store as rented_hosts
+from teraflock.fleet.room import Room
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
@@ -33,6 +34,7 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.naming import new_name, numbered
 from teraflock.instance.orders import Order, ShapeWish, shape_of
+from teraflock.instance.placing import terms_of
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.rules import removed
@@ -69,20 +71,30 @@ def launch(
     memory: FleetMemory,
     now: datetime,
     random_bytes: Callable[[int], bytes],
+    queued_id: str = "",
 ) -> tuple[Instance, ...]:
     """Write the rows of an order, all or none. The caller has claimed the project. Hosts are locked last, because many
-    launches want them."""
+    launches want them. `queued_id` is the queued launch whose reserved hosts it may use."""
     image = _image(tx, project, order.image)
     new = _Launch(actor=actor, project=project, order=order, image=image, now=now, random_bytes=random_bytes)
     if order.site:
         check_site(tx, engines, project, order)
     if order.site and not engines.can(order.site, Capability.PLACEMENT):
         return _launch_rented(tx, new, engines.at(order.site), types)
-    return _launch_on_own_hosts(tx, new, policy, memory)
+    return _launch_on_own_hosts(tx, new, policy, memory, queued_id)
+
+
+def on_own_hosts(
+    tx: Transaction, memory: FleetMemory, project: Project, order: Order
+) -> tuple[Size, PlaceTerms]:
+    """What an order needs of own hosts, and on which terms. Locks nothing."""
+    image = _usable(tx, project, order.image, images.find(tx, project.id, order.image))
+    site = _site_of_image(tx, image, order.site)
+    return _shape(tx, memory, order.shape), terms_of(tx, project.id, order, site=site)
 
 
 def _launch_on_own_hosts(
-    tx: Transaction, new: _Launch, policy: Policy, memory: FleetMemory
+    tx: Transaction, new: _Launch, policy: Policy, memory: FleetMemory, queued_id: str
 ) -> tuple[Instance, ...]:
     order = new.order
     if order.mode == "bid":
@@ -93,7 +105,8 @@ def _launch_on_own_hosts(
     names = _names(tx, new.project, order, new.random_bytes)
     places = _interfaces(tx, new)
     groups = join_at_launch(tx, new.project, order.security_groups)
-    rooms = place(tx, policy, memory, shape, order.instances, only=order.host, site=site)
+    terms = terms_of(tx, new.project.id, order, site=site, queued_id=queued_id)
+    rooms = place(tx, policy, memory, shape, order.instances, terms)
     made = tuple(
         _set_aside(tx, _connected(_blank(new, shape, name), each), room, new.now, new.random_bytes)
         for name, each, room in zip(names, places, rooms, strict=True)
@@ -264,7 +277,10 @@ def _rented_card(gpu: str, number: int, memory_bytes: int) -> Gpu:
 
 
 def _image(tx: Transaction, project: Project, name: str) -> Image:
-    image = images.find_to_use(tx, project.id, name)
+    return _usable(tx, project, name, images.find_to_use(tx, project.id, name))
+
+
+def _usable(tx: Transaction, project: Project, name: str, image: Image | None) -> Image:
     if image is None:
         see = "`tera image list` lists them, `tera image build` builds more"
         raise unknown_name("image", name, images.names(tx, project.id), see=see)
@@ -331,6 +347,7 @@ def _spec(order: Order, image: Image, random_bytes: Callable[[int], bytes]) -> S
         recipe=image.recipe,
         time_limit_seconds=order.time_limit_seconds,
         delete_when_done=order.delete_when_done,
+        place=order.place,
     )
 
 

@@ -43,6 +43,21 @@ class RestartPolicy(StrEnum):
     """Like `same-host`, but if its disk is lost, it may be created on another host or in another region."""
 
 
+class PlaceWish(msgspec.Struct, frozen=True, kw_only=True):
+    """Which own hosts may run an instance, and how the instances of one order are arranged."""
+
+    on: Mapping[str, str] = {}
+    """Labels that its host must have."""
+    not_with: tuple[str, ...] = ()
+    """Never on the host of these instances: names, ids, or labels as `KEY=VALUE`."""
+    spread: str = ""
+    """As evenly as possible over each `host`, `zone` or `region`."""
+    pack: bool = False
+    """On as few hosts as possible."""
+    together: bool = False
+    """As close to each other as possible: on one host, else in one zone, else in one region."""
+
+
 class RentalSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The rented machine as it was ordered."""
 
@@ -84,6 +99,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its site can stop it and keep its disk. If not, it is deleted instead of stopped."""
     time_limit_seconds: int | None = None
     """How long it may run after each start."""
+    place: PlaceWish = PlaceWish()
     delete_when_done: bool = False
     """Delete it, instead of stopping it, when its command ends or its time limit is reached."""
     networks: tuple[NetworkSpec, ...] = ()

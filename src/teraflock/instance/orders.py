@@ -14,7 +14,7 @@ from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards, find_parts
 from teraflock.fleet.model import Host
 from teraflock.fleet.shapes import DISK_BYTES, RAM_BYTES_PER_VCPU, card_need, named_shapes
-from teraflock.instance.model import Access, RestartPolicy
+from teraflock.instance.model import Access, PlaceWish, RestartPolicy
 
 NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 LABEL_KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
@@ -29,6 +29,7 @@ TIME_LIMIT_SECONDS_MIN: Final = 1
 TIME_LIMIT_SECONDS_MAX: Final = 366 * 86_400
 USER_DATA_BYTES_MAX: Final = 65_536
 INSTANCES_MAX: Final = 100
+PLACE_WISHES_MAX: Final = 16
 NUMBERED_NAME_LENGTH_MAX: Final = 59
 """A name of 63 characters less `-100`."""
 RAM_BYTES_MIN: Final = 64 * MIB
@@ -80,6 +81,11 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Names, one for each interface. Empty: the network `default`. The same words as `InterfaceWish`."""
     subnets: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
+    place: PlaceWish = PlaceWish()
+    queue: bool = False
+    """Wait for room instead of failing."""
+    priority: int = 0
+    """Among the queued launches of the project. Higher ones start first."""
     restart_policy: RestartPolicy | None = None
     """None: `same-host` on an own host, `never` on a rented machine, because creating it again costs money."""
 
@@ -101,6 +107,7 @@ def check(order: Order) -> None:
         raise BadInput(f"Unknown mode `{order.mode[:40]}`", hint=f"One of: {', '.join(MODES)}")
     _check_command(order)
     _check_place(order)
+    check_place_wish(order)
     _check_bid(order)
     _check_end(order)
     _check_texts(order)
@@ -153,6 +160,27 @@ def _check_place(order: Order) -> None:
         raise BadInput(
             f"`{given[0]}` works only with rented machines", hint="Choose one with `--site NAME --type TYPE`"
         )
+
+
+def check_place_wish(order: Order) -> None:
+    """Refuse contradicting wishes about own hosts, and such wishes for rented machines."""
+    wish, rents = order.place, bool(order.type or order.provider)
+    if rents and (wish != PlaceWish() or order.queue):
+        raise BadInput(
+            "`--on`, `--not-with`, `--spread`, `--pack`, `--together` and `--queue` work only with own hosts",
+            hint="Leave them out, or leave out `--type` and `--provider`",
+        )
+    if sum((bool(wish.spread), wish.pack, wish.together)) > 1:
+        raise BadInput(
+            "`--spread`, `--pack` and `--together` contradict each other", hint="Use only one of them"
+        )
+    if len(wish.on) > PLACE_WISHES_MAX or len(wish.not_with) > PLACE_WISHES_MAX:
+        raise BadInput(
+            "Too many conditions for the host", hint=f"Use up to {PLACE_WISHES_MAX} of each option"
+        )
+    if order.priority and not order.queue:
+        raise BadInput("`--priority` needs `--queue`", hint="Add `--queue`")
+    _check_storable((*wish.on.keys(), *wish.on.values(), *wish.not_with))
 
 
 def _check_bid(order: Order) -> None:

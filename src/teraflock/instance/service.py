@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
-from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.base.errors import BadInput, NotFound, QuotaReached, Refused
 from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
@@ -23,7 +23,14 @@ from teraflock.image import store as images
 from teraflock.instance import launching, store
 from teraflock.instance.across import store as across
 from teraflock.instance.changes import Admits, InstanceChanges
-from teraflock.instance.claims import NoCapacity, check_host_could, check_quota, take_back, take_more
+from teraflock.instance.claims import (
+    NoCapacity,
+    check_host_could,
+    check_possible,
+    check_quota,
+    take_back,
+    take_more,
+)
 from teraflock.instance.driver import Capability, MachineType
 from teraflock.instance.engines import Engines
 from teraflock.instance.guest.service import GuestService
@@ -42,7 +49,11 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_labels
 from teraflock.instance.output import store as outputs
+from teraflock.instance.placing import Explanation, explain
 from teraflock.instance.providing import at_provider, own_first, sites_at_provider
+from teraflock.instance.queue.look import UsedBy
+from teraflock.instance.queue.model import QueuedLaunch
+from teraflock.instance.queue.service import QueueService
 from teraflock.instance.renting import choose
 from teraflock.instance.rules import asked_at, end_of, holding
 from teraflock.instance.snapshot.service import SnapshotService
@@ -70,6 +81,7 @@ class InstanceService:
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
         admits: Admits = lambda tx, project_id: None,
+        used_by: UsedBy = lambda tx, now: {},
     ) -> None:
         self._database = database
         self._clock = clock
@@ -80,6 +92,7 @@ class InstanceService:
         self._shown: dict[Row, View] = {}
         self.snapshots = SnapshotService(self._changes)
         self.guests = GuestService(self._changes)
+        self.queue = QueueService(self._changes, self._launch_queued, self._policy, used_by)
 
     def page(
         self,
@@ -117,6 +130,42 @@ class InstanceService:
         """What an order would rent, and where."""
         return choose(order, self._types(project, order))
 
+    def explain(self, project: Project, order: Order) -> Explanation:
+        """Where an order would run now, and why not elsewhere. Quotas and budgets are not checked."""
+        check(order)
+        if order.type or order.provider:
+            raise BadInput(
+                "`--explain` explains the choice of own hosts, and this order rents a machine",
+                hint="Leave out `--type` and `--provider`",
+            )
+        with self._database.read() as tx:
+            need, terms = launching.on_own_hosts(tx, self._memory, project, order)
+            return explain(tx, self._policy, need, order.instances, terms)
+
+    def launch_or_queue(
+        self, actor: Actor, project: Project, order: Order
+    ) -> tuple[tuple[Instance, ...], QueuedLaunch | None]:
+        """Launch an order. If it may wait and there is no room or no quota now, add it to the queue."""
+        if not order.queue:
+            return self.launch(actor, project, order), None
+        check(order)
+
+        def work(tx: Transaction) -> tuple[tuple[Instance, ...], QueuedLaunch | None]:
+            fresh = claimed(tx, project)
+            check_active(tx, project.organisation_id)
+            try:
+                made = self._placed(tx, actor, fresh, order)
+            except (NoCapacity, QuotaReached) as error:  # raised before anything is written
+                need, terms = launching.on_own_hosts(tx, self._memory, fresh, order)
+                check_possible(tx, self._policy, need, order.instances, terms)
+                check_quota(tx, fresh, need, order.instances, ever=True)
+                return (), self.queue.add(tx, actor, fresh, order, need, error.sentence)
+            return self._admitted(tx, actor, project, made), None
+
+        made, queued = self._database.write_with_locks(work)
+        self._changes.wake()
+        return made, queued
+
     def launch(self, actor: Actor, project: Project, order: Order) -> tuple[Instance, ...]:
         check(order)
         if order.provider:
@@ -133,28 +182,49 @@ class InstanceService:
         def work(tx: Transaction) -> tuple[Instance, ...]:
             fresh = claimed(tx, project)
             check_active(tx, project.organisation_id)
-            made = launching.launch(
-                tx,
-                actor,
-                fresh,
-                order,
-                engines=self._engines,
-                types=types,
-                policy=self._policy,
-                memory=self._memory,
-                now=self._clock.now(),
-                random_bytes=self._changes.random_bytes,
-            )
-            for instance in made:
-                self._changes.audit.record(
-                    tx, actor, "instance.launch", instance.id, project, name=instance.name
-                )
-            self._changes.admits(tx, project.id)
-            return made
+            return self._admitted(tx, actor, project, self._placed(tx, actor, fresh, order, types))
 
         made = self._database.write_with_locks(work)
         self._changes.wake()
         return made
+
+    def _placed(
+        self,
+        tx: Transaction,
+        actor: Actor,
+        project: Project,
+        order: Order,
+        types: Sequence[MachineType] = (),
+        queued_id: str = "",
+    ) -> tuple[Instance, ...]:
+        return launching.launch(
+            tx,
+            actor,
+            project,
+            order,
+            engines=self._engines,
+            types=types,
+            policy=self._policy,
+            memory=self._memory,
+            now=self._clock.now(),
+            random_bytes=self._changes.random_bytes,
+            queued_id=queued_id,
+        )
+
+    def _admitted(
+        self, tx: Transaction, actor: Actor, project: Project, made: tuple[Instance, ...]
+    ) -> tuple[Instance, ...]:
+        for instance in made:
+            self._changes.audit.record(tx, actor, "instance.launch", instance.id, project, name=instance.name)
+        self._changes.admits(tx, project.id)
+        return made
+
+    def _launch_queued(
+        self, tx: Transaction, actor: Actor, project: Project, order: Order, queued_id: str
+    ) -> tuple[Instance, ...]:
+        check_active(tx, project.organisation_id)
+        made = self._placed(tx, actor, project, order, queued_id=queued_id)
+        return self._admitted(tx, actor, project, made)
 
     def _at_provider(self, project: Project, order: Order) -> Order:
         with self._database.read() as tx:

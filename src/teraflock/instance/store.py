@@ -315,8 +315,24 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
 
 
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
-    """The addresses of all interfaces of the project's instances, and of its balancers."""
-    return {each.address for each in tenancies(tx, project)}
+    """The addresses of all interfaces of instances, of balancers, and of copies that a lost host may still run."""
+    rows = tx.all("SELECT address FROM left_behind WHERE project_id = :project", project=project)
+    left = {address for row in rows for address in row[0].split()}
+    return {each.address for each in tenancies(tx, project)} | left
+
+
+def hosts_with_label(tx: Transaction, project: ProjectId, key: str, value: str, *, but: str) -> list[str]:
+    """The hosts of a project's instances with this label, without those of the instance `but`."""
+    rows = tx.all(
+        "SELECT DISTINCT i.host_id FROM instance_label l JOIN instance i ON i.id = l.instance_id"
+        " WHERE l.project_id = :project AND l.key = :key AND l.value = :value AND i.host_id IS NOT NULL"
+        " AND i.id <> :but",
+        project=project,
+        key=key,
+        value=value,
+        but=but,
+    )
+    return [row[0] for row in rows]
 
 
 def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:

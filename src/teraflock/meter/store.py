@@ -14,6 +14,8 @@ from teraflock.meter.model import Change, Holding, Interval, Meter, Open
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table
 
+SHARE_INTERVALS_MAX: Final = 50_000
+"""How many of the newest intervals count for the fair share of projects: a bound on what one reading costs."""
 KINDS: Final = ("instance.held", "instance.moved", "instance.troubled", "image.moved", "address.moved")
 """Events that count in an instance's sequence. If another kind counts too, the sweep finds the gap."""
 _HELD: Final = Table("meter_interval", Holding, embed={"size": ""})
@@ -49,6 +51,29 @@ class _Details(msgspec.Struct, kw_only=True):
 _decode_details: Final = msgspec.json.Decoder(_Details).decode
 _decode_size: Final = msgspec.json.Decoder(Size).decode
 _decode_holding: Final = msgspec.json.Decoder(Holding).decode
+
+
+def gpu_seconds_in_all_projects(tx: Transaction, since_us: int, now_us: int) -> dict[str, float]:
+    """What each project used since a time, in GPU-seconds. Reads the newest intervals and the open ones."""
+    rows = tx.all(
+        "SELECT instance_id, sequence, revision, project_id, gpus, from_us, until_us FROM meter_interval"
+        " WHERE number > (SELECT COALESCE(MAX(number), 0) FROM meter_interval) - :most AND until_us > :since"
+        " AND run_us IS NOT NULL AND gpus > 0",
+        most=SHARE_INTERVALS_MAX,
+        since=since_us,
+    )
+    last: dict[tuple[str, int], Row] = {}
+    for row in sorted(rows, key=lambda row: int(row[2])):
+        last[row[0], row[1]] = row
+    found: dict[str, float] = {}
+    for _, _, _, project, gpus, from_us, until_us in last.values():
+        found[project] = found.get(project, 0.0) + gpus * (until_us - max(from_us, since_us)) / 1e6
+    for project, from_us, held in tx.all(
+        "SELECT project_id, from_us, held FROM meter_instance WHERE open_sequence IS NOT NULL AND run_us IS NOT NULL"
+    ):
+        gpus = _decode_holding(held).size.gpus
+        found[project] = found.get(project, 0.0) + gpus * (now_us - max(from_us, since_us)) / 1e6
+    return found
 
 
 # -- changes: the events of instances ----------------------------------------------------------------------------------

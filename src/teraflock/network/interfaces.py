@@ -51,6 +51,18 @@ def interfaces(
     return list(zip(*columns, strict=True))
 
 
+def other_addresses(layouts: Sequence[Layout], old: Sequence[str], taken: Set[str]) -> list[str]:
+    """A free address for each old one, in the same subnet. For an instance that moves while its copy may still run."""
+    found = []
+    for text in old:
+        address = IPv4Address(text)
+        layout = next(each for each in layouts if address in each.network.cidr)
+        inside = (each.name for each in layout.subnets if address in IPv4Network(each.cidr))
+        space, without = _space(layout, next(inside, DEFAULT))
+        found += free_addresses(space, taken, 1, without)
+    return found
+
+
 def _network_names(wish: InterfaceWish, layouts: Sequence[Layout]) -> tuple[str, ...]:
     names = wish.networks
     if not names:

@@ -22,16 +22,19 @@ class Apart:
         name: str,
         *,
         seconds_max: float = SITE_SECONDS_MAX,
+        alone_inline: bool = True,
     ) -> None:
+        """`alone_inline`: a single site is read without a thread, and may delay the loop."""
         self._engines = engines
         self._turn_of = turn_of
         self._name = name
         self._seconds_max = seconds_max
+        self._alone_inline = alone_inline
         self._threads: dict[str, threading.Thread] = {}
 
     def turn(self) -> None:
         drivers = tuple(self._engines)
-        if len(drivers) == 1:
+        if len(drivers) == 1 and self._alone_inline:
             self._turn_of(drivers[0])
             return
         for driver in drivers:

@@ -186,7 +186,11 @@ class DriftLoop:
 
     def _turn(self, driver: ComputeDriver) -> None:
         before = self._kept(driver.site)
-        seen, spare = rentals.matched(driver.sightings(), {each.id: each.remote_id for each in before})
+        seen, spare = rentals.matched(
+            driver.sightings(),
+            {each.id: each.remote_id for each in before},
+            {each.id: each.host for each in before},
+        )
         places = Capability.PLACEMENT in driver.capabilities
         answering = frozenset(report.name for report in driver.hosts()) if places else RENTED
         absent = self._missing_again(driver.site, missing(before, seen, self._around.clock.now()))
@@ -202,12 +206,18 @@ class DriftLoop:
     def _give_back(
         self, driver: ComputeDriver, before: Sequence[KnownGuest], spare: Sequence[Sighting]
     ) -> None:
-        """Give back extra machines of instances that have another one. Instances in creation are skipped."""
-        idle = {each.id for each in before if not each.busy}
-        same = {each.id for each in self._kept(driver.site) if each in before}
+        """Remove extra machines of instances that have another one. Rented instances in creation are skipped. Copies on
+        hosts that are away are left to `hosts.py`."""
+        earlier = {each.id: each for each in before}
+        same = {
+            each.id: each
+            for each in self._kept(driver.site)
+            if each.id in earlier and each.host == earlier[each.id].host
+        }
         for sighting in spare:
-            if sighting.instance_id in idle & same:
-                LOG.warning("%s: %s has an extra machine: given back", driver.site, sighting.instance_id)
+            kept = same.get(sighting.instance_id)
+            if kept is not None and (kept.host or (kept == earlier[kept.id] and not kept.busy)):
+                LOG.warning("%s: %s has an extra copy: removed", driver.site, sighting.instance_id)
                 remove(driver, sighting)
 
     def _missing_again(self, site: str, now_missing: frozenset[str]) -> frozenset[str]:

@@ -14,7 +14,8 @@ If hosts were not watched for a while because the server was down, `outage.py` s
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from teraflock.base.errors import TeraflockError, Unavailable
@@ -22,13 +23,14 @@ from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.alarms import alarms
+from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
 from teraflock.fleet.rented import store as rented_hosts
 from teraflock.fleet.slicing import store as slicing
 from teraflock.fleet.watch import store as watch
 from teraflock.instance import store
 from teraflock.instance.across import store as across
-from teraflock.instance.driver import Capability, ComputeDriver, Sighting
+from teraflock.instance.driver import Capability, ComputeDriver, Handle, Sighting
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import InstanceId
 from teraflock.instance.rules import lost, returned
@@ -41,6 +43,9 @@ from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 STRIKES_MAX: Final = 2
+OVERDUE: Final = timedelta(seconds=8)
+"""A site that has not answered for this long does not answer. With the pause between two readings, a host that hangs is
+noticed within 15 s. Only the question counts, and not how long this process is busy with the answer."""
 LOOKS_MAX: Final = 4
 """An engine that does not report what it runs delays the other loops by at most this many turns."""
 
@@ -55,6 +60,8 @@ class HostLoop:
         """The last reports written, by site. Unchanged reports are not written again."""
         self._problems: dict[str, str] = {}
         """The recorded problem of each site."""
+        self.asking: dict[str, datetime] = {}
+        """Sites that were asked and have not answered yet, with the time of the question."""
 
     def take_over(self) -> None:
         """Treat the time before the first turn as not watched, however short it was."""
@@ -90,13 +97,35 @@ class HostLoop:
     def _read_own(self, driver: ComputeDriver) -> None:
         reports: Sequence[HostReport] = ()
         problem = ""
+        self.asking[driver.site] = self._around.clock.now()
         try:
             reports = driver.hosts()
         except Unavailable as error:
             problem = error.sentence
             LOG.warning("%s does not answer: %s", driver.site, problem)
+        finally:
+            self.asking.pop(driver.site, None)
         self._note_state(driver.site, problem)
         self._keep(driver, reports)
+
+    def give_up_overdue(self) -> None:
+        """Mark the hosts of sites that do not answer as away. A reading that fails is counted in `_lost`."""
+        latest = self._around.clock.now() - OVERDUE
+        hanging = {
+            site for site, at in tuple(self.asking.items()) if at < latest and site in self._around.engines
+        }
+        if not hanging:
+            return
+        with self._around.database.read() as tx:
+            kept = [host for site in sorted(hanging) for host in fleet.at_site(tx, site)]
+        gone = [host for host in kept if host.state != HostState.AWAY and host.seen_at < latest]
+        for site in sorted({host.site for host in gone}):
+            self._note_state(site, "A request to the site does not end")
+            driver, some = self._around.engines.at(site), [host for host in gone if host.site == site]
+            self._around.database.write(partial(self._write_gone, driver, some))
+
+    def _write_gone(self, driver: ComputeDriver, gone: Sequence[Host], tx: Transaction) -> None:
+        self._write(tx, driver, (), set(), {}, gone, ())
 
     def _read_rented(self, driver: ComputeDriver) -> None:
         """Read a site that chooses hosts itself: it answers if it lists its machines. If it does not answer,
@@ -155,14 +184,18 @@ class HostLoop:
         self._problems[site] = problem
 
     def _keep(self, driver: ComputeDriver, reports: Sequence[HostReport]) -> None:
-        here = {report.name: report for report in reports}
+        with self._around.database.read() as tx:
+            kept = fleet.at_site(tx, driver.site)
+        names = {report.name for report in reports}
+        returning = [host for host in kept if host.state == HostState.AWAY and host.name in names]
+        fenced = self._fenced(driver, returning)
+        here = {report.name: report for report in reports if report.name not in fenced}
+        back = {host.name for host in returning} - fenced
         before = self._known.get(driver.site, {})
         with self._around.database.read() as tx:
-            kept = [host for host in fleet.outlines(tx) if host.site == driver.site]
             divided = slicing.host_names(tx, driver.site)
         # What a host with divided cards can give depends on more than its report.
         changed = [report for name, report in here.items() if name in divided or before.get(name) != report]
-        back = {host.name for host in kept if host.state == HostState.AWAY and host.name in here}
         unwatched = self._unwatched(driver.site, kept)
         gone = self._lost(driver.site, kept, here, unwatched)
         self._allow_out(driver, kept, here)
@@ -177,6 +210,29 @@ class HostLoop:
             if to_return:
                 self._around.wake()
         self._known[driver.site] = here
+
+    def _fenced(self, driver: ComputeDriver, returning: Sequence[Host]) -> set[str]:
+        """Remove copies of instances that were created again elsewhere. Return the hosts where that failed: they stay
+        away, because a copy may run there twice."""
+        names = {str(host.id): host.name for host in returning}
+        with self._around.database.read() as tx:
+            copies = left_behind.on_hosts(tx, [host.id for host in returning])
+        failed: set[str] = set()
+        for instance_id, host_id in copies:
+            handle = Handle(InstanceId(instance_id), names[host_id])
+            try:
+                driver.hide(handle)
+                driver.stop(handle, force=True)
+                driver.delete(handle)
+            except TeraflockError as error:
+                LOG.warning(
+                    "%s stays away: %s is still there: %s", names[host_id], instance_id, error.sentence
+                )
+                failed.add(names[host_id])
+        done = [copy for copy in copies if names[copy[1]] not in failed]
+        if done:
+            self._around.database.write(lambda tx: left_behind.forget(tx, done))
+        return failed
 
     def _allow_out(self, driver: ComputeDriver, kept: Sequence[Host], here: Mapping[str, HostReport]) -> None:
         """Set the networks that the operator allows on each host. A host that refuses is asked again in the
@@ -260,7 +316,7 @@ class HostLoop:
             id = HostId(new_id("hst", now, self._around.random_bytes))
             fleet.put_report(tx, driver.site, report, id, simulated=driver.simulated, now=now)
         if here:
-            known = {host.name for host in fleet.outlines(tx) if host.site == driver.site}
+            known = fleet.names_at_site(tx, driver.site)
             fleet.mark_seen(tx, driver.site, here.keys(), now, all_of_site=known <= here.keys())
             watch.note_watched(tx, driver.site, now)
         for instance_id in to_return:
@@ -274,7 +330,7 @@ class HostLoop:
         self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime
     ) -> None:
         """Record installation events, which belong to no project, and write log lines."""
-        kept = {host.name: host for host in fleet.outlines(tx) if host.site == site} if changed else {}
+        kept = {host.name: host for host in fleet.at_site(tx, site)} if changed else {}
         for report in changed:
             for alarm in alarms(kept[report.name], report) if report.name in kept else ():
                 LOG.warning("%s", alarm.sentence)

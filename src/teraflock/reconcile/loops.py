@@ -21,6 +21,7 @@ from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
 from teraflock.reconcile.apart import Apart
 from teraflock.reconcile.commands import CommandLoop
+from teraflock.reconcile.draining import DrainLoop
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.fabric import FabricLoop
 from teraflock.reconcile.hosts import HostLoop
@@ -46,6 +47,7 @@ DUE_SECONDS_MAX: Final = 0.5
 FAILED_SECONDS: Final = 2.0
 """How long a loop pauses after a failed turn, so that a lasting error does not flood the log."""
 HOSTS_SECONDS: Final = 5.0
+OVERDUE_SECONDS: Final = 1.0
 DRIFT_SECONDS: Final = 3.0
 COMMANDS_SECONDS: Final = 1.0
 TIME_LIMITS_SECONDS: Final = 1.0
@@ -60,6 +62,7 @@ NETWORKS_SECONDS: Final = 5.0
 MOVES_SECONDS: Final = 5.0
 SLICES_SECONDS: Final = 2.0
 FABRIC_SECONDS: Final = 2.0
+DRAINS_SECONDS: Final = 5.0
 WALLS_SECONDS: Final = 1.0
 """How soon a change of security groups by another process is loaded. Changes by this process wake the loop."""
 STOP_SECONDS_MAX: Final = 5.0
@@ -118,13 +121,14 @@ class Loops:
         )
         self.hosts = HostLoop(around)
         self.drift = DriftLoop(around)
-        self._hosts_apart = Apart(engines, self.hosts.turn_of, "hosts")
+        self._hosts_apart = Apart(engines, self.hosts.turn_of, "hosts", alone_inline=False)
         self._drift_apart = Apart(engines, self.drift.turn_of, "drift")
         self.commands = CommandLoop(around)
         self.time_limits = TimeLimitLoop(around)
         self.images = ImageLoop(around)
         self.networks = NetworkLoop(around)
         self.moves = MoveLoop(around)
+        self.drains = DrainLoop(around)
         self.walls = WallLoop(around)
         self.slices = SliceLoop(around)
         self.fabric = FabricLoop(around)
@@ -161,11 +165,13 @@ class Loops:
         self._pool = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step")
         self._run("heartbeat", self.beat, HEARTBEAT_SECONDS)
         self._run("hosts", self._turn_of_hosts, HOSTS_SECONDS)
+        self._run("overdue", self.hosts.give_up_overdue, OVERDUE_SECONDS)
         self._run("images", self.images.turn, IMAGES_SECONDS)
         self._run("networks", self.networks.turn, NETWORKS_SECONDS)
         self._run("drift", self._drift_apart.turn, DRIFT_SECONDS, rest_parts=DRIFT_REST_PARTS)
         self._run("slices", self.slices.turn, SLICES_SECONDS)
         self._run("moves", self.moves.turn, MOVES_SECONDS)
+        self._run("drains", self.drains.turn, DRAINS_SECONDS)
         self._run("walls", self.walls.turn, WALLS_SECONDS, woken=self._walls_due)
         self._run("fabric", self.fabric.turn, FABRIC_SECONDS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.fleet.model import Host
+from teraflock.fleet.model import Host, HostId, HostKind
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.driver import ComputeDriver, Seen, Sighting
@@ -50,7 +50,9 @@ class Changed(Exception):
 def look(database: Database, driver: ComputeDriver, hosts: Sequence[Host], now: datetime) -> OutageLook:
     with database.read() as tx:
         rows = [each for host in hosts for each in across.on_host_in_all_projects(tx, host.id)]
-    seen, _ = matched(driver.sightings(), {host.name: host.remote_id for host in hosts})
+    names = {host.id: host.name for host in hosts if host.kind == HostKind.OWN}
+    right = {str(each.id): names.get(HostId(each.host_id or ""), "") for each in rows}
+    seen, _ = matched(driver.sightings(), {host.name: host.remote_id for host in hosts}, right)
     return OutageLook(at=now, hosts=tuple(hosts), before={each.id: each for each in rows}, seen=seen)
 
 

@@ -28,17 +28,20 @@ RandomBytes = Callable[[int], bytes]
 
 
 def matched(
-    sightings: Iterable[Sighting], remote_ids: Mapping[str, str]
+    sightings: Iterable[Sighting], remote_ids: Mapping[str, str], hosts: Mapping[str, str] | None = None
 ) -> tuple[dict[str, Sighting], list[Sighting]]:
     """Return one sighting for each instance, and the extra machines.
 
-    A lost response may leave a second machine for an instance. `remote_ids` has the right one by instance.
+    A lost response may leave a second machine for an instance. `remote_ids` has the right one by instance. An own host
+    may still have a copy of an instance that is elsewhere now. `hosts` has the right host by instance; empty: any.
     """
     seen: dict[str, Sighting] = {}
     spare: list[Sighting] = []
     for each in sightings:
         right = remote_ids.get(each.instance_id, "")
-        if right and each.made is not None and each.made.remote_id != right:
+        is_other = right and each.made is not None and each.made.remote_id != right
+        is_astray = hosts and hosts.get(each.instance_id) not in (None, "", each.host)
+        if is_other or is_astray:
             spare.append(each)
         else:
             seen[str(each.instance_id)] = each

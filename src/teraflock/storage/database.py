@@ -17,7 +17,7 @@ Two kinds of write:
 SQLite has one writer at a time, so both are the same there, and `lock` only reads.
 
 Every work takes locks in this order, which prevents deadlocks:
-    idempotency key → organisation → project → installation → image → security group → instance → host
+    idempotency key → organisation → project → queued launch → installation → image → security group → instance → host
     → cards and ports of the host → account at a cloud
 Within one table, the order is by id. A work that needs an earlier lock raises `Overtaken` and starts again.
 

@@ -1,10 +1,12 @@
 """Hosts and their cards on the wire."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
 
+from teraflock.wire.instance import LabelKey, LabelValue
 from teraflock.wire.word import closed
 
 
@@ -41,6 +43,9 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[HostGpuAnswer, ...]
     simulated: bool
     region: str
+    labels: Mapping[str, str] = {}
+    drain_at: datetime | None = None
+    """When instances that may move are moved from the draining host. Null: never."""
     seen_at: datetime
     kind: Annotated[str, closed("own", "rented")] = "own"
     """`rented`: rented for one instance and given back with it. Its name is the id of that instance."""
@@ -86,6 +91,10 @@ class HostChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     state: Literal["ready", "draining"] | None = None
     region: str | None = None
     """The region of the host. Prices can differ by region."""
+    drain_at: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """With the state `draining`: when instances that may move are moved to other hosts. Null: never."""
+    labels: Annotated[Mapping[LabelKey, LabelValue | None], msgspec.Meta(max_length=64)] | None = None
+    """Labels to set. A null removes a label. Launches can ask for labels; `zone` says which hosts are close."""
     allow_out: tuple[str, ...] | None = None
     """All private networks that its instances may reach, such as `192.168.10.0/24`. All others are blocked."""
 

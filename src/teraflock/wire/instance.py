@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from teraflock.wire.field import Name, Ref
+from teraflock.wire.queue import QueuedAnswer
 from teraflock.wire.shape import ShapeAnswer, ShapeRequest
 from teraflock.wire.word import closed
 
@@ -21,6 +22,7 @@ LabelKey = Annotated[
 LabelValue = Annotated[str, Meta(max_length=255, pattern=r"^[^\u0000]*$")]
 Word = Annotated[str, Meta(max_length=4096, pattern=r"^[^\u0000]*$")]
 VariableName = Annotated[str, Meta(max_length=255, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
+NotWith = Annotated[str, Meta(min_length=1, max_length=319, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
 AccessWord = Literal["ssh", "jupyter", "command"]
 PhaseWord = Literal[
     "queued", "starting", "running", "changing", "away", "stopping", "stopped", "failed", "deleting", "gone"
@@ -85,6 +87,20 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`SUBNET` or `NETWORK/SUBNET`, at most one for each network. Default: the subnet `default`."""
     addresses: Annotated[tuple[Ref, ...], Meta(max_length=8)] = ()
     """Fixed addresses, at most one for each network. Default: the lowest free address."""
+    on: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=16)] = {}
+    """Labels that an own host must have, such as `zone`. `region` is the region of the host."""
+    not_with: Annotated[tuple[NotWith, ...], Meta(max_length=16)] = ()
+    """Never on the host of these instances: names, ids, or labels as `KEY=VALUE`."""
+    spread: Literal["", "host", "zone", "region"] = ""
+    """Distribute the instances as evenly as possible over hosts, zones or regions."""
+    pack: bool = False
+    """Use as few hosts as possible."""
+    together: bool = False
+    """Place the instances close to each other: on one host, else in one zone, else in one region."""
+    queue: bool = False
+    """If there is no room or no quota now, wait for it. The response then has `queued` instead of `items`."""
+    priority: Annotated[int, Meta(ge=-100, le=100)] = 0
+    """Among the queued launches of the project. Higher ones start first."""
     restart_policy: RestartPolicyWord | None = None
     """What to do if it stops by itself or is lost. Default: `same-host`, or `never` for a rented machine."""
 
@@ -217,6 +233,8 @@ class InstancePage(msgspec.Struct, frozen=True, kw_only=True):
 
 class LaunchAnswer(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[InstanceAnswer, ...]
+    queued: QueuedAnswer | None = None
+    """The launch waits for room. Null: it was launched."""
 
 
 class LogAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,6 +31,7 @@ def fields(now: datetime) -> "Fields[HostAnswer]":
         Field("POOL FULL", lambda each: f"{_fill_percent(each)} %", right=True, worth=6),
         Field("ADDRESS", lambda each: each.address, worth=5),
         Field("REGION", lambda each: each.region, worth=2),
+        Field("ZONE", lambda each: each.labels.get("zone", ""), worth=2),
         Field("SITE", lambda each: each.site, worth=2),
         Field("SEEN", lambda each: age_text(each.seen_at, now), right=True, worth=3),
     )
@@ -68,6 +69,8 @@ def facts(host: "HostAnswer", now: datetime) -> Iterator[tuple[str, str]]:
     yield "site", host.site
     yield "kind", f"rented, {host.type}" if host.kind == "rented" else ""
     yield "region", host.zone or host.region
+    yield "labels", ", ".join(f"{key}={value}" for key, value in sorted(host.labels.items()))
+    yield "drained at", f"{host.drain_at:%Y-%m-%d %H:%M} UTC" if host.drain_at else ""
     yield "cost", cost_text(host)
     yield "provider's id", host.remote_id
     yield "address", host.address

@@ -14,7 +14,7 @@ from bench.processes import Fault
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from teraflock.fleet.placement import stranded
+from teraflock.fleet.room import stranded
 
 MODELS = ("A", "B")
 RULES: dict[str, Callable[[Classes], Rule]] = {

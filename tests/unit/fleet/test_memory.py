@@ -11,7 +11,8 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.size import Size
 from teraflock.fleet import store
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.placement import Policy, Room
+from teraflock.fleet.placement import Policy
+from teraflock.fleet.room import Room
 
 
 @given(rooms(), st.lists(st.tuples(needs, st.integers(0, 4)), max_size=8), st.integers(1, 4))

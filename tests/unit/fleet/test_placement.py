@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from teraflock.base.size import Size
 from teraflock.fleet.model import HostId
-from teraflock.fleet.placement import Room, choose, choose_many
+from teraflock.fleet.placement import choose, choose_many
+from teraflock.fleet.room import Room
 
 sizes = st.integers(0, 8)
 

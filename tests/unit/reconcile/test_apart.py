@@ -42,3 +42,17 @@ def test_single_site_needs_no_thread() -> None:
     threads = []
     Apart(Engines([engine("only")]), lambda driver: threads.append(threading.current_thread()), "test").turn()
     assert threads == [threading.current_thread()]
+
+
+def test_hosts_of_a_single_hanging_site_do_not_stop_the_loop() -> None:
+    answered = threading.Event()
+    apart = Apart(
+        Engines([engine("only")]),
+        lambda driver: [answered.wait()].clear(),
+        "test",
+        seconds_max=0.05,
+        alone_inline=False,
+    )
+    apart.turn()  # returns, although the site does not answer
+    answered.set()
+    apart.join(10)

@@ -28,6 +28,8 @@ def host_answer(host: Host) -> HostAnswer:
         gpus=tuple(_gpu(card) for card in host.gpus),
         simulated=host.simulated,
         region=host.region,
+        labels=host.labels,
+        drain_at=host.drain_at,
         seen_at=host.seen_at,
         kind=host.kind,
         type=host.type,

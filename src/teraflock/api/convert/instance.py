@@ -14,6 +14,7 @@ from teraflock.instance.model import (
     Instance,
     InstanceFilter,
     Log,
+    PlaceWish,
     RestartPolicy,
     View,
 )
@@ -68,6 +69,15 @@ def order_from(request: LaunchRequest) -> Order:
         subnets=request.subnets,
         addresses=request.addresses,
         restart_policy=RestartPolicy(request.restart_policy) if request.restart_policy else None,
+        place=PlaceWish(
+            on=request.on,
+            not_with=request.not_with,
+            spread=request.spread,
+            pack=request.pack,
+            together=request.together,
+        ),
+        queue=request.queue,
+        priority=request.priority,
     )
 
 

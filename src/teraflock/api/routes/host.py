@@ -4,6 +4,7 @@ from teraflock.api.call import Call, cut
 from teraflock.api.convert.host import host_answer, host_cost_answer, invitation_answer, slicing_answer
 from teraflock.api.query import HostPageQuery, Page
 from teraflock.api.route import Routes, Scope
+from teraflock.base.errors import BadInput
 from teraflock.fleet.model import HostKind, HostState
 from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission
@@ -42,13 +43,17 @@ def show_host(call: Call, host: str) -> HostAnswer:
 
 @routes.patch("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
 def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
-    """Set the region of a host, the private networks its instances may reach, and whether it takes new instances."""
+    """Change a host: region, labels, private networks its instances may reach, and whether it takes new instances."""
     if body.region is not None:
         call.nouns.instances.set_region(call.actor, host, body.region)
     if body.allow_out is not None:
         call.nouns.fleet.set_allow_out(call.actor, host, body.allow_out)
+    if body.labels is not None:
+        call.nouns.fleet.set_labels(call.actor, host, body.labels)
     if body.state is not None:
-        call.nouns.fleet.set_state(call.actor, host, HostState(body.state))
+        call.nouns.fleet.set_state(call.actor, host, HostState(body.state), drain_at=body.drain_at)
+    elif body.drain_at is not None:
+        raise BadInput("Only a draining host has a deadline", hint="Set `state` to `draining`")
     return host_answer(call.nouns.fleet.host(host))
 
 

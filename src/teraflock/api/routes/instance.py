@@ -12,6 +12,7 @@ from teraflock.api.convert.instance import (
     log_answer,
     order_from,
 )
+from teraflock.api.convert.queue import queued_answer
 from teraflock.api.convert.shape import wish_from
 from teraflock.api.query import FileQuery, InProject, InstancePageQuery, LogQuery
 from teraflock.api.route import ENGINE, Routes, RouteWork, Scope
@@ -64,10 +65,14 @@ def list_instances(call: Call, query: InstancePageQuery) -> Annotated[bytes, Ins
 def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> LaunchAnswer:
     """Launch one or more instances.
 
-    Either all of them are placed or none. The response comes immediately; `state` shows when they run.
+    Either all of them are placed or none. The response comes immediately; `state` shows when they run. With `queue`, a
+    launch without room waits for it; see `GET /v1/queue`.
     """
-    made = call.nouns.instances.launch(call.actor, call.project, order_from(body))
-    return LaunchAnswer(items=tuple(_shown(call, instance.id) for instance in made))
+    made, queued = call.nouns.instances.launch_or_queue(call.actor, call.project, order_from(body))
+    return LaunchAnswer(
+        items=tuple(_shown(call, instance.id) for instance in made),
+        queued=queued_answer(queued, {}) if queued else None,
+    )
 
 
 @routes.get("/v1/instances/{instance}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)

@@ -17,6 +17,13 @@ from teraflock.cli.options import json_option, project_option, wait_option, yes_
 from teraflock.cli.output import called, remark, write_json
 from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
 from teraflock.cli.parse_money import parse_amount
+from teraflock.cli.placement import (
+    place_from,
+    place_options,
+    wait_until_launched,
+    write_placement,
+    write_waiting,
+)
 from teraflock.cli.shape_options import shape_from, shape_options
 from teraflock.cli.waiting import NotDone, wait_for
 from teraflock.wire.instance import (
@@ -58,6 +65,9 @@ Examples:
   tera launch --name job --gpu A100 --wait -- python3 train.py --epochs 90
   tera launch --rm --time-limit 2h --wait --shell --command 'make && ./run'
   tera launch --name node --instances 8 --label team=vision
+  tera launch --name gang --gpu A100 --gpus 8 --instances 4 --together --queue
+  tera launch --name db --instances 3 --label app=db --not-with app=db --on disk=ssd
+  tera launch --gpu A100 --gpus 4 --explain
   tera launch --site sky --type sim-1xv100 --mode spot
   tera launch --provider lambda --type gpu_1x_a10 --price-max 0.80
   tera launch --provider runpod --gpu L4 --burst
@@ -147,6 +157,7 @@ Examples:
     help="Its address in one of its networks. [default: the lowest free one]",
 )
 @click.option("--host", metavar="NAME", help="Place it on this own host.")
+@place_options
 @click.option("--site", default="", metavar="NAME", help="Run it at this site. [default: any own host]")
 @click.option(
     "--provider", default="", metavar="NAME", help="Rent at this provider. Needs --type, or --gpu and --gpus."
@@ -208,11 +219,22 @@ def command(
 ) -> None:
     request = request_from(words)
     with connected(project) as client:
+        if words["explain"]:
+            placement = client.placements.explain(request)
+            write_json(placement) if as_json else write_placement(placement)
+            return
         _mind_the_key(request)
         price = price_of(client, request, yes=yes)
-        launched = client.instances.launch(request, idempotency_key=idempotency_key).items
+        answer = client.instances.launch(request, idempotency_key=idempotency_key)
+        launched = answer.items
         if price:
             remark(price)
+        if answer.queued:
+            if not wait:
+                queued = client.queue.get(answer.queued.id)  # with its place
+                write_json(queued) if as_json else write_waiting(queued)
+                return
+            launched = wait_until_launched(client, answer.queued, timeout)
         follows = wait and request.access == "command" and len(launched) == 1 and not as_json
         if follows:
             launched = (follow(client, launched[0], timeout),)
@@ -287,6 +309,7 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         subnets=words["subnets"],
         addresses=words["addresses"],
         restart_policy=words["restart_policy"],
+        **place_from(words),
     )
 
 

@@ -15,7 +15,7 @@ import msgspec
 from teraflock.base.clock import Clock
 from teraflock.drivers.simulated.faults import Kind, SimulatedFault, When, error, raise_killed, taken
 from teraflock.drivers.simulated.life import as_of, not_busy
-from teraflock.drivers.simulated.model import Guest, SimulatedImage, Weather
+from teraflock.drivers.simulated.model import Guest, SimulatedImage, Weather, copy_key
 from teraflock.drivers.simulated.world import Turn, World, weather
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import Handle
@@ -109,9 +109,16 @@ class Calls:
         raise error(fault.kind)
 
     def _find(self, call: SimulatedCall, handle: Handle) -> Guest | None:
-        """Return the guest as of now, if it exists and is ours."""
-        found = call.turn.get(Guest, handle.instance_id)
+        """Return the guest as of now, if it exists on its host and is ours."""
+        found = self._copy_on(call, handle)
         return None if found is None or found.mark != self._mark else as_of(found, call.now)
+
+    def _copy_on(self, call: SimulatedCall, handle: Handle) -> Guest | None:
+        """Return the copy of an instance on the host of the handle; without a host, any copy."""
+        first = call.turn.get(Guest, handle.instance_id)
+        if first is not None and handle.host in ("", first.host):
+            return first
+        return call.turn.get(Guest, copy_key(handle.instance_id, handle.host))
 
     def _guest(self, call: SimulatedCall, handle: Handle) -> Guest:
         """Like `_find`, but the guest must be complete and idle."""

@@ -151,10 +151,12 @@ class SimulatedEngine(Disks, SimulatedNetworks):
             if found is not None:
                 not_busy(found, call.now)
             if found is not None and found.whole:
-                if found.host != machine.handle.host:
-                    raise EngineRefused("The simulated instance is already on another host")
                 return None
-            call.turn.put(self._made(call, machine))
+            first = call.turn.get(Guest, machine.id)
+            is_second = first is not None and first.host != machine.handle.host
+            if first is not None and is_second and first.host not in call.weather.away:
+                raise EngineRefused("The simulated instance is already on another host")
+            call.turn.put(msgspec.structs.replace(self._made(call, machine), is_second=is_second))
             for nic in machine.nics:
                 key = address_key(self._mark, nic.network, nic.address)
                 call.turn.put(AddressTaken(key=key, instance_id=machine.id))
@@ -239,7 +241,7 @@ class SimulatedEngine(Disks, SimulatedNetworks):
 
     def delete(self, handle: Handle) -> None:
         with self._changing("delete", handle) as call:
-            found = call.turn.get(Guest, handle.instance_id)
+            found = self._copy_on(call, handle)
             if found is None or found.mark != self._mark:
                 return
             not_busy(found, call.now)
@@ -250,7 +252,7 @@ class SimulatedEngine(Disks, SimulatedNetworks):
             for nic in found.machine.nics:
                 key = address_key(self._mark, nic.network, nic.address)
                 taken = call.turn.get(AddressTaken, key)
-                if taken is not None and taken.instance_id == found.key:
+                if taken is not None and taken.instance_id == found.machine.id:
                     call.turn.remove(AddressTaken, key)
 
     def resize(self, machine: Machine) -> None:

@@ -72,6 +72,8 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
     starts: int = 0
     sent_bytes: int = 0
     """Sent out of the host since its last start, when the counter is reset."""
+    is_second: bool = False
+    """A host that does not answer still has a copy of the same instance."""
     remote_id: str = ""
     """For a rented machine: the cloud's own id. As in a real cloud, one instance may have two machines."""
     listed_at: datetime | None = None
@@ -79,7 +81,8 @@ class Guest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        return self.remote_id or self.machine.handle.instance_id
+        id = self.machine.handle.instance_id
+        return self.remote_id or (copy_key(id, self.host) if self.is_second else id)
 
     @property
     def host(self) -> str:
@@ -161,6 +164,11 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Thing: TypeAlias = Guest | DividedCard | NetworkThere | AddressTaken | SimulatedImage | Births | Weather
+
+
+def copy_key(instance_id: str, host: str) -> str:
+    """The key of a second copy of an instance."""
+    return f"{instance_id}@{host}"
 
 
 def price_key(type: str, region: str, mode: str) -> str:

@@ -144,6 +144,6 @@ class Trouble:
 def _guests(turn: Turn, instance_id: str) -> list[Guest]:
     """Return the guests of an instance. A rented machine is stored under its own id."""
     found = turn.get(Guest, instance_id)
-    if found is not None:
+    if found is not None and found.host not in weather(turn).away:
         return [found]
     return [each for each in turn.every(Guest) if each.machine.handle.instance_id == instance_id]

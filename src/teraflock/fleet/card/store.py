@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from teraflock.base.clock import at_microseconds
+from teraflock.fleet.card.rules import neighbours
 from teraflock.fleet.model import Gpu, GpuKind, GpuReport, HostId, Idle
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table, in_list
@@ -43,6 +44,7 @@ def _card_of(report: GpuReport) -> Gpu:
         memory_bytes=report.memory_bytes,
         healthy=report.healthy,
         instance_id=None,
+        near=report.near,
     )
 
 
@@ -55,7 +57,7 @@ def add(tx: Transaction, host_id: HostId, card: Gpu, idle_since_us: int | None =
 _PUT_GPU: Final = (
     f"{_GPU.insert_with('host_id', 'idle_since_us')} ON CONFLICT (host_id, slot) DO UPDATE SET"
     " kind = excluded.kind, gpu = excluded.gpu, name = excluded.name, memory_bytes = excluded.memory_bytes,"
-    " healthy = excluded.healthy, idle_since_us = excluded.idle_since_us"
+    " healthy = excluded.healthy, near = excluded.near, idle_since_us = excluded.idle_since_us"
 )
 
 
@@ -83,15 +85,22 @@ def idle_in_project(tx: Transaction, project: ProjectId) -> dict[str, Idle]:
 def take_gpus(
     tx: Transaction, host_id: HostId, gpu: str, count: int, instance_id: str
 ) -> list[tuple[str, str]]:
-    """Give up to `count` free cards of a host to an instance. Return their slots and kinds."""
-    rows = tx.all(
-        "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND instance_id IS NULL AND slot IN"
-        " (SELECT slot FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1"
-        " ORDER BY slot LIMIT :count) RETURNING slot, kind",
-        instance=instance_id,
+    """Give up to `count` free cards of a host to an instance, neighbours if possible. Return their slots and kinds."""
+    free = tx.all(
+        "SELECT slot, near FROM host_gpu WHERE host_id = :host AND gpu = :gpu AND instance_id IS NULL AND healthy = 1",
         host=host_id,
         gpu=gpu,
-        count=count,
+    )
+    slots = neighbours([(slot, near) for slot, near in free], count)
+    if not slots:
+        return []
+    marks, values = in_list(slots)
+    rows = tx.all(
+        "UPDATE host_gpu SET instance_id = :instance WHERE host_id = :host AND instance_id IS NULL"
+        f" AND slot IN ({marks}) RETURNING slot, kind",
+        instance=instance_id,
+        host=host_id,
+        **values,
     )
     return sorted((row[0], row[1]) for row in rows)
 

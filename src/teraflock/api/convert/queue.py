@@ -1,0 +1,28 @@
+"""Queued launches on the wire."""
+
+from collections.abc import Mapping
+
+from teraflock.api.convert.shape import shape_answer
+from teraflock.instance.queue.model import QueuedLaunch, QueuePlace
+from teraflock.wire.queue import QueuedAnswer
+
+
+def queued_answer(queued: QueuedLaunch, places: Mapping[str, QueuePlace]) -> QueuedAnswer:
+    """`places` has the places of all waiting launches."""
+    place = places.get(queued.id)
+    return QueuedAnswer(
+        id=queued.id,
+        name=queued.name,
+        state=queued.state,
+        shape=shape_answer(queued.need),
+        instances=queued.instances,
+        priority=queued.priority,
+        place=place.place if place else None,
+        waiting=len(places),
+        expected_at=place.expected_at if place else None,
+        reason=queued.reason,
+        instance_ids=queued.instance_ids,
+        created_at=queued.created_at,
+        created_by=queued.created_by,
+        ended_at=queued.ended_at,
+    )

@@ -1,0 +1,1 @@
+"""Labels of hosts, which launches can ask for."""

@@ -1,0 +1,26 @@
+"""All SQL about the labels of hosts."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from teraflock.fleet.model import HostId
+from teraflock.storage.database import Transaction
+
+
+def by_host(tx: Transaction, only: HostId | None = None) -> Mapping[str, Mapping[str, str]]:
+    """The labels of all hosts, or of one, by the id of the host."""
+    narrowed, values = (" WHERE host_id = :only", {"only": only}) if only else ("", {})
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for host_id, key, value in tx.all(
+        f"SELECT host_id, key, value FROM host_label{narrowed} ORDER BY host_id, key", **values
+    ):
+        found[host_id][key] = value
+    return found
+
+
+def replace_all(tx: Transaction, id: HostId, labels: Mapping[str, str]) -> None:
+    tx.run("DELETE FROM host_label WHERE host_id = :id", id=id)
+    tx.run_many(
+        "INSERT INTO host_label (host_id, key, value) VALUES (:id, :key, :value)",
+        [(id, key, value) for key, value in labels.items()],
+    )

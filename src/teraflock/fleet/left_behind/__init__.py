@@ -1,0 +1,1 @@
+"""Copies of instances that a lost host may still run."""

@@ -1,0 +1,43 @@
+"""All SQL about copies that were left behind on a host when their instances were created again elsewhere.
+
+Nobody gets the addresses of such a copy: it may still run. Both are forgotten when the host is back without the copy.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from teraflock.base.clock import microseconds
+from teraflock.fleet.model import HostId
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import in_list
+
+
+def note(
+    tx: Transaction, instance_id: str, host_id: str, project: str, addresses: Sequence[str], now: datetime
+) -> None:
+    tx.run(
+        "INSERT INTO left_behind (instance_id, host_id, project_id, address, left_at_us)"
+        " VALUES (:instance, :host, :project, :address, :now) ON CONFLICT (instance_id, host_id)"
+        " DO UPDATE SET address = excluded.address, left_at_us = excluded.left_at_us",
+        instance=instance_id,
+        host=host_id,
+        project=project,
+        address=" ".join(addresses),
+        now=microseconds(now),
+    )
+
+
+def on_hosts(tx: Transaction, host_ids: Sequence[HostId]) -> list[tuple[str, str]]:
+    """The instance and the host of each copy on these hosts."""
+    if not host_ids:
+        return []
+    marks, values = in_list(host_ids)
+    rows = tx.all(
+        f"SELECT instance_id, host_id FROM left_behind WHERE host_id IN ({marks}) ORDER BY host_id, instance_id",
+        **values,
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def forget(tx: Transaction, copies: Sequence[tuple[str, str]]) -> None:
+    tx.run_many("DELETE FROM left_behind WHERE instance_id = :instance AND host_id = :host", copies)

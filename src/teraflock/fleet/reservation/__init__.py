@@ -1,0 +1,1 @@
+"""Hosts that are kept free for the queued launch that is next."""

@@ -1,0 +1,1 @@
+"""Queued launches: they wait for room instead of failing."""

@@ -1,0 +1,103 @@
+"""All SQL about queued launches."""
+
+from datetime import datetime
+from typing import Final
+
+from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.base.size import Size
+from teraflock.instance.queue.model import QueuedLaunch, Release
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
+from teraflock.tenant.model import ProjectId
+
+_QUEUED: Final = Table("queued_launch", QueuedLaunch, embed={"need": ""})
+
+
+def insert(tx: Transaction, queued: QueuedLaunch) -> None:
+    tx.run_many(_QUEUED.insert, [_QUEUED.row(queued)])
+
+
+def put(tx: Transaction, queued: QueuedLaunch) -> None:
+    tx.run_many(_UPDATE, [dict(zip(_QUEUED.columns, _QUEUED.row(queued), strict=True))])
+
+
+_UPDATE: Final = (
+    f"UPDATE queued_launch SET {', '.join(f'{name} = :{name}' for name in _QUEUED.columns if name != 'id')}"
+    " WHERE id = :id"
+)
+
+
+def page(
+    tx: Transaction, project: ProjectId, *, after: str, limit: int, ended: bool
+) -> tuple[QueuedLaunch, ...]:
+    """Queued launches of a project, oldest first; with `ended`, also those that no longer wait."""
+    states = "" if ended else " AND state = 'waiting'"
+    rows = tx.all(
+        f"{_QUEUED.select} WHERE project_id = :project{states} AND id > :after ORDER BY id LIMIT :limit",
+        project=project,
+        after=after,
+        limit=limit,
+    )
+    return tuple(map(_QUEUED.value, rows))
+
+
+def find(tx: Transaction, project: ProjectId, ref: str) -> QueuedLaunch | None:
+    """Find a queued launch by id, or a waiting one by its name."""
+    row = tx.one(
+        f"{_QUEUED.select} WHERE project_id = :project AND (id = :ref OR (name = :ref AND name <> ''"
+        " AND state = 'waiting')) ORDER BY id",
+        project=project,
+        ref=ref,
+    )
+    return _QUEUED.value(row) if row else None
+
+
+def lock_waiting(tx: Transaction, id: str) -> QueuedLaunch | None:
+    """Lock a waiting launch until the transaction ends. None: it no longer waits."""
+    rows = tx.lock(f"{_QUEUED.select} WHERE id = :id AND state = 'waiting'", id=id)
+    return _QUEUED.value(rows[0]) if rows else None
+
+
+def project_of_in_all_projects(tx: Transaction, id: str) -> str:
+    """The project of a queued launch. Empty: there is no such launch."""
+    row = tx.one("SELECT project_id FROM queued_launch WHERE id = :id", id=id)
+    return str(row[0]) if row else ""
+
+
+def count_waiting(tx: Transaction, project: ProjectId) -> int:
+    row = tx.one(
+        "SELECT COUNT(*) FROM queued_launch WHERE project_id = :project AND state = 'waiting'",
+        project=project,
+    )
+    return int(row[0]) if row else 0
+
+
+def waiting_in_all_projects(tx: Transaction, *, limit: int) -> tuple[QueuedLaunch, ...]:
+    """The oldest waiting launches of all projects."""
+    rows = tx.all(f"{_QUEUED.select} WHERE state = 'waiting' ORDER BY id LIMIT :limit", limit=limit)
+    return tuple(map(_QUEUED.value, rows))
+
+
+def is_any_waiting_in_all_projects(tx: Transaction) -> bool:
+    return tx.one("SELECT 1 FROM queued_launch WHERE state = 'waiting' LIMIT 1") is not None
+
+
+def releases_in_all_projects(tx: Transaction, *, limit: int) -> list[Release]:
+    """What running instances give back at their time limits, the earliest first. They keep their disks."""
+    rows = tx.all(
+        "SELECT stop_at_us, host_id, gpu, gpus, held_vcpus, held_ram_bytes FROM instance WHERE stop_at_us IS NOT NULL"
+        " AND wanted = 'running' AND phase NOT IN ('gone', 'failed') AND host_id IS NOT NULL"
+        " ORDER BY stop_at_us, id LIMIT :limit",
+        limit=limit,
+    )
+    return [
+        Release(at_microseconds(at), host, Size(gpu=gpu, gpus=int(gpus), vcpus=vcpus, ram_bytes=ram))
+        for at, host, gpu, gpus, vcpus, ram in rows
+    ]
+
+
+def forget_in_all_projects(tx: Transaction, ended_before: datetime) -> None:
+    tx.run(
+        "DELETE FROM queued_launch WHERE state <> 'waiting' AND ended_at_us < :before",
+        before=microseconds(ended_before),
+    )

@@ -1,0 +1,257 @@
+"""Several sites with several hosts in one process, to lose hosts in every way: partitions, slow and lying hosts, clocks
+that jump, and a server that dies. Nothing runs by itself: `turn` is one turn of every loop.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+
+import msgspec
+from tests.simulation import price_book
+from tests.simulation.crashing_database import CrashingDatabase
+from tests.unit.bill.world import RATES, START
+
+from teraflock.base.clock import FixedClock
+from teraflock.base.errors import TeraflockError
+from teraflock.bill.service import BillService
+from teraflock.bill.verify.service import verify
+from teraflock.drivers.simulated.engine import SimulatedEngine
+from teraflock.drivers.simulated.faults import Killed
+from teraflock.drivers.simulated.fleet import fleet
+from teraflock.drivers.simulated.model import Guest, Weather
+from teraflock.drivers.simulated.trouble import Trouble
+from teraflock.drivers.simulated.world import MemoryWorld, weather
+from teraflock.fleet import store as hosts
+from teraflock.fleet.model import Host
+from teraflock.fleet.service import FleetService
+from teraflock.image.service import ImageService
+from teraflock.instance.engines import Engines
+from teraflock.instance.lease import store as leases
+from teraflock.instance.model import Instance
+from teraflock.instance.orders import Order
+from teraflock.instance.service import InstanceService
+from teraflock.instance.states import Phase
+from teraflock.reconcile.bills import BillLoop, stopper
+from teraflock.reconcile.draining import DrainLoop
+from teraflock.reconcile.drift import DriftLoop
+from teraflock.reconcile.hosts import HostLoop
+from teraflock.reconcile.images import ImageLoop
+from teraflock.reconcile.instances import InstanceLoop
+from teraflock.reconcile.loops import HOSTS_SECONDS, WORKER_TIME, Loop
+from teraflock.reconcile.moving import MoveLoop
+from teraflock.reconcile.queue import QueueLoop
+from teraflock.reconcile.surroundings import Surroundings
+from teraflock.reconcile.time_limits import TimeLimitLoop
+from teraflock.storage.memory import MemoryDatabase
+from teraflock.storage.migrate import migrate
+from teraflock.tenant.service import TenantService
+
+SITES = {"east": "3x2xV100", "west": "2x2xV100,1x0", "lone": "1x2xV100"}
+
+
+class Fleet:
+    def __init__(self, seed: int = 0, sites: dict[str, str] | None = None) -> None:
+        self.clock = FixedClock(START)
+        self.random_bytes = Random(seed).randbytes
+        self.sites = sites or SITES
+        self.worlds = {site: MemoryWorld() for site in self.sites}
+        self.trouble = {site: Trouble(world) for site, world in self.worlds.items()}
+        self.slow: set[str] = set()
+        """Sites whose readings hang."""
+        self.lies: set[tuple[str, str]] = set()
+        """Copies that a lying host made, by instance and host."""
+        self.count: Counter[str] = Counter()
+        inner = MemoryDatabase()
+        migrate(inner, self.clock)
+        self.database = CrashingDatabase(inner, lambda *_: None, lambda *_: None)
+        tenants = TenantService(self.database, self.clock, self.random_bytes)
+        self.mark = tenants.install().installation_id
+        self.actor = tenants.authenticate(tenants.operator_key().secret)
+        tenants.projects.make(self.actor, "other")
+        self.projects = [tenants.project_for(self.actor, name) for name in ("default", "other")]
+        self.boot()
+        text = price_book.text(3_060_000, 12_300, 0, 10)
+        self.bills.prices.take(text, name="book", member="mem_1")
+        images = ImageService(
+            self.database, self.clock, publish=self.service.publish, random_bytes=self.random_bytes
+        )
+        images.build(self.actor, self.projects[0], "base", "base")
+        self.pass_time(20)
+
+    def boot(self) -> None:
+        """Start a new process on the same database and worlds."""
+        self.database.live()
+        drivers = [
+            SimulatedEngine(
+                world, self.clock, fleet(self.sites[site]), site=site, mark=self.mark, boot_seconds=0.4
+            )
+            for site, world in self.worlds.items()
+        ]
+        self.engines = Engines(drivers)
+        at = (self.database, self.clock)
+        self.service = InstanceService(*at, self.engines, random_bytes=self.random_bytes)
+        self.hosts_service = FleetService(*at, random_bytes=self.random_bytes)
+        self.bills = BillService(*at, RATES, self.random_bytes, stopper(self.database, self.service))
+        around = Surroundings(
+            database=self.database, clock=self.clock, engines=self.engines, random_bytes=self.random_bytes
+        )
+        self.worker = self.random_bytes(4).hex()
+        self.alive_until = self.clock.now()
+        self.instances = InstanceLoop(
+            around, worker=self.worker, pause=self.wait, alive=lambda: self.clock.now() < self.alive_until
+        )
+        self.hosts = HostLoop(around)
+        self.hosts.take_over()
+        self.drift = DriftLoop(around)
+        loops: list[Loop] = [ImageLoop(around), MoveLoop(around), DrainLoop(around), TimeLimitLoop(around)]
+        self.turns = [loop.turn for loop in loops]
+        self.turns += [QueueLoop(around, self.service.queue).turn, BillLoop(self.bills, self.clock).turn]
+        self.database.write(leases.let_go_all)
+
+    def turn(self) -> None:
+        for act in (self._beat, self._read_hosts, self._check, *self.turns, self._serve):
+            if not self.survives(act):
+                return
+
+    def survives(self, act: Callable[[], object]) -> bool:
+        try:
+            act()
+        except Killed:
+            self.count["kills"] += 1
+            self.boot()
+            return False
+        return True
+
+    def ask(self, act: Callable[[], object]) -> None:
+        """A request of a tenant or an operator, which may be refused with a sentence."""
+        try:
+            act()
+        except TeraflockError:
+            self.count["refused"] += 1
+        except Killed:
+            self.count["kills"] += 1
+            self.boot()
+
+    def _beat(self) -> None:
+        now = self.clock.now()
+        self.database.write(lambda tx: leases.heartbeat(tx, self.worker, now + WORKER_TIME, now))
+        self.alive_until = now + WORKER_TIME
+
+    def _read_hosts(self) -> None:
+        self.hosts.count_turn()
+        for driver in self.engines:
+            if driver.site in self.slow:
+                self.hosts.asking.setdefault(driver.site, self.clock.now())
+            else:
+                self.hosts.turn_of(driver)
+        self.hosts.give_up_overdue()
+
+    def _check(self) -> None:
+        for driver in self.engines:
+            if driver.site not in self.slow:
+                self.drift.turn_of(driver)
+
+    def _serve(self) -> None:
+        if self.hosts.has_looked:
+            for instance in self.instances.lease():
+                self.instances.advance(instance)
+
+    def wait(self, seconds: float) -> None:
+        self.clock.move(timedelta(seconds=seconds))
+
+    def pass_time(self, seconds: float) -> None:
+        for _ in range(max(1, int(seconds / HOSTS_SECONDS))):
+            self.wait(HOSTS_SECONDS)
+            self.turn()
+            self.check_copies()
+
+    # what is there
+
+    def launch(self, project: int = 0, **order: object) -> None:
+        wanted = Order(**order)  # type: ignore[arg-type]
+        self.ask(lambda: self.service.launch_or_queue(self.actor, self.projects[project], wanted))
+
+    def there(self) -> list[Instance]:
+        return [
+            view.instance for project in self.projects for view in self.service.page(project.id, limit=200)
+        ]
+
+    def one(self, name: str) -> Instance:
+        return next(each for each in self.there() if each.name == name)
+
+    def all_hosts(self) -> dict[str, Host]:
+        with self.database.read() as tx:
+            return {str(host.id): host for host in hosts.hosts(tx, limit=100)}
+
+    def guests(self) -> list[tuple[str, Guest]]:
+        """All guests of all worlds with their sites, including those of hosts that do not answer."""
+        found = []
+        for site, world in self.worlds.items():
+            with world.read() as turn:
+                found += [(site, guest) for guest in turn.every(Guest)]
+        return found
+
+    def weather(self, site: str) -> Weather:
+        with self.worlds[site].read() as turn:
+            return weather(turn)
+
+    def lie(self, site: str, host: str, instance_id: str) -> None:
+        """A host claims to run an instance of another host of its site."""
+        with self.worlds[site].write() as turn:
+            guest = turn.get(Guest, instance_id)
+            if guest is not None and guest.host != host:
+                machine = msgspec.structs.replace(
+                    guest.machine, handle=msgspec.structs.replace(guest.machine.handle, host=host), gpus=()
+                )
+                turn.put(msgspec.structs.replace(guest, machine=machine, is_second=True, ports=()))
+                self.lies.add((instance_id, host))
+                self.count["lies"] += 1
+
+    # what must hold
+
+    def check_copies(self) -> None:
+        """No address runs twice, and no instance runs twice on hosts that are recorded as present."""
+        present = {
+            (host.site, host.name)
+            for host in self.all_hosts().values()
+            if host.state in ("ready", "draining")
+        }
+        addresses: Counter[tuple[str, str]] = Counter()
+        copies: Counter[str] = Counter()
+        for site, guest in self.guests():
+            if not guest.running or (guest.machine.id, guest.host) in self.lies:
+                continue
+            addresses[guest.machine.network.project_id, guest.machine.address] += 1
+            copies[guest.machine.id] += (site, guest.host) in present
+        assert max(addresses.values(), default=0) <= 1, f"an address runs twice: {addresses}"
+        assert max(copies.values(), default=0) <= 1, f"an instance runs twice: {copies}"
+
+    def settle(self) -> None:
+        """Everything comes back. Nothing is forgotten, nothing is left over, and the bill is proved."""
+        self.slow.clear()
+        for trouble in self.trouble.values():
+            trouble.all_is_well()
+        self.database.live()
+        self.pass_time(120)
+        names = {id: (host.site, host.name) for id, host in self.all_hosts().items()}
+        guests = {(site, guest.host, guest.machine.id): guest for site, guest in self.guests()}
+        rows = {}
+        for each in self.there():
+            assert each.progress is None, f"{each.id} is stuck at {each.progress}"
+            assert each.phase in (Phase.RUNNING, Phase.STOPPED, Phase.FAILED), each.phase
+            if each.phase != Phase.FAILED:
+                rows[(*names[each.host_id or ""], each.id)] = each
+        assert guests.keys() == rows.keys(), "guests and rows differ"
+        for key, row in rows.items():
+            assert guests[key].running == (row.phase == Phase.RUNNING), key
+            assert guests[key].machine.address == row.address
+        with self.database.read() as tx:
+            assert tx.all("SELECT * FROM left_behind") == []
+            held = tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id IS NOT NULL")
+        assert len(held) == sum(len(each.held.gpus) for each in rows.values())
+        self.bills.meter.catch_up()
+        self.bills.meter.sweep()
+        self.bills.biller.catch_up()
+        verdict = verify(self.database)
+        assert verdict.is_sound, verdict.faults[:3]

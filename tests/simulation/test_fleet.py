@@ -1,0 +1,200 @@
+"""Hosts fail in every way: no instance runs twice, none is forgotten, no address twice, and the bill is proved."""
+
+import os
+from datetime import timedelta
+from random import Random
+
+import pytest
+from tests.long import sampled
+from tests.simulation.fleet import Fleet
+
+from teraflock.base.errors import Conflict
+from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault
+from teraflock.fleet.model import HostState
+from teraflock.instance.model import Instance, PlaceWish, RestartPolicy
+from teraflock.instance.orders import ShapeWish
+from teraflock.instance.states import Phase
+from teraflock.meter import store as meter
+from teraflock.reconcile.moving import MOVE_AFTER
+
+CARD = ShapeWish(gpu="V100")
+ELSEWHERE = RestartPolicy.ELSEWHERE
+NOTICED = 15.0
+AWAY = 30.0
+
+
+def launched(there: Fleet, name: str = "one", **order: object) -> Instance:
+    there.launch(0, name=name, **{"shape": CARD, "restart_policy": ELSEWHERE, **order})
+    there.pass_time(10)
+    made = there.one(name)
+    assert made.phase == Phase.RUNNING
+    return made
+
+
+def place(there: Fleet, instance: Instance) -> tuple[str, str]:
+    host = there.all_hosts()[str(instance.host_id)]
+    return host.site, host.name
+
+
+def running_copies(there: Fleet, instance: Instance) -> set[tuple[str, str]]:
+    return {(site, g.host) for site, g in there.guests() if g.machine.id == instance.id and g.running}
+
+
+@pytest.mark.parametrize("way", ["host", "site", "hangs"])
+def test_lost_host_is_noticed_and_charges_stop_at_the_last_sighting(way: str) -> None:
+    there = Fleet()
+    one = launched(there)
+    site, host = place(there, one)
+    seen_at = there.all_hosts()[str(one.host_id)].seen_at
+    if way == "host":
+        there.trouble[site].host_goes_away(host)
+    elif way == "site":
+        there.trouble[site].engine_goes_down()
+    else:
+        there.slow.add(site)
+    lost_at = there.clock.now()
+    while there.all_hosts()[str(one.host_id)].state != HostState.AWAY:
+        there.pass_time(5)
+        assert there.clock.now() - lost_at <= timedelta(seconds=NOTICED)
+    assert there.one("one").phase == Phase.AWAY
+    there.pass_time(AWAY)
+    there.bills.meter.catch_up()
+    with there.database.read() as tx:
+        (interval,) = [each for each in meter.intervals_of(tx, one.id) if each.run_us]
+    assert interval.until_us <= int(seen_at.timestamp() * 1e6)
+    there.settle()
+
+
+@pytest.mark.parametrize("sites", [{"east": "2x2xV100"}, {"east": "1x2xV100", "west": "1x2xV100"}])
+def test_partitioned_host_never_runs_a_second_copy_with_the_same_address(sites: dict[str, str]) -> None:
+    there = Fleet(sites=sites)
+    one = launched(there)
+    site, host = place(there, one)
+    there.trouble[site].host_goes_away(host)
+    there.pass_time(MOVE_AFTER.total_seconds() - 10)
+    assert running_copies(there, one) == {(site, host)}, "not before the host is lost for good"
+    there.pass_time(60)
+    moved = there.one("one")
+    assert moved.phase == Phase.RUNNING
+    assert moved.address != one.address
+    assert len(running_copies(there, one)) == 2, "the partitioned host cannot be reached"
+    other = launched(there, "two")
+    assert other.address != one.address, "nobody gets the address of a copy that may still run"
+    there.trouble[site].host_comes_back(host, rebooted=False)
+    there.wait(5)
+    there.survives(there._read_hosts)
+    assert running_copies(there, one) == {place(there, moved)}, (
+        "removed before anything else happens on the host"
+    )
+    there.settle()
+    assert launched(there, "three").address == one.address, "the address is free again"
+
+
+def test_host_stays_away_while_its_old_copy_cannot_be_removed() -> None:
+    there = Fleet()
+    one = launched(there)
+    site, host = place(there, one)
+    there.trouble[site].host_goes_away(host)
+    there.pass_time(MOVE_AFTER.total_seconds() + 60)
+    there.trouble[site].faults(SimulatedFault(call="delete", kind=Kind.REFUSED, times=FOREVER))
+    there.trouble[site].host_comes_back(host, rebooted=False)
+    there.pass_time(30)
+    assert there.all_hosts()[str(one.host_id)].state == HostState.AWAY
+    with pytest.raises(Conflict, match="does not answer"):
+        there.hosts_service.set_state(there.actor, host, HostState.READY)
+    there.trouble[site].no_more_faults()
+    there.pass_time(10)
+    assert there.all_hosts()[str(one.host_id)].state == HostState.READY
+    there.settle()
+
+
+def test_terms_of_a_launch_hold_when_it_is_moved() -> None:
+    there = Fleet(sites={"east": "4x2xV100"})
+    hosts = {host.name: host for host in there.all_hosts().values()}
+    for name in list(hosts)[:2]:
+        there.hosts_service.set_labels(there.actor, name, {"zone": "a"})
+    one = launched(there, place=PlaceWish(on={"zone": "a"}))
+    site, host = place(there, one)
+    there.trouble[site].host_goes_away(host)
+    there.pass_time(MOVE_AFTER.total_seconds() + 60)
+    assert {place(there, there.one("one"))[1], host} == set(list(hosts)[:2])
+    there.settle()
+
+
+def test_drained_host_is_emptied_at_its_deadline() -> None:
+    there = Fleet()
+    one = launched(there)
+    site, host = place(there, one)
+    there.launch(name="stays", shape=CARD, host=host)
+    there.pass_time(10)
+    deadline = there.clock.now() + timedelta(minutes=2)
+    there.hosts_service.set_state(there.actor, str(one.host_id), HostState.DRAINING, drain_at=deadline)
+    there.pass_time(60)
+    assert place(there, there.one("one")) == (site, host)
+    assert "drains its host" in there.one("one").notice
+    assert "drains" not in there.one("stays").notice
+    there.pass_time(90)
+    moved = there.one("one")
+    assert (moved.phase, place(there, moved) != (site, host)) == (Phase.RUNNING, True)
+    assert running_copies(there, one) == {place(there, moved)}
+    assert place(there, there.one("stays")) == (site, host)
+    there.settle()
+
+
+SEEDS = int(os.environ.get("TERA_FLEET_SEEDS", "8"))
+WALKS = sampled(range(SEEDS), every=SEEDS, because="seconds each")
+
+
+@pytest.mark.parametrize("seed", WALKS)
+def test_seeded_failures_lose_and_double_nothing(seed: int) -> None:
+    there, chance = Fleet(seed), Random(seed)
+    for number in range(20):
+        _move(there, chance, number)
+        there.check_copies()
+    there.settle()
+
+
+def _move(there: Fleet, chance: Random, number: int) -> None:
+    """One thing that happens to the fleet."""
+    hosts = sorted(there.all_hosts().values(), key=lambda host: (host.site, host.name))
+    host, some = chance.choice(hosts), there.there()
+    trouble = there.trouble[host.site]
+    acts = {
+        "launch": lambda: there.launch(
+            chance.randrange(2),
+            name=f"n{number}",
+            shape=chance.choice([CARD, ShapeWish(), ShapeWish(gpu="V100", gpus=2)]),
+            instances=chance.choice([1, 1, 2]),
+            restart_policy=chance.choice(list(RestartPolicy)),
+            place=PlaceWish(together=chance.random() < 0.3),
+            queue=chance.random() < 0.5,
+            time_limit_seconds=chance.choice([None, None, 900]),
+        ),
+        "away": lambda: trouble.host_goes_away(host.name),
+        "back": lambda: trouble.host_comes_back(host.name, rebooted=chance.random() < 0.5),
+        "down": trouble.engine_goes_down,
+        "up": trouble.engine_comes_back,
+        "slow": lambda: there.slow.add(host.site),
+        "fast": there.slow.clear,
+        "drain": lambda: there.ask(
+            lambda: there.hosts_service.set_state(
+                there.actor, host.id, HostState.DRAINING,
+                drain_at=there.clock.now() + timedelta(seconds=chance.choice([0, 60])),
+            )
+        ),
+        "ready": lambda: there.ask(lambda: there.hosts_service.set_state(there.actor, host.id, HostState.READY)),
+        "clock": lambda: there.wait(chance.choice([-20, -2, 2, 20, 300])),
+        "die": lambda: setattr(there.database, "dies_in", chance.randrange(1, 15)),
+        "boot": there.boot,
+    }  # fmt: skip
+    if some:
+        one = chance.choice(some)
+        project = next(each for each in there.projects if each.id == one.project_id)
+        act = chance.choice(["stop", "start", "delete"])
+        acts["act"] = lambda: there.ask(lambda: getattr(there.service, act)(there.actor, project, one.id))
+        acts["lie"] = lambda: there.lie(host.site, host.name, one.id)
+    names = ["launch"] * 4 + ["away"] * 3 + ["back"] * 4 + list(acts)
+    what = chance.choice(names)
+    acts[what]()
+    there.count[what] += 1
+    there.pass_time(chance.choice([5, 10, 30, 60, 400]))
