@@ -172,6 +172,14 @@ def test_an_unexpected_answer_is_never_an_empty_listing(cloud: Direct, reply: by
         cloud.site.sightings()
 
 
+def test_a_machine_with_a_place_of_another_form_is_an_answer_of_another_form(tmp_path: Path) -> None:
+    cloud = Direct("genesis", tmp_path)
+    cloud.create()
+    cloud.fake.alive[0].region = ["somewhere"]  # type: ignore[assignment]
+    with pytest.raises(EngineDown):
+        cloud.site.sightings()
+
+
 def test_a_time_limit_reaches_the_provider(cloud: Direct) -> None:
     if not cloud.site.cloud.has_time_limit:
         pytest.skip("this provider ends no machine by itself")

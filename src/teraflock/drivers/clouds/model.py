@@ -234,7 +234,10 @@ class CloudApi(ABC):
     def remote(
         self, remote_id: str, token: str, seen: Seen, *, address: str = "", doing: str = "", **more: Any
     ) -> Remote:
-        """A machine of ours as the provider lists it."""
+        """A machine of ours as the provider lists it. Anything but text is an answer in an unknown form."""
+        texts = (remote_id, token, address, more.get("zone", ""), more.get("type", ""), more.get("user", ""))
+        if not all(isinstance(each, str) for each in texts):
+            raise TypeError("a machine's id, address, zone or type is not a text")
         return Remote(
             remote_id=remote_id,
             instance_id=token.partition(".")[0],
