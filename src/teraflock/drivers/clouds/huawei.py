@@ -1,7 +1,7 @@
 """Huawei Cloud ECS: virtual machines with cloud-init, launch tokens and spot. API `v1`.
 
 A launch is a job: a machine that could not be made is listed with an error, or not at all. The operator names project,
-network and subnet for each region, an image, and the prices. Requests were compared with the SDK's.
+network and subnet for each region, an image, and the prices.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """IBM Cloud VPC: virtual machines with cloud-init and spot, no launch tokens. API `v1`, generation 2.
 
 A machine has no public address of its own: it gets a floating one once it runs, which is deleted with it. The operator
-names a network and an image for each zone and region, and the prices. Requests were compared with the SDK's.
+names a network and an image for each zone and region, and the prices.
 """
 
 from datetime import datetime
