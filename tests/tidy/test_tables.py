@@ -26,7 +26,10 @@ OWNERS = {
         " worker"
     ),
     "meter": "meter_behind meter_cursor meter_instance meter_interval meter_reading",
-    "network": "acl acl_rule published_port security_group security_group_member security_group_rule",
+    "network": (
+        "acl acl_attachment acl_rule network network_peering published_port security_group security_group_member"
+        " security_group_rule subnet"
+    ),
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "ran_unwatched",
     "storage": "event",
@@ -47,6 +50,7 @@ READERS = {
     ("image", "instance"): "an image cannot be deleted while instances boot from it, in one transaction",
     ("instance", "host"): "lists join the host's name",
     ("instance", "organisation"): "an operator's list names the organisation",
+    ("instance", "network"): "networks count against the quota, with what instances hold",
     ("instance", "published_port"): "published ports count against the quota, with what instances hold",
     ("instance", "project"): "an operator's list names the project",
     ("meter", "event"): "the meter takes the events of instances: this is how it learns of them",

@@ -128,6 +128,15 @@ class OfInstanceQuery(InProject, frozen=True, kw_only=True):
     instance: Annotated[AnyRef, Meta(description="Only those of this instance.")] = ""
 
 
+class AclAttachQuery(InProject, frozen=True, kw_only=True):
+    network: Annotated[Ref, Meta(description="The network of the subnet.")] = "default"
+    subnet: Annotated[Ref, Meta(description="The subnet.")] = "default"
+
+
+class OfNetworkQuery(InProject, frozen=True, kw_only=True):
+    network: Annotated[AnyRef, Meta(description="Only those of this network.")] = ""
+
+
 class NetworkCheckQuery(InProject, frozen=True, kw_only=True):
     source: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
     target: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]

@@ -25,9 +25,12 @@ from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
 from teraflock.network.acl.service import AclService
+from teraflock.network.checking import NetworkChecks
+from teraflock.network.peering.service import PeeringService
 from teraflock.network.published_port.service import PublishedPortService
 from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
+from teraflock.network.subnet.service import SubnetService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.plan.task import PlannerTask
 from teraflock.storage.database import Database, Misuse, Transaction
@@ -53,6 +56,9 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     acls: AclService
     published_ports: PublishedPortService
     networks: NetworkService
+    network_checks: NetworkChecks
+    peerings: PeeringService
+    subnets: SubnetService
     bills: BillService
 
 

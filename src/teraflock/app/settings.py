@@ -115,11 +115,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     planners: Annotated[int, Meta(ge=1, le=64)] = 2
     """Processes that compute estimates and plans. One organisation uses at most half of them, but always one."""
     default_organisation_quota: str = (
-        "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB ports=100 gpus=16"
+        "projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB ports=100 networks=40 gpus=16"
     )
     """Quota of a new organisation, over all its projects. `gpus` applies to each GPU model. What is left out has no
     limit. Operators change it for one organisation with `tera quota set --org`."""
-    default_project_quota: str = "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB ports=50 gpus=8"
+    default_project_quota: str = (
+        "instances=50 vcpus=500 ram=2TB disk=10TB images=250GB ports=50 networks=5 gpus=8"
+    )
     """Quota of a new project, within its organisation's quota. Owners change it with `tera quota set`."""
     metrics_open: bool = False
     """Whether `/metrics` needs no operator's key."""

@@ -52,9 +52,12 @@ from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.site.service import SiteService
 from teraflock.instance.terminal.service import TerminalService
 from teraflock.network.acl.service import AclService
+from teraflock.network.checking import NetworkChecks
+from teraflock.network.peering.service import PeeringService
 from teraflock.network.published_port.service import PublishedPortService
 from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
+from teraflock.network.subnet.service import SubnetService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.accounts import AccountLoop
 from teraflock.reconcile.bills import BillLoop, stopper
@@ -237,7 +240,10 @@ class Cloud:
             sessions=SessionService(database, self.clock, random_bytes, self.passwords),
             instances=by_instance,
             operator=OperatorService(database, self.clock, by_instance, random_bytes),
-            networks=NetworkService(database),
+            networks=NetworkService(database, self.clock, random_bytes, wake),
+            network_checks=NetworkChecks(database),
+            peerings=PeeringService(database, self.clock, random_bytes, wake),
+            subnets=SubnetService(database, self.clock, random_bytes, wake),
             acls=AclService(database, self.clock, random_bytes, wake),
             published_ports=PublishedPortService(database, self.clock, random_bytes, wake),
             security_groups=SecurityGroupService(database, self.clock, random_bytes, wake),

@@ -1,4 +1,4 @@
-"""`tera acl`: network ACLs, numbered rules at the border of a project's network."""
+"""`tera acl`: network ACLs, numbered rules at the border of a subnet."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,11 +19,11 @@ from teraflock.words.acl import fields, rule_fields
 if TYPE_CHECKING:
     from teraflock.wire.acl import AclAnswer, ActionWord
 
-HELP: Final = """Manage network ACLs: numbered rules for what crosses the border of a project's network.
+HELP: Final = """Manage network ACLs: numbered rules for what crosses the border of a subnet.
 
-The attached ACL looks at every packet between instances and the outside. The lowest number that matches decides; what
-no rule matches is dropped. An ACL has no memory, so replies need a rule, too. It does not see traffic
-between instances. Most projects need only security groups (`tera sg`).
+The ACL of a subnet looks at every packet between its instances and the outside. The lowest number that matches decides;
+what no rule matches is dropped. An ACL has no memory, so replies need a rule, too. It does not see traffic
+inside the subnet. Most projects need only security groups (`tera sg`).
 
 \b
 Examples:
@@ -32,7 +32,14 @@ Examples:
   tera acl allow border 20 --in --protocol tcp --from 0.0.0.0/0
   tera acl allow border 20 --out --to 0.0.0.0/0
   tera acl attach border
+  tera acl attach border --network backend --subnet db
 """
+_network_option = click.option(
+    "--network", default="default", show_default=True, metavar="NAME", help="The network of the subnet."
+)
+_subnet_option = click.option(
+    "--subnet", default="default", show_default=True, metavar="NAME", help="The subnet."
+)
 
 
 @click.group(cls=NamingGroup, help=HELP)
@@ -121,28 +128,32 @@ def remove(name: str, number: str, is_in: bool, is_out: bool, project: str | Non
     _tell(acl, f"Removed rule {number} from `{acl.name}`", as_json)
 
 
-@command.command(help="Let an ACL guard the project's network, in place of the one that did.")
+@command.command(help="Let an ACL guard a subnet, in place of the one that did.")
 @click.argument("name")
+@_network_option
+@_subnet_option
 @project_option
 @json_option
-def attach(name: str, project: str | None, as_json: bool) -> None:
+def attach(name: str, network: str, subnet: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        acl = client.acls.attach(name)
-    _tell(acl, f"`{acl.name}` guards the project's network", as_json)
+        acl = client.acls.attach(name, network=network, subnet=subnet)
+    _tell(acl, f"`{acl.name}` guards the subnet `{network}/{subnet}`", as_json)
     if not as_json and {each.direction for each in acl.rules} != {"in", "out"}:
         remark(
             "note: it has rules for one direction only. Packets in the other are dropped, replies included"
         )
 
 
-@command.command(help="Let no ACL guard the project's network.")
+@command.command(help="Let no ACL guard a subnet.")
 @click.argument("name")
+@_network_option
+@_subnet_option
 @project_option
 @json_option
-def detach(name: str, project: str | None, as_json: bool) -> None:
+def detach(name: str, network: str, subnet: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        acl = client.acls.detach(name)
-    _tell(acl, f"`{acl.name}` no longer guards the project's network", as_json)
+        acl = client.acls.detach(name, network=network, subnet=subnet)
+    _tell(acl, f"`{acl.name}` no longer guards the subnet `{network}/{subnet}`", as_json)
 
 
 def _add(
@@ -172,7 +183,7 @@ def _write(acl: "AclAnswer", as_json: bool) -> None:
     if as_json:
         write_json(acl)
         return
-    click.echo(f"{acl.name}  {'guards the network' if acl.attached else 'not attached'}\n")
+    click.echo(f"{acl.name}  {'guards ' + ', '.join(acl.subnets) if acl.attached else 'not attached'}\n")
     write_table(rule_fields(), acl.rules)
 
 

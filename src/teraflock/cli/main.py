@@ -59,8 +59,9 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "image": ("teraflock.cli.image", "List, build and delete images"),
     "publish": ("teraflock.cli.published_port:publish", "Publish ports of instances on their host"),
     "unpublish": ("teraflock.cli.published_port:unpublish", "Close a published port"),
-    "network": ("teraflock.cli.network", "Check which connections pass, and draw who can reach whom"),
-    "acl": ("teraflock.cli.acl", "Manage network ACLs at the border of a project's network"),
+    "network": ("teraflock.cli.network", "Manage networks and peerings; check which connections pass"),
+    "subnet": ("teraflock.cli.subnet", "Manage subnets: parts of a network, each with its own ACL"),
+    "acl": ("teraflock.cli.acl", "Manage network ACLs at the border of a subnet"),
     "sg": ("teraflock.cli.security_group", "Manage security groups: the firewall of instances"),
     "shapes": ("teraflock.cli.shape", "List named sizes, and how many are free"),
 }

@@ -1,23 +1,56 @@
-"""`tera network`: which connections pass, and who can reach whom."""
+"""`tera network`: networks, peerings, which connections pass, and who can reach whom."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from teraflock.base.errors import BadInput
+from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.options import json_option, project_option
+from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.table import write_list
-from teraflock.words.network import deciding_text, fields, picture
+from teraflock.cli.pages import project_ref
+from teraflock.cli.parse import check_name
+from teraflock.cli.table import write_list, write_table
+from teraflock.words.network import (
+    deciding_text,
+    fields,
+    instance_fields,
+    network_fields,
+    peer_text,
+    peering_fields,
+    picture,
+)
+from teraflock.words.subnet import fields as subnet_fields
 
-HELP: Final = """Check which connections pass, and draw who can reach whom.
+if TYPE_CHECKING:
+    from teraflock.client.client import Client
+
+HELP: Final = """Manage the networks of a project, and check which connections pass.
+
+A project has the network `default`, which its first launch creates. In a network, instances reach each other as far as
+their security groups allow. Between two networks, nothing passes unless they are peered.
 
 \b
 Examples:
-  tera network check --from internet --to web --port 22
+  tera network create backend
+  tera launch --name db --network backend
+  tera launch --name web --network default --network backend
   tera network check --from web --to db --port 5432
   tera network graph --svg > network.svg
+"""
+PEER_HELP: Final = """Request a peering with another network, or accept its request.
+
+Packets cross when the owners of both networks have run this command. The security groups of both ends must allow the
+connection, too; a rule names the addresses of the other network, because `sg:` names only groups of your own project.
+For a project that you cannot access, use its id. Either side ends the peering with `tera network unpeer`.
+
+\b
+Examples:
+  tera network peer default --with vision/backend
+  tera network peer default --with prj_01h8x.../default
+  tera network peer default --with backend
 """
 CHECK_HELP: Final = """Say whether a connection would pass, and which rules decide. Nothing is sent.
 
@@ -37,6 +70,117 @@ STOPPED: Final = 1
 @click.group(cls=NamingGroup, help=HELP)
 def command() -> None:
     pass
+
+
+@command.command("list", help="List networks with their addresses.")
+@project_option
+@json_option
+def list_networks(project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.networks.list()
+        mark_simulated(client)
+    empty = "No networks yet. The first launch creates `default`; `tera network create NAME` creates more"
+    write_list(found, network_fields(), as_json=as_json, empty=empty)
+
+
+@command.command(help="Show a network: subnets, instances, peerings.")
+@click.argument("name")
+@project_option
+@json_option
+def show(name: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        network = client.networks.get(name)
+        mark_simulated(client)
+    if as_json:
+        write_json(network)
+        return
+    click.echo(f"{network.name}  {network.cidr}, gateway {network.gateway}\n")
+    write_table(subnet_fields(), network.subnets)
+    if network.instances:
+        click.echo()
+        write_table(instance_fields(), network.instances)
+    if network.peerings:
+        click.echo()
+        write_table(peering_fields(), network.peerings)
+    for each in network.peerings:
+        if each.state == "offered":
+            words = f"tera network peer {name} --with {each.project_id}/{each.network}"
+            remark(f"\n`{peer_text(each)}` asks for a peering. Accept it with `{words}`")
+
+
+@command.command(help="Create a network. It counts against the quota of the project.")
+@click.argument("name")
+@project_option
+@json_option
+def create(name: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        made = client.networks.create(check_name(name, "name of a network"))
+    if as_json:
+        write_json(made)
+    else:
+        remark(
+            f"Created network `{made.name}` with {made.cidr}. Use it with `tera launch --network {made.name}`"
+        )
+
+
+@command.command(help="Delete a network that no instance and no ACL uses. Its peerings end.")
+@click.argument("name")
+@yes_option
+@project_option
+@json_option
+def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        network = client.networks.get(name)
+        if not yes:
+            confirm(f"Delete the network `{network.name}`?", "Deleting")
+        client.networks.delete(network.id)
+    if as_json:
+        write_json(network)
+    else:
+        remark(f"Deleted network `{network.name}`")
+
+
+@command.command(help=PEER_HELP)
+@click.argument("name", metavar="NETWORK")
+@click.option("--with", "peer", required=True, metavar="[PROJECT/]NETWORK", help="The other network.")
+@project_option
+@json_option
+def peer(name: str, peer: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        found = client.networks.peer(name, *_peer(client, peer, project))
+    if as_json:
+        write_json(found)
+    elif found.state == "active":
+        remark(
+            f"`{name}` and `{peer}` are peered. {found.cidr} is reachable, as far as security groups allow"
+        )
+    else:
+        remark(f"Requested. The peering is active when the owner of `{peer}` agrees")
+
+
+@command.command(
+    help="End a peering, withdraw a request, or decline one. Connections between the networks are cut."
+)
+@click.argument("name", metavar="NETWORK")
+@click.option("--with", "peer", required=True, metavar="[PROJECT/]NETWORK", help="The other network.")
+@project_option
+@json_option
+def unpeer(name: str, peer: str, project: str | None, as_json: bool) -> None:
+    with connected(project) as client:
+        client.networks.unpeer(name, *_peer(client, peer, project))
+        network = client.networks.get(name)
+    if as_json:
+        write_json(network)
+    else:
+        remark(f"`{name}` and `{peer}` are not peered any more")
+
+
+def _peer(client: "Client", text: str, project: str | None) -> tuple[str, str]:
+    """The project and the network. Without a project, both networks are in the same one."""
+    ref, slash, name = text.rpartition("/")
+    if not name or (slash and not ref):
+        raise BadInput(f"`{text[:80]}` is not a network", hint="Write `PROJECT/NETWORK`")
+    return (ref if slash else project_ref(client, project)), name
 
 
 @command.command(help=CHECK_HELP)

@@ -54,6 +54,7 @@ _OPTIONS: Final = (
     click.option("--disk", metavar="GB", help="Disks and snapshots, including those of stopped instances."),
     click.option("--images", metavar="GB", help="The project's own images."),
     click.option("--ports", metavar="N", help="Published ports."),
+    click.option("--networks", metavar="N", help="Networks, including `default`."),
     click.option("--gpus", multiple=True, metavar="MODEL=N", help="GPUs of one model. Can be repeated."),
     click.option("--gpus-default", metavar="N", help="GPUs of each model without its own limit."),
 )
@@ -154,6 +155,7 @@ def limits_from(words: Mapping[str, Any], before: Q) -> Q:
         "disk_bytes": _limit(words["disk"], "--disk", _size),
         "images_bytes": _limit(words["images"], "--images", _size),
         "ports": _limit(words["ports"], "--ports", _count),
+        "networks": _limit(words["networks"], "--networks", _count),
         "gpus_default": _limit(words["gpus_default"], "--gpus-default", _count),
     }
     given = {name: value for name, (is_given, value) in changes.items() if is_given}
@@ -202,6 +204,7 @@ def _rows(usage: UsageAnswer | OrganisationUsage, cards: Iterable[str] = ()) -> 
         "disk": [bytes_text(usage.disk_bytes), limit(quota.disk_bytes, bytes_text)],
         "images": [bytes_text(usage.images_bytes), limit(quota.images_bytes, bytes_text)],
         "ports": [str(usage.ports), limit(quota.ports)],
+        "networks": [str(usage.networks), limit(quota.networks)],
     }
     for card in sorted({*usage.gpus, *quota.gpus, *cards}):
         rows[card] = [str(usage.gpus.get(card, 0)), limit(quota.gpus.get(card, quota.gpus_default))]

@@ -23,8 +23,8 @@ class Acls(Noun):
     def remove(self, acl: str, direction: str, number: int) -> AclAnswer:
         return self._act("DELETE", AclAnswer, "acls", acl, "rules", direction, str(number))
 
-    def attach(self, acl: str) -> AclAnswer:
-        return self._act("PUT", AclAnswer, "acls", acl, "attached")
+    def attach(self, acl: str, *, network: str = "default", subnet: str = "default") -> AclAnswer:
+        return self._act("PUT", AclAnswer, "acls", acl, "attached", network=network, subnet=subnet)
 
-    def detach(self, acl: str) -> AclAnswer:
-        return self._act("DELETE", AclAnswer, "acls", acl, "attached")
+    def detach(self, acl: str, *, network: str = "default", subnet: str = "default") -> AclAnswer:
+        return self._act("DELETE", AclAnswer, "acls", acl, "attached", network=network, subnet=subnet)

@@ -90,7 +90,7 @@ class Port(msgspec.Struct, frozen=True):
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):
-    """The private network of a project, the same on every host."""
+    """A private network of a project, the same on every host."""
 
     project_id: ProjectId
     number: int
@@ -99,6 +99,21 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
     gateway: str
     domain: str = ""
     """The domain of its guests' names, such as `vision.internal`."""
+    id: str = ""
+    """Identifies it. Empty: it is the only one of its project."""
+    name: str = ""
+    """Part of its guests' longer names, such as `web.backend.vision.internal`."""
+
+    @property
+    def key(self) -> str:
+        return self.id or self.project_id
+
+
+class Nic(msgspec.Struct, frozen=True):
+    """A network interface of a guest."""
+
+    network: Network
+    address: str
 
 
 class Rental(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +189,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuSlot, ...] = ()
     network: Network
     address: str
+    more_nics: tuple[Nic, ...] = ()
+    """Further interfaces. They reach private networks only: the internet is reached through the first one."""
     ports: tuple[Port, ...] = ()
     authorized_keys: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
@@ -189,6 +206,10 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> InstanceId:
         return self.handle.instance_id
+
+    @property
+    def nics(self) -> tuple[Nic, ...]:
+        return (Nic(self.network, self.address), *self.more_nics)
 
 
 class Seen(StrEnum):

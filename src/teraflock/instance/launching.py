@@ -26,6 +26,7 @@ from teraflock.instance.model import (
     Access,
     Instance,
     InstanceId,
+    NetworkSpec,
     RentalSpec,
     RestartPolicy,
     Spec,
@@ -38,12 +39,13 @@ from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.rules import removed
 from teraflock.instance.states import Phase, Wanted
-from teraflock.network.rules import free_addresses
+from teraflock.network.interfaces import InterfaceWish, interfaces
+from teraflock.network.model import Interface
 from teraflock.network.security_group import store as security_groups
 from teraflock.network.security_group.service import join_at_launch
+from teraflock.network.service import layouts_to_launch
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.project.service import with_network
 
 
 class _Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,17 +99,34 @@ def _launch_on_own_hosts(
     shape = _shape(tx, memory, order.shape)
     check_quota(tx, new.project, shape, order.instances)
     names = _names(tx, new.project, order, new.random_bytes)
-    project = with_network(tx, new.actor, new.project)
-    groups = join_at_launch(tx, project, order.security_groups)
-    addresses = free_addresses(project.network_number, store.taken_addresses(tx, project.id), order.instances)
+    places = _interfaces(tx, new)
+    groups = join_at_launch(tx, new.project, order.security_groups)
     rooms = place(tx, policy, memory, shape, order.instances, only=order.host, site=site)
     made = tuple(
-        _set_aside(tx, _blank(new, shape, name), room, address, new.now, new.random_bytes)
-        for name, address, room in zip(names, addresses, rooms, strict=True)
+        _set_aside(tx, _connected(_blank(new, shape, name), each), room, new.now, new.random_bytes)
+        for name, each, room in zip(names, places, rooms, strict=True)
     )
     for group in groups:
         security_groups.join(tx, group, [instance.id for instance in made])
     return made
+
+
+def _interfaces(tx: Transaction, new: _Launch) -> list[tuple[Interface, ...]]:
+    """The interfaces of each instance. A network `default` that does not exist yet is created."""
+    order, project = new.order, new.project
+    wish = InterfaceWish(networks=order.networks, subnets=order.subnets, addresses=order.addresses)
+    layouts = layouts_to_launch(
+        tx, new.actor, project, new.now, new.random_bytes, with_default=wish.uses_default
+    )
+    return interfaces(wish, layouts, store.taken_addresses(tx, project.id), order.instances)
+
+
+def _connected(blank: Instance, places: tuple[Interface, ...]) -> Instance:
+    networks = tuple(NetworkSpec(each.network.name, each.network.engine_key) for each in places)
+    first, *more = (each.address for each in places)
+    return replace(
+        blank, address=first, more_addresses=tuple(more), spec=replace(blank.spec, networks=networks)
+    )
 
 
 def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Size:
@@ -166,6 +185,11 @@ def _launch_rented(
             f"The site `{order.site}` does not support security groups",
             hint="Leave out `--security-group`, or use our own hosts",
         )
+    if order.networks or order.subnets or order.addresses:
+        raise BadInput(
+            f"The site `{order.site}` rents machines, which are in no network of the project",
+            hint="Leave out `--network`, `--subnet` and `--address`, or use our own hosts",
+        )
     _site_of_image(tx, new.image, order.site)
     shape, rental = choose(order, types)
     if order.access == Access.COMMAND and Capability.EXEC not in can:
@@ -180,7 +204,6 @@ def _launch_rented(
         )
     check_quota(tx, new.project, shape, order.instances)
     names = _names(tx, new.project, order, new.random_bytes)
-    with_network(tx, new.actor, new.project)
     first = (rental.type, rental.regions[0])
     machine = next(each for each in types if (each.name, each.region) == first)
     made = []
@@ -323,10 +346,9 @@ def _set_aside(
     tx: Transaction,
     blank: Instance,
     room: Room,
-    address: str,
     now: datetime,
     random_bytes: Callable[[int], bytes],
 ) -> Instance:
     held = take(tx, blank.id, room.host_id, blank.shape, guest_ports(blank.access))
-    instance = replace(blank, site=room.site, host_id=room.host_id, address=address, held=held)
+    instance = replace(blank, site=room.site, host_id=room.host_id, held=held)
     return store.insert(tx, instance, now=now, random_bytes=random_bytes)

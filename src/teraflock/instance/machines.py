@@ -1,21 +1,42 @@
 """Builds the values that drivers get from the row of an instance. Pure."""
 
 from teraflock.fleet.model import Host, HostKind
-from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Port, Rental
-from teraflock.instance.model import Instance, Operation, guest_ports
-from teraflock.network.rules import gateway, subnet
+from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Nic, Port, Rental
+from teraflock.instance.model import Instance, NetworkSpec, Operation, guest_ports
+from teraflock.network.model import DEFAULT
+from teraflock.network.rules import gateway, number_of, subnet
 from teraflock.tenant.model import ProjectId
 
 
-def network_of(project: ProjectId, number: int, name: str = "") -> Network:
-    """`name` is the name of the project. It becomes part of its guests' host names."""
+def network_of(
+    project: ProjectId, number: int, project_name: str = "", *, key: str = "", name: str = ""
+) -> Network:
+    """The names of the project and the network become parts of its guests' host names."""
     return Network(
         project_id=project,
         number=number,
         subnet=str(subnet(number)),
         gateway=str(gateway(number)),
-        domain=f"{name}.internal" if name else "",
+        domain=f"{project_name}.internal" if project_name else "",
+        id="" if key == project else key,
+        name=name,
     )
+
+
+def nics_of(instance: Instance, project_name: str) -> tuple[Nic, ...]:
+    """The interfaces of an instance. Empty on a rented machine, which is in no network of ours."""
+    project, addresses = instance.project_id, (instance.address, *instance.more_addresses)
+    networks = instance.spec.networks or (NetworkSpec(DEFAULT, project),)
+    return tuple(
+        Nic(network_of(project, number_of(address), project_name, key=each.key, name=each.name), address)
+        for address, each in zip(addresses, networks, strict=False)
+        if address is not None
+    )
+
+
+def no_network(project: ProjectId) -> Network:
+    """For a rented machine."""
+    return Network(project_id=project, number=-1, subnet="", gateway="")
 
 
 def handle_of(instance: Instance, host: Host | None) -> Handle:
@@ -54,7 +75,7 @@ def _ports(instance: Instance) -> tuple[Port, ...]:
     return tuple(Port(port.host_port, port.guest_port) for port in instance.held.ports)
 
 
-def machine_of(instance: Instance, host: Host, network: Network) -> Machine:
+def machine_of(instance: Instance, host: Host, project_name: str) -> Machine:
     """The machine as the current operation wants it. While a resize is undone, that is the machine before it."""
     shape, slots = instance.shape, {card.slot for card in instance.held.gpus}
     request, progress = instance.request, instance.progress
@@ -63,7 +84,7 @@ def machine_of(instance: Instance, host: Host, network: Network) -> Machine:
         undoing = progress is not None and progress.undoing
         shape = request.shape_before if undoing else shape
         slots = set(request.slots_before if undoing else request.slots_after)
-    spec = instance.spec
+    spec, nics = instance.spec, nics_of(instance, project_name)
     return Machine(
         handle=handle_of(instance, host),
         hostname=instance.name,
@@ -73,8 +94,9 @@ def machine_of(instance: Instance, host: Host, network: Network) -> Machine:
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
         gpus=tuple(GpuSlot(card.slot, card.kind) for card in instance.held.gpus if card.slot in slots),
-        network=network,
+        network=nics[0].network if nics else no_network(instance.project_id),
         address=instance.address or "",
+        more_nics=nics[1:],
         ports=_ports(instance),
         authorized_keys=spec.authorized_keys,
         command=spec.command,

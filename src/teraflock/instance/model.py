@@ -55,6 +55,13 @@ class RentalSpec(msgspec.Struct, frozen=True, kw_only=True):
     currency: str = ""
 
 
+class NetworkSpec(msgspec.Struct, frozen=True):
+    """A network that an instance is in, by its name and by the key that engines know it by."""
+
+    name: str
+    key: str
+
+
 class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """What is fixed at launch. Stored as JSON, because no query filters by it."""
 
@@ -79,6 +86,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     """How long it may run after each start."""
     delete_when_done: bool = False
     """Delete it, instead of stopping it, when its command ends or its time limit is reached."""
+    networks: tuple[NetworkSpec, ...] = ()
+    """One for each address. Empty: from before projects had several networks, so it is in that of its project."""
 
 
 class Operation(StrEnum):
@@ -181,6 +190,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     candidate: int = 0
     """Counts the places that were tried. It selects one of `spec.rental.regions`, in turn."""
     address: str | None = None
+    more_addresses: tuple[str, ...] = ()
+    """Of its further interfaces, in their order."""
     host_key: str = ""
     problem: str = ""
     """Why it failed or waits, in words for the tenant."""

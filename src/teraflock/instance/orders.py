@@ -76,6 +76,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     price_limit_micros_per_hour: int | None = None
     security_groups: tuple[str, ...] = ()
     """Names. Empty: the project's `default` group."""
+    networks: tuple[str, ...] = ()
+    """Names, one for each interface. Empty: the network `default`. The same words as `InterfaceWish`."""
+    subnets: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     restart_policy: RestartPolicy | None = None
     """None: `same-host` on an own host, `never` on a rented machine, because creating it again costs money."""
 

@@ -269,7 +269,7 @@ def holding(instance: Instance) -> Instance:
     """The instance with what it holds in its phase. While it runs, that is its shape."""
     held = instance.held
     if instance.phase in (Phase.FAILED, Phase.GONE):
-        return replace(instance, held=Held(), address=None, host_id=None)
+        return replace(instance, held=Held(), address=None, more_addresses=(), host_id=None)
     if instance.phase == Phase.STOPPED and instance.wanted != Wanted.RUNNING:
         kept = replace(held, vcpus=0, ram_bytes=0, disk_bytes=instance.shape.disk_bytes, gpus=())
         return replace(instance, held=kept)

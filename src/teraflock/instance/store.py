@@ -30,6 +30,7 @@ from teraflock.instance.model import (
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
 from teraflock.instance.rules import deletes_itself
 from teraflock.instance.states import Phase
+from teraflock.network.store import tenancies
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.storage.table import in_list
@@ -269,9 +270,15 @@ def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
         id=id,
     )
     instances, vcpus, ram, disk = (sum(int(row[index]) for row in rows) for index in (1, 3, 4, 5))
-    ports = tx.one(f"SELECT COUNT(*) FROM published_port WHERE {where}", id=id)
+    counted = tx.one(
+        f"SELECT (SELECT COUNT(*) FROM published_port WHERE {where}),"
+        f" (SELECT COUNT(*) FROM network WHERE {where} AND removed_at_us IS NULL)",
+        id=id,
+    )
+    ports, networks = counted or (0, 0)
     return QuotaAmounts(
-        ports=int(ports[0]) if ports else 0,
+        ports=int(ports),
+        networks=int(networks),
         instances=instances,
         vcpus=vcpus,
         ram_bytes=ram,
@@ -304,10 +311,8 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
 
 
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
-    rows = tx.all(
-        "SELECT address FROM instance WHERE project_id = :project AND address IS NOT NULL", project=project
-    )
-    return {row[0] for row in rows}
+    """The addresses of all interfaces of the project's instances."""
+    return {each.address for each in tenancies(tx, project)}
 
 
 def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:

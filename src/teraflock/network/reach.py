@@ -1,30 +1,38 @@
 """Who can reach whom, and by which rule. Pure: the same rules that the firewall is made of.
 
-An end is an instance of the project, the internet, or an address. A connection is stopped by the first of: the rules of
-the sender's groups, networks that the host closes to guests, a port that the host does not open, the ACL of the
-project's network, the rules of the receiver's groups.
+An end is an interface of an instance, the internet, or an address. A connection is stopped by the first of: the rules
+of the sender's groups, networks that are not peered or that the host closes to guests, a port that the host does not
+open, the ACLs of both ends' subnets, the rules of the receiver's groups.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 import msgspec
 
-from teraflock.network.acl.model import AclAction, AclRule
+from teraflock.network.acl.model import AclRule
 from teraflock.network.acl.rules import passes
-from teraflock.network.rules import CLOSED
-from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
-from teraflock.network.walls import Packet, Permit, Walls, decide, is_ours, permit
+from teraflock.network.rules import CLOSED, number_of
+from teraflock.network.security_group.model import Direction, Protocol, Rule
+from teraflock.network.walls import (
+    Borders,
+    Packet,
+    Permit,
+    Walls,
+    are_apart,
+    border_of,
+    decide,
+    is_ours,
+    permit,
+)
 
 INTERNET: Final = "internet"
 ANYONE: Final = ("192.0.2.1", "8.8.8.8", "1.1.1.1", "203.0.113.1", "198.51.100.1", "9.9.9.9", "77.7.7.7")
 """Addresses that can stand for the internet: one that no narrower rule names is taken."""
 REPLY_PORT: Final = 50_000
 """Stands for the ports that systems use for outgoing connections: replies go there."""
-PROTOCOLS: Final = (Protocol.TCP, Protocol.UDP, Protocol.ICMP)
-Span = tuple[Protocol, int, int]
 
 
 class Stop(StrEnum):
@@ -35,11 +43,13 @@ class Stop(StrEnum):
     CLOSED = "closed"
     """The host does not let guests into this network."""
     APART = "apart"
-    """The ends have no common network: other projects, other sites."""
+    """The ends have no common network: other networks that are not peered, other sites."""
+    INNER = "inner"
+    """A further interface reaches private networks only."""
     ACL = "acl"
-    """The ACL of the project's network drops it."""
+    """The ACL of an end's subnet drops it."""
     ACL_REPLY = "acl-reply"
-    """The ACL of the project's network drops the replies."""
+    """The ACL of an end's subnet drops the replies."""
     UNPUBLISHED = "unpublished"
     """The host opens no port that leads to it."""
     IN = "in"
@@ -56,8 +66,10 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     """Of an instance: the TCP ports that its host opens to the outside."""
     allowed_out: tuple[str, ...] = ()
     """Of an instance: networks that its host lets guests into though they are closed."""
-    border: tuple[AclRule, ...] | None = None
-    """Of an instance: the ACL of its network; None: it has none."""
+    is_inner: bool = False
+    """Of an instance: not its first interface. The internet neither reaches it nor is reached by it."""
+    is_foreign: bool = False
+    """It is an instance of another project, in a peered network. Its rules must not be named."""
 
     @property
     def is_internet(self) -> bool:
@@ -79,7 +91,7 @@ def reach(walls: Walls, source: End, target: End, protocol: Protocol, port: int)
     leaving = permit(walls, source.address, Direction.OUT, packet) if source.site else None
     if source.site and leaving is None:
         return Reached(stop=Stop.OUT)
-    stop = _stop_on_the_way(source, target, protocol, port) or _stop_at_border(source, target, packet)
+    stop = _stop_on_the_way(walls, source, target, protocol, port) or _stop_at_borders(walls, packet)
     if stop is not None:
         return Reached(stop=stop, leaving=leaving)
     entering = permit(walls, target.address, Direction.IN, packet) if target.site else None
@@ -90,33 +102,48 @@ def reach(walls: Walls, source: End, target: End, protocol: Protocol, port: int)
     return Reached(leaving=leaving, entering=entering)
 
 
-def _stop_on_the_way(source: End, target: End, protocol: Protocol, port: int) -> Stop | None:
+def _stop_on_the_way(walls: Walls, source: End, target: End, protocol: Protocol, port: int) -> Stop | None:
     if any(not end.site and not end.is_internet and is_ours(end.address) for end in (source, target)):
         return Stop.APART
     if source.site and target.site:
-        return None if source.site == target.site else Stop.APART
+        apart = source.site != target.site or are_apart(walls, source.address, target.address)
+        return Stop.APART if apart else None
+    if source.is_inner or target.is_inner:
+        return Stop.INNER
     if target.site:
         is_open = protocol == Protocol.TCP and port in target.open_ports
         return None if is_open else Stop.UNPUBLISHED
-    is_closed = _is_in(target.address, CLOSED) and not _is_in(target.address, source.allowed_out)
+    is_closed = is_in(target.address, CLOSED) and not is_in(target.address, source.allowed_out)
     return Stop.CLOSED if is_closed and not target.is_internet else None
 
 
-def _stop_at_border(source: End, target: End, packet: Packet) -> Stop | None:
-    own, outer = (source, target) if source.site else (target, source)
-    if own.border is None or outer.site:
-        return None
-    there, back = _ways(source)
-    if not passes(own.border, there, outer.address, packet.protocol, packet.port):
+def _stop_at_borders(walls: Walls, packet: Packet) -> Stop | None:
+    if not crosses(walls.borders, packet.source, packet.target, packet.protocol, packet.port):
         return Stop.ACL
     reply_port = 0 if packet.protocol == Protocol.ICMP else REPLY_PORT
-    is_answered = passes(own.border, back, outer.address, packet.protocol, reply_port)
+    is_answered = crosses(walls.borders, packet.target, packet.source, packet.protocol, reply_port)
     return None if is_answered else Stop.ACL_REPLY
 
 
-def _ways(source: End) -> tuple[Direction, Direction]:
-    """The direction of a request, and that of its reply."""
-    return (Direction.OUT, Direction.IN) if source.site else (Direction.IN, Direction.OUT)
+def crosses(borders: Borders, source: str, target: str, protocol: Protocol, port: int) -> bool:
+    """Whether the ACLs of both ends' subnets let a single packet pass. Inside a subnet, nothing is checked."""
+    return all(
+        passes(rules, side, peer, protocol, port) for rules, side, peer in guards(borders, source, target)
+    )
+
+
+def guards(
+    borders: Borders, source: str, target: str
+) -> Iterator[tuple[tuple[AclRule, ...], Direction, str]]:
+    """Each ACL that a packet meets, with the direction and the address that it looks at."""
+    from_subnet, leaving = border_of(borders, source)
+    to_subnet, entering = border_of(borders, target)
+    if from_subnet and from_subnet == to_subnet:
+        return
+    if leaving is not None:
+        yield leaving, Direction.OUT, target
+    if entering is not None:
+        yield entering, Direction.IN, source
 
 
 def _networks(walls: Walls, target: End, packet: Packet) -> tuple[str, ...]:
@@ -131,7 +158,7 @@ def _networks(walls: Walls, target: End, packet: Packet) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _is_in(address: str, networks: Iterable[str]) -> bool:
+def is_in(address: str, networks: Iterable[str]) -> bool:
     return any(IPv4Address(address) in IPv4Network(each) for each in networks)
 
 
@@ -142,122 +169,19 @@ def anyone(rules: Iterable[Rule | AclRule]) -> str:
     return min(ANYONE, key=lambda each: sum(IPv4Address(each) in network for network in narrow))
 
 
-# The whole picture
+def used(interfaces: Sequence[End], target: str) -> End:
+    """The interface through which an instance sends to an address: the one in the same network, or else the first."""
+    return next((each for each in interfaces if _share_network(each.address, target)), interfaces[0])
 
 
-def openings(walls: Walls, source: End, target: End) -> tuple[Span, ...]:
-    """What can pass from one end to the other: protocols with their ranges of ports, sorted and joined."""
-    every = [(protocol, 0, 65_535) for protocol in PROTOCOLS]
-    outs = _spans(walls, source, target, Direction.OUT) if source.site else every
-    ins = _spans(walls, target, source, Direction.IN) if target.site else every
-    both = _common(outs, ins)
-    if target.site and not source.site:
-        both = [(Protocol.TCP, p, p) for p in target.open_ports if _covers(both, Protocol.TCP, p)]
-    apart = bool(source.site and target.site and source.site != target.site)
-    return () if apart else joined(_through_border(both, source, target))
+def asked(sources: Sequence[End], targets: Sequence[End]) -> tuple[End, End]:
+    """The interfaces of a connection between two instances: in a network that both have, or else the first ones."""
+    for source in sources:
+        for target in targets:
+            if _share_network(source.address, target.address):
+                return source, target
+    return used(sources, targets[0].address), targets[0]
 
 
-def _through_border(spans: list[Span], source: End, target: End) -> list[Span]:
-    """The parts of the spans that the ACL lets pass in both directions."""
-    own, outer = (source, target) if source.site else (target, source)
-    if own.border is None or outer.site:
-        return spans
-    there, back = _ways(source)
-    answered = {
-        protocol
-        for protocol in PROTOCOLS
-        if passes(own.border, back, outer.address, protocol, 0 if protocol == Protocol.ICMP else REPLY_PORT)
-    }
-    open_spans = [each for each in _acl_spans(own.border, there, outer.address) if each[0] in answered]
-    return _common(spans, open_spans)
-
-
-def _acl_spans(rules: Iterable[AclRule], side: Direction, peer: str) -> list[Span]:
-    """What an ACL lets pass to or from an address: each rule takes its part of what is left."""
-    left: list[Span] = [(protocol, 0, 65_535) for protocol in PROTOCOLS]
-    found: list[Span] = []
-    for rule in sorted(rules):
-        if rule.direction == side and _is_in(peer, (rule.peer,)):
-            meant = PROTOCOLS if rule.protocol == Protocol.ANY else (rule.protocol,)
-            span = [(protocol, rule.port_first, rule.port_last) for protocol in meant]
-            found += _common(left, span) if rule.action == AclAction.ALLOW else []
-            left = _without(left, span)
-    return found
-
-
-def _common(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
-    return [
-        (a[0], max(a[1], b[1]), min(a[2], b[2]))
-        for a in spans
-        for b in others
-        if a[0] == b[0] and max(a[1], b[1]) <= min(a[2], b[2])
-    ]
-
-
-def _without(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
-    left = list(spans)
-    for protocol, first, last in others:
-        cut: list[Span] = []
-        for each in left:
-            if each[0] != protocol:
-                cut.append(each)
-                continue
-            cut += [(protocol, each[1], min(each[2], first - 1))] if each[1] < first else []
-            cut += [(protocol, max(each[1], last + 1), each[2])] if each[2] > last else []
-        left = cut
-    return left
-
-
-def _spans(walls: Walls, own: End, peer: End, side: Direction) -> list[Span]:
-    groups: tuple[GroupId, ...] = walls.stations.get(own.address, ())
-    near: Collection[GroupId] = walls.stations.get(peer.address, ())
-    found: list[Span] = []
-    for rule in (rule for group in groups for rule in walls.groups.get(group, ())):
-        meets = rule.peer in near if rule.names_group else _is_in(peer.address, (rule.peer,))
-        if rule.direction == side and meets:
-            protocols = PROTOCOLS if rule.protocol == Protocol.ANY else (rule.protocol,)
-            found += [(protocol, rule.port_first, rule.port_last) for protocol in protocols]
-    return found
-
-
-def _covers(spans: Iterable[Span], protocol: Protocol, port: int) -> bool:
-    return any(each[0] == protocol and each[1] <= port <= each[2] for each in spans)
-
-
-def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Sorted, with overlapping and adjacent ranges as one."""
-    found: list[Span] = []
-    for protocol, first, last in sorted(spans):
-        if found and found[-1][0] == protocol and first <= found[-1][2] + 1:
-            found[-1] = (protocol, found[-1][1], max(last, found[-1][2]))
-        else:
-            found.append((protocol, first, last))
-    return tuple(found)
-
-
-def openings_text(spans: Iterable[Span]) -> str:
-    """`tcp 22, 80-90; icmp`, or `everything`."""
-    ports: dict[Protocol, list[str]] = {}
-    for protocol, first, last in spans:
-        every = (first, last) == (0, 65_535) or protocol == Protocol.ICMP
-        text = "" if every else str(first) if first == last else f"{first}-{last}"
-        ports.setdefault(protocol, []).append(text)
-    if ports == {protocol: [""] for protocol in PROTOCOLS}:
-        return "everything"
-    return "; ".join(f"{protocol} {', '.join(texts)}".strip() for protocol, texts in ports.items())
-
-
-class Edge(msgspec.Struct, frozen=True):
-    source: str
-    target: str
-    allows: str
-
-
-def graph(walls: Walls, ends: Sequence[End]) -> tuple[Edge, ...]:
-    """Every pair of ends with something that can pass."""
-    return tuple(
-        Edge(source.name, target.name, openings_text(spans))
-        for source in ends
-        for target in ends
-        if source is not target and (spans := openings(walls, source, target))
-    )
+def _share_network(one: str, other: str) -> bool:
+    return is_ours(one) and is_ours(other) and number_of(one) == number_of(other)

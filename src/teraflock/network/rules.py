@@ -1,9 +1,9 @@
-"""Address arithmetic. Every project has its own part of one private range, the same on every host.
+"""Address arithmetic. Every network has its own part of one private range, the same on every host.
 
 Part `n` is the n-th block of 4,096 addresses. Its first address is the gateway; the next few are reserved.
 """
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
@@ -12,6 +12,8 @@ from teraflock.base.errors import Refused
 RANGE: Final = IPv4Network("10.128.0.0/9")
 PREFIX: Final = 20
 NETWORKS_MAX: Final = 1 << (PREFIX - RANGE.prefixlen)
+NETWORKS_KEPT: Final = 64
+"""The last networks, reserved for operators: tenants cannot lock the operator out."""
 FIRST_GUEST: Final = 16
 """Lower addresses of a part are the gateway's or reserved."""
 
@@ -33,7 +35,8 @@ PUBLISHED_LAST: Final = 32_767
 def subnet(number: int) -> IPv4Network:
     if not 0 <= number < NETWORKS_MAX:
         raise Refused(
-            f"All {NETWORKS_MAX} networks are in use", hint="Delete projects that you no longer need"
+            f"All {NETWORKS_MAX} networks are in use",
+            hint="Delete networks and projects that you no longer need",
         )
     size = 1 << (32 - PREFIX)
     return IPv4Network((int(RANGE.network_address) + number * size, PREFIX))
@@ -43,22 +46,40 @@ def gateway(number: int) -> IPv4Address:
     return subnet(number)[1]
 
 
-def free_addresses(number: int, taken: Container[str], count: int) -> list[str]:
-    """The lowest `count` free addresses of a part."""
+def number_of(address: str) -> int:
+    """The number of the network that has an address. Only for addresses in `RANGE`."""
+    return (int(IPv4Address(address)) - int(RANGE.network_address)) >> (32 - PREFIX)
+
+
+def free_addresses(
+    network: IPv4Network, taken: Container[str], count: int, without: Iterable[IPv4Network] = ()
+) -> list[str]:
+    """The lowest `count` free addresses of a network or a part of one, and of none of the parts in `without`."""
     found: list[str] = []
-    network = subnet(number)
-    first, last = int(network.network_address) + FIRST_GUEST, int(network.broadcast_address) - 1
-    for value in range(first, last + 1):
-        if len(found) == count:
-            break
+    whole = network.supernet(new_prefix=PREFIX)
+    lowest, highest = int(whole.network_address) + FIRST_GUEST, int(whole.broadcast_address) - 1
+    value, last = max(int(network.network_address), lowest), min(int(network.broadcast_address), highest)
+    parts = sorted((int(each.network_address), int(each.broadcast_address)) for each in without)
+    while value <= last and len(found) < count:
+        past = next((end + 1 for start, end in parts if start <= value <= end), 0)
+        if past:
+            value = past
+            continue
         if (text := str(IPv4Address(value))) not in taken:
             found.append(text)
+        value += 1
     if len(found) < count:
         raise Refused(
-            f"The project's network {network} has fewer than {count} free addresses",
-            hint="Delete instances, or use another project",
+            f"{network} has fewer than {count} free addresses",
+            hint="Delete instances, or use another network: `tera network list`",
         )
     return found
+
+
+def is_reserved(address: str) -> bool:
+    """Whether no instance can have an address of `RANGE`: the gateway and the first and last ones of each network."""
+    place = (int(IPv4Address(address)) - int(RANGE.network_address)) % (1 << (32 - PREFIX))
+    return place < FIRST_GUEST or place == (1 << (32 - PREFIX)) - 1
 
 
 def free_ports(taken: Container[int], count: int) -> list[int]:

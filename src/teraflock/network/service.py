@@ -1,180 +1,205 @@
-"""What the edges ask about a project's network: would a connection pass, and who can reach whom."""
+"""What the edges ask of networks: list, create and delete them. Launches create the network `default`.
 
-from typing import Final
+Every change claims the project, as launches do, so no instance joins a network while it is deleted.
+"""
+
+import os
+from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
 
-from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.base.clock import Clock
+from teraflock.base.errors import Conflict, Refused, not_found
+from teraflock.base.ids import new_id
 from teraflock.network import store
 from teraflock.network.acl import store as acls
-from teraflock.network.reach import INTERNET, Edge, End, Reached, Stop, anyone, graph, reach
-from teraflock.network.security_group import store as groups
-from teraflock.network.security_group.model import GroupMember, Protocol, SecurityGroup
-from teraflock.network.security_group.rules import is_address, ports_from
-from teraflock.network.walls import Walls
+from teraflock.network.interfaces import subnet_of
+from teraflock.network.model import DEFAULT, Layout, Network, NetworkId, SubnetView, Tenancy
+from teraflock.network.peering import store as peerings
+from teraflock.network.peering.model import Peering
+from teraflock.network.rules import NETWORKS_KEPT, NETWORKS_MAX, number_of
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.model import Project
+from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.names import check_name
+from teraflock.tenant.organisation.rules import check_active
+from teraflock.tenant.project.claim import claimed
+from teraflock.tenant.project.store import lock_networks
+from teraflock.tenant.quota import rules as quotas
+from teraflock.tenant.quota.rules import QuotaAmounts
+from teraflock.tenant.quota.store import name_and_quota
 
-INSTANCES_MAX: Final = 60
-"""More cannot be drawn, and the pairs grow with the square."""
+PER_PROJECT_MAX = 20
+"""Whatever the quota says: all tenants share the numbers."""
 
 
-class NetworkCheck(msgspec.Struct, frozen=True, kw_only=True):
-    reach: Reached
-    sentence: str
-    hint: str
-    groups: tuple[SecurityGroup, ...]
+class NetworkView(msgspec.Struct, frozen=True, kw_only=True):
+    """A network as a tenant sees it."""
+
+    network: Network
+    subnets: tuple[SubnetView, ...]
+    tenancies: tuple[Tenancy, ...]
+    """The instances in it."""
+    peerings: tuple[Peering, ...]
 
 
 class NetworkService:
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        wake: Callable[[], None] = lambda: None,
+    ) -> None:
         self._database = database
+        self._clock = clock
+        self._random_bytes = random_bytes
+        self._wake = wake
+        self._audit = Audit(clock, random_bytes)
 
-    def check(self, project: Project, source: str, target: str, protocol: str, ports: str) -> NetworkCheck:
-        """Decide about a connection between two ends: instances, `internet` or addresses."""
-        kind = _protocol(protocol)
-        port = _port(ports, kind)
+    def all(self, project: Project) -> tuple[NetworkView, ...]:
         with self._database.read() as tx:
-            picture = _Picture(tx, project)
-            one, other = picture.end(tx, source), picture.end(tx, target)
-        if not one.site and not other.site:
-            raise BadInput(
-                "Neither end is an instance",
-                hint="Name an instance with `--from` or `--to`: `tera ps` lists them",
-            )
-        if one == other:
-            raise BadInput("Both ends are the same", hint="Name two different ends")
-        found = reach(picture.walls, one, other, kind, port)
-        sentence, hint = _words(picture, found, one, other, f"{kind} {port}" if port else str(kind))
-        return NetworkCheck(reach=found, sentence=sentence, hint=hint, groups=picture.groups)
+            return tuple(_view(tx, each) for each in store.layouts(tx, project.id))
 
-    def graph(self, project: Project) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
-        """The names of all ends, and what can pass between them."""
+    def show(self, project: Project, ref: str) -> NetworkView:
         with self._database.read() as tx:
-            picture = _Picture(tx, project)
-            placed = [each.instance_id for each in picture.members.values() if each.address]
-            if len(placed) > INSTANCES_MAX:
-                raise Refused(
-                    f"The project has {len(placed)} instances; a graph shows up to {INSTANCES_MAX}",
-                    hint="Ask about single connections: `tera network check --from A --to B --port 22`",
+            return _view(tx, named(tx, project, ref))
+
+    def create(self, actor: Actor, project: Project, name: str) -> NetworkView:
+        check_name("a network", name)
+
+        def work(tx: Transaction) -> NetworkView:
+            fresh = claimed(tx, project)
+            check_active(tx, project.organisation_id)
+            layouts = store.layouts(tx, project.id)
+            if any(each.network.name == name for each in layouts):
+                raise Conflict(f"A network `{name}` already exists", hint="Choose another name")
+            if len(layouts) >= PER_PROJECT_MAX:
+                raise Refused(f"A project can have {PER_PROJECT_MAX} networks", hint="Delete one first")
+            made = new_network(tx, actor, fresh, name, self._clock.now(), self._random_bytes)
+            self._audit.record(tx, actor, "network.create", made.id, project, name=name, cidr=str(made.cidr))
+            return _view(tx, Layout(network=made))
+
+        return self._database.write_with_locks(work)
+
+    def delete(self, actor: Actor, project: Project, ref: str) -> None:
+        """Delete a network without instances. Its peerings end; the loop removes it from the hosts."""
+
+        def work(tx: Transaction) -> None:
+            claimed(tx, project)
+            layout = named(tx, project, ref)
+            network = layout.network
+            check_unused(f"network `{network.name}`", _inside(tx, layout))
+            if guarded := acls.attachments(tx, project.id, network.name):
+                subnet, acl = next(iter(guarded.items()))
+                raise Conflict(
+                    f"The ACL `{acl}` guards the subnet `{subnet}` of the network `{network.name}`",
+                    hint=f"Detach it first: `tera acl detach {acl} --network {network.name} --subnet {subnet}`",
                 )
-            ends = [picture.end(tx, each) for each in (INTERNET, *placed)]
-        return tuple(each.name for each in ends), graph(picture.walls, ends)
+            peerings.end_all(tx, network)
+            store.mark_removed(tx, network, self._clock.now())
+            self._audit.record(tx, actor, "network.delete", network.id, project, name=network.name)
+
+        self._database.write_with_locks(work)
+        self._wake()
 
 
-class _Picture:
-    """The groups and instances of one project at one moment."""
-
-    def __init__(self, tx: Transaction, project: Project) -> None:
-        self.groups = groups.groups(tx, project.id, project.created_at)
-        self.members: dict[str, GroupMember] = {each.name: each for each in groups.members(tx, project.id)}
-        self.walls = Walls(
-            groups={each.id: each.rules for each in self.groups},
-            stations={each.address: each.groups for each in self.members.values() if each.address},
+def new_network(
+    tx: Transaction,
+    actor: Actor,
+    project: Project,
+    name: str,
+    now: datetime,
+    random_bytes: Callable[[int], bytes],
+) -> Network:
+    """Add a network with the lowest free number. The caller has claimed the project. The last few are for operators."""
+    _check_quota(tx, project)
+    lock_networks(tx)
+    number = store.free_number_in_all_projects(tx)
+    if number >= NETWORKS_MAX - (0 if actor.is_operator else NETWORKS_KEPT):
+        raise Refused(
+            f"All {NETWORKS_MAX} networks are in use",
+            hint="Delete networks and projects that you no longer need",
         )
-        attached = [each for each in acls.acls(tx, project.id) if each.attached]
-        self._border = attached[0].rules if attached else None
-        self._by_id = {each.instance_id: each for each in self.members.values()}
+    id = NetworkId(new_id("net", now, random_bytes))
+    made = Network(id=id, project_id=project.id, name=name, number=number, engine_key=id, created_at=now)
+    store.insert(tx, made)
+    return made
 
-    def end(self, tx: Transaction, ref: str) -> End:
-        """Of an instance that is called `internet`, only the id means the instance."""
-        member = self.members.get(ref) or self._by_id.get(ref)
-        if ref == INTERNET:
-            rules = [rule for each in self.groups for rule in each.rules]
-            return End(name=INTERNET, address=anyone([*rules, *(self._border or ())]))
-        if member is None and is_address(ref):
-            member = next((each for each in self.members.values() if each.address == ref), None)
-            if member is None:
-                return End(name=ref, address=ref)
-        if member is None:
-            hint = "Name an instance (`tera ps` lists them), `internet`, or an IPv4 address"
-            raise NotFound(f"There is no instance `{ref[:80]}`", hint=hint)
-        if member.address is None:
-            raise Refused(
-                f"`{member.name}` has no address in the project's network",
-                hint="Security groups work on own hosts. Use the firewall of the cloud for rented machines",
-            )
-        ports, allowed = store.surroundings(tx, member.instance_id)
-        return End(
-            name=member.name,
-            address=member.address,
-            site=member.site,
-            open_ports=ports,
-            allowed_out=allowed,
-            border=self._border,
+
+def layouts_to_launch(
+    tx: Transaction,
+    actor: Actor,
+    project: Project,
+    now: datetime,
+    random_bytes: Callable[[int], bytes],
+    *,
+    with_default: bool,
+) -> tuple[Layout, ...]:
+    """The project's networks. `with_default`: with `default`, which is created if it does not exist."""
+    found = store.layouts(tx, project.id)
+    if with_default and all(each.network.name != DEFAULT for each in found):
+        made = new_network(tx, actor, project, DEFAULT, now, random_bytes)
+        return (*found, Layout(network=made))
+    return found
+
+
+def named(tx: Transaction, project: Project, ref: str) -> Layout:
+    found = store.layouts(tx, project.id)
+    for layout in found:
+        if ref in (layout.network.name, layout.network.id):
+            return layout
+    see = "`tera network list` lists them. The first launch creates `default`"
+    raise not_found("network", ref, [each.network.name for each in found], see=see)
+
+
+def check_unused(what: str, tenancies: tuple[Tenancy, ...]) -> None:
+    if tenancies:
+        names = list(dict.fromkeys(f"`{each.instance}`" for each in tenancies))
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        raise Conflict(
+            f"The {what} is in use by {', '.join(names[:3])}{more}", hint="Delete these instances first"
         )
 
-    def names(self, end: End) -> str:
-        joined = self.walls.stations.get(end.address, ())
-        return ", ".join(f"`{each.name}`" for each in self.groups if each.id in joined)
 
-    def first_group(self, end: End) -> str:
-        joined = self.walls.stations.get(end.address, ())
-        return next((each.name for each in self.groups if each.id in joined), "NAME")
+def _inside(tx: Transaction, layout: Layout) -> tuple[Tenancy, ...]:
+    number = layout.network.number
+    found = store.tenancies(tx, layout.network.project_id)
+    return tuple(each for each in found if number_of(each.address) == number)
 
 
-def _protocol(text: str) -> Protocol:
-    if text not in ("tcp", "udp", "icmp"):
-        raise BadInput(f"Unknown protocol `{text[:40]}`", hint="Use one of `tcp`, `udp`, `icmp`")
-    return Protocol(text)
-
-
-def _port(text: str, protocol: Protocol) -> int:
-    if protocol == Protocol.ICMP and not text:
-        return 0
-    if not text:
-        raise BadInput("A connection has a port", hint="Add `--port 22`, or `--protocol icmp`")
-    first, last = ports_from(text, protocol)
-    if first != last:
-        raise BadInput("A connection has one port, not a range", hint=f"Use `--port {first}`")
-    return first
-
-
-def _words(picture: _Picture, found: Reached, one: End, other: End, what: str) -> tuple[str, str]:
-    """The answer in a sentence, and what to do about it. `what`: `tcp 22`."""
-    if found.stop is None:
-        return f"{what} from `{one.name}` to `{other.name}` passes", ""
-    if found.stop in (Stop.OUT, Stop.IN):
-        return _stopped_by_groups(picture, found, one, other, what)
-    if found.stop in (Stop.ACL, Stop.ACL_REPLY):
-        what = f"{what}" if found.stop == Stop.ACL else f"replies to {what}"
-        sentence = f"The ACL of the network drops {what} between {_end_text(one)} and {_end_text(other)}"
-        return (
-            sentence,
-            "`tera acl list` shows which ACL is attached. It has no memory: replies need a rule, too",
-        )
-    if found.stop == Stop.UNPUBLISHED:
-        ports = ", ".join(map(str, sorted(other.open_ports))) or "none"
-        return (
-            f"The host of `{other.name}` opens no port that leads to its port {what}",
-            f"Its open TCP ports: {ports}. Publish more with `tera publish {other.name} PORT`",
-        )
-    if found.stop == Stop.CLOSED:
-        sentence = f"Hosts do not let instances into the network of {other.name}"
-        return sentence, "The operator can open it: `tera host allow-out`"
-    sentence = f"{_end_text(one)} and {_end_text(other)} have no common network"
-    return sentence, "Only instances of one project at one site have one"
-
-
-def _stopped_by_groups(picture: _Picture, found: Reached, one: End, other: End, what: str) -> tuple[str, str]:
-    if found.stop == Stop.OUT:
-        return (
-            f"No rule of {picture.names(one)} lets {what} out of `{one.name}` to {_end_text(other)}",
-            f"Allow it with `{_allow(picture, one, '--out', what, '--to', other)}`",
-        )
-    only = f". Only {', '.join(found.only_from)} can reach it" if found.only_from else ""
-    return (
-        f"No rule of {picture.names(other)} lets {what} into `{other.name}` from {_end_text(one)}{only}",
-        f"Allow it with `{_allow(picture, other, '--in', what, '--from', one)}`",
+def _view(tx: Transaction, layout: Layout) -> NetworkView:
+    return NetworkView(
+        network=layout.network,
+        subnets=tuple(subnet_views(tx, layout)),
+        tenancies=_inside(tx, layout),
+        peerings=peerings.of_network(tx, layout.network),
     )
 
 
-def _end_text(end: End) -> str:
-    return f"`{end.name}`" if end.site else "the internet" if end.is_internet else end.name
+def subnet_views(tx: Transaction, layout: Layout) -> list[SubnetView]:
+    """The subnets of a network, `default` first."""
+    network, inside = layout.network, _inside(tx, layout)
+    guarded = acls.attachments(tx, network.project_id, network.name)
+    found = [(DEFAULT, str(network.cidr), ""), *((each.name, each.cidr, each.id) for each in layout.subnets)]
+    return [
+        SubnetView(
+            network=network.name,
+            name=name,
+            cidr=cidr,
+            acl=guarded.get(name, ""),
+            instances=tuple(each.instance for each in inside if subnet_of(layout, each.address) == name),
+            id=id,
+        )
+        for name, cidr, id in found
+    ]
 
 
-def _allow(picture: _Picture, own: End, side: str, what: str, way: str, peer: End) -> str:
-    protocol, _, port = what.partition(" ")
-    ports = f" --port {port}" if port else ""
-    near = "0.0.0.0/0" if peer.is_internet else peer.address
-    return f"tera sg allow {picture.first_group(own)} {side} --protocol {protocol}{ports} {way} {near}"
+def _check_quota(tx: Transaction, project: Project) -> None:
+    more, hint = QuotaAmounts(networks=1), "Delete a network, or ask for more: `tera quota show`"
+    used = QuotaAmounts(networks=store.count(tx, project.id))
+    quotas.check(project.quota, used, more, of=f"project `{project.name}`", hint=hint)
+    name, outer = name_and_quota(tx, project.organisation_id)
+    whole = QuotaAmounts(networks=store.count_of_organisation(tx, project.organisation_id))
+    quotas.check(outer, whole, more, of=f"organisation `{name}`", hint=hint)

@@ -1,17 +1,140 @@
-"""All SQL for networks. A project's number is the number of its network. Below 0: the network was removed."""
+"""All SQL for networks and subnets.
 
+A project's row repeats the number of its network `default`; below 0 it has none. Both are written here together.
+"""
+
+from datetime import datetime
 from typing import Final
 
+import msgspec
+
+from teraflock.base.clock import microseconds
+from teraflock.network.model import DEFAULT, Layout, Network, Subnet, Tenancy
 from teraflock.storage.database import Transaction
-from teraflock.tenant.model import ProjectId
-from teraflock.tenant.project.store import set_network
+from teraflock.storage.table import Table
+from teraflock.tenant.model import OrganisationId, ProjectId
+from teraflock.tenant.project.store import IN_ORGANISATION, NO_NETWORK, set_network
 
-TAKEN_DOWN: Final = -1
+_NETWORK: Final = Table("network", Network)
+_SUBNET: Final = Table("subnet", Subnet)
+_ADDRESSES: Final = msgspec.json.Decoder(tuple[str, ...])
 
 
-def take_down(tx: Transaction, project: ProjectId) -> None:
-    """Free the project's part of the address range, because no engine uses it any more."""
-    set_network(tx, project, TAKEN_DOWN)
+# Networks
+
+
+def layouts(tx: Transaction, project: ProjectId) -> tuple[Layout, ...]:
+    """The networks of a project by name, with their subnets. One statement, because every launch needs it."""
+    rows = tx.all(
+        f"SELECT {_NETWORK.names_in('n')}, {_SUBNET.names_in('s')} FROM network n"
+        " LEFT JOIN subnet s ON s.network_id = n.id"
+        " WHERE n.project_id = :project AND n.removed_at_us IS NULL ORDER BY n.name, s.name",
+        project=project,
+    )
+    width = len(_NETWORK.columns)
+    found: dict[str, Layout] = {}
+    for row in rows:
+        known = found.get(row[0]) or Layout(network=_NETWORK.value(row[:width]))
+        more = (_SUBNET.value(row[width:]),) if row[width] is not None else ()
+        found[row[0]] = Layout(network=known.network, subnets=(*known.subnets, *more))
+    return tuple(found.values())
+
+
+def insert(tx: Transaction, network: Network) -> None:
+    _NETWORK.add(tx, network)
+    if network.name == DEFAULT:
+        set_network(tx, network.project_id, network.number)
+
+
+def free_number_in_all_projects(tx: Transaction) -> int:
+    """The lowest free number. A removed network keeps its number until no engine has it."""
+    if tx.one("SELECT 1 FROM network WHERE number = 0") is None:
+        return 0
+    row = tx.one(
+        "SELECT MIN(a.number) + 1 FROM network a WHERE NOT EXISTS"
+        " (SELECT 1 FROM network b WHERE b.number = a.number + 1)"
+    )
+    assert row is not None, "number 0 is taken, so some number has no successor"
+    return int(row[0])
+
+
+def mark_removed(tx: Transaction, network: Network, now: datetime) -> None:
+    """The loop removes it from the engines."""
+    tx.run("UPDATE network SET removed_at_us = :now WHERE id = :id", now=microseconds(now), id=network.id)
+    tx.run("DELETE FROM subnet WHERE network_id = :id", id=network.id)
+    if network.name == DEFAULT:
+        set_network(tx, network.project_id, NO_NETWORK)
+
+
+def forget(tx: Transaction, network: Network, *, with_project: bool) -> None:
+    """Free the network's part of the address range, because no engine has it any more."""
+    if with_project:
+        set_network(tx, network.project_id, NO_NETWORK)
+    tx.run("DELETE FROM subnet WHERE network_id = :id", id=network.id)
+    tx.run("DELETE FROM network_peering WHERE network_id = :id", id=network.id)
+    tx.run("DELETE FROM network WHERE id = :id", id=network.id)
+
+
+def removed_in_all_projects(tx: Transaction) -> tuple[tuple[Network, bool], ...]:
+    """Networks that engines may still have although they, or their projects, were removed. True: the project was."""
+    rows = tx.all(
+        f"SELECT {_NETWORK.names_in('n')}, p.removed_at_us FROM network n JOIN project p ON p.id = n.project_id"
+        " WHERE n.removed_at_us IS NOT NULL OR p.removed_at_us IS NOT NULL ORDER BY n.id"
+    )
+    return tuple((_NETWORK.value(row[:-1]), row[-1] is not None) for row in rows)
+
+
+def owner_in_all_projects(tx: Transaction, number: int) -> ProjectId:
+    """The project of a network."""
+    row = tx.one("SELECT project_id FROM network WHERE number = :number", number=number)
+    assert row is not None, "the number is that of a network"
+    return ProjectId(row[0])
+
+
+def count(tx: Transaction, project: ProjectId) -> int:
+    return _count(tx, "project_id = :id", project)
+
+
+def count_of_organisation(tx: Transaction, organisation: OrganisationId) -> int:
+    return _count(tx, f"project_id IN ({IN_ORGANISATION})", organisation)
+
+
+def _count(tx: Transaction, where: str, id: str) -> int:
+    row = tx.one(f"SELECT COUNT(*) FROM network WHERE {where} AND removed_at_us IS NULL", id=id)
+    return int(row[0]) if row else 0
+
+
+# Subnets
+
+
+def insert_subnet(tx: Transaction, subnet: Subnet) -> None:
+    _SUBNET.add(tx, subnet)
+
+
+def remove_subnet(tx: Transaction, id: str) -> None:
+    tx.run("DELETE FROM subnet WHERE id = :id", id=id)
+
+
+# Addresses
+
+
+def tenancies(tx: Transaction, project: ProjectId) -> tuple[Tenancy, ...]:
+    """Every address that an instance of the project has, its first one first."""
+    rows = tx.all(
+        "SELECT id, name, address, more_addresses FROM instance"
+        " WHERE project_id = :project AND address IS NOT NULL ORDER BY name, id",
+        project=project,
+    )
+    return tuple(
+        Tenancy(instance_id=id, instance=name, address=address)
+        for id, name, first, more in rows
+        for address in (first, *addresses_from(more))
+    )
+
+
+def addresses_from(text: str) -> tuple[str, ...]:
+    """The addresses of further interfaces, as instances have them in their rows."""
+    return () if text == "[]" else _ADDRESSES.decode(text)
 
 
 def surroundings(tx: Transaction, instance: str) -> tuple[frozenset[int], tuple[str, ...]]:

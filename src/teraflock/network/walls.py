@@ -3,7 +3,8 @@
 A new connection passes if a rule of the sender's groups allows it out and a rule of the receiver's groups allows it
 in. An end that is not one of our instances needs no rule. Replies pass, so `port` is always the receiver's. An instance
 without a group, or an address of our range that nobody has, reaches nothing and is not reached.
-Which networks are connected at all is decided elsewhere: no rule joins two projects.
+No rule joins two networks: packets cross between them only if they are peered. ACLs are no part of this decision: they
+look at single packets at the border of a subnet, see `border_of`.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network
 import msgspec
 
 from teraflock.network.acl.model import AclRule
-from teraflock.network.rules import RANGE
+from teraflock.network.rules import RANGE, number_of, subnet
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 
 
@@ -26,14 +27,20 @@ class Published(msgspec.Struct, frozen=True, order=True):
     guest_port: int
 
 
+Borders = Mapping[str, tuple[AclRule, ...] | None]
+
+
 class Walls(msgspec.Struct, frozen=True, kw_only=True):
     groups: Mapping[GroupId, tuple[Rule, ...]] = {}
     stations: Mapping[str, tuple[GroupId, ...]] = {}
     """The groups of each instance, sorted, by its address."""
     published: tuple[Published, ...] = ()
     """Sorted."""
-    borders: Mapping[str, tuple[AclRule, ...]] = {}
-    """The ACL of each network that has one, by the network. It sees all packets between the network and the outside."""
+    borders: Borders = {}
+    """The ACL of each subnet, or None, for networks that have one anywhere. The subnet `default` is the whole network,
+    less the others. An ACL sees all packets between its subnet and the outside."""
+    peers: frozenset[tuple[str, str]] = frozenset()
+    """Every two networks that are peered, such as `10.128.0.0/20`, the smaller text first: see `pair`."""
 
 
 class Packet(msgspec.Struct, frozen=True):
@@ -60,10 +67,14 @@ class WallDecision(msgspec.Struct, frozen=True, kw_only=True):
     entering: Permit | None = None
     stopped: Direction | None = None
     """Which side stops it: `out` at the sender, `in` at the receiver."""
+    apart: bool = False
+    """The ends are in two networks that are not peered."""
 
 
 def decide(walls: Walls, packet: Packet) -> WallDecision:
     leaving = entering = None
+    if are_apart(walls, packet.source, packet.target):
+        return WallDecision(passes=False, apart=True)
     if packet.source in walls.stations or is_ours(packet.source):
         leaving = permit(walls, packet.source, Direction.OUT, packet)
         if leaving is None:
@@ -79,6 +90,31 @@ def is_ours(address: str) -> bool:
     """Whether an address belongs to the networks of projects."""
     first, last = _span(str(RANGE))
     return first <= int(IPv4Address(address)) <= last
+
+
+def are_apart(walls: Walls, source: str, target: str) -> bool:
+    """Whether two addresses are in two of our networks that are not peered."""
+    if not (is_ours(source) and is_ours(target)) or number_of(source) == number_of(target):
+        return False
+    return pair(network_of(source), network_of(target)) not in walls.peers
+
+
+def pair(one: str, other: str) -> tuple[str, str]:
+    """Two networks in the order of `Walls.peers`."""
+    return (one, other) if one < other else (other, one)
+
+
+def network_of(address: str) -> str:
+    """The network that has an address, such as `10.128.0.0/20`."""
+    return str(subnet(number_of(address)))
+
+
+def border_of(borders: Borders, address: str) -> tuple[str, tuple[AclRule, ...] | None]:
+    """The subnet that has an address, and its ACL. An empty subnet: no ACL guards the network."""
+    number = int(IPv4Address(address))
+    found = [each for each in borders if _span(each)[0] <= number <= _span(each)[1]]
+    smallest = max(found, key=lambda each: IPv4Network(each).prefixlen, default="")
+    return smallest, borders[smallest] if smallest else None
 
 
 def permit(walls: Walls, address: str, direction: Direction, packet: Packet) -> Permit | None:
@@ -128,9 +164,10 @@ def tightened(before: Walls, after: Walls) -> set[str]:
         if _lost_rules(rules, after.groups.get(group, ())) or any(rule.peer in left for rule in rules)
     }
     closed = {each.address for each in set(before.published) - set(after.published)}
-    return (
-        lost | closed | {each for each, groups in after.stations.items() if not stricter.isdisjoint(groups)}
-    )
+    ended = {network for both in before.peers - after.peers for network in both}
+    parted = {each for each in before.stations if ended and network_of(each) in ended}
+    held = {each for each, groups in after.stations.items() if not stricter.isdisjoint(groups)}
+    return lost | closed | parted | held
 
 
 def _lost_rules(before: tuple[Rule, ...], after: tuple[Rule, ...]) -> bool:

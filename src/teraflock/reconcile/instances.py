@@ -32,11 +32,11 @@ from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
-from teraflock.instance.driver import GRACE, PATIENCE, ComputeDriver, Network
+from teraflock.instance.driver import GRACE, PATIENCE, ComputeDriver
 from teraflock.instance.engine_errors import EngineBusy, EngineFailed, EngineMissing, EngineRefused, NoRoom
 from teraflock.instance.events import problem_texts
 from teraflock.instance.lease import store as leases
-from teraflock.instance.machines import machine_of, network_of
+from teraflock.instance.machines import machine_of
 from teraflock.instance.model import Instance, Operation, Progress
 from teraflock.instance.rules import (
     IllegalMove,
@@ -66,7 +66,7 @@ from teraflock.reconcile import rentals, traffic
 from teraflock.reconcile.hands import Hands
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
-from teraflock.tenant.project.store import network_of_any_organisation
+from teraflock.tenant.project.store import name_of_any_organisation
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASES_PER_TURN: Final = 200
@@ -113,7 +113,7 @@ class InstanceLoop:
         self._hands = Hands()
         self._hosts: dict[str, Host] = {}
         """Own hosts by id. Their sites and names never change."""
-        self._networks: dict[str, Network] = {}
+        self._project_names: dict[str, str] = {}
         """Networks by project. They never change."""
 
     # Load
@@ -237,7 +237,7 @@ class InstanceLoop:
 
     def _task(self, instance: Instance, progress: Progress) -> tuple[ComputeDriver, Task]:
         task = Task(
-            machine=machine_of(instance, self._host(instance), self._network(instance)),
+            machine=machine_of(instance, self._host(instance), self._project_name(instance)),
             subject=instance.request.subject if instance.request else "",
             since=progress.since,
             now=self._around.clock.now(),
@@ -308,12 +308,12 @@ class InstanceLoop:
                 self._hosts[known.id] = known
         return known
 
-    def _network(self, instance: Instance) -> Network:
+    def _project_name(self, instance: Instance) -> str:
         project = instance.project_id
-        if project not in self._networks:
+        if project not in self._project_names:
             with self._around.database.read() as tx:
-                self._networks[project] = network_of(project, *network_of_any_organisation(tx, project))
-        return self._networks[project]
+                self._project_names[project] = name_of_any_organisation(tx, project)
+        return self._project_names[project]
 
 
 def _put_off(fresh: Instance, now: datetime) -> Instance:

@@ -1,4 +1,4 @@
-"""The loop that removes the networks of deleted projects, and the rows of what is gone.
+"""The loop that removes deleted networks and those of deleted projects, and the rows of what is gone.
 
 Addresses are reused only after the network is removed.
 """
@@ -12,13 +12,13 @@ from teraflock.fleet.store import lock_hosts
 from teraflock.instance.machines import network_of
 from teraflock.network import store
 from teraflock.network.acl import store as acls
+from teraflock.network.model import Network
+from teraflock.network.peering import store as peerings
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.published_port.rules import chosen
 from teraflock.network.security_group import store as groups
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
-from teraflock.tenant.model import ProjectId
-from teraflock.tenant.project.store import removed_with_network
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 
@@ -29,23 +29,24 @@ class NetworkLoop:
 
     def turn(self) -> None:
         with self._around.database.read() as tx:
-            idle = removed_with_network(tx)
+            removed = store.removed_in_all_projects(tx)
             is_untidy = groups.has_deleted_instances(tx)
             astray = published_ports.astray_in_all_projects(tx)
         if is_untidy:
             self._around.database.write(groups.forget_deleted_instances)
         if astray:
             self._around.database.write_with_locks(_follow)
-        for project, number in idle:
+        for network, with_project in removed:
             try:
-                self._retire(project, number)
+                self._retire(network, with_project)
             except TeraflockError as error:
-                LOG.warning("the network of %s cannot be removed yet: %s", project, error.sentence)
+                LOG.warning("the network %s cannot be removed yet: %s", network.id, error.sentence)
 
-    def _retire(self, project: ProjectId, number: int) -> None:
+    def _retire(self, network: Network, with_project: bool) -> None:
+        gone = network_of(network.project_id, network.number, key=network.engine_key, name=network.name)
         for driver in self._around.engines:
-            driver.retire(network_of(project, number))
-        self._around.database.write(lambda tx: _forget(tx, project))
+            driver.retire(gone)
+        self._around.database.write(lambda tx: _forget(tx, network, with_project))
 
 
 def _follow(tx: Transaction) -> None:
@@ -60,8 +61,11 @@ def _follow(tx: Transaction) -> None:
             published_ports.move(tx, port.id, host, number)
 
 
-def _forget(tx: Transaction, project: ProjectId) -> None:
-    acls.remove_all_of(tx, project)
-    groups.remove_all_of(tx, project)
-    published_ports.remove_all_of(tx, project)
-    store.take_down(tx, project)
+def _forget(tx: Transaction, network: Network, with_project: bool) -> None:
+    peerings.end_all(tx, network)
+    store.forget(tx, network, with_project=with_project)
+    if with_project:
+        project = network.project_id
+        acls.remove_all_of(tx, project)
+        groups.remove_all_of(tx, project)
+        published_ports.remove_all_of(tx, project)

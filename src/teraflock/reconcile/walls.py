@@ -1,4 +1,4 @@
-"""The loop that brings security groups into the firewalls of hosts.
+"""The loop that brings security groups, ACLs, published ports and peerings into the firewalls of hosts.
 
 It compares what the database says with what each engine loaded, so a change by any process, a restart and a firewall
 that somebody emptied are all handled alike. The rules of a group are read again only when its version has changed.
@@ -11,11 +11,12 @@ from typing import Final
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Capability
 from teraflock.network.acl import store as acls
+from teraflock.network.peering import store as peerings
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.rules import subnet
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import GroupId, Rule
-from teraflock.network.walls import Published, Walls
+from teraflock.network.walls import Published, Walls, pair
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -54,13 +55,16 @@ class WallLoop:
         published: dict[str, list[Published]] = {}
         for site, port in published_ports.in_all_projects(tx):
             published.setdefault(site, []).append(port)
-        borders = {str(subnet(number)): acl for number, acl in acls.attached_in_all_projects(tx).items()}
+        borders = acls.borders_in_all_projects(tx)
+        active = peerings.active_in_all_projects(tx)
+        peers = frozenset(pair(str(subnet(one)), str(subnet(other))) for one, other in active)
         return {
             site: Walls(
                 groups=_of(each, rules),
                 stations=each,
                 published=tuple(sorted(published.get(site, ()))),
                 borders=borders,
+                peers=peers,
             )
             for site, each in stations.items()
         }

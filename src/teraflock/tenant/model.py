@@ -37,6 +37,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     images_bytes: int | None = None
     ports: int | None = None
     """Published ports."""
+    networks: int | None = None
     gpus: Mapping[str, int] = {}
     """By the catalog's id of the GPU model. Other GPU models are limited by `gpus_default`."""
     gpus_default: int | None = None
@@ -81,7 +82,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     quota: Quota
     network_number: int
-    """The project's part of the address range. Below 0: none until the first launch."""
+    """The number of its network `default`. Below 0: it has none, because nothing was launched yet."""
     created_at: datetime
 
 

@@ -26,7 +26,9 @@ class Permission(StrEnum):
     IMAGE_WRITE = "image.write"
     NETWORK_READ = "network.read"
     NETWORK_WRITE = "network.write"
-    """Security groups: what may reach instances, and what they may reach."""
+    """Networks and security groups: what may reach instances, and what they may reach."""
+    NETWORK_PEER = "network.peer"
+    """Connect a network with one of another project."""
     PROJECT_READ = "project.read"
     PROJECT_WRITE = "project.write"
     QUOTA_WRITE = "quota.write"
@@ -101,6 +103,7 @@ OPERATOR: Final = EVERYTHING - {
     Permission.INSTANCE_ENTER,
     Permission.IMAGE_WRITE,
     Permission.NETWORK_WRITE,
+    Permission.NETWORK_PEER,
     Permission.PURCHASE_WRITE,
 }
 """What operators may do in all projects: everything except the inside of instances, which needs a role there."""

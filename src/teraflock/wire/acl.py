@@ -41,7 +41,9 @@ class AclAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     attached: bool
-    """Whether it guards the project's network."""
+    """Whether it guards a subnet."""
+    subnets: tuple[str, ...] = ()
+    """The subnets that it guards, as `NETWORK/SUBNET`."""
     created_at: datetime
     rules: tuple[AclRuleAnswer, ...]
 

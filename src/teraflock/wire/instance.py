@@ -79,6 +79,12 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The highest price of a rented machine."""
     security_groups: Annotated[tuple[Ref, ...], Meta(max_length=10)] = ()
     """Names of security groups. Default: the group `default`."""
+    networks: Annotated[tuple[Ref, ...], Meta(max_length=8)] = ()
+    """Names of networks, one for each interface. The first leads to the internet. Default: the network `default`."""
+    subnets: Annotated[tuple[Ref, ...], Meta(max_length=8)] = ()
+    """`SUBNET` or `NETWORK/SUBNET`, at most one for each network. Default: the subnet `default`."""
+    addresses: Annotated[tuple[Ref, ...], Meta(max_length=8)] = ()
+    """Fixed addresses, at most one for each network. Default: the lowest free address."""
     restart_policy: RestartPolicyWord | None = None
     """What to do if it stops by itself or is lost. Default: `same-host`, or `never` for a rented machine."""
 
@@ -148,6 +154,11 @@ class RentalAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Empty until the provider has chosen one."""
 
 
+class InterfaceAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    network: str
+    address: str
+
+
 class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
@@ -176,6 +187,7 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     labels: Mapping[str, str]
     host: str | None
     private_address: str | None
+    """In its first network."""
     ssh: SshAnswer | None
     jupyter: JupyterAnswer | None
     simulated: bool
@@ -193,6 +205,8 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     restart_policy: Annotated[str, closed(*get_args(RestartPolicyWord))] = "same-host"
     doing: str = ""
     """What the current step waits for, as reported by the site."""
+    interfaces: tuple[InterfaceAnswer, ...] = ()
+    """Empty: it is on a rented machine, or on no host."""
 
 
 class InstancePage(msgspec.Struct, frozen=True, kw_only=True):

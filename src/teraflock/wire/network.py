@@ -1,8 +1,53 @@
-"""Answers about a project's network."""
+"""Networks, their peerings, and answers about connections, on the wire."""
+
+from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
+from teraflock.wire.field import Name
 from teraflock.wire.security_group import RuleAnswer
+from teraflock.wire.subnet import SubnetAnswer
+from teraflock.wire.word import closed
+
+
+class NetworkRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: Name
+
+
+class NetworkInstance(msgspec.Struct, frozen=True, kw_only=True):
+    instance: str
+    """The name of the instance."""
+    address: str
+
+
+class PeeringAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    project_id: str
+    """The id of the other project."""
+    project: str
+    """Its name. Empty until its owner has agreed."""
+    network: str
+    """The name of the other network."""
+    cidr: str
+    """Its addresses. Empty unless the peering is active."""
+    state: Annotated[str, closed("requested", "offered", "active")]
+    """`requested`: the other side has not agreed yet. `offered`: this side has not. `active`: both have."""
+    since: datetime
+
+
+class NetworkAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    cidr: str
+    gateway: str
+    subnets: tuple[SubnetAnswer, ...]
+    instances: tuple[NetworkInstance, ...]
+    peerings: tuple[PeeringAnswer, ...]
+    created_at: datetime
+
+
+class NetworkList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[NetworkAnswer, ...]
 
 
 class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):

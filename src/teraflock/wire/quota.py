@@ -21,6 +21,7 @@ class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The project's own images."""
     ports: Amount | None = None
     """Published ports."""
+    networks: Amount | None = None
     gpus: Mapping[str, Amount] = {}
     gpus_default: Amount | None = None
 
@@ -43,6 +44,7 @@ class OrganisationUsage(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes: int
     images_bytes: int
     ports: int = 0
+    networks: int = 0
     gpus: Mapping[str, int]
     quota: OrganisationQuotaShape
 
@@ -56,6 +58,7 @@ class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes: int
     images_bytes: int = 0
     ports: int = 0
+    networks: int = 0
     gpus: Mapping[str, int]
     quota: QuotaShape
     organisation: OrganisationUsage | None = None

@@ -12,7 +12,7 @@ def fields() -> "Fields[AclAnswer]":
     return (
         Field("ACL", lambda each: each.name),
         Field("RULES", lambda each: str(len(each.rules)), right=True),
-        Field("ATTACHED", lambda each: "yes" if each.attached else "no"),
+        Field("GUARDS", lambda each: ", ".join(each.subnets) or "-", flexible=True),
     )
 
 

@@ -84,7 +84,7 @@ def facts(
         yield "rented", f"{instance.rental.type} in {instance.rental.zone or instance.rental.region}"
     yield "mode", instance.mode if instance.mode != "on-demand" else ""
     yield "restarts", instance.restart_policy
-    yield "address", f"{instance.private_address} (within the project)" if instance.private_address else ""
+    yield "address", ", ".join(f"{each.address} (network `{each.network}`)" for each in instance.interfaces)
     yield "SSH", ssh_text(instance)
     yield "Jupyter", instance.jupyter.url if instance.jupyter else ""
     yield "command", shlex.join(instance.command)

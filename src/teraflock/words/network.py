@@ -1,4 +1,4 @@
-"""Who can reach whom, as columns of a table and as a picture."""
+"""Networks as text; who can reach whom, as columns of a table and as a picture."""
 
 from collections.abc import Iterator, Sequence
 from math import cos, hypot, pi, sin
@@ -9,7 +9,14 @@ from teraflock.words.security_group import rule_text
 from teraflock.words.table import Field, Fields
 
 if TYPE_CHECKING:
-    from teraflock.wire.network import ConnectionAnswer, DecidingRule, NetworkGraphAnswer
+    from teraflock.wire.network import (
+        ConnectionAnswer,
+        DecidingRule,
+        NetworkAnswer,
+        NetworkGraphAnswer,
+        NetworkInstance,
+        PeeringAnswer,
+    )
 
 INTERNET: Final = "internet"
 NODE_WIDTH: Final = 132
@@ -22,6 +29,40 @@ NAME_MAX: Final = 17
 def deciding_text(found: "DecidingRule") -> str:
     """`web` allows: in tcp 80 from 0.0.0.0/0."""
     return f"`{found.security_group}` allows {rule_text(found.rule)}"
+
+
+def network_fields() -> "Fields[NetworkAnswer]":
+    return (
+        Field("NETWORK", lambda each: each.name, flexible=True),
+        Field("ADDRESSES", lambda each: each.cidr),
+        Field("SUBNETS", lambda each: str(len(each.subnets)), right=True),
+        Field("INSTANCES", lambda each: str(len(each.instances)), right=True),
+        Field("PEERED WITH", lambda each: ", ".join(map(peer_text, _active(each))), flexible=True),
+    )
+
+
+def instance_fields() -> "Fields[NetworkInstance]":
+    return (
+        Field("INSTANCE", lambda each: each.instance, flexible=True),
+        Field("ADDRESS", lambda each: each.address),
+    )
+
+
+def peering_fields() -> "Fields[PeeringAnswer]":
+    return (
+        Field("PEER", peer_text, flexible=True),
+        Field("STATE", lambda each: each.state),
+        Field("ADDRESSES", lambda each: each.cidr),
+    )
+
+
+def peer_text(peering: "PeeringAnswer") -> str:
+    """`vision/backend`, or with the id of a project that has not agreed yet."""
+    return f"{peering.project or peering.project_id}/{peering.network}"
+
+
+def _active(network: "NetworkAnswer") -> "list[PeeringAnswer]":
+    return [each for each in network.peerings if each.state == "active"]
 
 
 def fields() -> "Fields[ConnectionAnswer]":

@@ -42,7 +42,7 @@ def test_the_attached_acl_is_loaded(border: Border) -> None:
     assert border.loaded().borders == {network: (late,)}
     border.acls.attach(border.actor, border.project, "two")
     assert border.loaded().borders == {network: ()}, "without rules it stops everything"
-    assert [each.attached for each in border.acls.all(border.project)] == [False, True]
+    assert [each.subnets for each in border.acls.all(border.project)] == [(), ("default/default",)]
     border.acls.detach(border.actor, border.project, "two")
     assert border.loaded().borders == {}
 

@@ -14,13 +14,13 @@ from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance import launching
 from teraflock.instance.orders import Order
+from teraflock.network.checking import NetworkChecks
 from teraflock.network.reach import Stop
 from teraflock.network.security_group import service as acts
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import Direction, Protocol, Rule
 from teraflock.network.security_group.rules import default_group
 from teraflock.network.security_group.service import SecurityGroupService
-from teraflock.network.service import NetworkService
 from teraflock.network.walls import Packet, Walls, decide
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.reconcile.walls import WallLoop
@@ -221,7 +221,7 @@ def _error_of(work: Any) -> TeraflockError | None:
 
 def test_an_instance_called_internet_is_not_the_internet(office: Office) -> None:
     web, odd = office.launch("web"), office.launch("internet")
-    networks = NetworkService(office.database)
+    networks = NetworkChecks(office.database)
     from_outside = networks.check(office.project, "internet", "web", "tcp", "80")
     assert from_outside.reach.stop == Stop.UNPUBLISHED
     assert networks.check(office.project, odd, web, "tcp", "80").reach.stop is None
@@ -234,7 +234,7 @@ def test_a_hint_about_an_instance_called_internet_does_not_open_the_group_to_eve
     office.groups.create(office.actor, office.project, "closed")
     office.launch("web", "closed")
     odd = office.launch("internet")
-    networks = NetworkService(office.database)
+    networks = NetworkChecks(office.database)
     found = networks.check(office.project, odd, "web", "tcp", "80")
     assert found.reach.stop == Stop.IN
     assert found.hint == f"Allow it with `tera sg allow closed --in --protocol tcp --port 80 --from {odd}`"

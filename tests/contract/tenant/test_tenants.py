@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from os import urandom
 from random import Random
 from threading import Barrier, Thread
 from typing import TypeVar
@@ -24,12 +25,13 @@ from teraflock.base.errors import (
     Refused,
     TeraflockError,
 )
-from teraflock.network.store import take_down
+from teraflock.network import service as networks
+from teraflock.network import store as network_store
 from teraflock.storage.database import Database
 from teraflock.tenant import rules
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, OrganisationId, OrganisationQuota, Quota, Role
-from teraflock.tenant.project import service as projects
+from teraflock.tenant.project.store import NO_NETWORK
 from teraflock.tenant.rules import Permission
 from teraflock.tenant.service import TenantService
 
@@ -421,14 +423,17 @@ def test_an_owner_of_one_project_has_no_rights_elsewhere(service: TenantService,
 def numbered(database: Database, service: TenantService, actor: Actor, name: str) -> int:
     """The network number that a project gets with its first instance."""
     project = service.projects.show(actor, name)
-    return database.write_with_locks(lambda tx: projects.with_network(tx, actor, project)).network_number
+    (made,) = database.write_with_locks(
+        lambda tx: networks.layouts_to_launch(tx, actor, project, NOW, urandom, with_default=True)
+    )
+    return made.network.number
 
 
 def test_a_project_without_instances_has_no_network(
     database: Database, service: TenantService, ann: Actor
 ) -> None:
-    assert service.projects.make(ann, "lab").network_number == projects.NO_NETWORK
-    assert service.projects.make(ann, "hall").network_number == projects.NO_NETWORK
+    assert service.projects.make(ann, "lab").network_number == NO_NETWORK
+    assert service.projects.make(ann, "hall").network_number == NO_NETWORK
     number = numbered(database, service, ann, "lab")
     assert service.projects.show(ann, "lab").network_number == number == 0
     assert numbered(database, service, ann, "lab") == number, "a project keeps its network"
@@ -460,10 +465,13 @@ def test_the_lowest_free_network_is_used_and_the_last_are_reserved(
     assert numbered(database, service, ann, "p3") == 3, (
         "a number is free only after engines removed the network"
     )
-    database.write(lambda tx: take_down(tx, removed.id))
+    with database.read() as tx:
+        ((gone, with_project),) = network_store.removed_in_all_projects(tx)
+    assert (gone.project_id, with_project) == (removed.id, True)
+    database.write(lambda tx: network_store.forget(tx, gone, with_project=True))
     assert numbered(database, service, ann, "p4") == 1
-    monkeypatch.setattr(projects, "NETWORKS_MAX", 5)
-    monkeypatch.setattr(projects, "NETWORKS_KEPT", 1)
+    monkeypatch.setattr(networks, "NETWORKS_MAX", 5)
+    monkeypatch.setattr(networks, "NETWORKS_KEPT", 1)
     with pytest.raises(Refused, match="All 5 networks"):
         numbered(database, service, ann, "p5")
     assert numbered(database, service, operator, "default") == 4

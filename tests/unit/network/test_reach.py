@@ -4,7 +4,8 @@ from hypothesis import given
 from tests.unit.network.wall_samples import GUESTS, OUTSIDE, PORTS, may, walls
 
 from teraflock.network.acl.rules import rule_from
-from teraflock.network.reach import INTERNET, End, Stop, anyone, graph, joined, openings, openings_text, reach
+from teraflock.network.openings import graph, joined, openings, openings_text
+from teraflock.network.reach import INTERNET, End, Stop, anyone, reach
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 from teraflock.network.walls import Packet, Walls
 
@@ -98,7 +99,7 @@ def test_the_graph_has_an_edge_for_each_pair_that_can_connect() -> None:
         groups={A: (a_rule("sgr_a", 5432), a_rule("0.0.0.0/0", 22), OUT)},
         stations=dict.fromkeys(GUESTS[:2], (A,)),
     )
-    ends = [ENDS[name] for name in (OUTSIDE, *GUESTS[:2])]
+    ends = [(ENDS[name],) for name in (OUTSIDE, *GUESTS[:2])]
     found = {(each.source, each.target): each.allows for each in graph(group, ends)}
     assert found == {
         (INTERNET, GUESTS[0]): "tcp 22",

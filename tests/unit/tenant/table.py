@@ -12,6 +12,7 @@ image.read             x      x       x        .        x
 image.write            x      x       .        .        .
 network.read           x      x       x        .        x
 network.write          x      x       .        .        .
+network.peer           x      .       .        .        .
 project.read           x      x       x        x        x
 project.write          x      .       .        .        x
 quota.write            x      .       .        .        x

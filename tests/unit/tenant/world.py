@@ -7,7 +7,6 @@ the permissions of every key in each project between the two.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import count
 from random import Random
 from typing import TypeVar
@@ -16,8 +15,7 @@ from tests.unit.tenant.table import MAY
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import Conflict, Forbidden, NotAuthenticated, NotFound, Refused
-from teraflock.network.store import take_down
-from teraflock.storage.database import Database, Transaction
+from teraflock.storage.database import Database
 from teraflock.tenant import model, rules
 from teraflock.tenant.model import MadeKey, OrganisationId, Role
 from teraflock.tenant.service import TenantService
@@ -335,8 +333,6 @@ class World:
                 self.service.members.remove(house, member.id)
         for project in self.living_projects():
             self.service.projects.remove(house, project.id)
-        for project in self.projects:
-            self.database.write(partial(_take_down, project))
 
     # --- comparing -----------------------------------------------------------------------------------------------
 
@@ -374,10 +370,6 @@ class World:
             return None
         assert self.may_in(key, project)
         return found
-
-
-def _take_down(project: Project, tx: Transaction) -> None:
-    take_down(tx, model.ProjectId(project.id))
 
 
 def pick(things: Sequence[T], number: int) -> T:

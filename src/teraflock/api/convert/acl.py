@@ -10,7 +10,8 @@ def acl_answer(acl: Acl) -> AclAnswer:
     return AclAnswer(
         id=acl.id,
         name=acl.name,
-        attached=acl.attached,
+        attached=bool(acl.subnets),
+        subnets=acl.subnets,
         created_at=acl.created_at,
         rules=tuple(map(_rule_answer, acl.rules)),
     )

@@ -20,12 +20,14 @@ from teraflock.instance.model import (
 from teraflock.instance.orders import Order
 from teraflock.instance.rules import next_operation
 from teraflock.instance.states import Phase
+from teraflock.network.model import DEFAULT
 from teraflock.wire.instance import (
     ExecAnswer,
     GpuAnswer,
     HoldAnswer,
     InstanceAnswer,
     InstancePage,
+    InterfaceAnswer,
     JupyterAnswer,
     LaunchRequest,
     LogAnswer,
@@ -62,6 +64,9 @@ def order_from(request: LaunchRequest) -> Order:
         bid_micros_per_hour=request.bid_micros_per_hour,
         price_limit_micros_per_hour=request.max_price_micros_per_hour,
         security_groups=request.security_groups,
+        networks=request.networks,
+        subnets=request.subnets,
+        addresses=request.addresses,
         restart_policy=RestartPolicy(request.restart_policy) if request.restart_policy else None,
     )
 
@@ -116,6 +121,7 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         labels=instance.labels,
         host=None if view.rented else view.host_name,
         private_address=instance.address,
+        interfaces=_interfaces(instance),
         ssh=_ssh(view),
         jupyter=_jupyter(view) if enters else None,
         simulated=view.simulated,
@@ -173,6 +179,16 @@ def _endpoint(view: View, guest_port: int) -> tuple[str, int] | None:
     if guest_port not in ports or view.host_address is None:
         return None
     return view.host_address, ports[guest_port]
+
+
+def _interfaces(instance: Instance) -> tuple[InterfaceAnswer, ...]:
+    names = [each.name for each in instance.spec.networks] or [DEFAULT]
+    addresses = (instance.address, *instance.more_addresses)
+    return tuple(
+        InterfaceAnswer(network=name, address=address)
+        for name, address in zip(names, addresses, strict=False)
+        if address is not None
+    )
 
 
 def _ssh(view: View) -> SshAnswer | None:

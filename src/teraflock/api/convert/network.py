@@ -1,12 +1,51 @@
-"""Converters of answers about the network."""
+"""Converters of networks and of answers about connections."""
 
 from collections.abc import Mapping, Sequence
 
 from teraflock.api.convert.security_group import rule_answer
-from teraflock.network.reach import Edge
-from teraflock.network.service import NetworkCheck
+from teraflock.api.convert.subnet import subnet_answer
+from teraflock.network.checking import NetworkCheck
+from teraflock.network.openings import Edge
+from teraflock.network.peering.model import Peering
+from teraflock.network.rules import gateway
+from teraflock.network.service import NetworkView
 from teraflock.network.walls import Permit
-from teraflock.wire.network import ConnectionAnswer, DecidingRule, NetworkCheckAnswer, NetworkGraphAnswer
+from teraflock.wire.network import (
+    ConnectionAnswer,
+    DecidingRule,
+    NetworkAnswer,
+    NetworkCheckAnswer,
+    NetworkGraphAnswer,
+    NetworkInstance,
+    PeeringAnswer,
+)
+
+
+def network_answer(view: NetworkView) -> NetworkAnswer:
+    network = view.network
+    return NetworkAnswer(
+        id=network.id,
+        name=network.name,
+        cidr=str(network.cidr),
+        gateway=str(gateway(network.number)),
+        subnets=tuple(map(subnet_answer, view.subnets)),
+        instances=tuple(
+            NetworkInstance(instance=each.instance, address=each.address) for each in view.tenancies
+        ),
+        peerings=tuple(map(peering_answer, view.peerings)),
+        created_at=network.created_at,
+    )
+
+
+def peering_answer(peering: Peering) -> PeeringAnswer:
+    return PeeringAnswer(
+        project_id=peering.peer_project_id,
+        project=peering.peer_project,
+        network=peering.peer_network,
+        cidr=peering.peer_cidr,
+        state=peering.state,
+        since=peering.since,
+    )
 
 
 def check_answer(check: NetworkCheck) -> NetworkCheckAnswer:

@@ -45,6 +45,7 @@ def usage_answer(used: QuotaAmounts, quota: Quota, whole: OrganisationUsage | No
         disk_bytes=used.disk_bytes,
         images_bytes=used.images_bytes,
         ports=used.ports,
+        networks=used.networks,
         gpus=used.gpus,
         quota=quota_shape(quota),
         organisation=whole,

@@ -1,8 +1,8 @@
-"""Network ACLs: numbered rules for what crosses the border of a project's network."""
+"""Network ACLs: numbered rules for what crosses the border of a subnet."""
 
 from teraflock.api.call import Call
 from teraflock.api.convert.acl import acl_answer, acl_rule_from
-from teraflock.api.query import InProject
+from teraflock.api.query import AclAttachQuery, InProject
 from teraflock.api.route import Routes, Scope
 from teraflock.base.errors import BadInput
 from teraflock.tenant.rules import Permission
@@ -67,12 +67,16 @@ def remove_acl_rule(call: Call, query: InProject, acl: str, direction: str, numb
 
 
 @routes.put("/v1/acls/{acl}/attached", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE)
-def attach_acl(call: Call, query: InProject, acl: str) -> AclAnswer:
-    """Let an ACL guard the project's network, in place of the one that did."""
-    return acl_answer(call.nouns.acls.attach(call.actor, call.project, acl))
+def attach_acl(call: Call, query: AclAttachQuery, acl: str) -> AclAnswer:
+    """Let an ACL guard a subnet, in place of the one that did."""
+    return acl_answer(
+        call.nouns.acls.attach(call.actor, call.project, acl, network=query.network, subnet=query.subnet)
+    )
 
 
 @routes.delete("/v1/acls/{acl}/attached", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE)
-def detach_acl(call: Call, query: InProject, acl: str) -> AclAnswer:
-    """Let no ACL guard the project's network."""
-    return acl_answer(call.nouns.acls.detach(call.actor, call.project, acl))
+def detach_acl(call: Call, query: AclAttachQuery, acl: str) -> AclAnswer:
+    """Let no ACL guard a subnet."""
+    return acl_answer(
+        call.nouns.acls.detach(call.actor, call.project, acl, network=query.network, subnet=query.subnet)
+    )

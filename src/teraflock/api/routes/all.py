@@ -41,6 +41,7 @@ from teraflock.api.routes import (
     shape,
     site,
     snapshot,
+    subnet,
     whoami,
 )
 
@@ -68,6 +69,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         acl,
         published_port,
         network,
+        subnet,
         price,
         quote,
         bill,

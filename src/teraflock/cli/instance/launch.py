@@ -125,6 +125,27 @@ Examples:
     metavar="NAME",
     help="Put it into this security group. Can be repeated. [default: `default`]",
 )
+@click.option(
+    "--network",
+    "networks",
+    multiple=True,
+    metavar="NAME",
+    help="Put it into this network. Repeat for more interfaces; the first leads to the internet. [default: `default`]",
+)
+@click.option(
+    "--subnet",
+    "subnets",
+    multiple=True,
+    metavar="[NETWORK/]NAME",
+    help="Take its address in a network from this subnet. [default: `default`]",
+)
+@click.option(
+    "--address",
+    "addresses",
+    multiple=True,
+    metavar="IP",
+    help="Its address in one of its networks. [default: the lowest free one]",
+)
 @click.option("--host", metavar="NAME", help="Place it on this own host.")
 @click.option("--site", default="", metavar="NAME", help="Run it at this site. [default: any own host]")
 @click.option(
@@ -262,6 +283,9 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         bid_micros_per_hour=parse_amount(words["bid"]) if words["bid"] else None,
         max_price_micros_per_hour=parse_amount(words["max_price"]) if words["max_price"] else None,
         security_groups=words["security_groups"],
+        networks=words["networks"],
+        subnets=words["subnets"],
+        addresses=words["addresses"],
         restart_policy=words["restart_policy"],
     )
 

@@ -21,6 +21,7 @@ from teraflock.drivers.lxd import (
     files,
     guest,
     ids,
+    interfaces,
     names,
     nvidia,
     processors,
@@ -185,7 +186,8 @@ class Lxd:
         self.networks.enforce(walls)
 
     def prepare(self, machine: Machine) -> None:
-        self.networks.ensure(machine.network)
+        for nic in machine.nics:
+            self.networks.ensure(nic.network)
 
     def create_without_id(self, machine: Machine) -> None:
         """Create a guest that the loops do not treat as an instance."""
@@ -261,13 +263,13 @@ class Lxd:
 
     def delete(self, handle: Handle) -> None:
         name = names.guest(handle.instance_id)
-        address = bridge = ""
+        addresses, folders = tuple[str, ...](), tuple[str, ...]()
         with contextlib.suppress(EngineMissing):
             found = self._engine.get("instances", name)
-            address, bridge = guest.address_of(found), found["devices"].get("eth0", {}).get("network", "")
+            addresses, folders = interfaces.addresses_of(found), interfaces.folders_of(found)
             self.networks.close(guest.ports_from(found["config"].get(guest.PORTS, "")))
             remove(self._engine, name)
-        self.networks.dismiss(handle.instance_id, address, bridge)
+        self.networks.dismiss(handle.instance_id, addresses, folders)
         self._ranges.release(name)
 
     def resize(self, machine: Machine) -> None:
@@ -367,8 +369,7 @@ class Lxd:
         return Throwaway(self, self._engine, self._ours).probed(targets, self._images.built())
 
     def unconfined(self) -> list[str]:
-        """Return the ids of running guests without their own range of user ids, which an earlier version
-        started."""
+        """Return the ids of running guests of an earlier version, without their own range of user ids."""
         found = self._engine.get("instances", recursion=1)
         return [
             each["config"][guest.ID]
@@ -423,9 +424,10 @@ class Lxd:
             self._hand_over.give(machine.gpus, machine.network.project_id, has=has)
 
     def _unlink(self, name: str) -> bool:
-        """Remove the host's end of a guest's link that a killed engine left. Return whether one existed."""
-        port = self._engine.get("instances", name)["devices"].get("eth0", {}).get("host_name", "")
-        return bool(port) and veths.remove(port)
+        """Remove the host's ends of a guest's links that a killed engine left. Return whether one existed."""
+        nics = interfaces.nics_in(self._engine.get("instances", name))
+        removed = [veths.remove(port) for each in nics if (port := each.get("host_name"))]
+        return any(removed)
 
     def _card_driver(self, machine: Machine) -> str:
         """Return the folder with the current GPU libraries; empty if the engine provides them to guests."""

@@ -1,7 +1,9 @@
 """The host's firewall table, as text for `nft -f`. Pure.
 
 Rules for all bridges of this installation:
-- nothing is forwarded between two bridges, and traffic from outside reaches them only through an open port;
+- nothing is forwarded between two bridges unless their networks are peered, and traffic from outside reaches them
+  only through an open port;
+- guests of peered networks see each other's addresses: no address is translated between bridges;
 - on the host, a guest reaches only DNS and ping of its gateway, and nobody else reaches the gateway;
 - an open port leads to its guest from outside and from the host itself, on any address of the host;
 - with `way_out`, guests reach the internet, but not private, link-local or other special addresses (`CLOSED`)
@@ -11,13 +13,13 @@ Rules for all bridges of this installation:
 The table is replaced in one transaction, so no rule is ever missing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address
 
 import msgspec
 
 from teraflock.drivers.lxd.words import checked_network, quoted
-from teraflock.network.rules import CLOSED
+from teraflock.network.rules import CLOSED, RANGE
 
 
 class Forward(msgspec.Struct, frozen=True):
@@ -41,6 +43,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Networks that guests cannot reach through the host."""
     allowed: tuple[str, ...] = ()
     """Exceptions to `closed`."""
+    peered: tuple[tuple[str, str], ...] = ()
+    """Every two bridges whose networks are peered. The security groups decide the rest, in another table."""
 
 
 def table(name: str, rules: Rules) -> str:
@@ -50,9 +54,10 @@ def table(name: str, rules: Rules) -> str:
         f"delete table inet {name}",
         f"table inet {name} {{",
         *_set("bridges", "ifname", (quoted(bridge.name) for bridge in rules.bridges)),
-        *_set("same", "ifname . ifname", (_same(bridge) for bridge in rules.bridges)),
+        *_set("joined", "ifname . ifname", _joined(rules)),
         *_set("gates", "ifname . ipv4_addr", (_gate(bridge) for bridge in rules.bridges)),
         *_set("gateways", "ipv4_addr", (str(IPv4Address(bridge.gateway)) for bridge in rules.bridges)),
+        *_ranges("own", (str(RANGE),)),
         *_ranges("closed", rules.closed),
         *_ranges("allowed", rules.allowed),
         *_map("opened", "inet_service : ipv4_addr . inet_service", map(_forward_element, rules.forwards)),
@@ -86,6 +91,10 @@ _FIXED = """
     type nat hook output priority -100; policy accept;
     fib daddr type local dnat ip to tcp dport map @opened
   }
+  chain nat_between {
+    type nat hook postrouting priority srcnat - 1; policy accept;
+    oifname @bridges ip saddr @own ip daddr @own snat ip to ip saddr
+  }
   chain nat_back {
     type nat hook postrouting priority srcnat; policy accept;
     oifname @bridges ip saddr 127.0.0.0/8 masquerade
@@ -103,7 +112,7 @@ _FIXED = """
     type filter hook forward priority filter; policy accept;
     iifname != @bridges oifname != @bridges accept
     ct state vmap { established : accept, related : accept, invalid : drop }
-    iifname . oifname @same accept
+    iifname . oifname @joined accept
     iifname @bridges oifname @bridges drop
     oifname @bridges ct status dnat accept
     oifname @bridges drop
@@ -150,8 +159,12 @@ def _forward_element(forward: Forward) -> str:
     return f"{int(forward.host_port)} : {IPv4Address(forward.address)} . {int(forward.guest_port)}"
 
 
-def _same(bridge: Bridge) -> str:
-    return f"{quoted(bridge.name)} . {quoted(bridge.name)}"
+def _joined(rules: Rules) -> Iterator[str]:
+    """The pairs of bridges that packets may cross: each with itself, and peered ones in both directions."""
+    known = {bridge.name for bridge in rules.bridges}
+    peered = [pair for pair in rules.peered if known.issuperset(pair)]
+    for one, other in (*((name, name) for name in sorted(known)), *peered, *(pair[::-1] for pair in peered)):
+        yield f"{quoted(one)} . {quoted(other)}"
 
 
 def _gate(bridge: Bridge) -> str:

@@ -9,12 +9,11 @@ manual changes are detected.
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from ipaddress import IPv4Interface
 from typing import Any, Final
 
 import msgspec
 
-from teraflock.drivers.lxd import names, nvidia
+from teraflock.drivers.lxd import interfaces, names, nvidia
 from teraflock.drivers.lxd.names import Names
 from teraflock.fleet.model import GpuKind
 from teraflock.instance.driver import GpuSlot, Machine, Port, Seen, Sighting
@@ -23,16 +22,13 @@ from teraflock.instance.model import InstanceId
 PROCESSES_MAX: Final = 16_384
 """Enough for a training job with many data loaders, and far below what would overload the host."""
 
-ID: Final = "user.teraflock.id"
+ID: Final = interfaces.ID
 PORTS: Final = "user.teraflock.ports"
 FINGERPRINT: Final = "user.teraflock.fingerprint"
 KEPT: Final = "user.teraflock.kept"
 """Bytes that the newest snapshot added to those already kept. Each snapshot has its own value."""
-ADDRESS: Final = "user.address"
 DISK: Final = "user.disk-bytes"
 """For `df` in the guest: the file system reports the whole pool."""
-HOSTNAME: Final = "user.hostname"
-DOMAIN: Final = "user.domain"
 HOST_KEY: Final = "user.host-key-public"
 COMMAND: Final = "user.command"
 COMMAND_RUN: Final = "user.teraflock.command-run"
@@ -104,19 +100,14 @@ def limits(machine: Machine) -> dict[str, str]:
 
 def devices(machine: Machine, ours: Names, driver: str = "") -> dict[str, dict[str, str]]:
     """Return the devices of a guest. `driver`: see `GuestHost`."""
-    nic = {
-        "type": "nic",
-        "name": "eth0",
-        "network": ours.bridge(machine.network.project_id),
-        "hwaddr": names.hardware_address(ours.installation, machine.address),
-        # The firewall identifies a guest by its port name and checks everything the guest sends against it.
-        "host_name": ours.port(machine.address),
+    nics = {
+        f"eth{number}": interfaces.nic(each, f"eth{number}", ours) for number, each in enumerate(machine.nics)
     }
     root = {"type": "disk", "path": "/", "pool": ours.pool, "size": f"{machine.disk_bytes}B"}
     cards = {f"{_GPU}{number}": gpu_device(slot) for number, slot in enumerate(machine.gpus)}
     if cards and driver:
         cards[_DRIVER] = {"type": "disk", "source": driver, "path": nvidia.IN_GUEST, "readonly": "true"}
-    return {"root": root, "eth0": nic, **cards}
+    return {"root": root, **nics, **cards}
 
 
 def gpu_device(slot: GpuSlot) -> dict[str, str]:
@@ -191,12 +182,6 @@ def ports_from(text: str) -> tuple[Port, ...]:
     return tuple(Port(int(host_port), int(guest_port)) for host_port, guest_port in pairs)
 
 
-def address_of(found: Mapping[str, Any]) -> str:
-    """Return the address of a guest that has our id; empty for other containers."""
-    config = found["config"]
-    return str(config.get(ADDRESS, "")).partition("/")[0] if ID in config else ""
-
-
 def sighting(found: Mapping[str, Any], host: str) -> Sighting:
     config, root = found["config"], found["devices"].get("root", {})
     mark = fingerprint(config, found["devices"])
@@ -233,18 +218,13 @@ _SEEN: Final = {
 
 
 def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
-    subnet_length = IPv4Interface(machine.network.subnet).network.prefixlen
     data = machine.user_data.rstrip("\r\n")
     keys = {
         names.TAG: ours.installation,
         ID: machine.id,
         PORTS: ports_text(machine.ports),
-        HOSTNAME: machine.hostname,
         "user.machine-id": names.machine_id(machine.id),
-        ADDRESS: f"{machine.address}/{subnet_length}",
-        "user.gateway": machine.network.gateway,
-        "user.dns": machine.network.gateway,
-        DOMAIN: machine.network.domain,
+        **interfaces.settings(machine),
         DISK: str(machine.disk_bytes),
         "user.authorized-keys": "\n".join(machine.authorized_keys),
         "user.host-key": key.private,

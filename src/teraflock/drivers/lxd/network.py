@@ -1,6 +1,6 @@
 """Applies bridges and the firewall on this host.
 
-A project's network is one bridge with our tag. Our tables (firewall, guard, counters) are rebuilt from what
+A network is one bridge with our tag. Our tables (firewall, guard, counters) are rebuilt from what
 the engine stores: bridges, guests, their ports, and the networks that the operator allowed, stored on our
 project. Nothing else has to survive a reboot. Between rebuilds, single entries are added and removed under a
 lock that all our processes on this host share.
@@ -11,31 +11,32 @@ import fcntl
 import logging
 import secrets
 import subprocess
-from collections.abc import Iterator
-from ipaddress import IPv4Interface, IPv4Network
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
-from teraflock.drivers.lxd import counting, firewall, guard, guest, kernel, names, nft
+from teraflock.drivers.lxd import counting, firewall, guard, guest, interfaces, names, nft
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.guard import Station
+from teraflock.drivers.lxd.links import attached, own_addresses, retry_soon
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.resolving import Resolving
+from teraflock.drivers.lxd.resolving import Named, Place, Resolving
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import check_ours
 from teraflock.instance.driver import Machine, Network, Port, Sent
 from teraflock.instance.engine_errors import EngineRefused
 from teraflock.network.rules import CLOSED
-from teraflock.network.walls import Walls
+from teraflock.network.walls import Walls, is_ours, network_of
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")
 ALLOWED: Final = "user.teraflock.allow-out"
 """Key on our project: networks that the operator lets guests reach."""
+PEERED: Final = "user.teraflock.peered"
+"""The same for networks that are peered, such as `10.128.0.0/20-10.128.16.0/20`."""
 
 
 class LxdNetworks:
@@ -49,16 +50,18 @@ class LxdNetworks:
         self._lock = locks / f"tera-{ours.installation}-firewall"
         self._resolving = Resolving(ours)
         self._walls = Enforcing(ours.walls_table)
+        self._peered: tuple[str, ...] | None = None
+        """The peerings that this process saw stored last."""
         self._attached: tuple[str, ...] = ()
         """The host's own networks when the table was last built."""
 
     def ensure(self, network: Network) -> None:
         """Create the network's bridge. The firewall covers it before any guest is attached."""
-        bridge = Bridge(self._ours.bridge(network.project_id), network.gateway)
+        bridge = Bridge(self._ours.bridge(network.key), network.gateway)
         try:
             found = self._engine.get("networks", bridge.name)
             check_ours(found, self._ours, f"network `{bridge.name}`")
-            wanted = self._resolving.server_settings(bridge.name)
+            wanted = self._resolving.server_settings(bridge.name, network.project_id)
             if found["config"].get("raw.dnsmasq") != wanted:  # created by an earlier version
                 self._engine.patch("networks", bridge.name, body={"config": {"raw.dnsmasq": wanted}})
         except EngineMissing:
@@ -68,32 +71,53 @@ class LxdNetworks:
         retry_soon(bridge.name)
 
     def admit(self, machine: Machine) -> None:
-        """Allow a guest to use its address and name, before it first starts."""
-        bridge = self._ours.bridge(machine.network.project_id)
-        self._resolving.add(bridge, machine.id, machine.address, machine.hostname, machine.network.domain)
+        """Allow a guest to use its addresses and names, before it first starts."""
+        self._resolving.add(self._named(machine))
+        stations = self._stations(*(each.address for each in machine.nics))
         with self._alone():
-            if not nft.run(guard.admit(self._ours.guard_table, self._station(machine.address))):
+            if not nft.run("".join(guard.admit(self._ours.guard_table, each) for each in stations)):
                 self._rebuild()
         self._count(machine.address, machine.id)
 
-    def dismiss(self, instance_id: str, address: str, bridge: str) -> None:
-        self._resolving.remove(bridge, instance_id)
-        if address:
-            with self._alone():  # already removed
-                nft.run(guard.dismiss(self._ours.guard_table, self._station(address)))
+    def _named(self, machine: Machine) -> Named:
+        return Named(
+            instance_id=machine.id,
+            hostname=machine.hostname,
+            domain=machine.network.domain,
+            project=machine.network.project_id,
+            places=tuple(
+                Place(self._ours.bridge(each.network.key), each.network.name, each.address)
+                for each in machine.nics
+            ),
+        )
+
+    def dismiss(self, instance_id: str, addresses: Sequence[str], folders: Iterable[str]) -> None:
+        """Undo `admit`. `folders` are the guest's bridges and its project, which have its names."""
+        self._resolving.remove(folders, instance_id)
+        with self._alone():
+            for each in self._stations(*addresses):  # perhaps removed already
+                nft.run(guard.dismiss(self._ours.guard_table, each))
         self._count_no_more(instance_id)
 
     def allow_out(self, networks: tuple[str, ...]) -> None:
         """Let guests reach these networks through the host, and no other closed networks."""
-        found = self._engine.get("projects", self._ours.project)
-        config = {**found["config"], ALLOWED: " ".join(networks)}  # LXD replaces the whole configuration
-        body = {"config": config, "description": found["description"]}
-        self._engine.put("projects", self._ours.project, body=body)
+        self._keep(ALLOWED, networks)
         self.rebuild()
 
     def allowed_out(self) -> tuple[str, ...]:
+        return self._kept(ALLOWED)
+
+    def _keep(self, key: str, words: Iterable[str]) -> None:
+        """Store words on our project of the engine."""
+        with self._alone():
+            found = self._engine.get("projects", self._ours.project)
+            config = {**found["config"], key: " ".join(words)}  # LXD replaces the whole configuration
+            body = {"config": config, "description": found["description"]}
+            self._engine.put("projects", self._ours.project, body=body)
+
+    def _kept(self, key: str) -> tuple[str, ...]:
         config = self._engine.get("projects", self._ours.project)["config"]
-        return tuple(str(config.get(ALLOWED, "")).split())
+        return tuple(str(config.get(key, "")).split())
 
     def _count(self, address: str, instance_id: str) -> None:
         """Start counting what the guest sends out of the host, unless it is counted already."""
@@ -116,11 +140,11 @@ class LxdNetworks:
         return [counting.sent(counter, count) for counter, count in self._counters()]
 
     def remove(self, network: Network) -> None:
-        name = self._ours.bridge(network.project_id)
+        name = self._ours.bridge(network.key)
         with contextlib.suppress(EngineMissing):
             check_ours(self._engine.get("networks", name), self._ours, f"network `{name}`")
             self._engine.delete("networks", name)
-        self._resolving.forget(name)
+        self._resolving.forget(name, network.project_id)
         self.rebuild()
 
     def open(self, address: str, ports: tuple[Port, ...]) -> None:
@@ -154,7 +178,13 @@ class LxdNetworks:
             return exist and attached() == self._attached and self._walls.is_intact()
 
     def enforce(self, walls: Walls) -> None:
-        """Load the security groups, then cut the connections that they forbid."""
+        """Load the peerings and the security groups, then cut the connections that they forbid."""
+        peered = tuple(sorted(f"{one}-{other}" for one, other in walls.peers))
+        if peered != self._peered:
+            if peered != self._kept(PEERED):
+                self._keep(PEERED, peered)
+                self.rebuild()
+            self._peered = peered
         with self._alone():
             self._walls.load(walls)
         self._walls.cut(own_addresses())
@@ -190,8 +220,11 @@ class LxdNetworks:
             way_out=self._way_out,
             closed=(*CLOSED, *self._attached),
             allowed=self.allowed_out(),
+            peered=self._peered_bridges(bridges),
         )
-        stations = [self._station(address) for address, _ in _counted(instances)]
+        stations = [
+            station for each in instances for station in self._stations(*interfaces.addresses_of(each))
+        ]
         texts = (
             guard.table(self._ours.guard_table, self._ours.port_prefix, stations),
             firewall.table(self._ours.table, rules),
@@ -207,11 +240,30 @@ class LxdNetworks:
             )
         self._bring_counters(self._counters(), dict(_counted(instances)))
         for each in instances:
-            self._resolving.add_found(each)
+            if found := interfaces.named_of(each):
+                self._resolving.add(found)
 
-    def _station(self, address: str) -> Station:
-        hardware = names.hardware_address(self._ours.installation, address)
-        return Station(self._ours.port(address), hardware, address)
+    def _peered_bridges(self, bridges: Iterable[Bridge]) -> tuple[tuple[str, str], ...]:
+        """Return every two bridges on this host whose networks are peered."""
+        by_network = {network_of(each.gateway): each.name for each in bridges if is_ours(each.gateway)}
+        pairs = (word.split("-") for word in self._kept(PEERED))
+        return tuple(
+            (by_network[one], by_network[other])
+            for one, other in pairs
+            if one in by_network and other in by_network
+        )
+
+    def _stations(self, *addresses: str) -> list[Station]:
+        """Return a guest's interfaces, the first one first."""
+        return [
+            Station(
+                self._ours.port(address),
+                names.hardware_address(self._ours.installation, address),
+                address,
+                is_inner=number > 0,
+            )
+            for number, address in enumerate(addresses)
+        ]
 
     def _counters(self) -> list[tuple[counting.Counter, int]]:
         asked = counting.listing(self._ours.counting_table)
@@ -238,7 +290,7 @@ class LxdNetworks:
                 # Guests use the gateway for public names. Incus runs no DNS server on a bridge that manages
                 # no names.
                 "dns.mode": "managed" if self._engine.server() == "incus" else "none",
-                "raw.dnsmasq": self._resolving.server_settings(bridge.name),
+                "raw.dnsmasq": self._resolving.server_settings(bridge.name, network.project_id),
                 names.TAG: self._ours.installation,
             },
         }
@@ -251,40 +303,8 @@ class LxdNetworks:
             yield
 
 
-def attached() -> tuple[str, ...]:
-    """Return the networks the host is attached to, except bridges: they contain other hosts and their
-    management."""
-    found = {
-        str(address.network)
-        for link, address in _addresses()
-        if link != "lo" and not link.startswith(names.BRIDGE_PREFIX)
-    }
-    return tuple(sorted(found))
-
-
-def own_addresses() -> frozenset[str]:
-    """Return all addresses of the host."""
-    return frozenset(str(address.ip) for _, address in _addresses())
-
-
-def _addresses() -> Iterator[tuple[str, IPv4Interface]]:
-    asked = ["ip", "-json", "-4", "address", "show"]
-    done = subprocess.run(asked, capture_output=True, check=False)
-    for link in msgspec.json.decode(done.stdout) if done.returncode == 0 else ():
-        for each in link.get("addr_info", ()):
-            yield link.get("ifname", "lo"), IPv4Interface(f"{each['local']}/{each['prefixlen']}")
-
-
-def retry_soon(bridge: str) -> None:
-    """Repeat requests for a guest that does not answer yet sooner than after one second."""
-    for name, value in kernel.bridge_settings(bridge):
-        with contextlib.suppress(OSError):  # optional: it only makes launches faster
-            if (kernel.SYSTEM / name).read_text("ascii").strip() != str(value):
-                (kernel.SYSTEM / name).write_text(f"{value}\n", "ascii")
-
-
 def _forwards(instance: dict[str, Any]) -> Iterator[Forward]:
-    address = guest.address_of(instance)
+    address = interfaces.address_of(instance)
     for port in guest.ports_from(instance["config"].get(guest.PORTS, "")):
         yield Forward(port.host_port, address, port.guest_port)
 
@@ -292,5 +312,5 @@ def _forwards(instance: dict[str, Any]) -> Iterator[Forward]:
 def _counted(instances: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Return the addresses of our guests and the instance of each."""
     for each in instances:
-        if address := guest.address_of(each):
+        if address := interfaces.address_of(each):
             yield address, each["config"][guest.ID]

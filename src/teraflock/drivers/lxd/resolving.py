@@ -1,17 +1,22 @@
-"""DNS names of a project's guests: `node-2` and `node-2.vision.internal`, visible only in the same network.
+"""DNS names of a project's guests.
 
-The engine runs a DNS server (dnsmasq) for each bridge. It watches one of our folders, with a file for each
-guest. It does not read the host's /etc/hosts, and does not forward names that end in `.internal` or have no
-dot.
+In a network, its guests are `node-2` and `node-2.vision.internal`, with their addresses there. In all networks of the
+project, a guest is also `node-2.backend.vision.internal`, with its address in the network `backend`. Nobody else can
+resolve these names.
+
+The engine runs a DNS server (dnsmasq) for each bridge. It watches two of our folders, that of the network and
+that of the project, with a file for each guest. It does not read the host's /etc/hosts, and does not forward names
+that end in `.internal` or have no dot.
 """
 
 import contextlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from teraflock.drivers.lxd import guest
+import msgspec
+
 from teraflock.drivers.lxd.ids import remove_empty
 from teraflock.drivers.lxd.names import Names
 
@@ -21,43 +26,69 @@ engine starts the server before us, and the server watches only an existing fold
 TOP: Final = "internal"
 
 
+class Place(msgspec.Struct, frozen=True):
+    """A guest's interface: the bridge and its network's name, and the guest's address there."""
+
+    bridge: str
+    network: str
+    address: str
+
+
+class Named(msgspec.Struct, frozen=True, kw_only=True):
+    """A guest and its names."""
+
+    instance_id: str
+    hostname: str
+    domain: str
+    project: str
+    """Empty: from an earlier version, which had no names for all networks of a project."""
+    places: tuple[Place, ...]
+
+
 class Resolving:
     def __init__(self, ours: Names, folder: Path = FOLDER) -> None:
         self._folder = folder / ours.installation
 
-    def server_settings(self, bridge: str) -> str:
-        """Return the settings for the bridge's DNS server. Its folder must exist before it starts."""
-        folder = self._of(bridge)
-        return "\n".join(("no-hosts", "domain-needed", f"local=/{TOP}/", f"hostsdir={folder}"))
+    def server_settings(self, bridge: str, project: str) -> str:
+        """Return the settings for the bridge's DNS server. Its folders must exist before it starts."""
+        folders = (f"hostsdir={self._of(each)}" for each in (bridge, project))
+        return "\n".join(("no-hosts", "domain-needed", f"local=/{TOP}/", *folders))
 
-    def add(self, bridge: str, instance_id: str, address: str, hostname: str, domain: str) -> None:
-        line = " ".join((address, *((f"{hostname}.{domain}",) if domain else ()), hostname)) + "\n"
-        path = self._of(bridge) / instance_id
+    def add(self, guest: Named) -> None:
+        """Add or change the names of a guest."""
+        long = f".{guest.domain}" if guest.domain else ""
+        everywhere = ""
+        for place in guest.places:
+            names = (f"{guest.hostname}{long}", guest.hostname) if long else (guest.hostname,)
+            self._write(place.bridge, guest.instance_id, f"{place.address} {' '.join(names)}\n")
+            if long and place.network:
+                everywhere += f"{place.address} {guest.hostname}.{place.network}{long}\n"
+        if everywhere and guest.project:
+            self._write(guest.project, guest.instance_id, everywhere)
+
+    def _write(self, folder: str, name: str, text: str) -> None:
+        path = self._of(folder) / name
         with contextlib.suppress(OSError):
-            if path.read_text("ascii") == line:
+            if path.read_text("ascii") == text:
                 return
-        beside = self._folder / f".{instance_id}"
-        beside.write_text(line, "ascii")
+        beside = self._folder / f".{folder}.{name}"
+        beside.write_text(text, "ascii")
         beside.chmod(0o644)
         beside.replace(path)
 
-    def add_found(self, instance: Mapping[str, Any]) -> None:
-        """Add a guest from the engine's record of it."""
-        config, bridge = instance["config"], instance["devices"].get("eth0", {}).get("network")
-        hostname, address = config.get(guest.HOSTNAME), guest.address_of(instance)
-        if hostname and address and bridge:
-            self.add(bridge, config[guest.ID], address, hostname, config.get(guest.DOMAIN, ""))
+    def remove(self, folders: Iterable[str], instance_id: str) -> None:
+        """Empty each file, then remove it: the DNS server drops a file's names when the file changes."""
+        for folder in filter(None, folders):
+            path = self._folder / folder / instance_id
+            with contextlib.suppress(FileNotFoundError):
+                path.write_text("", "ascii")
+                path.unlink()
 
-    def remove(self, bridge: str, instance_id: str) -> None:
-        """Empty the file, then remove it: the DNS server drops a file's names when the file changes."""
-        path = self._folder / bridge / instance_id
-        with contextlib.suppress(FileNotFoundError):
-            path.write_text("", "ascii")
-            path.unlink()
-
-    def forget(self, bridge: str) -> None:
-        """Remove all names of a deleted network."""
+    def forget(self, bridge: str, project: str) -> None:
+        """Remove all names of a deleted network. The project's folder goes with its last name."""
         shutil.rmtree(self._folder / bridge, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            (self._folder / project).rmdir()
 
     def leave(self) -> None:
         """Remove everything of this installation, and shared folders that no other installation uses."""

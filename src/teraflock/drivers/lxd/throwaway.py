@@ -67,7 +67,8 @@ class Throwaway:
         finally:
             with contextlib.suppress(EngineRefused):
                 remove(self._engine, name)
-            self._driver.networks.dismiss(machine.id, machine.address, self._ours.bridge(NETWORK.project_id))
+            folders = (NETWORK.project_id, self._ours.bridge(NETWORK.key))
+            self._driver.networks.dismiss(machine.id, (machine.address,), folders)
             self._driver.release(machine.handle)
             self._driver.retire(NETWORK)
 

@@ -11,7 +11,9 @@ what they receive. A map leads from an address to the chain of its groups:
 
 An address without an element is dropped. A connection must start with a SYN: otherwise the rest of one that was cut
 could be taken for a new one in the other direction.
-ACLs have two more chains, which see what crosses the border of a project's network and know no connections.
+Between two networks, only pairs of networks in `paths` pass: each with itself, and those that are peered.
+ACLs have two more chains, which see what crosses the border of a subnet and know no connections. A map leads from a
+network to a chain that finds the subnet, the smallest first, and goes to the rules of its ACL.
 A full load replaces the table and a change touches only what differs; both are one transaction. An empty chain whose
 name is the digest of the content marks what is loaded.
 """
@@ -20,35 +22,24 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 from typing import Final
 
 import msgspec
 
+from teraflock.drivers.lxd.borders import MASK, PRIORITIES, base_chain, border_chains, first, guards, packets
 from teraflock.drivers.lxd.words import checked_network, quoted
-from teraflock.network.acl.model import AclAction, AclRule
-from teraflock.network.rules import PREFIX as LENGTH
-from teraflock.network.security_group.model import PORT_MAX, PREFIX, Direction, GroupId, Protocol, Rule
-from teraflock.network.walls import Published, Walls
+from teraflock.network.security_group.model import PREFIX, Direction, GroupId, Rule
+from teraflock.network.walls import Published, Walls, network_of
 
 _ID: Final = re.compile(rf"{PREFIX}([0-9a-z]{{1,40}})")
 _SIDES: Final = {
     Direction.OUT: ("leaving", "iifname", "saddr", "from"),
     Direction.IN: ("entering", "oifname", "daddr", "to"),
 }
-_BORDERS: Final = {
-    Direction.OUT: (
-        "going_out",
-        "saddr",
-        "border_out",
-        "iifname != @bridges accept; oifname @bridges accept",
-    ),
-    Direction.IN: ("coming_in", "daddr", "border_in", "oifname != @bridges accept; iifname @bridges accept"),
-}
-"""For ACLs: the base chain, the address in the network, the map, and which packets do not cross the border."""
+PATHS: Final = "paths"
+PATHS_TYPE: Final = "ipv4_addr . ipv4_addr"
 PUBLISHED: Final = "published"
-PRIORITIES: Final = {Direction.OUT: 1, Direction.IN: 2}
-"""After the firewall's own table, which has 0. An accept ends one chain only."""
 
 
 class Compiled(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,14 +67,19 @@ def compiled(walls: Walls) -> Compiled:
             jumps = (f"jump {_chain(side, group)}" for group in groups)
             chains[_combination(side, groups)] = (*jumps, "drop")
     maps = {_SIDES[side][3]: _leads(walls, side) for side in Direction}
-    maps |= {map_name: {} for _, _, map_name, _ in _BORDERS.values()}
-    for network, acl in walls.borders.items():
-        for side in Direction:
-            border = _border(side, network)
-            chains[border] = (*map(_acl_line, (rule for rule in acl if rule.direction == side)), "drop")
-            maps[_BORDERS[side][2]][_first(network)] = f"goto {border}"
+    borders, leads = guards(walls.borders)
+    chains |= borders
+    maps |= leads
     maps[PUBLISHED] = {str(int(each.port)): _target(each) for each in walls.published}
-    return Compiled(chains=chains, sets=_members(walls, named), maps=maps)
+    return Compiled(chains=chains, sets={**_members(walls, named), PATHS: _paths(walls)}, maps=maps)
+
+
+def _paths(walls: Walls) -> frozenset[str]:
+    """The pairs of networks that packets may cross: each network with itself, and peers in both directions."""
+    own = {first(network_of(address)) for address in walls.stations}
+    peers = [(first(one), first(other)) for one, other in walls.peers]
+    both = [*((each, each) for each in own), *peers, *((other, one) for one, other in peers)]
+    return frozenset(f"{one} . {other}" for one, other in both)
 
 
 def _lines(rules: Iterable[Rule], side: Direction) -> tuple[str, ...]:
@@ -112,43 +108,32 @@ def full(table: str, wanted: Compiled, bridges: Iterable[str]) -> str:
 
 def frame(table: str, bridges: Iterable[str]) -> str:
     """Return the parts that do not depend on the walls. What was loaded before is kept."""
+    far = f"ip saddr & {MASK} . ip daddr & {MASK} != @{PATHS} drop"
     names = ", ".join(map(quoted, bridges))
     lines = [
         f"add table inet {table}",
         f"add set inet {table} bridges {{ type ifname; }}",
         f"flush set inet {table} bridges",
         *([f"add element inet {table} bridges {{ {names} }}"] if names else []),
+        f"add set inet {table} {PATHS} {{ type {PATHS_TYPE}; }}",
         f"add map inet {table} {PUBLISHED} {{ type inet_service : ipv4_addr . inet_service; }}",
     ]
     for hook, priority in (("prerouting", "dstnat"), ("output", "-100")):
         chain = f"{PUBLISHED}_{hook}"
         dnat = f"fib daddr type local dnat ip to tcp dport map @{PUBLISHED}"
-        lines += _base_chain(table, chain, f"type nat hook {hook} priority {priority}", dnat)
+        lines += base_chain(table, chain, f"type nat hook {hook} priority {priority}", dnat)
     for side, (chain, interface, address, map_name) in _SIDES.items():
         lines.append(f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}")
         rules = (
             f"{interface} != @bridges accept",
             "ct state vmap { established : accept, related : accept, invalid : drop }",
             "tcp flags & (fin | syn | rst | ack) != syn drop",
+            f"iifname @bridges oifname @bridges {far}",
             f"ip {address} vmap @{map_name}",
             "drop",
         )
-        lines += _base_chain(table, chain, f"type filter hook forward priority {PRIORITIES[side]}", *rules)
-    return "\n".join((*lines, *_border_chains(table))) + "\n"
-
-
-def _border_chains(table: str) -> Iterator[str]:
-    for side, (chain, address, map_name, inside) in _BORDERS.items():
-        hook = f"type filter hook forward priority {PRIORITIES[side] + 2}"
-        yield f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}"
-        found = f"ip {address} & {IPv4Network((0, LENGTH)).netmask} vmap @{map_name}"
-        yield from _base_chain(table, chain, hook, *inside.split("; "), found)
-
-
-def _base_chain(table: str, name: str, hook: str, *rules: str) -> Iterator[str]:
-    yield f"add chain inet {table} {name} {{ {hook}; policy accept; }}"
-    yield f"flush chain inet {table} {name}"
-    yield from (f"add rule inet {table} {name} {rule}" for rule in rules)
+        lines += base_chain(table, chain, f"type filter hook forward priority {PRIORITIES[side]}", *rules)
+    return "\n".join((*lines, *border_chains(table))) + "\n"
 
 
 def changes(table: str, loaded: Compiled | None, after: Compiled) -> str:
@@ -160,7 +145,9 @@ def changes(table: str, loaded: Compiled | None, after: Compiled) -> str:
         return ""
     before = loaded or Compiled()
     new = [f"add chain inet {table} {name}" for name in (*_gone(after.chains, before.chains), after.mark)]
-    new += [f"add set inet {table} {name} {{ type ipv4_addr; }}" for name in _gone(after.sets, before.sets)]
+    new += [
+        f"add set inet {table} {name} {{ type {_type(name)}; }}" for name in _gone(after.sets, before.sets)
+    ]
     old = [f"flush chain inet {table} {name}" for name in _gone(before.chains, after.chains)]
     old += [f"delete chain inet {table} {name}" for name in _gone(before.chains, after.chains)]
     old += [f"delete set inet {table} {name}" for name in _gone(before.sets, after.sets)]
@@ -216,18 +203,8 @@ def remove(table: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def _line(rule: Rule) -> str:
-    """Format a rule from checked values, so that nothing else can get into the text."""
-    end = "saddr" if rule.direction == Direction.IN else "daddr"
     peer = f"@{_set(GroupId(rule.peer))}" if rule.names_group else checked_network(rule.peer)
-    words = [f"ip {end} {peer}"]
-    if rule.protocol in (Protocol.TCP, Protocol.UDP):
-        every = (rule.port_first, rule.port_last) == (0, PORT_MAX)
-        single = rule.port_first == rule.port_last
-        ports = f"{int(rule.port_first)}" if single else f"{int(rule.port_first)}-{int(rule.port_last)}"
-        words.append(f"meta l4proto {rule.protocol}" if every else f"{rule.protocol} dport {ports}")
-    elif rule.protocol == Protocol.ICMP:
-        words.append("meta l4proto icmp")
-    return " ".join((*words, "accept"))
+    return f"{packets(rule, peer)} accept"
 
 
 @lru_cache(maxsize=1 << 16)
@@ -235,28 +212,9 @@ def _address(text: str) -> str:
     return str(IPv4Address(text))
 
 
-def _acl_line(rule: AclRule) -> str:
-    """An ACL knows no connections: every packet is checked by where it goes."""
-    as_rule = Rule(
-        direction=rule.direction,
-        protocol=rule.protocol,
-        port_first=rule.port_first,
-        port_last=rule.port_last,
-        peer=checked_network(rule.peer),
-    )
-    return _line(as_rule).removesuffix("accept") + ("accept" if rule.action == AclAction.ALLOW else "drop")
-
-
-def _border(side: Direction, network: str) -> str:
-    return f"b{side[0]}_{_first(network).replace('.', '_')}"
-
-
-def _first(network: str) -> str:
-    """All networks of projects have the same size, so their first address is enough."""
-    parsed = IPv4Network(network)
-    if parsed.prefixlen != LENGTH:
-        raise ValueError(f"not the network of a project: {network!r}")
-    return str(parsed.network_address)
+def _type(name: str) -> str:
+    """The type of a set's elements."""
+    return PATHS_TYPE if name == PATHS else "ipv4_addr"
 
 
 def _target(published: Published) -> str:

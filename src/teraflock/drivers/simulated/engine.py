@@ -44,6 +44,7 @@ from teraflock.instance.driver import (
     Machine,
     MachineType,
     Made,
+    Nic,
     Readiness,
     Sent,
     Sighting,
@@ -129,21 +130,14 @@ class SimulatedEngine(Disks, SimulatedNetworks):
                     raise EngineRefused("The simulated instance is already on another host")
                 return None
             call.turn.put(self._made(call, machine))
-            taken = address_key(self._mark, machine.network, machine.address)
-            call.turn.put(AddressTaken(key=taken, instance_id=machine.id))
+            for nic in machine.nics:
+                key = address_key(self._mark, nic.network, nic.address)
+                call.turn.put(AddressTaken(key=key, instance_id=machine.id))
         return None
 
     def _made(self, call: SimulatedCall, machine: Machine) -> Guest:
-        there = call.turn.get(NetworkThere, network_key(self._mark, machine.network, machine.handle.host))
-        if there is None or not there.whole:
-            raise EngineRefused("The simulated host does not have the project's network")
-        taken = call.turn.get(AddressTaken, address_key(self._mark, machine.network, machine.address))
-        if (
-            taken is not None
-            and taken.instance_id != machine.id
-            and self._find(call, Handle(InstanceId(taken.instance_id), machine.handle.host))
-        ):
-            raise EngineRefused(f"Another simulated instance has the address {machine.address}")
+        for nic in machine.nics:
+            self._check_free(call, machine, nic)
         image = self._image(call, machine.image)
         if image is None or not image.whole:
             raise EngineMissing("The simulated engine does not have this image")
@@ -206,6 +200,18 @@ class SimulatedEngine(Disks, SimulatedNetworks):
             if found.running:
                 call.turn.put(at_rest(found))
 
+    def _check_free(self, call: SimulatedCall, machine: Machine, nic: Nic) -> None:
+        there = call.turn.get(NetworkThere, network_key(self._mark, nic.network, machine.handle.host))
+        if there is None or not there.whole:
+            raise EngineRefused("The simulated host does not have the project's network")
+        taken = call.turn.get(AddressTaken, address_key(self._mark, nic.network, nic.address))
+        if (
+            taken is not None
+            and taken.instance_id != machine.id
+            and self._find(call, Handle(InstanceId(taken.instance_id), machine.handle.host))
+        ):
+            raise EngineRefused(f"Another simulated instance has the address {nic.address}")
+
     def delete(self, handle: Handle) -> None:
         with self._changing("delete", handle) as call:
             found = call.turn.get(Guest, handle.instance_id)
@@ -216,10 +222,11 @@ class SimulatedEngine(Disks, SimulatedNetworks):
                 call.turn.put(msgspec.structs.replace(at_rest(found), whole=False, snapshots={}, ports=()))
                 return
             call.turn.remove(Guest, found.key)
-            key = address_key(self._mark, found.machine.network, found.machine.address)
-            taken = call.turn.get(AddressTaken, key)
-            if taken is not None and taken.instance_id == found.key:
-                call.turn.remove(AddressTaken, key)
+            for nic in found.machine.nics:
+                key = address_key(self._mark, nic.network, nic.address)
+                taken = call.turn.get(AddressTaken, key)
+                if taken is not None and taken.instance_id == found.key:
+                    call.turn.remove(AddressTaken, key)
 
     def resize(self, machine: Machine) -> None:
         with self._changing("resize", machine.handle) as call:

@@ -137,8 +137,8 @@ def price_key(type: str, region: str, mode: str) -> str:
 
 
 def network_key(mark: str, network: Network, host: str) -> str:
-    return f"{mark}/{network.project_id}/{host}"
+    return f"{mark}/{network.key}/{host}"
 
 
 def address_key(mark: str, network: Network, address: str) -> str:
-    return f"{mark}/{network.project_id}/{address}"
+    return f"{mark}/{network.key}/{address}"

@@ -11,32 +11,29 @@ class SimulatedNetworks(Calls):
     def prepare(self, machine: Machine) -> None:
         with self._changing("prepare", machine.handle) as call:
             self._known(machine.handle.host)
-            key = network_key(self._mark, machine.network, machine.handle.host)
-            there = call.turn.get(NetworkThere, key)
-            if there is not None and there.network != machine.network:
-                raise EngineRefused("The simulated host has this project's network with other addresses")
-            if there is None or not there.whole:
-                call.turn.put(
-                    NetworkThere(
-                        network=machine.network,
-                        host=machine.handle.host,
-                        mark=self._mark,
-                        whole=not call.half,
-                    )
-                )
+            for nic in machine.nics:
+                self._add(call, nic.network, machine.handle.host)
+
+    def _add(self, call: SimulatedCall, network: Network, host: str) -> None:
+        there = call.turn.get(NetworkThere, network_key(self._mark, network, host))
+        if there is not None and there.network != network:
+            raise EngineRefused("The simulated host has this network with other addresses")
+        if there is None or not there.whole:
+            call.turn.put(NetworkThere(network=network, host=host, mark=self._mark, whole=not call.half))
 
     def retire(self, network: Network) -> None:
         with self._changing("retire") as call:
             for there in call.turn.every(NetworkThere):
-                if (there.mark, there.network.project_id) == (self._mark, network.project_id):
+                if (there.mark, there.network.key) == (self._mark, network.key):
                     self._nobody_in(call, there)
                     call.turn.remove(NetworkThere, there.key)
 
     def _nobody_in(self, call: SimulatedCall, there: NetworkThere) -> None:
         guests = (as_of(each, call.now) for each in call.turn.on_host(Guest, there.host))
-        project = there.network.project_id
         if any(
-            each and each.mark == self._mark and each.machine.network.project_id == project for each in guests
+            each.mark == self._mark and there.network.key in {nic.network.key for nic in each.machine.nics}
+            for each in guests
+            if each
         ):
             raise EngineRefused("The network still has simulated instances")
 

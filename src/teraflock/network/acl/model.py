@@ -36,8 +36,8 @@ class Acl(msgspec.Struct, frozen=True, kw_only=True):
     id: AclId
     project_id: ProjectId
     name: str
-    attached: bool
-    """Whether it guards the project's network. At most one does."""
     created_at: datetime
     rules: tuple[AclRule, ...] = ()
     """Sorted."""
+    subnets: tuple[str, ...] = ()
+    """The subnets that it guards, sorted, as `NETWORK/SUBNET`. A subnet has at most one ACL."""

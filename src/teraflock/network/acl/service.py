@@ -9,13 +9,16 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound, Refused, not_found
 from teraflock.base.ids import new_id
+from teraflock.network import store as networks
 from teraflock.network.acl import store
 from teraflock.network.acl.model import Acl, AclId, AclRule
 from teraflock.network.acl.rules import ACLS_MAX, RULES_MAX
+from teraflock.network.model import DEFAULT
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.names import check_name
+from teraflock.tenant.project.store import claim
 
 T = TypeVar("T")
 
@@ -47,7 +50,7 @@ class AclService:
         check_name("an ACL", name)
         now = self._clock.now()
         id = AclId(new_id("acl", now, self._random_bytes))
-        made = Acl(id=id, project_id=project.id, name=name, attached=False, created_at=now)
+        made = Acl(id=id, project_id=project.id, name=name, created_at=now)
 
         def work(tx: Transaction) -> Acl:
             there = store.acls(tx, project.id)
@@ -64,8 +67,12 @@ class AclService:
     def delete(self, actor: Actor, project: Project, ref: str) -> None:
         def work(tx: Transaction) -> None:
             acl = _named(tx, project, ref)
-            if acl.attached:
-                raise Conflict(f"The ACL `{acl.name}` is in use", hint="Detach it first: `tera acl detach`")
+            if acl.subnets:
+                network, _, subnet = acl.subnets[0].partition("/")
+                raise Conflict(
+                    f"The ACL `{acl.name}` is in use: it guards {', '.join(f'`{each}`' for each in acl.subnets)}",
+                    hint=f"Detach it first: `tera acl detach {acl.name} --network {network} --subnet {subnet}`",
+                )
             store.remove(tx, acl.id)
             self._audit.record(tx, actor, "acl.delete", acl.id, project, name=acl.name)
 
@@ -105,27 +112,35 @@ class AclService:
 
         return self._act(work)
 
-    def attach(self, actor: Actor, project: Project, ref: str) -> Acl:
-        """Let this ACL guard the project's network, in place of the one that did."""
+    def attach(
+        self, actor: Actor, project: Project, ref: str, *, network: str = DEFAULT, subnet: str = DEFAULT
+    ) -> Acl:
+        """Let this ACL guard a subnet, in place of the one that did. `default` can be guarded before it exists."""
 
         def work(tx: Transaction) -> Acl:
             acl = _named(tx, project, ref)
-            store.attach(tx, project.id, acl.id)
-            self._audit.record(tx, actor, "acl.attach", acl.id, project, name=acl.name)
-            return replace(acl, attached=True)
+            claim(tx, project.id)  # nobody deletes the subnet meanwhile
+            names = _subnet(tx, project, network, subnet)
+            store.attach(tx, project.id, *names, acl.id)
+            where = "/".join(names)
+            self._audit.record(tx, actor, "acl.attach", acl.id, project, name=acl.name, subnet=where)
+            return replace(acl, subnets=tuple(sorted({*acl.subnets, where})))
 
         return self._act(work)
 
-    def detach(self, actor: Actor, project: Project, ref: str) -> Acl:
+    def detach(
+        self, actor: Actor, project: Project, ref: str, *, network: str = DEFAULT, subnet: str = DEFAULT
+    ) -> Acl:
         def work(tx: Transaction) -> Acl:
-            acl = _named(tx, project, ref)
-            if not acl.attached:
+            acl, where = _named(tx, project, ref), f"{network}/{subnet}"
+            if where not in acl.subnets:
                 raise Conflict(
-                    f"The ACL `{acl.name}` is not attached", hint="`tera acl list` shows which one is"
+                    f"The ACL `{acl.name}` is not attached to `{where[:130]}`",
+                    hint="`tera acl list` shows where it is",
                 )
-            store.attach(tx, project.id, "")
-            self._audit.record(tx, actor, "acl.detach", acl.id, project, name=acl.name)
-            return replace(acl, attached=False)
+            store.detach(tx, project.id, network, subnet)
+            self._audit.record(tx, actor, "acl.detach", acl.id, project, name=acl.name, subnet=where)
+            return replace(acl, subnets=tuple(each for each in acl.subnets if each != where))
 
         return self._act(work)
 
@@ -141,3 +156,15 @@ def _named(tx: Transaction, project: Project, ref: str) -> Acl:
         if ref in (acl.name, acl.id):
             return acl
     raise not_found("ACL", ref, [each.name for each in found], see="`tera acl list` lists them")
+
+
+def _subnet(tx: Transaction, project: Project, network: str, subnet: str) -> tuple[str, str]:
+    layouts = {each.network.name: each for each in networks.layouts(tx, project.id)}
+    if network not in layouts and (network, subnet) == (DEFAULT, DEFAULT):
+        return DEFAULT, DEFAULT
+    if network not in layouts:
+        raise not_found("network", network, layouts, see="`tera network list` lists them")
+    names = [DEFAULT, *(each.name for each in layouts[network].subnets)]
+    if subnet not in names:
+        raise not_found("subnet", subnet, names, see=f"`tera subnet list --network {network}` lists them")
+    return network, subnet

@@ -6,12 +6,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.network.acl.model import Acl, AclAction, AclRule
+from teraflock.network.model import DEFAULT
+from teraflock.network.rules import subnet as whole
 from teraflock.network.security_group.model import Direction, Protocol
+from teraflock.network.walls import Borders
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table
 from teraflock.tenant.model import ProjectId
 
-_ACL: Final = Table("acl", Acl, leave_out=("rules",))
+_ACL: Final = Table("acl", Acl, leave_out=("rules", "subnets"))
 _RULE: Final = "direction, number, action, protocol, port_first, port_last, peer"
 
 
@@ -23,9 +26,17 @@ def acls(tx: Transaction, project: ProjectId) -> tuple[Acl, ...]:
         project=project,
     ):
         rules[row[0]].append(_rule(row[1:]))
+    subnets: dict[str, list[str]] = defaultdict(list)
+    for id, network, subnet in tx.all(
+        "SELECT acl_id, network, subnet FROM acl_attachment WHERE project_id = :project", project=project
+    ):
+        subnets[id].append(f"{network}/{subnet}")
     rows = tx.all(f"{_ACL.select} WHERE project_id = :project ORDER BY name", project=project)
     found = (_ACL.value(row) for row in rows)
-    return tuple(replace(each, rules=tuple(sorted(rules[each.id]))) for each in found)
+    return tuple(
+        replace(each, rules=tuple(sorted(rules[each.id])), subnets=tuple(sorted(subnets[each.id])))
+        for each in found
+    )
 
 
 def insert(tx: Transaction, acl: Acl) -> None:
@@ -56,10 +67,36 @@ def remove_rule(tx: Transaction, id: str, direction: str, number: int) -> None:
     )
 
 
-def attach(tx: Transaction, project: ProjectId, id: str) -> None:
-    """Let this ACL guard the project's network, and no other; empty: none."""
-    tx.run("UPDATE acl SET attached = 0 WHERE project_id = :project AND attached = 1", project=project)
-    tx.run("UPDATE acl SET attached = 1 WHERE project_id = :project AND id = :id", project=project, id=id)
+def attach(tx: Transaction, project: ProjectId, network: str, subnet: str, id: str) -> None:
+    """Let this ACL guard a subnet, in place of the one that did."""
+    tx.run(
+        "INSERT INTO acl_attachment (project_id, network, subnet, acl_id) VALUES (:project, :network, :subnet, :id)"
+        " ON CONFLICT (project_id, network, subnet) DO UPDATE SET acl_id = excluded.acl_id",
+        project=project,
+        network=network,
+        subnet=subnet,
+        id=id,
+    )
+
+
+def detach(tx: Transaction, project: ProjectId, network: str, subnet: str) -> None:
+    tx.run(
+        "DELETE FROM acl_attachment WHERE project_id = :project AND network = :network AND subnet = :subnet",
+        project=project,
+        network=network,
+        subnet=subnet,
+    )
+
+
+def attachments(tx: Transaction, project: ProjectId, network: str) -> dict[str, str]:
+    """The name of the ACL of each guarded subnet of a network, by the subnet's name."""
+    rows = tx.all(
+        "SELECT t.subnet, a.name FROM acl_attachment t JOIN acl a ON a.id = t.acl_id"
+        " WHERE t.project_id = :project AND t.network = :network ORDER BY t.subnet",
+        project=project,
+        network=network,
+    )
+    return {row[0]: row[1] for row in rows}
 
 
 def remove(tx: Transaction, id: str) -> None:
@@ -68,22 +105,43 @@ def remove(tx: Transaction, id: str) -> None:
 
 
 def remove_all_of(tx: Transaction, project: ProjectId) -> None:
+    tx.run("DELETE FROM acl_attachment WHERE project_id = :id", id=project)
     tx.run("DELETE FROM acl_rule WHERE acl_id IN (SELECT id FROM acl WHERE project_id = :id)", id=project)
     tx.run("DELETE FROM acl WHERE project_id = :id", id=project)
 
 
-def attached_in_all_projects(tx: Transaction) -> dict[int, tuple[AclRule, ...]]:
-    """The rules that guard each network, by its number."""
+def borders_in_all_projects(tx: Transaction, only: ProjectId | None = None) -> Borders:
+    """What guards each subnet of every network that has an ACL anywhere; `only`: of one project."""
     rows = tx.all(
-        f"SELECT p.network_number, {', '.join(f'r.{name}' for name in _RULE.split(', '))} FROM acl a"
-        " JOIN project p ON p.id = a.project_id LEFT JOIN acl_rule r ON r.acl_id = a.id"
-        " WHERE a.attached = 1 AND p.network_number >= 0 ORDER BY p.network_number, r.direction, r.number"
+        "SELECT n.number, t.subnet, t.acl_id FROM acl_attachment t"
+        " JOIN network n ON n.project_id = t.project_id AND n.name = t.network AND n.removed_at_us IS NULL"
+        " WHERE :only = '' OR t.project_id = :only",
+        only=only or "",
     )
-    found: dict[int, tuple[AclRule, ...]] = {}
-    for number, *row in rows:
-        more = (_rule(tuple(row)),) if row[0] is not None else ()
-        found[int(number)] = (*found.get(int(number), ()), *more)
-    return found
+    guards = {(int(number), subnet): acl for number, subnet, acl in rows}
+    if not guards:
+        return {}
+    rules = _rules_of(tx, set(guards.values()))
+    parts = tx.all(
+        "SELECT n.number, s.name, s.cidr FROM subnet s JOIN network n ON n.id = s.network_id"
+        " WHERE n.removed_at_us IS NULL AND EXISTS"
+        " (SELECT 1 FROM acl_attachment t WHERE t.project_id = n.project_id AND t.network = n.name)"
+    )
+    every = [(int(number), name, cidr) for number, name, cidr in parts]
+    every += [(number, DEFAULT, str(whole(number))) for number in {number for number, _ in guards}]
+    numbers = {number for number, _ in guards}
+    return {
+        cidr: rules[guards[number, name]] if (number, name) in guards else None
+        for number, name, cidr in every
+        if number in numbers
+    }
+
+
+def _rules_of(tx: Transaction, ids: set[str]) -> dict[str, tuple[AclRule, ...]]:
+    return {
+        id: tuple(sorted(map(_rule, tx.all(f"SELECT {_RULE} FROM acl_rule WHERE acl_id = :id", id=id))))
+        for id in sorted(ids)
+    }
 
 
 def _rule(row: Row) -> AclRule:

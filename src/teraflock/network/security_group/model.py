@@ -66,3 +66,9 @@ class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
     """None: it runs on a rented machine, where groups are not enforced, or it is not placed yet."""
     site: str = ""
     groups: tuple[GroupId, ...] = ()
+    more_addresses: tuple[str, ...] = ()
+    """Of its further interfaces."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.address, *self.more_addresses) if self.address else ()

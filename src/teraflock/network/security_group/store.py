@@ -19,6 +19,7 @@ from teraflock.network.security_group.model import (
     SecurityGroup,
 )
 from teraflock.network.security_group.rules import default_group
+from teraflock.network.store import addresses_from
 from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import ProjectId
 
@@ -136,7 +137,7 @@ def users(tx: Transaction, id: GroupId) -> tuple[list[str], list[str]]:
 def members(tx: Transaction, project: ProjectId, ref: str = "") -> tuple[GroupMember, ...]:
     """The project's instances with their groups, by name; with `ref` only this one, by id or name."""
     rows = tx.all(
-        "SELECT i.id, i.name, i.address, i.site, m.group_id FROM instance i"
+        "SELECT i.id, i.name, i.address, i.site, i.more_addresses, m.group_id FROM instance i"
         " LEFT JOIN security_group_member m ON m.instance_id = i.id"
         " WHERE i.project_id = :project AND i.phase <> 'gone'"
         " AND (:ref = '' OR i.id = :ref OR i.name = :ref) ORDER BY i.name, m.group_id",
@@ -148,7 +149,14 @@ def members(tx: Transaction, project: ProjectId, ref: str = "") -> tuple[GroupMe
         joined[id] += [GroupId(group)] if group else []
     firsts = {row[0]: row for row in rows}
     return tuple(
-        GroupMember(instance_id=id, name=row[1], address=row[2], site=row[3], groups=tuple(joined[id]))
+        GroupMember(
+            instance_id=id,
+            name=row[1],
+            address=row[2],
+            site=row[3],
+            groups=tuple(joined[id]),
+            more_addresses=addresses_from(row[4]),
+        )
         for id, row in firsts.items()
     )
 
@@ -190,12 +198,16 @@ def lock_to_remove(tx: Transaction, id: GroupId) -> None:
 
 
 def stations_in_all_projects(tx: Transaction) -> list[tuple[str, str, GroupId]]:
-    """Site, address and group of every membership, sorted by address and group."""
+    """Site, address and group of every membership and interface. The groups of an address are sorted."""
     rows = tx.all(
-        "SELECT i.site, i.address, m.group_id FROM security_group_member m"
+        "SELECT i.site, i.address, i.more_addresses, m.group_id FROM security_group_member m"
         " JOIN instance i ON i.id = m.instance_id WHERE i.address IS NOT NULL ORDER BY i.address, m.group_id"
     )
-    return [(row[0], row[1], GroupId(row[2])) for row in rows]
+    return [
+        (site, address, GroupId(group))
+        for site, first, more, group in rows
+        for address in (first, *addresses_from(more))
+    ]
 
 
 def versions_in_all_projects(tx: Transaction) -> dict[GroupId, int]:

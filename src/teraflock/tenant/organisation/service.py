@@ -34,8 +34,8 @@ from teraflock.tenant.names import check_member_name, check_name, check_reason
 from teraflock.tenant.organisation import rules as organisations
 from teraflock.tenant.organisation import store
 from teraflock.tenant.organisation.rules import existing
-from teraflock.tenant.project.service import DEFAULT_PROJECT, NO_NETWORK
-from teraflock.tenant.project.store import claim, projects, put_project, remove_project
+from teraflock.tenant.project.service import DEFAULT_PROJECT
+from teraflock.tenant.project.store import NO_NETWORK, claim, projects, put_project, remove_project
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.store import name_and_quota, set_quota
 from teraflock.tenant.rules import Permission

@@ -1,6 +1,6 @@
-"""Projects: they contain instances, images and a network.
+"""Projects: they contain instances, images and networks.
 
-A project gets a unique network number with its first instance, so empty projects use no networks.
+A project gets its network `default` with its first instance, so empty projects use no networks.
 """
 
 from typing import Final
@@ -26,13 +26,7 @@ from teraflock.tenant.rules import Permission
 DEFAULT_PROJECT: Final = "default"
 OPTIONS_MAX: Final = 10
 """How many to list if a name is ambiguous."""
-NETWORKS_MAX: Final = 2_048
-"""Network numbers start at 0. A test checks that network/rules.py has the same number of networks."""
-NETWORKS_KEPT: Final = 64
-"""The last networks, reserved for instances of operators: tenants cannot lock the operator out."""
 _WHOLE: Final = " in the whole organisation"
-NO_NETWORK: Final = -1
-"""For a project without a launch so far."""
 
 
 class ProjectService(Acts):
@@ -118,7 +112,7 @@ class ProjectService(Acts):
             organisation_id=home,
             name=name,
             quota=quota,
-            network_number=NO_NETWORK,
+            network_number=store.NO_NETWORK,
             created_at=now,
         )
         store.put_project(tx, project)
@@ -176,21 +170,6 @@ def _of_any_organisation(tx: Transaction, ref: str) -> Project:
         names = store.names_of_any_organisation(tx, organisation, limit=NAMES_MAX)
         raise not_found("project", ref, names, see="`tera project list --org NAME` lists all projects")
     return options[0][0]
-
-
-def with_network(tx: Transaction, actor: Actor, project: Project) -> Project:
-    """The project with its network number, or with the lowest free one. The last few are for operators."""
-    if project.network_number >= 0:
-        return project
-    store.lock_networks(tx)
-    number = store.free_network_in_all_projects(tx)
-    if number >= NETWORKS_MAX - (0 if actor.is_operator else NETWORKS_KEPT):
-        raise Refused(
-            f"All {NETWORKS_MAX} networks are in use",
-            hint="Each project with instances uses one. Delete projects that you no longer need",
-        )
-    store.set_network(tx, project.id, number)
-    return replace(project, network_number=number)
 
 
 def _default_project(tx: Transaction, actor: Actor) -> Project | None:

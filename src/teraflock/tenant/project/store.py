@@ -19,6 +19,8 @@ from teraflock.tenant.store import among
 IN_ORGANISATION: Final = "SELECT id FROM project WHERE organisation_id = :id AND removed_at_us IS NULL"
 """For stores that sum over the projects of an organisation. Removed projects are empty."""
 _PROJECT: Final = Table("project", Project)
+NO_NETWORK: Final = -1
+"""The network number of a project without a network `default`."""
 
 
 def project(tx: Transaction, organisation: OrganisationId, ref: str) -> Project | None:
@@ -112,20 +114,8 @@ def projects_with_default_first(
 
 
 def lock_networks(tx: Transaction) -> None:
-    """Lock the network numbers, which all projects share."""
+    """Lock the numbers of networks, which all projects share."""
     tx.lock("SELECT id FROM installation ORDER BY id")
-
-
-def free_network_in_all_projects(tx: Transaction) -> int:
-    """The lowest free network number. A removed project keeps its number until the engines have removed the network."""
-    if tx.one("SELECT 1 FROM project WHERE network_number = 0") is None:
-        return 0
-    row = tx.one(
-        "SELECT MIN(p.network_number) + 1 FROM project p WHERE p.network_number >= 0 AND NOT EXISTS"
-        " (SELECT 1 FROM project n WHERE n.network_number = p.network_number + 1)"
-    )
-    assert row is not None, "number 0 is taken, so some number has no successor"
-    return int(row[0])
 
 
 def put_project(tx: Transaction, project: Project) -> None:
@@ -141,6 +131,7 @@ def set_quota(tx: Transaction, id: ProjectId, quota: Quota) -> None:
 
 
 def set_network(tx: Transaction, id: ProjectId, number: int) -> None:
+    """Repeat the number of the project's network `default`. `network/store.py` is the only caller."""
     tx.run("UPDATE project SET network_number = :number WHERE id = :id", number=number, id=id)
 
 
@@ -169,16 +160,7 @@ def remove_project(tx: Transaction, id: ProjectId, now: datetime) -> None:
     )
 
 
-def network_of_any_organisation(tx: Transaction, id: ProjectId) -> tuple[int, str]:
-    """The number of a project's network, and the name of the project."""
-    row = tx.one("SELECT network_number, name FROM project WHERE id = :id", id=id)
+def name_of_any_organisation(tx: Transaction, id: ProjectId) -> str:
+    row = tx.one("SELECT name FROM project WHERE id = :id", id=id)
     assert row is not None, "projects are never deleted, only marked as removed"
-    return int(row[0]), str(row[1])
-
-
-def removed_with_network(tx: Transaction) -> tuple[tuple[ProjectId, int], ...]:
-    """Removed projects whose networks engines may still have, with the numbers of these networks."""
-    rows = tx.all(
-        "SELECT id, network_number FROM project WHERE removed_at_us IS NOT NULL AND network_number >= 0 ORDER BY id"
-    )
-    return tuple((ProjectId(row[0]), int(row[1])) for row in rows)
+    return str(row[0])

@@ -29,6 +29,7 @@ class QuotaAmounts(msgspec.Struct, frozen=True, kw_only=True):
     images_bytes: int = 0
     ports: int = 0
     """Published ports."""
+    networks: int = 0
     projects: int = 0
     gpus: Mapping[str, int] = {}
     """By the catalog's id of the GPU model."""
@@ -41,6 +42,7 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[int], str]]]] = {
     "disk_bytes": ("of disk", memory_text),
     "images_bytes": ("of images", memory_text),
     "ports": ("published ports", str),
+    "networks": ("networks", str),
     "projects": ("projects", str),
 }
 """The name of each limit, and the format of its amounts."""

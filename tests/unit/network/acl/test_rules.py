@@ -3,12 +3,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.unit.network.wall_samples import GUESTS, NETWORKS, OUTSIDE, PORTS
 
 from teraflock.base.errors import BadInput, UnknownName
 from teraflock.network.acl.model import AclAction, AclRule
 from teraflock.network.acl.rules import passes, rule_from
-from teraflock.network.reach import INTERNET, REPLY_PORT, End, Stop, openings, reach
+from teraflock.network.openings import openings
+from teraflock.network.reach import INTERNET, REPLY_PORT, End, Stop, reach
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 from teraflock.network.walls import Walls
 
@@ -65,18 +67,19 @@ def test_the_lowest_number_decides(rules: tuple[AclRule, ...]) -> None:
 
 @given(acls())
 def test_a_check_and_the_graph_see_requests_and_replies(rules: tuple[AclRule, ...]) -> None:
-    guest = End(name="web", address=GUESTS[0], site="here", open_ports=frozenset(PORTS), border=rules)
+    guest = End(name="web", address=GUESTS[0], site="here", open_ports=frozenset(PORTS))
+    walls = replace(WALLS, borders={"10.128.0.0/20": rules})
     internet = End(name=INTERNET, address=OUTSIDE)
     for source, target, there, back in (
         (guest, internet, Direction.OUT, Direction.IN),
         (internet, guest, Direction.IN, Direction.OUT),
     ):
-        spans = openings(WALLS, source, target)
+        spans = openings(walls, source, target)
         for port in PORTS:
             asked = walked(rules, there, Protocol.TCP, port)
             answered = walked(rules, back, Protocol.TCP, REPLY_PORT)
             stop = None if asked and answered else Stop.ACL if not asked else Stop.ACL_REPLY
-            assert reach(WALLS, source, target, Protocol.TCP, port).stop == stop
+            assert reach(walls, source, target, Protocol.TCP, port).stop == stop
             assert any(p == Protocol.TCP and a <= port <= b for p, a, b in spans) == (stop is None)
 
 

@@ -1,0 +1,111 @@
+"""A guest's network interfaces and names, in the engine's configuration and back. Pure: knows these keys.
+
+The image's templates write the guest's files from `user.*` keys.
+"""
+
+from collections.abc import Mapping
+from ipaddress import IPv4Interface
+from typing import Any, Final
+
+from teraflock.drivers.lxd import names
+from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.resolving import Named, Place
+from teraflock.instance.driver import Machine, Nic
+
+ID: Final = "user.teraflock.id"
+ADDRESS: Final = "user.address"
+MORE_ADDRESSES: Final = "user.teraflock.more-addresses"
+"""Of the further interfaces, in their order."""
+NETWORKS: Final = "user.teraflock.networks"
+"""The names of the networks of all interfaces. Together with the project, they are part of its DNS names."""
+PROJECT: Final = "user.teraflock.project"
+GATEWAY: Final = "user.gateway"
+"""The image's template puts it at the end of the commands that set up the network. More commands may follow it, so
+images of all versions can have further interfaces."""
+HOSTNAME: Final = "user.hostname"
+DOMAIN: Final = "user.domain"
+
+
+def settings(machine: Machine) -> dict[str, str]:
+    length = IPv4Interface(machine.network.subnet).network.prefixlen
+    return {
+        HOSTNAME: machine.hostname,
+        ADDRESS: f"{machine.address}/{length}",
+        MORE_ADDRESSES: " ".join(each.address for each in machine.more_nics),
+        NETWORKS: " ".join(each.network.name for each in machine.nics),
+        PROJECT: machine.network.project_id,
+        GATEWAY: _setup(machine),
+        "user.dns": machine.network.gateway,
+        DOMAIN: machine.network.domain,
+    }
+
+
+def nic(nic: Nic, name: str, ours: Names) -> dict[str, str]:
+    return {
+        "type": "nic",
+        "name": name,
+        "network": ours.bridge(nic.network.key),
+        "hwaddr": names.hardware_address(ours.installation, nic.address),
+        # The firewall identifies a guest by its port name and checks everything the guest sends against it.
+        "host_name": ours.port(nic.address),
+    }
+
+
+def address_of(found: Mapping[str, Any]) -> str:
+    """Return the address of a guest that has our id; empty for other containers."""
+    config = found["config"]
+    return str(config.get(ADDRESS, "")).partition("/")[0] if ID in config else ""
+
+
+def addresses_of(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the addresses of all interfaces of a guest that has our id, the first one first."""
+    return (address, *more_addresses_of(found)) if (address := address_of(found)) else ()
+
+
+def nics_in(found: Mapping[str, Any]) -> list[Mapping[str, str]]:
+    """Return the interfaces that a guest has in a network."""
+    return [each for each in found["devices"].values() if each.get("type") == "nic" and "network" in each]
+
+
+def more_addresses_of(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the addresses of a guest's further interfaces."""
+    return tuple(str(found["config"].get(MORE_ADDRESSES, "")).split())
+
+
+def folders_of(found: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the folders that have a guest's names: its project and its bridges."""
+    return (found["config"].get(PROJECT, ""), *(each["network"] for each in nics_in(found)))
+
+
+def named_of(found: Mapping[str, Any]) -> Named | None:
+    """Return the names of a guest from the engine's record of it. None: it is not ours, or has no name."""
+    config, devices = found["config"], found["devices"]
+    addresses = (address_of(found), *more_addresses_of(found))
+    bridges = [devices.get(f"eth{number}", {}).get("network", "") for number in range(len(addresses))]
+    networks = config.get(NETWORKS, "").split() or [""]
+    if not (config.get(HOSTNAME) and all(addresses) and all(bridges)):
+        return None
+    return Named(
+        instance_id=config[ID],
+        hostname=config[HOSTNAME],
+        domain=config.get(DOMAIN, ""),
+        project=config.get(PROJECT, ""),
+        places=tuple(map(Place, bridges, networks, addresses)),
+    )
+
+
+def _setup(machine: Machine) -> str:
+    """Return the gateway, and the commands that set up further interfaces.
+
+    Each answers through its own gateway: the host accepts an address only from its own interface.
+    """
+    lines = [machine.network.gateway]
+    for number, nic in enumerate(machine.more_nics, start=1):
+        length, table = IPv4Interface(nic.network.subnet).network.prefixlen, 100 + number
+        lines += [
+            f"address replace {nic.address}/{length} dev eth{number}",
+            f"link set eth{number} up",
+            f"route replace default via {nic.network.gateway} dev eth{number} table {table}",
+            f"rule add from {nic.address} table {table}",
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Peerings: two networks whose packets cross, because the owners of both agreed."""

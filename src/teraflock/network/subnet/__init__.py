@@ -1,0 +1,1 @@
+"""Subnets: parts of a network."""
