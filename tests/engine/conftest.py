@@ -90,8 +90,8 @@ NETWORKS = tuple(
     Network(
         project_id=ProjectId(f"prj_{name}"),
         number=number,
-        subnet=f"10.128.{number}.0/24",
-        gateway=f"10.128.{number}.1",
+        subnet=f"10.128.{16 * number}.0/20",
+        gateway=f"10.128.{16 * number}.1",
         domain=f"{name}.internal",
     )
     for number, name in enumerate(("alpha", "beta"), start=1)

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.engine.house import INSIDE_ADDRESS
 from tests.engine.namespaces import Namespaces, NoNamespaces, entered
-from tests.unit.network.acl.test_rules import acls
-from tests.unit.network.wall_samples import GUESTS, OUTSIDE, packets, walls
+from tests.unit.network.acl.test_rules import answered, borders, crossed
+from tests.unit.network.wall_samples import GUESTS, OUTSIDE, PAIRS, packets, walls
 
+from teraflock.drivers.lxd import firewall
 from teraflock.drivers.lxd.enforcing import Enforcing
-from teraflock.network.acl.model import AclRule
-from teraflock.network.acl.rules import passes
-from teraflock.network.reach import REPLY_PORT
+from teraflock.drivers.lxd.firewall import Bridge, Rules
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
-from teraflock.network.walls import Packet, Published, Walls, decide
+from teraflock.network.walls import Borders, Packet, Published, Walls, decide, network_of
 
-BRIDGE = "tfkernel"
+BRIDGES = {f"10.128.{each}.0/20": f"tfkernel{each}" for each in (0, 16, 32)}
+"""The bridge of each network."""
 TABLE = "tera_kernel_walls"
 EVERY = packets()
 OPEN = (
@@ -33,7 +33,7 @@ A, B = GroupId("sgr_a"), GroupId("sgr_b")
 @pytest.fixture(scope="module")
 def place() -> Iterator[Namespaces]:
     try:
-        made = Namespaces(dict.fromkeys(GUESTS, BRIDGE))
+        made = Namespaces({each: BRIDGES[network_of(each)] for each in GUESTS})
     except (NoNamespaces, FileNotFoundError, AssertionError) as reason:
         pytest.skip(str(reason))
     yield made
@@ -44,7 +44,7 @@ def place() -> Iterator[Namespaces]:
 def enforcing(place: Namespaces) -> Iterator[Enforcing]:
     enforcing = Enforcing(TABLE)
     with entered(place.host):
-        assert enforcing.keep([BRIDGE])
+        assert enforcing.keep(BRIDGES.values())
         yield enforcing
         enforcing.drop()
 
@@ -76,7 +76,7 @@ def test_kernel_verdicts_equal_the_rules(place: Namespaces, enforcing: Enforcing
     assert enforcing.is_intact()
     before = enforcing._loaded
     fresh = Enforcing(TABLE)
-    fresh._bridges = (BRIDGE,)
+    fresh._bridges = tuple(BRIDGES.values())
     fresh.load(found)
     assert before == fresh._loaded
     assert fresh.is_intact()
@@ -113,7 +113,7 @@ def test_a_new_process_cuts_what_a_killed_one_left(place: Namespaces, enforcing:
     closed = Walls(groups={A: ()}, stations=dict.fromkeys((one, two), (A,)))
     enforcing.load(closed)  # killed before it cuts
     after = Enforcing(TABLE)
-    after._bridges = (BRIDGE,)
+    after._bridges = tuple(BRIDGES.values())
     after.load(closed)
     assert after.cut(()) >= 1
     assert not connection.works()
@@ -135,7 +135,7 @@ def test_outside_changes_are_found_and_repaired(place: Namespaces, enforcing: En
         assert enforcing.is_intact()
         place.on_host("nft", *damage.split())
         assert not enforcing.is_intact(), damage
-        assert enforcing.keep([BRIDGE])
+        assert enforcing.keep(BRIDGES.values())
         assert enforcing.is_intact()
         assert place.arrived([packet]) == {packet: False}, damage
 
@@ -182,30 +182,60 @@ def test_a_published_port_leads_to_its_guest_until_it_is_closed(
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(acls())
-def test_acls_check_requests_and_replies_at_the_border(
-    place: Namespaces, enforcing: Enforcing, rules: tuple[AclRule, ...]
+@given(borders())
+def test_acls_check_requests_and_replies_at_the_borders_of_subnets(
+    place: Namespaces, enforcing: Enforcing, found: Borders
 ) -> None:
     stations = dict.fromkeys(GUESTS, (A,))
-    enforcing.load(Walls(groups={A: OPEN}, stations=stations, borders={"10.128.0.0/20": rules}))
-    inside = [each for each in EVERY if OUTSIDE not in (each.source, each.target)][:12]
-    chosen = [each for each in EVERY if OUTSIDE in (each.source, each.target)][:40] + inside
-    wanted = {each: crosses(rules, each) for each in chosen}
+    enforcing.load(Walls(groups={A: OPEN}, stations=stations, borders=found, peers=frozenset(PAIRS)))
+    chosen = random.Random(2).sample(EVERY, 80)
+    # A datagram only has to arrive; a connection and a ping need their replies, too.
+    wanted = {
+        each: crossed(found, each) if each.protocol == Protocol.UDP else answered(found, each)
+        for each in chosen
+    }
     got = place.arrived(chosen)
     got |= place.arrived([each for each in chosen if wanted[each] and not got[each]])
     assert got == wanted
 
 
-def crosses(rules: tuple[AclRule, ...], packet: Packet) -> bool:
-    """A datagram only has to arrive; a connection and a ping need their replies, too."""
-    if OUTSIDE not in (packet.source, packet.target):
-        return True
-    leaves = packet.target == OUTSIDE
-    there, back = (Direction.OUT, Direction.IN) if leaves else (Direction.IN, Direction.OUT)
-    asked = passes(rules, there, OUTSIDE, packet.protocol, packet.port)
-    if packet.protocol == Protocol.UDP:
-        return asked
-    return asked and passes(rules, back, OUTSIDE, packet.protocol, REPLY_PORT if packet.port else 0)
+def test_the_end_of_a_peering_cuts_its_connections(place: Namespaces, enforcing: Enforcing) -> None:
+    near, far, other = GUESTS[0], GUESTS[3], GUESTS[4]
+    stations = dict.fromkeys(GUESTS, (A,))
+    enforcing.load(Walls(groups={A: OPEN}, stations=stations, peers=frozenset(PAIRS)))
+    enforcing.cut(())
+    ends = [(near, far), (far, near), (near, other), (near, GUESTS[1])]
+    connections = {each: Connection(place, Packet(*each, Protocol.TCP, 80)) for each in ends}
+    assert all(each.works() for each in connections.values())
+    enforcing.load(Walls(groups={A: OPEN}, stations=stations, peers=frozenset(PAIRS[1:])))
+    assert enforcing.cut(()) >= 2
+    assert {each: connection.works() for each, connection in connections.items()} == {
+        (near, far): False, (far, near): False, (near, other): True, (near, GUESTS[1]): True,
+    }  # fmt: skip
+    assert not Connection.is_made(place, Packet(near, far, Protocol.TCP, 80))
+    for each in connections.values():
+        each.close()
+
+
+def test_peers_see_each_others_addresses_although_the_engine_translates_them(place: Namespaces) -> None:
+    """The engine masquerades what leaves a network. Our table comes before it."""
+    near, far, other = GUESTS[0], GUESTS[3], GUESTS[4]
+    names = {address: BRIDGES[network_of(address)] for address in (near, far, other)}
+    bridges = tuple(Bridge(names[each], each.rsplit(".", 1)[0] + ".1") for each in (near, far, other))
+    engine = (
+        "table inet engine { chain back { type nat hook postrouting priority srcnat; policy accept;"
+        " ip saddr 10.128.0.0/9 masquerade; }; }"
+    )
+    rules = Rules(bridges=bridges, peered=((names[near], names[far]),))
+    place.on_host("nft", "-f", "-", stdin=engine)
+    place.on_host("nft", "-f", "-", stdin=firewall.table("tera_peers", rules))
+    packet, stranger = Packet(near, far, Protocol.TCP, 8080), Packet(near, other, Protocol.TCP, 8080)
+    assert place.arrived([packet, stranger]) == {packet: True, stranger: False}
+    connection = Connection(place, packet)
+    assert connection.client_as_seen() == near
+    connection.close()
+    place.on_host("nft", "delete", "table", "inet", "engine")
+    place.on_host("nft", "delete", "table", "inet", "tera_peers")
 
 
 class Connection:
@@ -241,6 +271,10 @@ class Connection:
             return other.recv(1) == b"x"
         except OSError:
             return False
+
+    def client_as_seen(self) -> str:
+        """The client's address as the server sees it."""
+        return str(self._server.getpeername()[0])
 
     def close(self) -> None:
         self._client.close()

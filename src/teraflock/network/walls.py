@@ -86,6 +86,7 @@ def decide(walls: Walls, packet: Packet) -> WallDecision:
     return WallDecision(passes=True, leaving=leaving, entering=entering)
 
 
+@lru_cache(maxsize=65_536)
 def is_ours(address: str) -> bool:
     """Whether an address belongs to the networks of projects."""
     first, last = _span(str(RANGE))
@@ -94,9 +95,10 @@ def is_ours(address: str) -> bool:
 
 def are_apart(walls: Walls, source: str, target: str) -> bool:
     """Whether two addresses are in two of our networks that are not peered."""
-    if not (is_ours(source) and is_ours(target)) or number_of(source) == number_of(target):
+    if not (is_ours(source) and is_ours(target)):
         return False
-    return pair(network_of(source), network_of(target)) not in walls.peers
+    one, other = network_of(source), network_of(target)
+    return one != other and pair(one, other) not in walls.peers
 
 
 def pair(one: str, other: str) -> tuple[str, str]:
@@ -104,6 +106,7 @@ def pair(one: str, other: str) -> tuple[str, str]:
     return (one, other) if one < other else (other, one)
 
 
+@lru_cache(maxsize=65_536)
 def network_of(address: str) -> str:
     """The network that has an address, such as `10.128.0.0/20`."""
     return str(subnet(number_of(address)))
@@ -113,7 +116,7 @@ def border_of(borders: Borders, address: str) -> tuple[str, tuple[AclRule, ...] 
     """The subnet that has an address, and its ACL. An empty subnet: no ACL guards the network."""
     number = int(IPv4Address(address))
     found = [each for each in borders if _span(each)[0] <= number <= _span(each)[1]]
-    smallest = max(found, key=lambda each: IPv4Network(each).prefixlen, default="")
+    smallest = max(found, key=lambda each: _span(each)[0] - _span(each)[1], default="")
     return smallest, borders[smallest] if smallest else None
 
 

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from tests.unit.instance.samples import NOW
-from tests.unit.network.wall_samples import GUESTS, OUTSIDE, may, packets, walls
+from tests.unit.network.wall_samples import GUESTS, OUTSIDE, PAIRS, may, packets, walls
 
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 from teraflock.network.security_group.rules import default_group
@@ -52,7 +52,9 @@ def test_nothing_is_checked_when_nothing_is_taken_away(before: Walls) -> None:
     groups = {group: tuple(sorted({*rules, more})) for group, rules in before.groups.items()}
     stations = {**dict.fromkeys(GUESTS, (GroupId("sgr_a"),)), **before.stations}
     grown = Walls(
-        groups=groups, stations={a: tuple(sorted({*g, GroupId("sgr_b")})) for a, g in stations.items()}
+        groups=groups,
+        stations={a: tuple(sorted({*g, GroupId("sgr_b")})) for a, g in stations.items()},
+        peers=before.peers | {PAIRS[0]},
     )
     assert tightened(before, grown) == set()
 

@@ -8,11 +8,18 @@ from teraflock.network.security_group.model import Direction, GroupId, Protocol,
 from teraflock.network.walls import Packet, Walls
 
 GROUPS = tuple(GroupId(f"sgr_{letter}") for letter in "abcd")
-GUESTS = ("10.128.1.16", "10.128.1.17", "10.128.1.18", "10.128.1.19")
+GUESTS = ("10.128.1.16", "10.128.1.17", "10.128.1.18", "10.128.16.16", "10.128.32.16")
+"""Three in one network, and one each in two others."""
+PAIRS = (
+    ("10.128.0.0/20", "10.128.16.0/20"),
+    ("10.128.0.0/20", "10.128.32.0/20"),
+    ("10.128.16.0/20", "10.128.32.0/20"),
+)
+"""Networks that can be peered."""
 OUTSIDE = "198.51.100.2"
 NETWORKS = (
     "0.0.0.0/0", "10.128.1.0/24", "10.128.1.16/32", "10.128.1.16/31", "10.128.1.18/31", "198.51.100.0/24",
-    "198.51.100.2/32", "192.0.2.0/24", "128.0.0.0/1",
+    "198.51.100.2/32", "192.0.2.0/24", "128.0.0.0/1", "10.128.16.0/20",
 )  # fmt: skip
 PORTS = (22, 53, 80, 8080)
 
@@ -43,7 +50,13 @@ def walls() -> st.SearchStrategy[Walls]:
     )
     joined = st.sets(st.sampled_from(GROUPS), max_size=3).map(lambda found: tuple(sorted(found)))
     stations = st.fixed_dictionaries({}, optional=dict.fromkeys(GUESTS, joined))
-    return st.builds(lambda groups, stations: Walls(groups=groups, stations=stations), groups, stations)
+    peers = st.frozensets(st.sampled_from(PAIRS))
+    return st.builds(
+        lambda groups, stations, peers: Walls(groups=groups, stations=stations, peers=peers),
+        groups,
+        stations,
+        peers,
+    )
 
 
 def packets(ends: tuple[str, ...] = (*GUESTS, OUTSIDE)) -> list[Packet]:
@@ -61,9 +74,21 @@ def packets(ends: tuple[str, ...] = (*GUESTS, OUTSIDE)) -> list[Packet]:
 
 def may(walls: Walls, packet: Packet) -> bool:
     """The slow evaluator: every rule becomes the set of all that it allows."""
-    return _side(walls, packet.source, packet.target, "out", packet) and _side(
-        walls, packet.target, packet.source, "in", packet
+    return (
+        _meet(walls, packet)
+        and _side(walls, packet.source, packet.target, "out", packet)
+        and _side(walls, packet.target, packet.source, "in", packet)
     )
+
+
+def _meet(walls: Walls, packet: Packet) -> bool:
+    """Whether the ends are in one network, in peered networks, or one of them is outside."""
+    networks = {
+        str(ipaddress.ip_network(f"{each}/20", strict=False))
+        for each in (packet.source, packet.target)
+        if each != OUTSIDE
+    }
+    return len(networks) == 1 or any(networks == set(pair) for pair in walls.peers)
 
 
 def _side(walls: Walls, own: str, peer: str, way: str, packet: Packet) -> bool:

@@ -1,10 +1,12 @@
 """ACLs: the lowest number decides, nothing is remembered, and bad words get one sentence."""
 
+from ipaddress import ip_address, ip_network
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.unit.network.wall_samples import GUESTS, NETWORKS, OUTSIDE, PORTS
+from tests.unit.network.wall_samples import GUESTS, NETWORKS, OUTSIDE, PAIRS, PORTS, packets
 
 from teraflock.base.errors import BadInput, UnknownName
 from teraflock.network.acl.model import AclAction, AclRule
@@ -12,7 +14,7 @@ from teraflock.network.acl.rules import passes, rule_from
 from teraflock.network.openings import openings
 from teraflock.network.reach import INTERNET, REPLY_PORT, End, Stop, reach
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
-from teraflock.network.walls import Walls
+from teraflock.network.walls import Borders, Packet, Walls
 
 A = GroupId("sgr_a")
 OPEN = tuple(Rule(direction=way, protocol=Protocol.ANY, peer="0.0.0.0/0") for way in Direction)
@@ -43,6 +45,72 @@ def acls() -> st.SearchStrategy[tuple[AclRule, ...]]:
         st.sampled_from(NETWORKS),
     )
     return st.lists(words, max_size=6).map(made)
+
+
+def borders() -> st.SearchStrategy[Borders]:
+    """ACLs of some subnets of three networks. A subnet without one is None."""
+    acl = st.one_of(st.none(), acls())
+    first = st.fixed_dictionaries(
+        {"10.128.0.0/20": acl}, optional={"10.128.1.16/31": acl, "10.128.1.0/28": acl}
+    )
+    others = st.fixed_dictionaries({}, optional={"10.128.16.0/20": acl, "10.128.32.0/20": acl})
+    return st.tuples(first, others).map(lambda found: found[0] | found[1])
+
+
+def crossed(borders: Borders, packet: Packet) -> bool:
+    """The slow evaluator of one packet at the borders: find the smallest subnet of each end, walk down its numbers."""
+
+    def home(address: str) -> str:
+        found = [each for each in borders if ip_address(address) in ip_network(each)]
+        return min(found, key=lambda each: ip_network(each).num_addresses, default="")
+
+    source, target = home(packet.source), home(packet.target)
+    if source and source == target:
+        return True
+    for subnet, way, peer in ((source, "out", packet.target), (target, "in", packet.source)):
+        rules = borders.get(subnet)
+        if rules is None:
+            continue
+        for rule in sorted(rules, key=lambda each: each.number):
+            named = str(rule.protocol) in ("any", str(packet.protocol))
+            in_range = packet.protocol == Protocol.ICMP or rule.port_first <= packet.port <= rule.port_last
+            if (
+                str(rule.direction) == way
+                and named
+                and in_range
+                and ip_address(peer) in ip_network(rule.peer)
+            ):
+                if rule.action == AclAction.DENY:
+                    return False
+                break
+        else:
+            return False
+    return True
+
+
+def answered(borders: Borders, packet: Packet) -> bool:
+    """A packet and its reply."""
+    port = 0 if packet.protocol == Protocol.ICMP else REPLY_PORT
+    back = Packet(packet.target, packet.source, packet.protocol, port)
+    return crossed(borders, packet) and crossed(borders, back)
+
+
+@settings(max_examples=40)
+@given(borders())
+def test_the_borders_of_subnets_equal_the_slow_evaluator(found: Borders) -> None:
+    walls = Walls(
+        groups={A: OPEN}, stations=dict.fromkeys(GUESTS, (A,)), borders=found, peers=frozenset(PAIRS)
+    )
+    ends = {each: End(name=each, address=each, site="here", open_ports=frozenset(PORTS)) for each in GUESTS}
+    ends[OUTSIDE] = End(name=INTERNET, address=OUTSIDE)
+    for packet in packets():
+        source, target = ends[packet.source], ends[packet.target]
+        if not source.site and packet.protocol != Protocol.TCP:
+            continue
+        wanted = answered(found, packet)
+        assert (reach(walls, source, target, packet.protocol, packet.port).stop is None) == wanted, packet
+        spans = openings(walls, source, target)
+        assert any(p == packet.protocol and a <= packet.port <= b for p, a, b in spans) == wanted, packet
 
 
 def walked(rules: tuple[AclRule, ...], way: Direction, protocol: Protocol, port: int) -> bool:
