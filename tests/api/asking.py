@@ -204,6 +204,8 @@ def _furnished(server: ApiServer) -> Tenants:
     ids["image"] = made("POST", "/v1/images", owner, {"name": "tools", "instance": "web"})["id"]
     server.settle()
     ids["host"] = made("GET", "/v1/hosts", operator)["items"][0]["id"]
+    ids["network"] = made("POST", "/v1/networks", owner, {"name": "acme-net"})["id"]
+    made("POST", "/v1/subnets", owner, {"name": "acme-part", "network": "acme-net", "prefix": 24})
     ids["acl"] = made("POST", "/v1/acls", owner, {"name": "acme-border"})["id"]
     publish = {"instance": "web", "guest_port": 80}
     ids["published"] = made("POST", "/v1/published-ports", owner, publish)["id"]

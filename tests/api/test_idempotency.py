@@ -40,6 +40,8 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
         {"name": "sun", "provider": "lambda", "secret": "sk-1"},
     ),
     "create_acl": ("owner", {"name": "outer"}, {"name": "inner"}),
+    "create_network": ("owner", {"name": "outer"}, {"name": "inner"}),
+    "create_subnet": ("owner", {"name": "outer", "prefix": 24}, {"name": "inner", "prefix": 24}),
     "create_security_group": ("owner", {"name": "front"}, {"name": "back"}),
     "publish_port": (
         "owner",
