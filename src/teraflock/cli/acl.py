@@ -138,7 +138,10 @@ def attach(name: str, network: str, subnet: str, project: str | None, as_json: b
     with connected(project) as client:
         acl = client.acls.attach(name, network=network, subnet=subnet)
     _tell(acl, f"`{acl.name}` guards the subnet `{network}/{subnet}`", as_json)
-    if not as_json and {each.direction for each in acl.rules} != {"in", "out"}:
+    ways = {each.direction for each in acl.rules}
+    if not as_json and not ways:
+        remark("note: it has no rules. All packets are dropped")
+    elif not as_json and ways != {"in", "out"}:
         remark(
             "note: it has rules for one direction only. Packets in the other are dropped, replies included"
         )

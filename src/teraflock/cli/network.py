@@ -178,7 +178,7 @@ def unpeer(name: str, peer: str, project: str | None, as_json: bool) -> None:
 def _peer(client: "Client", text: str, project: str | None) -> tuple[str, str]:
     """The project and the network. Without a project, both networks are in the same one."""
     ref, slash, name = text.rpartition("/")
-    if not name or (slash and not ref):
+    if not name or (slash and not ref) or "/" in ref:
         raise BadInput(f"`{text[:80]}` is not a network", hint="Write `PROJECT/NETWORK`")
     return (ref if slash else project_ref(client, project)), name
 

@@ -25,7 +25,7 @@ class InterfaceWish(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def uses_default(self) -> bool:
-        return self.networks == (DEFAULT,) or not (self.networks or self.subnets or self.addresses)
+        return DEFAULT in self.networks or not (self.networks or self.subnets or self.addresses)
 
 
 def interfaces(

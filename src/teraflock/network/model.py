@@ -15,7 +15,7 @@ DEFAULT: Final = "default"
 """The network of instances that name none, and the subnet of addresses that no other subnet has."""
 
 
-class Network(msgspec.Struct, frozen=True, kw_only=True):
+class ProjectNetwork(msgspec.Struct, frozen=True, kw_only=True):
     id: NetworkId
     project_id: ProjectId
     name: str
@@ -44,7 +44,7 @@ class Subnet(msgspec.Struct, frozen=True, kw_only=True):
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """A network with its subnets, by name. `default` is not among them: it has what they leave."""
 
-    network: Network
+    network: ProjectNetwork
     subnets: tuple[Subnet, ...] = ()
 
 
@@ -73,5 +73,5 @@ class Tenancy(msgspec.Struct, frozen=True, kw_only=True):
 class Interface(msgspec.Struct, frozen=True):
     """A place of an instance in a network."""
 
-    network: Network
+    network: ProjectNetwork
     address: str

@@ -34,10 +34,7 @@ PUBLISHED_LAST: Final = 32_767
 
 def subnet(number: int) -> IPv4Network:
     if not 0 <= number < NETWORKS_MAX:
-        raise Refused(
-            f"All {NETWORKS_MAX} networks are in use",
-            hint="Delete networks and projects that you no longer need",
-        )
+        raise ValueError(f"no network has the number {number}")
     size = 1 << (32 - PREFIX)
     return IPv4Network((int(RANGE.network_address) + number * size, PREFIX))
 

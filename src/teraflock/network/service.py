@@ -15,7 +15,7 @@ from teraflock.base.ids import new_id
 from teraflock.network import store
 from teraflock.network.acl import store as acls
 from teraflock.network.interfaces import subnet_of
-from teraflock.network.model import DEFAULT, Layout, Network, NetworkId, SubnetView, Tenancy
+from teraflock.network.model import DEFAULT, Layout, NetworkId, ProjectNetwork, SubnetView, Tenancy
 from teraflock.network.peering import store as peerings
 from teraflock.network.peering.model import Peering
 from teraflock.network.rules import NETWORKS_KEPT, NETWORKS_MAX, number_of
@@ -37,7 +37,7 @@ PER_PROJECT_MAX = 20
 class NetworkView(msgspec.Struct, frozen=True, kw_only=True):
     """A network as a tenant sees it."""
 
-    network: Network
+    network: ProjectNetwork
     subnets: tuple[SubnetView, ...]
     tenancies: tuple[Tenancy, ...]
     """The instances in it."""
@@ -112,7 +112,7 @@ def new_network(
     name: str,
     now: datetime,
     random_bytes: Callable[[int], bytes],
-) -> Network:
+) -> ProjectNetwork:
     """Add a network with the lowest free number. The caller has claimed the project. The last few are for operators."""
     _check_quota(tx, project)
     lock_networks(tx)
@@ -123,7 +123,9 @@ def new_network(
             hint="Delete networks and projects that you no longer need",
         )
     id = NetworkId(new_id("net", now, random_bytes))
-    made = Network(id=id, project_id=project.id, name=name, number=number, engine_key=id, created_at=now)
+    made = ProjectNetwork(
+        id=id, project_id=project.id, name=name, number=number, engine_key=id, created_at=now
+    )
     store.insert(tx, made)
     return made
 

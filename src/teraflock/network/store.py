@@ -9,13 +9,13 @@ from typing import Final
 import msgspec
 
 from teraflock.base.clock import microseconds
-from teraflock.network.model import DEFAULT, Layout, Network, Subnet, Tenancy
+from teraflock.network.model import DEFAULT, Layout, ProjectNetwork, Subnet, Tenancy
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION, NO_NETWORK, set_network
 
-_NETWORK: Final = Table("network", Network)
+_NETWORK: Final = Table("network", ProjectNetwork)
 _SUBNET: Final = Table("subnet", Subnet)
 _ADDRESSES: Final = msgspec.json.Decoder(tuple[str, ...])
 
@@ -40,7 +40,7 @@ def layouts(tx: Transaction, project: ProjectId) -> tuple[Layout, ...]:
     return tuple(found.values())
 
 
-def insert(tx: Transaction, network: Network) -> None:
+def insert(tx: Transaction, network: ProjectNetwork) -> None:
     _NETWORK.add(tx, network)
     if network.name == DEFAULT:
         set_network(tx, network.project_id, network.number)
@@ -58,7 +58,7 @@ def free_number_in_all_projects(tx: Transaction) -> int:
     return int(row[0])
 
 
-def mark_removed(tx: Transaction, network: Network, now: datetime) -> None:
+def mark_removed(tx: Transaction, network: ProjectNetwork, now: datetime) -> None:
     """The loop removes it from the engines."""
     tx.run("UPDATE network SET removed_at_us = :now WHERE id = :id", now=microseconds(now), id=network.id)
     tx.run("DELETE FROM subnet WHERE network_id = :id", id=network.id)
@@ -66,7 +66,7 @@ def mark_removed(tx: Transaction, network: Network, now: datetime) -> None:
         set_network(tx, network.project_id, NO_NETWORK)
 
 
-def forget(tx: Transaction, network: Network, *, with_project: bool) -> None:
+def forget(tx: Transaction, network: ProjectNetwork, *, with_project: bool) -> None:
     """Free the network's part of the address range, because no engine has it any more."""
     if with_project:
         set_network(tx, network.project_id, NO_NETWORK)
@@ -75,7 +75,7 @@ def forget(tx: Transaction, network: Network, *, with_project: bool) -> None:
     tx.run("DELETE FROM network WHERE id = :id", id=network.id)
 
 
-def removed_in_all_projects(tx: Transaction) -> tuple[tuple[Network, bool], ...]:
+def removed_in_all_projects(tx: Transaction) -> tuple[tuple[ProjectNetwork, bool], ...]:
     """Networks that engines may still have although they, or their projects, were removed. True: the project was."""
     rows = tx.all(
         f"SELECT {_NETWORK.names_in('n')}, p.removed_at_us FROM network n JOIN project p ON p.id = n.project_id"

@@ -12,7 +12,7 @@ from teraflock.fleet.store import lock_hosts
 from teraflock.instance.machines import network_of
 from teraflock.network import store
 from teraflock.network.acl import store as acls
-from teraflock.network.model import Network
+from teraflock.network.model import ProjectNetwork
 from teraflock.network.peering import store as peerings
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.published_port.rules import chosen
@@ -42,7 +42,7 @@ class NetworkLoop:
             except TeraflockError as error:
                 LOG.warning("the network %s cannot be removed yet: %s", network.id, error.sentence)
 
-    def _retire(self, network: Network, with_project: bool) -> None:
+    def _retire(self, network: ProjectNetwork, with_project: bool) -> None:
         gone = network_of(network.project_id, network.number, key=network.engine_key, name=network.name)
         for driver in self._around.engines:
             driver.retire(gone)
@@ -61,7 +61,7 @@ def _follow(tx: Transaction) -> None:
             published_ports.move(tx, port.id, host, number)
 
 
-def _forget(tx: Transaction, network: Network, with_project: bool) -> None:
+def _forget(tx: Transaction, network: ProjectNetwork, with_project: bool) -> None:
     peerings.end_all(tx, network)
     store.forget(tx, network, with_project=with_project)
     if with_project:

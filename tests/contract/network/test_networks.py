@@ -65,7 +65,7 @@ def estate(database: Database) -> Estate:
 
 def test_the_first_launch_creates_the_network_default_and_more_are_created_on_request(estate: Estate) -> None:
     assert estate.names() == []
-    assert estate.put("web").address == "10.128.0.16"
+    assert estate.put("web", networks=("default",)).address == "10.128.0.16"
     assert estate.names() == ["default"]
     assert estate.create("backend") == "10.128.16.0/20"
     both = estate.put("both", networks=("default", "backend"))

@@ -46,8 +46,9 @@ def test_a_full_network_is_refused() -> None:
 
 
 def test_a_network_beyond_the_range_is_refused() -> None:
-    with pytest.raises(Refused, match="networks are in use"):
-        subnet(NETWORKS_MAX)
+    for number in (-1, NETWORKS_MAX):
+        with pytest.raises(ValueError, match="no network has the number"):
+            subnet(number)
 
 
 @given(st.sets(st.integers(PORT_FIRST, PORT_FIRST + 30)), st.integers(1, 5))

@@ -90,7 +90,7 @@ def peer_network(
     scope=Scope.PROJECT,
     may=Permission.NETWORK_PEER,
     status=204,
-    errors=("bad_input",),
+    errors=("bad_input", "suspended"),
 )
 def unpeer_network(call: Call, query: InProject, network: str, peer_project: str, peer_network: str) -> None:
     """End a peering, withdraw a request, or decline one. Connections between the networks are cut."""

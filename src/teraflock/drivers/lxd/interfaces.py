@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.resolving import Named, Place
+from teraflock.drivers.lxd.resolving import Named, NamedPlace
 from teraflock.instance.driver import Machine, Nic
 
 ID: Final = "user.teraflock.id"
@@ -90,7 +90,7 @@ def named_of(found: Mapping[str, Any]) -> Named | None:
         hostname=config[HOSTNAME],
         domain=config.get(DOMAIN, ""),
         project=config.get(PROJECT, ""),
-        places=tuple(map(Place, bridges, networks, addresses)),
+        places=tuple(map(NamedPlace, bridges, networks, addresses)),
     )
 
 

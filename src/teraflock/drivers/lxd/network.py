@@ -23,7 +23,7 @@ from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.links import attached, own_addresses, retry_soon
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.resolving import Named, Place, Resolving
+from teraflock.drivers.lxd.resolving import Named, NamedPlace, Resolving
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import check_ours
 from teraflock.instance.driver import Machine, Network, Port, Sent
@@ -86,7 +86,7 @@ class LxdNetworks:
             domain=machine.network.domain,
             project=machine.network.project_id,
             places=tuple(
-                Place(self._ours.bridge(each.network.key), each.network.name, each.address)
+                NamedPlace(self._ours.bridge(each.network.key), each.network.name, each.address)
                 for each in machine.nics
             ),
         )

@@ -26,7 +26,7 @@ engine starts the server before us, and the server watches only an existing fold
 TOP: Final = "internal"
 
 
-class Place(msgspec.Struct, frozen=True):
+class NamedPlace(msgspec.Struct, frozen=True):
     """A guest's interface: the bridge and its network's name, and the guest's address there."""
 
     bridge: str
@@ -42,7 +42,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True):
     domain: str
     project: str
     """Empty: from an earlier version, which had no names for all networks of a project."""
-    places: tuple[Place, ...]
+    places: tuple[NamedPlace, ...]
 
 
 class Resolving:

@@ -11,7 +11,7 @@ from typing import Final
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, NotFound, Refused
-from teraflock.network.model import Network
+from teraflock.network.model import ProjectNetwork
 from teraflock.network.peering import store
 from teraflock.network.peering.model import Peering
 from teraflock.network.service import named
@@ -87,7 +87,7 @@ class PeeringService:
         self._wake()
 
 
-def _of(tx: Transaction, own: Network, far: str, name: str) -> Peering:
+def _of(tx: Transaction, own: ProjectNetwork, far: str, name: str) -> Peering:
     found = store.of_network(tx, own)
     return next(each for each in found if (each.peer_project_id, each.peer_network) == (far, name))
 
@@ -97,7 +97,7 @@ def _peer(
 ) -> tuple[ProjectId, str]:
     """The project's id and the network's name. `exists`: in a project that the actor can access, it must exist."""
     ref, slash, name = text.rpartition("/")
-    if not name or (slash and not ref):
+    if not name or (slash and not ref) or "/" in ref:
         raise BadInput(f"`{text[:80]}` is not a network", hint="Write `PROJECT/NETWORK`")
     try:
         far = project_in(tx, actor, ref) if slash else project

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.network.model import Network
+from teraflock.network.model import ProjectNetwork
 from teraflock.network.peering.model import Peering, PeeringState
 from teraflock.network.rules import subnet
 from teraflock.storage.database import Transaction
@@ -23,7 +23,7 @@ _FAR: Final = (
 )
 
 
-def of_network(tx: Transaction, network: Network) -> tuple[Peering, ...]:
+def of_network(tx: Transaction, network: ProjectNetwork) -> tuple[Peering, ...]:
     values = {"id": network.id, "project": network.project_id, "name": network.name}
     agreed = {
         (row[0], row[1]): row
@@ -67,7 +67,7 @@ def _peering(
     )
 
 
-def agree(tx: Transaction, network: Network, peer: ProjectId, name: str, now: datetime) -> None:
+def agree(tx: Transaction, network: ProjectNetwork, peer: ProjectId, name: str, now: datetime) -> None:
     tx.run(
         "INSERT INTO network_peering (network_id, peer_project_id, peer_name, created_at_us)"
         " VALUES (:id, :peer, :name, :now) ON CONFLICT DO NOTHING",
@@ -78,12 +78,12 @@ def agree(tx: Transaction, network: Network, peer: ProjectId, name: str, now: da
     )
 
 
-def count(tx: Transaction, network: Network) -> int:
+def count(tx: Transaction, network: ProjectNetwork) -> int:
     row = tx.one("SELECT COUNT(*) FROM network_peering WHERE network_id = :id", id=network.id)
     return int(row[0]) if row else 0
 
 
-def end(tx: Transaction, network: Network, peer: str, name: str) -> int:
+def end(tx: Transaction, network: ProjectNetwork, peer: str, name: str) -> int:
     """Remove the consent of both sides. Return how many there were."""
     own = tx.run(
         "DELETE FROM network_peering WHERE network_id = :id AND peer_project_id = :peer AND peer_name = :name",
@@ -101,7 +101,7 @@ def end(tx: Transaction, network: Network, peer: str, name: str) -> int:
     )
 
 
-def end_all(tx: Transaction, network: Network) -> None:
+def end_all(tx: Transaction, network: ProjectNetwork) -> None:
     """End the peerings of a network that is deleted."""
     tx.run("DELETE FROM network_peering WHERE network_id = :id", id=network.id)
     tx.run(
