@@ -1,11 +1,21 @@
 """Networks and subnets on both databases: acts, limits, launches into them, and their end on the engine."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from tests.contract.network.test_security_groups import Office
 
-from teraflock.base.errors import BadInput, Conflict, NotFound, QuotaReached, Refused, UnknownName
+from teraflock.base.errors import (
+    BadInput,
+    Conflict,
+    NotFound,
+    QuotaReached,
+    Refused,
+    TeraflockError,
+    UnknownName,
+)
 from teraflock.drivers.simulated.model import Guest, NetworkThere
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order
@@ -294,3 +304,29 @@ def test_instances_of_several_networks_are_checked_by_the_network_that_both_have
     assert {(each.source, each.target) for each in edges if "internet" not in (each.source, each.target)} == {
         ("both", "db"), ("db", "both"), ("both", "web"), ("web", "both"),
     }  # fmt: skip
+
+
+def test_one_of_several_concurrent_launches_gets_an_address_and_quotas_hold(estate: Estate) -> None:
+    estate.put("web")
+    estate.tenants.projects.set_quota(estate.actor, estate.project.id, Quota(networks=3))
+
+    def launch(number: int) -> object:
+        return attempt(lambda: estate.put(f"c{number}", addresses=("10.128.0.99",)))
+
+    def create(number: int) -> object:
+        return attempt(lambda: estate.create(f"n{number}"))
+
+    with ThreadPoolExecutor(6) as pool:
+        launched = list(pool.map(launch, range(3)))
+        created = list(pool.map(create, range(4)))
+    assert [type(each) for each in launched if isinstance(each, Exception)] == [Conflict, Conflict]
+    assert [type(each) for each in created if isinstance(each, Exception)] == [QuotaReached, QuotaReached]
+    networks = [str(each.network.cidr) for each in estate.networks.all(estate.project)]
+    assert len(networks) == len(set(networks)) == 3
+
+
+def attempt(work: Callable[[], object]) -> object:
+    try:
+        return work()
+    except TeraflockError as error:
+        return error
