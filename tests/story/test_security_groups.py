@@ -196,12 +196,12 @@ def test_an_acl_is_made_attached_and_removed(cloud: Cloud) -> None:
     reply = cloud.run("network", "check", "--from", "internet", "--to", "web", "--port", "22")
     assert (reply.code, reply.out.splitlines()[0]) == (
         1,
-        "The ACL of the network drops replies to tcp 22 between the internet and `web`",
+        "An ACL drops replies to tcp 22 between the internet and `web`",
     )
     cloud.ok("acl", "allow", "border", "20", "--out", "--to", "0.0.0.0/0")
     cloud.ok("network", "check", "--from", "internet", "--to", "web", "--port", "22")
     denied = cloud.run("network", "check", "--from", "192.0.2.9", "--to", "web", "--port", "22")
-    assert "The ACL of the network drops tcp 22 between 192.0.2.9 and `web`" in denied.out
+    assert "An ACL drops tcp 22 between 192.0.2.9 and `web`" in denied.out
     cloud.ok("network", "check", "--from", "web", "--to", "db", "--port", "22")
     for words, sentence in (
         (("acl", "deny", "border", "10", "--in", "--from", "10.0.0.0/8"), "has a rule 10 for `in` already"),

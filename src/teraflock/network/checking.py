@@ -103,16 +103,20 @@ def _words(picture: Picture, found: Reached, one: End, other: End, what: str) ->
             sentence,
             "`tera subnet list` shows which ACL guards each subnet. It has no memory: replies need a rule, too",
         )
-    if found.stop == Stop.UNPUBLISHED:
+    return _stopped_on_the_way(found.stop, one, other, what)
+
+
+def _stopped_on_the_way(stop: Stop, one: End, other: End, what: str) -> tuple[str, str]:
+    if stop == Stop.UNPUBLISHED:
         ports = ", ".join(map(str, sorted(other.open_ports))) or "none"
         return (
             f"The host of `{other.name}` opens no port that leads to its port {what}",
             f"Its open TCP ports: {ports}. Publish more with `tera publish {other.name} PORT`",
         )
-    if found.stop == Stop.CLOSED:
+    if stop == Stop.CLOSED:
         sentence = f"Hosts do not let instances into the network of {other.name}"
         return sentence, "The operator can open it: `tera host allow-out`"
-    if found.stop == Stop.INNER:
+    if stop == Stop.INNER:
         inner = one if one.is_inner else other
         sentence = (
             f"{inner.address} is a further interface of `{inner.name}`, which reaches private networks only"

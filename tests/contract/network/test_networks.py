@@ -26,6 +26,7 @@ from teraflock.network.checking import NetworkChecks
 from teraflock.network.reach import Stop
 from teraflock.network.service import NetworkService
 from teraflock.network.subnet.service import SubnetService
+from teraflock.reconcile import networks as loop
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.storage.database import Database
 from teraflock.tenant.model import Quota
@@ -128,6 +129,28 @@ def test_a_deleted_network_leaves_the_engine_before_its_addresses_are_used_again
     NetworkLoop(estate.around).turn()
     assert estate.there() == {"10.128.0.0/20"}
     assert estate.create("third") == "10.128.16.0/20"
+
+
+def test_a_crash_after_the_engine_removed_a_network_is_repaired(
+    estate: Estate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estate.put("db", networks=(estate.networks.create(estate.actor, estate.project, "backend").network.name,))
+    estate.house.settle()
+    estate.house.service.delete(estate.actor, estate.project, "db")
+    estate.house.settle()
+    estate.delete("backend")
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "_forget", dies)
+        with pytest.raises(KeyboardInterrupt):
+            NetworkLoop(estate.around).turn()
+    assert estate.there() == set()
+    assert estate.create("second") == "10.128.16.0/20", "the addresses are not free yet"
+    NetworkLoop(estate.around).turn()
+    assert estate.create("third") == "10.128.0.0/20"
 
 
 def test_the_network_default_can_be_deleted_and_comes_back_with_the_next_launch(estate: Estate) -> None:

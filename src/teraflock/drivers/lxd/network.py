@@ -213,21 +213,12 @@ class LxdNetworks:
     def _rebuild(self) -> None:
         instances = self._engine.get("instances", recursion=1, project=self._ours.project)
         bridges = self.bridges()
-        self._attached = attached()
-        rules = Rules(
-            bridges=bridges,
-            forwards=tuple(forward for each in instances for forward in _forwards(each)),
-            way_out=self._way_out,
-            closed=(*CLOSED, *self._attached),
-            allowed=self.allowed_out(),
-            peered=self._peered_bridges(bridges),
-        )
         stations = [
             station for each in instances for station in self._stations(*interfaces.addresses_of(each))
         ]
         texts = (
             guard.table(self._ours.guard_table, self._ours.port_prefix, stations),
-            firewall.table(self._ours.table, rules),
+            firewall.table(self._ours.table, self._rules(bridges, instances)),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
         )
         probe = self._ours.bridge(names.PROBE_PROJECT)
@@ -242,6 +233,17 @@ class LxdNetworks:
         for each in instances:
             if found := interfaces.named_of(each):
                 self._resolving.add(found)
+
+    def _rules(self, bridges: tuple[Bridge, ...], instances: list[dict[str, Any]]) -> Rules:
+        self._attached = attached()
+        return Rules(
+            bridges=bridges,
+            forwards=tuple(forward for each in instances for forward in _forwards(each)),
+            way_out=self._way_out,
+            closed=(*CLOSED, *self._attached),
+            allowed=self.allowed_out(),
+            peered=self._peered_bridges(bridges),
+        )
 
     def _peered_bridges(self, bridges: Iterable[Bridge]) -> tuple[tuple[str, str], ...]:
         """Return every two bridges on this host whose networks are peered."""

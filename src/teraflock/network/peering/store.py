@@ -12,7 +12,7 @@ from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.network.model import ProjectNetwork
 from teraflock.network.peering.model import Peering, PeeringState
 from teraflock.network.rules import subnet
-from teraflock.storage.database import Transaction
+from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import ProjectId
 
 OFFERS_MAX: Final = 100
@@ -24,23 +24,13 @@ _FAR: Final = (
 
 
 def of_network(tx: Transaction, network: ProjectNetwork) -> tuple[Peering, ...]:
-    values = {"id": network.id, "project": network.project_id, "name": network.name}
-    agreed = {
-        (row[0], row[1]): row
-        for row in tx.all(
-            "SELECT n.project_id, n.name, p.name, n.number, w.created_at_us FROM network_peering w"
-            f"{_FAR.format(far='n.id = w.network_id')}"
-            " WHERE w.peer_project_id = :project AND w.peer_name = :name ORDER BY w.created_at_us LIMIT :most",
-            project=network.project_id,
-            name=network.name,
-            most=OFFERS_MAX,
-        )
-    }
+    """The peerings of a network, and the requests of others."""
+    agreed = _agreed(tx, network)
     rows = tx.all(
         "SELECT peer_project_id, peer_name, created_at_us FROM network_peering WHERE network_id = :id",
-        id=values["id"],
+        id=network.id,
     )
-    own = {(row[0], row[1]): row[2] for row in rows}
+    own = {(row[0], row[1]): int(row[2]) for row in rows}
     found = [
         _peering(
             key, agreed.get(key), at_us, PeeringState.ACTIVE if key in agreed else PeeringState.REQUESTED
@@ -48,20 +38,30 @@ def of_network(tx: Transaction, network: ProjectNetwork) -> tuple[Peering, ...]:
         for key, at_us in own.items()
     ]
     found += [
-        _peering(key, row, row[4], PeeringState.OFFERED) for key, row in agreed.items() if key not in own
+        _peering(key, row, int(row[4]), PeeringState.OFFERED) for key, row in agreed.items() if key not in own
     ]
     return tuple(sorted(found, key=lambda each: (each.peer_project, each.peer_project_id, each.peer_network)))
 
 
-def _peering(
-    key: tuple[str, str], far: tuple[object, ...] | None, at_us: int, state: PeeringState
-) -> Peering:
-    is_active = far is not None and state == PeeringState.ACTIVE
+def _agreed(tx: Transaction, network: ProjectNetwork) -> dict[tuple[str, str], Row]:
+    """The other sides that agreed, by project and name: also with the project's name, the number, and since when."""
+    rows = tx.all(
+        "SELECT n.project_id, n.name, p.name, n.number, w.created_at_us FROM network_peering w"
+        f"{_FAR.format(far='n.id = w.network_id')}"
+        " WHERE w.peer_project_id = :project AND w.peer_name = :name ORDER BY w.created_at_us LIMIT :most",
+        project=network.project_id,
+        name=network.name,
+        most=OFFERS_MAX,
+    )
+    return {(row[0], row[1]): row for row in rows}
+
+
+def _peering(key: tuple[str, str], far: Row | None, at_us: int, state: PeeringState) -> Peering:
     return Peering(
         peer_project_id=key[0],
-        peer_project=str(far[2]) if far is not None else "",
+        peer_project=far[2] if far else "",
         peer_network=key[1],
-        peer_cidr=str(subnet(int(str(far[3])))) if far is not None and is_active else "",
+        peer_cidr=str(subnet(int(far[3]))) if far and state == PeeringState.ACTIVE else "",
         state=state,
         since=at_microseconds(at_us),
     )

@@ -58,15 +58,7 @@ class SubnetService:
                 layouts_to_launch(tx, actor, fresh, now, self._random_bytes, with_default=True)
             layout = named(tx, project, network or DEFAULT)
             taken = [each.address for each in store.tenancies(tx, project.id)]
-            made = Subnet(
-                id=SubnetId(new_id("sub", now, self._random_bytes)),
-                project_id=project.id,
-                network_id=layout.network.id,
-                name=name,
-                cidr=str(placed(layout, name, cidr, prefix, taken)),
-                created_at=now,
-            )
-            store.insert_subnet(tx, made)
+            made = self._add(tx, layout, name, str(placed(layout, name, cidr, prefix, taken)))
             self._audit.record(tx, actor, "subnet.create", made.id, project, name=name, cidr=made.cidr)
             return SubnetView(
                 network=layout.network.name, name=name, cidr=made.cidr, acl="", instances=(), id=made.id
@@ -75,6 +67,19 @@ class SubnetService:
         done = self._database.write_with_locks(work)
         self._wake()
         return done
+
+    def _add(self, tx: Transaction, layout: Layout, name: str, cidr: str) -> Subnet:
+        now = self._clock.now()
+        made = Subnet(
+            id=SubnetId(new_id("sub", now, self._random_bytes)),
+            project_id=layout.network.project_id,
+            network_id=layout.network.id,
+            name=name,
+            cidr=cidr,
+            created_at=now,
+        )
+        store.insert_subnet(tx, made)
+        return made
 
     def delete(self, actor: Actor, project: Project, network: str, ref: str) -> None:
         """Delete a subnet without instances and ACL. Its addresses belong to `default` again."""
