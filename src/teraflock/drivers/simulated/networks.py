@@ -16,7 +16,7 @@ class SimulatedNetworks(Calls):
 
     def _add(self, call: SimulatedCall, network: Network, host: str) -> None:
         there = call.turn.get(NetworkThere, network_key(self._mark, network, host))
-        if there is not None and there.network != network:
+        if there is not None and there.network.subnet != network.subnet:
             raise EngineRefused("The simulated host has this network with other addresses")
         if there is None or not there.whole:
             call.turn.put(NetworkThere(network=network, host=host, mark=self._mark, whole=not call.half))

@@ -27,6 +27,9 @@ NOTHING: dict[str, Any] = {
     "provider": "", "offer": None, "burst": False, "mode": None, "site": "", "type": "", "region": "", "zone": "",
     "bid": None, "max_price": None, "restart_policy": None,
     "security_groups": (),
+    "networks": (),
+    "subnets": (),
+    "addresses": (),
 }  # fmt: skip
 
 
@@ -227,7 +230,8 @@ def test_invalid_plan_file_is_refused(tmp_path_factory: pytest.TempPathFactory, 
 
 
 UNSAID: dict[str, Any] = {
-    "instances": None, "vcpus": None, "ram": None, "disk": None, "images": None, "ports": None, "gpus": (),
+    "instances": None, "vcpus": None, "ram": None, "disk": None, "images": None, "ports": None,
+    "networks": None, "gpus": (),
     "gpus_default": None,
 }  # fmt: skip
 

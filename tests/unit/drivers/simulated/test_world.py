@@ -154,6 +154,14 @@ def test_network_in_use_cannot_be_removed(table: Bench) -> None:
         table.engine.create(machine(2, host=SECOND_HOST))
 
 
+def test_a_network_from_before_it_had_a_name_is_used_again(table: Bench) -> None:
+    table.launch(machine(1))
+    named = replace(NETWORK, name="default", domain="vision.internal")
+    table.launch(replace(machine(2), network=named))
+    with pytest.raises(EngineRefused, match="with other addresses"):
+        table.engine.prepare(replace(machine(3), network=replace(named, subnet="10.128.16.0/20")))
+
+
 def test_installations_do_not_see_each_other() -> None:
     world = MemoryWorld()
     ours, theirs = Bench(world, mark="ours"), Bench(world, mark="theirs", image="theirs")
