@@ -6,6 +6,7 @@ Every change claims the project, as launches do, so no instance joins a network 
 import os
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -30,8 +31,9 @@ from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import name_and_quota
 
-PER_PROJECT_MAX = 20
-"""Whatever the quota says: all tenants share the numbers."""
+PER_PROJECT_MAX: Final = 20
+PER_ORGANISATION_MAX: Final = 200
+"""Whatever the quota says: all tenants share the numbers. Projects still get their network `default`."""
 
 
 class NetworkView(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +79,11 @@ class NetworkService:
                 raise Conflict(f"A network `{name}` already exists", hint="Choose another name")
             if len(layouts) >= PER_PROJECT_MAX:
                 raise Refused(f"A project can have {PER_PROJECT_MAX} networks", hint="Delete one first")
+            if store.count_of_organisation(tx, project.organisation_id) >= PER_ORGANISATION_MAX:
+                raise Refused(
+                    f"The projects of an organisation can have {PER_ORGANISATION_MAX} networks together",
+                    hint="Delete one in any of its projects first",
+                )
             made = new_network(tx, actor, fresh, name, self._clock.now(), self._random_bytes)
             self._audit.record(tx, actor, "network.create", made.id, project, name=name, cidr=str(made.cidr))
             return _view(tx, Layout(network=made))

@@ -181,6 +181,11 @@ def test_networks_count_against_the_quota(estate: Estate, monkeypatch: pytest.Mo
     monkeypatch.setattr(acts, "PER_PROJECT_MAX", 2)
     with pytest.raises(Refused, match="A project can have 2 networks"):
         estate.create("three")
+    monkeypatch.setattr(acts, "PER_PROJECT_MAX", 9)
+    monkeypatch.setattr(acts, "PER_ORGANISATION_MAX", 2)
+    other = estate.tenants.projects.make(estate.actor, "other")
+    with pytest.raises(Refused, match="an organisation can have 2 networks together"):
+        estate.networks.create(estate.actor, other, "three")
     with pytest.raises(Conflict, match="A network `one` already exists"):
         estate.create("one")
     with pytest.raises(BadInput, match="not a valid name"):
