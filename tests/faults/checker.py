@@ -55,8 +55,9 @@ def faults(database: Database, world: World, now: datetime, sky: World | None = 
     found = [*_of_instances(books, guests, now), *_of_hosts(books), *_of_images(books, images)]
     found += [f"{id}: on the engine, but in no row" for id in guests if id not in books.instances]
     held = {
-        f"{guest.mark}/{guest.machine.network.project_id}/{guest.machine.address}"
+        f"{guest.mark}/{nic.network.key}/{nic.address}"
         for guest in guests.values()
+        for nic in guest.machine.nics
     }
     found += [f"{id}: has {count} rented machines" for id, count in counts.items() if count > 1]
     found += [
@@ -241,6 +242,6 @@ def _of_images(books: Books, held: set[str]) -> Iterator[str]:
 
 def _peopled(there: NetworkThere, guests: dict[str, Guest]) -> bool:
     return any(
-        guest.host == there.host and guest.machine.network.project_id == there.network.project_id
+        guest.host == there.host and there.network.key in {nic.network.key for nic in guest.machine.nics}
         for guest in guests.values()
     )

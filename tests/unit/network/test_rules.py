@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from teraflock.base.errors import Refused
@@ -15,6 +15,8 @@ from teraflock.network.rules import (
     free_addresses,
     free_ports,
     gateway,
+    is_reserved,
+    number_of,
     subnet,
 )
 
@@ -36,6 +38,23 @@ def test_addresses_are_free_and_in_the_subnet(number: int, taken: set[int], coun
     assert not texts & set(found)
     assert all(IPv4Address(address) in network for address in found)
     assert str(gateway(number)) not in found
+
+
+@settings(max_examples=20)
+@given(numbers, st.sets(st.integers(1, 255), max_size=6), st.integers(1, 30), st.integers(24, 29))
+def test_addresses_of_a_network_are_in_none_of_its_other_parts(
+    number: int, places: set[int], count: int, prefix: int
+) -> None:
+    network = subnet(number)
+    blocks = list(network.subnets(new_prefix=prefix))
+    parts = [blocks[place % len(blocks)] for place in places]
+    found = free_addresses(network, set(), count, parts)
+    assert len(set(found)) == count
+    assert not any(IPv4Address(each) in part or is_reserved(each) for each in found for part in parts)
+    free = [each for each in map(str, network) if not is_reserved(each)]
+    lowest = [each for each in free if not any(IPv4Address(each) in part for part in parts)]
+    assert found == lowest[:count]
+    assert {number_of(each) for each in found} == {number}
 
 
 def test_a_full_network_is_refused() -> None:
