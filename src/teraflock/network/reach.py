@@ -54,6 +54,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: it is not an instance."""
     open_ports: frozenset[int] = frozenset()
     """Of an instance: the TCP ports that its host opens to the outside."""
+    is_public: bool = False
+    """Of an instance: it has a public address, which opens everything."""
     allowed_out: tuple[str, ...] = ()
     """Of an instance: networks that its host lets guests into though they are closed."""
     border: tuple[AclRule, ...] | None = None
@@ -96,7 +98,7 @@ def _stop_on_the_way(source: End, target: End, protocol: Protocol, port: int) ->
     if source.site and target.site:
         return None if source.site == target.site else Stop.APART
     if target.site:
-        is_open = protocol == Protocol.TCP and port in target.open_ports
+        is_open = target.is_public or (protocol == Protocol.TCP and port in target.open_ports)
         return None if is_open else Stop.UNPUBLISHED
     is_closed = _is_in(target.address, CLOSED) and not _is_in(target.address, source.allowed_out)
     return Stop.CLOSED if is_closed and not target.is_internet else None
@@ -151,7 +153,7 @@ def openings(walls: Walls, source: End, target: End) -> tuple[Span, ...]:
     outs = _spans(walls, source, target, Direction.OUT) if source.site else every
     ins = _spans(walls, target, source, Direction.IN) if target.site else every
     both = _common(outs, ins)
-    if target.site and not source.site:
+    if target.site and not source.site and not target.is_public:
         both = [(Protocol.TCP, p, p) for p in target.open_ports if _covers(both, Protocol.TCP, p)]
     apart = bool(source.site and target.site and source.site != target.site)
     return () if apart else joined(_through_border(both, source, target))

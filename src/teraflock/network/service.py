@@ -100,6 +100,7 @@ class _Picture:
             address=member.address,
             site=member.site,
             open_ports=ports,
+            is_public=store.is_public(tx, member.instance_id),
             allowed_out=allowed,
             border=self._border,
         )

@@ -14,6 +14,11 @@ def take_down(tx: Transaction, project: ProjectId) -> None:
     set_network(tx, project, TAKEN_DOWN)
 
 
+def is_public(tx: Transaction, instance: str) -> bool:
+    """Whether a public address leads to an instance."""
+    return tx.one("SELECT 1 FROM address WHERE target_id = :id", id=instance) is not None
+
+
 def surroundings(tx: Transaction, instance: str) -> tuple[frozenset[int], tuple[str, ...]]:
     """The ports of an instance that its host opens, and the closed networks that its host lets guests into."""
     ports = tx.all(
