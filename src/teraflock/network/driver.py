@@ -26,7 +26,8 @@ class BalancerDriver(Protocol):
     def balance(self, wanted: Sequence[BalancerSpec]) -> None:
         """Make exactly these balancers run, and repair those that do not. Connections outlive a change of backends.
 
-        When it returns, a balancer that is not wanted no longer uses its address.
+        When it returns, a balancer that is not wanted no longer uses its address. One that cannot run does not keep the
+        others from running: it is missing in what `balancers` returns.
         """
         ...
 

@@ -20,7 +20,7 @@ def openings(walls: Walls, source: End, target: End) -> tuple[Span, ...]:
     outs = _spans(walls, source, target, Direction.OUT) if source.site else every
     ins = _spans(walls, target, source, Direction.IN) if target.site else every
     both = _common(outs, ins)
-    if target.site and not source.site:
+    if target.site and not source.site and not target.is_public:
         both = [(Protocol.TCP, p, p) for p in target.open_ports if _covers(both, Protocol.TCP, p)]
     if source.site and target.site:
         apart = source.site != target.site or are_apart(walls, source.address, target.address)

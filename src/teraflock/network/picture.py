@@ -76,12 +76,14 @@ class Picture:
 
     def _interfaces(self, tx: Transaction, member: GroupMember) -> tuple[End, ...]:
         ports, allowed = store.surroundings(tx, member.instance_id)
+        is_public = store.is_public(tx, member.instance_id)
         return tuple(
             End(
                 name=member.name,
                 address=address,
                 site=member.site,
                 open_ports=ports,
+                is_public=is_public and address == member.address,
                 allowed_out=allowed,
                 is_inner=address != member.address,
             )

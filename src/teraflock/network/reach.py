@@ -64,6 +64,8 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: it is not an instance."""
     open_ports: frozenset[int] = frozenset()
     """Of an instance: the TCP ports that its host opens to the outside."""
+    is_public: bool = False
+    """Of an instance: it has a public address, which opens everything."""
     allowed_out: tuple[str, ...] = ()
     """Of an instance: networks that its host lets guests into though they are closed."""
     is_inner: bool = False
@@ -111,7 +113,7 @@ def _stop_on_the_way(walls: Walls, source: End, target: End, protocol: Protocol,
     if source.is_inner or target.is_inner:
         return Stop.INNER
     if target.site:
-        is_open = protocol == Protocol.TCP and port in target.open_ports
+        is_open = target.is_public or (protocol == Protocol.TCP and port in target.open_ports)
         return None if is_open else Stop.UNPUBLISHED
     is_closed = is_in(target.address, CLOSED) and not is_in(target.address, source.allowed_out)
     return Stop.CLOSED if is_closed and not target.is_internet else None

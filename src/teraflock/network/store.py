@@ -139,6 +139,11 @@ def addresses_from(text: str) -> tuple[str, ...]:
     return () if text == "[]" else _ADDRESSES.decode(text)
 
 
+def is_public(tx: Transaction, instance: str) -> bool:
+    """Whether a public address leads to an instance."""
+    return tx.one("SELECT 1 FROM address WHERE target_id = :id", id=instance) is not None
+
+
 def surroundings(tx: Transaction, instance: str) -> tuple[frozenset[int], tuple[str, ...]]:
     """The ports of an instance that its host opens, and the closed networks that its host lets guests into."""
     ports = tx.all(

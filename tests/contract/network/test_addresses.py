@@ -14,6 +14,8 @@ from teraflock.bill.verify.service import verify
 from teraflock.network.address import store
 from teraflock.network.address.rules import pool_from
 from teraflock.network.address.service import AddressService
+from teraflock.network.checking import NetworkChecks
+from teraflock.network.reach import Stop
 from teraflock.network.walls import Floating
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.storage.database import Database
@@ -52,6 +54,10 @@ def test_an_address_leads_to_an_instance_or_a_balancer(pool: Pool) -> None:
     web = pool.house.service.view(pool.project.id, "web-1").instance.address or ""
     pool.attach(address, "web-1")
     assert pool.loaded().floating == (Floating(address, web),)
+    check = NetworkChecks(pool.database).check
+    assert check(pool.project, "internet", "web-1", "tcp", "22").reach.stop is None
+    assert check(pool.project, "internet", "web-1", "tcp", "80").reach.stop == Stop.IN, "no group allows it"
+    assert check(pool.project, "internet", "web-2", "tcp", "80").reach.stop == Stop.UNPUBLISHED
     balancer = pool.create("front", "web-1")
     pool.attach(address, "front")
     assert pool.loaded().floating == (Floating(address, balancer),)

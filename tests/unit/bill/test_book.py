@@ -55,12 +55,12 @@ REFUSED = {
     "a price without a period": (book("vcpu: 0.1"), 3, "not a price"),
     "a price per year": (book("vcpu: 0.1/year"), 3, "not a price"),
     "a price with words": (book("gpu: {V100: cheap}"), 3, "not a price"),
-    "an address": (book("address: 0.004/hour"), 3, "unknown name `address`"),
-    "an address in a region": (
-        book("regions: {north: {address: 1/hour}}"),
+    "an address on spot": (
+        book("address: {on-demand: 0.004/hour, spot: 0.001/hour}"),
         3,
-        "unknown name `address`",
+        "`address` cannot have a spot price",
     ),
+    "an address per GB": (book("regions: {north: {address: 1}}"), 3, "not a price"),
     "an unknown word": (book("vcpus: 0.1/hour"), 3, "unknown name"),
     "a duplicate name": (book("vcpu: 0.1/hour", "vcpu: 0.2/hour"), 4, "duplicate"),
     "one card by two names": (book("gpu:", "  H200: 3/hour", "  H200 SXM: 4/hour"), 5, "already"),

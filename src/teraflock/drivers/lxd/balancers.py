@@ -48,6 +48,9 @@ ANSWER_SECONDS_MAX: Final = 2.0
 ANSWER_BYTES_MAX: Final = 1 << 20
 START_SECONDS_MAX: Final = 30
 END_TRIES_MAX: Final = 100
+START_PAUSE_SECONDS: Final = 1.0
+"""Between two starts for one project: a tenant who changes all the time does not keep the host busy."""
+REFUSED_SECONDS: Final = 30.0
 
 
 def program() -> str | None:
@@ -67,6 +70,8 @@ class LxdBalancers:
         self._networks = networks
         self._folder = folder / ours.installation
         self._prefix = f"tera-{ours.installation}-"
+        self._tried: dict[str, tuple[float, str]] = {}
+        """By bridge: when HAProxy was last started, and the digest of the configuration if it was refused."""
         networks.more_addresses = self.addresses
 
     def balance(self, wanted: Sequence[BalancerSpec]) -> None:
@@ -76,7 +81,6 @@ class LxdBalancers:
         by_bridge: dict[str, list[BalancerSpec]] = {}
         for spec in wanted:
             by_bridge.setdefault(self._ours.bridge(spec.network_key), []).append(spec)
-        failed: list[TeraflockError] = []
         with self._alone():
             for bridge in self._present() - set(by_bridge):
                 self._remove(bridge)
@@ -85,9 +89,6 @@ class LxdBalancers:
                     self._bring(bridge, specs)
                 except TeraflockError as error:
                     LOG.warning("balancers of %s: %s %s", specs[0].project_id, error, error.context)
-                    failed.append(error)
-        if failed:
-            raise failed[0]
 
     def balancers(self) -> Sequence[BalancerSeen]:
         found = (self._ask(bridge, "show stat") for bridge in self._present())
@@ -133,10 +134,10 @@ class LxdBalancers:
             if spec in missing:
                 network, gate = subnet(spec.network_number), str(gateway(spec.network_number))
                 spaces.connect(space, bridge, self.plug(spec.address), IPv4Network(network), gate)
-        self._run(bridge, specs)
         for each in gone:
             self._disconnect(bridge, each)
         _write(folder / "members", msgspec.json.encode(wanted))
+        self._run(bridge, specs)
 
     def _run(self, bridge: str, specs: Sequence[BalancerSpec]) -> None:
         """Start HAProxy, or a new one if the configuration changed."""
@@ -146,7 +147,7 @@ class LxdBalancers:
         keys = {f"{haproxy.word(each.id)}.pem": each.certificate + each.key for each in specs if each.key}
         digest = sha256(msgspec.json.encode((text, keys), order="sorted")).hexdigest()
         is_alive = bool(self._ask(bridge, "show info"))
-        if is_alive and _text(folder / "loaded") == digest:
+        if (is_alive and _text(folder / "loaded") == digest) or self._waits(bridge, digest):
             return
         for path in (cell / "certificates").iterdir():
             if path.name not in keys:
@@ -156,8 +157,16 @@ class LxdBalancers:
         _write(cell / "haproxy.cfg", text.encode(), group=user)
         state = self._ask(bridge, "show servers state") if is_alive else ""
         _write(cell / "state", state.encode(), group=user)
+        self._tried[bridge] = (time.monotonic(), digest)
         self._start(bridge, user, is_alive=is_alive)
         _write(folder / "loaded", digest.encode())
+        self._tried[bridge] = (time.monotonic(), "")
+
+    def _waits(self, bridge: str, digest: str) -> bool:
+        """Whether HAProxy was started a moment ago, or refused just this configuration."""
+        at, refused = self._tried.get(bridge, (0.0, ""))
+        pause = REFUSED_SECONDS if refused == digest else START_PAUSE_SECONDS
+        return at > 0 and time.monotonic() - at < pause
 
     def _start(self, bridge: str, user: int, *, is_alive: bool) -> None:
         space, found = self._space(bridge), program()

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 
 CHAIN_MAX: Final = 10
+CURVES: Final = ("secp256r1", "secp384r1", "secp521r1")
 RSA_BITS: Final = (2048, 4096)
 """Smaller keys are weak, and each connection would pay for larger ones."""
 
@@ -70,10 +71,11 @@ def _key(text: str) -> "PrivateKeyTypes":
             "The key is not in PEM format", hint="Its file begins with `-----BEGIN PRIVATE KEY-----`"
         ) from None
     is_rsa = isinstance(key, rsa.RSAPrivateKey) and RSA_BITS[0] <= key.key_size <= RSA_BITS[1]
-    if not (is_rsa or isinstance(key, ec.EllipticCurvePrivateKey)):
+    is_curve = isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.name in CURVES
+    if not (is_rsa or is_curve):
         raise BadInput(
             "The key is of a kind that balancers do not use",
-            hint=f"Use an elliptic curve key, or RSA with {RSA_BITS[0]} to {RSA_BITS[1]} bits",
+            hint=f"Use an elliptic curve key (P-256, P-384 or P-521), or RSA with {RSA_BITS[0]} to {RSA_BITS[1]} bits",
         )
     return key
 

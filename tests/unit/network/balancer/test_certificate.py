@@ -30,6 +30,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence() -> None:
     chain, text = self_signed(key), pem_of(key)
     locked = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"x")).decode()
     small = rsa.generate_private_key(65_537, 1024)
+    curved = ec.generate_private_key(ec.SECP256K1())
     odd = ed25519.Ed25519PrivateKey.generate()
     odd_text = odd.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     for given, secret, now, sentence in (
@@ -39,6 +40,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence() -> None:
         (chain, chain, NOW, "The key is not in PEM format"),
         (chain, locked, NOW, "The key has a password"),
         (self_signed(small), pem_of(small), NOW, "The key is of a kind that balancers do not use"),
+        (self_signed(curved), pem_of(curved), NOW, "The key is of a kind that balancers do not use"),
         (self_signed(odd), odd_text, NOW, "The key is of a kind that balancers do not use"),
         (
             chain,
