@@ -46,7 +46,7 @@ class LinkHost(msgspec.Struct, frozen=True, kw_only=True):
         return str(INNER[self.number + 1])
 
 
-class Member(msgspec.Struct, frozen=True, order=True):
+class NetworkMember(msgspec.Struct, frozen=True, order=True):
     """An instance in a network."""
 
     site: str
@@ -71,7 +71,7 @@ class Peer(msgspec.Struct, frozen=True, order=True):
         return self.inner or self.address
 
 
-class Remote(msgspec.Struct, frozen=True, order=True):
+class RemoteStation(msgspec.Struct, frozen=True, order=True):
     """An instance on another host, and where to send frames for it."""
 
     project_id: str
@@ -88,7 +88,7 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     mtu: int = 0
     """The largest packet in all networks. 0: no limit of ours."""
     peers: tuple[Peer, ...] = ()
-    remotes: tuple[Remote, ...] = ()
+    remotes: tuple[RemoteStation, ...] = ()
     """In the networks that this host has instances in."""
 
 
@@ -105,7 +105,7 @@ class FabricDriver(Protocol):
         ...
 
 
-def fabrics(hosts: Sequence[LinkHost], members: Sequence[Member]) -> dict[str, Fabric]:
+def fabrics(hosts: Sequence[LinkHost], members: Sequence[NetworkMember]) -> dict[str, Fabric]:
     """What each host should link, by site."""
     peers = {host.site: _peers(host, hosts) for host in hosts}
     any_encrypted = any(peer.inner for each in peers.values() for peer in each.values())
@@ -146,13 +146,15 @@ def _link(host: LinkHost, other: LinkHost) -> Peer | None:
     return Peer(other.address, other.inner, other.wire.key, other.wire.port)
 
 
-def _remotes(site: str, peers: Mapping[str, Peer], members: Sequence[Member]) -> tuple[Remote, ...]:
-    there = defaultdict[int, list[Member]](list)
+def _remotes(
+    site: str, peers: Mapping[str, Peer], members: Sequence[NetworkMember]
+) -> tuple[RemoteStation, ...]:
+    there = defaultdict[int, list[NetworkMember]](list)
     for member in members:
         there[member.network].append(member)
     own = {member.network for member in members if member.site == site}
     found = (
-        Remote(each.project_id, each.network, each.address, peers[each.site].target)
+        RemoteStation(each.project_id, each.network, each.address, peers[each.site].target)
         for network in own
         for each in there[network]
         if each.site in peers

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from teraflock.network.fabric import Member
+from teraflock.network.fabric import NetworkMember
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import ProjectId
 from teraflock.tenant.project.store import set_network
@@ -28,10 +28,10 @@ def surroundings(tx: Transaction, instance: str) -> tuple[frozenset[int], tuple[
     return frozenset(int(each[0]) for each in ports), tuple(row[0].split()) if row else ()
 
 
-def members_in_all_projects(tx: Transaction) -> tuple[Member, ...]:
+def members_in_all_projects(tx: Transaction) -> tuple[NetworkMember, ...]:
     """Every instance with an address, its site and its network."""
     rows = tx.all(
         "SELECT i.site, i.project_id, p.network_number, i.address FROM instance i"
         " JOIN project p ON p.id = i.project_id WHERE i.address IS NOT NULL ORDER BY i.address"
     )
-    return tuple(Member(*row) for row in rows)
+    return tuple(NetworkMember(*row) for row in rows)

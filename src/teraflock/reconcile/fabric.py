@@ -12,7 +12,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.fleet import store as fleet
 from teraflock.instance.join import store as joins
 from teraflock.network import store
-from teraflock.network.fabric import Fabric, FabricDriver, LinkHost, Member, WireKey, fabrics, unlinked
+from teraflock.network.fabric import Fabric, FabricDriver, LinkHost, NetworkMember, WireKey, fabrics, unlinked
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -69,7 +69,7 @@ class FabricLoop:
         return found
 
     def _apply(
-        self, drivers: Mapping[str, FabricDriver], hosts: Sequence[LinkHost], members: Sequence[Member]
+        self, drivers: Mapping[str, FabricDriver], hosts: Sequence[LinkHost], members: Sequence[NetworkMember]
     ) -> None:
         wanted = fabrics(hosts, members)
         for one, other in unlinked(hosts):

@@ -8,7 +8,7 @@ from teraflock.network.fabric import (
     MTU_PLAIN,
     Fabric,
     LinkHost,
-    Member,
+    NetworkMember,
     WireKey,
     fabrics,
     unlinked,
@@ -24,8 +24,8 @@ def host(number: int, *, key: bool = True, trusted: bool = False) -> LinkHost:
     )
 
 
-def member(site: int, network: int, place: int) -> Member:
-    return Member(f"s{site}", f"prj_{network}", network, f"10.128.{network * 16}.{place}")
+def member(site: int, network: int, place: int) -> NetworkMember:
+    return NetworkMember(f"s{site}", f"prj_{network}", network, f"10.128.{network * 16}.{place}")
 
 
 HOSTS = st.lists(
@@ -40,7 +40,7 @@ MEMBERS = st.lists(
 
 @given(HOSTS, MEMBERS)
 def test_no_packet_is_plain_on_a_wire_that_is_not_trusted(
-    hosts: list[LinkHost], members: list[Member]
+    hosts: list[LinkHost], members: list[NetworkMember]
 ) -> None:
     found = fabrics(hosts, members)
     by_address = {each.address: each for each in hosts}
@@ -57,7 +57,7 @@ def test_no_packet_is_plain_on_a_wire_that_is_not_trusted(
 
 @given(HOSTS, MEMBERS)
 def test_links_are_mutual_and_lead_to_where_instances_are(
-    hosts: list[LinkHost], members: list[Member]
+    hosts: list[LinkHost], members: list[NetworkMember]
 ) -> None:
     found = fabrics(hosts, members)
     linked = {
