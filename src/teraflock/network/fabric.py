@@ -122,6 +122,15 @@ def fabrics(hosts: Sequence[LinkHost], members: Sequence[NetworkMember]) -> dict
     return found
 
 
+def can_be_peer(address: str) -> bool:
+    """Whether other hosts can reach this address. Links use IPv4."""
+    try:
+        found = IPv4Address(address)
+    except ValueError:
+        return False
+    return not (found.is_loopback or found.is_unspecified or found.is_multicast)
+
+
 def unlinked(hosts: Sequence[LinkHost]) -> list[tuple[str, str]]:
     """Pairs of hosts that may not be linked, because one of them cannot encrypt."""
     return [

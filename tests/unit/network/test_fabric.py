@@ -10,6 +10,7 @@ from teraflock.network.fabric import (
     LinkHost,
     NetworkMember,
     WireKey,
+    can_be_peer,
     fabrics,
     unlinked,
 )
@@ -77,6 +78,12 @@ def test_links_are_mutual_and_lead_to_where_instances_are(
         assert {one.address for one in remotes} == expected
         targets = {other.site: {other.address, other.inner} for other in hosts}
         assert all(one.target in targets[at[one.address]] for one in remotes)
+
+
+def test_an_address_that_others_cannot_reach_is_no_peer() -> None:
+    assert can_be_peer("192.0.2.1")
+    for address in ("127.0.0.1", "0.0.0.0", "2001:db8::1", "host.example", ""):
+        assert not can_be_peer(address)
 
 
 def test_a_single_host_has_no_links() -> None:
