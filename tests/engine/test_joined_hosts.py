@@ -65,6 +65,7 @@ def share_a_network(server: Server) -> None:
     server.turn()
     largest = (MTU_ENCRYPTED if ENCRYPTS else MTU_PLAIN) - 28
     for name, other in (("a", b), ("b", a)):
+        assert server.inside(name, "cat", "/sys/class/net/eth0/mtu").strip() == str(largest + 28)
         assert server.pings(name, other["private_address"])
         assert server.pings(name, other["private_address"], largest)
         assert not server.pings(name, other["private_address"], largest + 1), (

@@ -13,7 +13,7 @@ from tests.engine.namespaces import NoNamespaces, answered, echo, entered, new_n
 
 from teraflock.drivers.lxd.linking import Linking
 from teraflock.drivers.lxd.names import Names, hardware_address
-from teraflock.network.fabric import Fabric, LinkHost, Member, WireKey, fabrics
+from teraflock.network.fabric import Fabric, LinkHost, NetworkMember, WireKey, fabrics
 
 OURS = Names("linktest")
 PROJECT = "prj_links"
@@ -110,7 +110,9 @@ def wanted(
         )
         for each in hosts
     ]
-    return fabrics(found, [Member(str(place), PROJECT, 7, address) for place, address in enumerate(members)])
+    return fabrics(
+        found, [NetworkMember(str(place), PROJECT, 7, address) for place, address in enumerate(members)]
+    )
 
 
 def linked(hosts: tuple[Host, Host], fabric: dict[str, Fabric]) -> None:

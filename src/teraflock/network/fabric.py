@@ -46,7 +46,7 @@ class LinkHost(msgspec.Struct, frozen=True, kw_only=True):
         return str(INNER[self.number + 1])
 
 
-class Member(msgspec.Struct, frozen=True, order=True):
+class NetworkMember(msgspec.Struct, frozen=True, order=True):
     """An instance in a network."""
 
     site: str
@@ -72,7 +72,7 @@ class Peer(msgspec.Struct, frozen=True, order=True):
         return self.inner or self.address
 
 
-class Remote(msgspec.Struct, frozen=True, order=True):
+class RemoteStation(msgspec.Struct, frozen=True, order=True):
     """An instance on another host, and where to send frames for it."""
 
     key: str
@@ -90,7 +90,7 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     mtu: int = 0
     """The largest packet in all networks. 0: no limit of ours."""
     peers: tuple[Peer, ...] = ()
-    remotes: tuple[Remote, ...] = ()
+    remotes: tuple[RemoteStation, ...] = ()
     """In the networks that this host has instances in."""
 
 
@@ -107,7 +107,7 @@ class FabricDriver(Protocol):
         ...
 
 
-def fabrics(hosts: Sequence[LinkHost], members: Sequence[Member]) -> dict[str, Fabric]:
+def fabrics(hosts: Sequence[LinkHost], members: Sequence[NetworkMember]) -> dict[str, Fabric]:
     """What each host should link, by site."""
     peers = {host.site: _peers(host, hosts) for host in hosts}
     any_encrypted = any(peer.inner for each in peers.values() for peer in each.values())
@@ -122,6 +122,15 @@ def fabrics(hosts: Sequence[LinkHost], members: Sequence[Member]) -> dict[str, F
             remotes=_remotes(host.site, linked, members),
         )
     return found
+
+
+def can_be_peer(address: str) -> bool:
+    """Whether other hosts can reach this address. Links use IPv4."""
+    try:
+        found = IPv4Address(address)
+    except ValueError:
+        return False
+    return not (found.is_loopback or found.is_unspecified or found.is_multicast)
 
 
 def unlinked(hosts: Sequence[LinkHost]) -> list[tuple[str, str]]:
@@ -148,13 +157,15 @@ def _link(host: LinkHost, other: LinkHost) -> Peer | None:
     return Peer(other.address, other.inner, other.wire.key, other.wire.port)
 
 
-def _remotes(site: str, peers: Mapping[str, Peer], members: Sequence[Member]) -> tuple[Remote, ...]:
-    there = defaultdict[int, list[Member]](list)
+def _remotes(
+    site: str, peers: Mapping[str, Peer], members: Sequence[NetworkMember]
+) -> tuple[RemoteStation, ...]:
+    there = defaultdict[int, list[NetworkMember]](list)
     for member in members:
         there[member.network].append(member)
     own = {member.network for member in members if member.site == site}
     found = (
-        Remote(each.key, each.network, each.address, peers[each.site].target)
+        RemoteStation(each.key, each.network, each.address, peers[each.site].target)
         for network in own
         for each in there[network]
         if each.site in peers

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from teraflock.base.clock import microseconds
-from teraflock.network.fabric import Member
+from teraflock.network.fabric import NetworkMember
 from teraflock.network.model import DEFAULT, Layout, ProjectNetwork, Subnet, Tenancy
 from teraflock.network.rules import number_of
 from teraflock.storage.database import Transaction
@@ -157,7 +157,7 @@ def surroundings(tx: Transaction, instance: str) -> tuple[frozenset[int], tuple[
     return frozenset(int(each[0]) for each in ports), tuple(row[0].split()) if row else ()
 
 
-def members_in_all_projects(tx: Transaction) -> tuple[Member, ...]:
+def members_in_all_projects(tx: Transaction) -> tuple[NetworkMember, ...]:
     """Every address of an instance or a balancer, with its site and its network."""
     keys = {int(number): key for number, key in tx.all("SELECT number, engine_key FROM network")}
     rows = tx.all(
@@ -165,7 +165,7 @@ def members_in_all_projects(tx: Transaction) -> tuple[Member, ...]:
         " UNION ALL SELECT site, address, '[]' FROM balancer"
     )
     found = (
-        Member(site, keys[number_of(address)], number_of(address), address)
+        NetworkMember(site, keys[number_of(address)], number_of(address), address)
         for site, first, more in rows
         for address in (first, *addresses_from(more))
     )

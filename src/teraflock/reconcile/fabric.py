@@ -12,7 +12,16 @@ from teraflock.base.errors import TeraflockError
 from teraflock.fleet import store as fleet
 from teraflock.instance.join import store as joins
 from teraflock.network import store
-from teraflock.network.fabric import Fabric, FabricDriver, LinkHost, Member, WireKey, fabrics, unlinked
+from teraflock.network.fabric import (
+    Fabric,
+    FabricDriver,
+    LinkHost,
+    NetworkMember,
+    WireKey,
+    can_be_peer,
+    fabrics,
+    unlinked,
+)
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -57,6 +66,9 @@ class FabricLoop:
             is_second = known is None and any(each.number == 0 for each in found)
             if host.site not in sites or host.site not in self._wires or is_second:
                 continue
+            if not can_be_peer(host.address):
+                self._note(host.site, f"other hosts cannot reach its address {host.address}")
+                continue
             found.append(
                 LinkHost(
                     site=host.site,
@@ -69,7 +81,7 @@ class FabricLoop:
         return found
 
     def _apply(
-        self, drivers: Mapping[str, FabricDriver], hosts: Sequence[LinkHost], members: Sequence[Member]
+        self, drivers: Mapping[str, FabricDriver], hosts: Sequence[LinkHost], members: Sequence[NetworkMember]
     ) -> None:
         wanted = fabrics(hosts, members)
         for one, other in unlinked(hosts):

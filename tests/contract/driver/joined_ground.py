@@ -13,8 +13,8 @@ from tests.contract.driver.simulated_ground import simulated_ground
 
 from teraflock.drivers.joined.authority import Authority, Identity, client_context, host_context, new_key
 from teraflock.drivers.joined.authority import request_for as csr
-from teraflock.drivers.joined.calling import Endpoint, Links
-from teraflock.drivers.joined.driver import Joined
+from teraflock.drivers.joined.calling import HostEndpoint, Links
+from teraflock.drivers.joined.driver import JoinedDriver
 from teraflock.drivers.joined.serving import HostServer
 from teraflock.instance.driver import ComputeDriver
 
@@ -56,12 +56,14 @@ class JoinedHost:
         self.server.stop()
 
     def links(self, identity: Identity | None = None, version: str = "1") -> Links:
-        to = Endpoint(name="lab2", address="127.0.0.1", port=self.port, fingerprint=self.identity.fingerprint)
+        to = HostEndpoint(
+            name="lab2", address="127.0.0.1", port=self.port, fingerprint=self.identity.fingerprint
+        )
         context = client_context(identity or AUTHORITY.server)
         return Links(to, context, now=lambda: NOW, version=version)
 
     def joined(self) -> ComputeDriver:
-        return cast("ComputeDriver", Joined("lab2", self.links()))
+        return cast("ComputeDriver", JoinedDriver("lab2", self.links()))
 
 
 @contextmanager
@@ -73,5 +75,5 @@ def joined_ground(folder: Path) -> Iterator[Ground]:
         ground.around.name = "joined"
         yield ground
         ground.clear()
-        cast("Joined", driver).close()
+        cast("JoinedDriver", driver).close()
         host.kill()

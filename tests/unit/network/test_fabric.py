@@ -8,8 +8,9 @@ from teraflock.network.fabric import (
     MTU_PLAIN,
     Fabric,
     LinkHost,
-    Member,
+    NetworkMember,
     WireKey,
+    can_be_peer,
     fabrics,
     unlinked,
 )
@@ -24,8 +25,8 @@ def host(number: int, *, key: bool = True, trusted: bool = False) -> LinkHost:
     )
 
 
-def member(site: int, network: int, place: int) -> Member:
-    return Member(f"s{site}", f"prj_{network}", network, f"10.128.{network * 16}.{place}")
+def member(site: int, network: int, place: int) -> NetworkMember:
+    return NetworkMember(f"s{site}", f"prj_{network}", network, f"10.128.{network * 16}.{place}")
 
 
 HOSTS = st.lists(
@@ -40,7 +41,7 @@ MEMBERS = st.lists(
 
 @given(HOSTS, MEMBERS)
 def test_no_packet_is_plain_on_a_wire_that_is_not_trusted(
-    hosts: list[LinkHost], members: list[Member]
+    hosts: list[LinkHost], members: list[NetworkMember]
 ) -> None:
     found = fabrics(hosts, members)
     by_address = {each.address: each for each in hosts}
@@ -57,7 +58,7 @@ def test_no_packet_is_plain_on_a_wire_that_is_not_trusted(
 
 @given(HOSTS, MEMBERS)
 def test_links_are_mutual_and_lead_to_where_instances_are(
-    hosts: list[LinkHost], members: list[Member]
+    hosts: list[LinkHost], members: list[NetworkMember]
 ) -> None:
     found = fabrics(hosts, members)
     linked = {
@@ -77,6 +78,12 @@ def test_links_are_mutual_and_lead_to_where_instances_are(
         assert {one.address for one in remotes} == expected
         targets = {other.site: {other.address, other.inner} for other in hosts}
         assert all(one.target in targets[at[one.address]] for one in remotes)
+
+
+def test_an_address_that_others_cannot_reach_is_no_peer() -> None:
+    assert can_be_peer("192.0.2.1")
+    for address in ("127.0.0.1", "0.0.0.0", "2001:db8::1", "host.example", ""):
+        assert not can_be_peer(address)
 
 
 def test_a_single_host_has_no_links() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from hashlib import sha256
 from hmac import compare_digest
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from teraflock.app.installation import engine
 from teraflock.app.installation.places import Places
 from teraflock.app.joining import background
 from teraflock.app.joining.config import HostConfig, HostPlaces, is_root, key_of, read_config, write_config
+from teraflock.app.settings import address_of
 from teraflock.base.errors import BadInput, Refused, TeraflockError, Unavailable
 from teraflock.drivers.joined.authority import request_for
 from teraflock.drivers.joined.channel import Channel
@@ -91,6 +93,7 @@ def join(
     on_progress: OnProgress,
     environment: Mapping[str, str] = os.environ,
 ) -> HostJoined:
+    _, port = _listen_address(wish.listen)
     found = read_config(places)
     if found is not None and found.server != f"{wish.ticket.server}:{wish.ticket.port}":
         raise Refused(
@@ -106,7 +109,7 @@ def join(
     kind, options = _engine(places, wish, environment)
     if found is None:
         on_progress("server")
-        found = _ask(places, wish, inspected, kind, options, now)
+        found = _ask(places, wish, port, inspected, kind, options, now)
         write_config(places, found)
     on_progress("host program")
     pid = background.start(places)
@@ -114,6 +117,19 @@ def join(
         name=found.name, address=found.address, listen=found.listen, engine=found.engine,
         gpus=len(inspected.cards), pid=pid, was_joined=was_joined,
     )  # fmt: skip
+
+
+def _listen_address(listen: str) -> tuple[str, int]:
+    try:
+        host, port = address_of(listen)
+        ip_address(host)
+    except (BadInput, ValueError):
+        port = 0
+    if not port:
+        raise BadInput(
+            f"`--listen {listen[:60]}` is not an address with a port", hint="Write it as `0.0.0.0:8732`"
+        )
+    return host, port
 
 
 def _check_cards(found: Inspection, without_gpus: bool) -> None:
@@ -147,6 +163,7 @@ def _engine(places: HostPlaces, wish: JoinWish, environment: Mapping[str, str]) 
 def _ask(
     places: HostPlaces,
     wish: JoinWish,
+    port: int,
     found: Inspection,
     kind: str,
     options: dict[str, str],
@@ -160,7 +177,7 @@ def _ask(
         version=__version__,
         now=now(),
         hostname=hostname,
-        port=int(wish.listen.rpartition(":")[2]),
+        port=port,
         certificate_request=request_for(key_of(places), hostname[:60] or "host"),
         cards=tuple(card.uuid for card in found.cards if card.uuid) if is_real else (),
         encrypts=can_encrypt() if is_real else True,

@@ -43,23 +43,23 @@ class JoinPort:
     def authority(self) -> Authority:
         return Authority(self._derive)
 
-    def opened(self) -> JoinPlace:
+    def join_place(self) -> JoinPlace:
         """Open the port, and say where hosts find it and how they recognise it."""
-        port = self.open()
+        port = self.open_port()
         host = address_of(self._listen)[0]
         anywhere = host in ("0.0.0.0", "::")  # noqa: S104 -- compared, not bound
         address = self._address or (own_address() if anywhere else host)
         place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
         return JoinPlace(server=place, fingerprint=self.authority.server.fingerprint)
 
-    def open(self) -> int:
+    def open_port(self) -> int:
         """Open the port, if it is not open already. Return its number."""
         if not self._listen:
             raise Refused("Hosts cannot join this server", hint="Set `join_listen`, such as `0.0.0.0:8733`")
         with self._lock:
             if self._socket is None:
                 self._socket = _listening(self._listen)
-                threading.Thread(target=self._accept, args=(self._socket,), name="joins", daemon=True).start()
+                _Accepting(self, self._socket).start()
             return int(self._socket.getsockname()[1])
 
     def close(self) -> None:
@@ -76,11 +76,12 @@ class JoinPort:
             self.close()
         elif self._listen:
             try:
-                self.open()
+                self.open_port()
             except TeraflockError as error:
                 LOG.warning("%s", error.sentence)
 
-    def _accept(self, sock: socket.socket) -> None:
+    def accept(self, sock: socket.socket) -> None:
+        """Answer hosts until the socket is closed."""
         while True:
             try:
                 raw, source = sock.accept()
@@ -116,6 +117,16 @@ class JoinPort:
             return failed(error)
         LOG.info("%s joined from %s", answer.name, source)
         return answer
+
+
+class _Accepting(threading.Thread):
+    def __init__(self, port: JoinPort, sock: socket.socket) -> None:
+        super().__init__(name="joins", daemon=True)
+        self._port = port
+        self._socket = sock
+
+    def run(self) -> None:
+        self._port.accept(self._socket)
 
 
 def _listening(listen: str) -> socket.socket:

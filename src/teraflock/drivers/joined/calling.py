@@ -19,12 +19,12 @@ import msgspec
 from teraflock import __version__
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.joined.channel import Channel
-from teraflock.drivers.joined.frames import Done, Failed, FromHost, Hello, Request, Welcome, Working, raised
+from teraflock.drivers.joined.frames import Done, Failed, FromHost, Hello, HostCall, Welcome, Working, raised
 from teraflock.instance.engine_errors import BadCredentials, EngineDown
 
 LOG: Final = logging.getLogger("teraflock.engines")
 CONNECT_SECONDS_MAX: Final = 4.0
-ANSWER_SECONDS_MAX: Final = 10.0
+ANSWER_SECONDS_MAX: Final = 7.0
 """A host that is working on a call says so every two seconds."""
 IDLE_MAX: Final = 8
 PAUSES: Final = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -32,7 +32,7 @@ PAUSES: Final = (0.0, 0.5, 1.0, 2.0, 4.0)
 SKEW_MAX: Final = timedelta(minutes=5)
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+class HostEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Where a host is, and the certificate that it must show."""
 
     name: str
@@ -59,7 +59,7 @@ def received(channel: Channel, seconds_max: float) -> FromHost:
 class Links:
     def __init__(
         self,
-        to: Endpoint,
+        to: HostEndpoint,
         context: ssl.SSLContext,
         *,
         now: Callable[[], datetime],
@@ -85,6 +85,7 @@ class Links:
         try:
             yield loan
         except (OSError, TimeoutError) as error:
+            self.close()  # the other connections are probably dead, too
             raise self._down(str(error)) from None
         finally:
             if loan.is_clean:
@@ -95,7 +96,7 @@ class Links:
     def call(self, loan: "Loan", method: str, arguments: bytes) -> Done:
         """Send a call and wait for its answer, as long as the host says that it is working on it."""
         channel = loan.channel
-        channel.send(Request(method=method, arguments=arguments), seconds_max=ANSWER_SECONDS_MAX)
+        channel.send(HostCall(method=method, arguments=arguments), seconds_max=ANSWER_SECONDS_MAX)
         answer = received(channel, ANSWER_SECONDS_MAX)
         while isinstance(answer, Working):
             answer = received(channel, ANSWER_SECONDS_MAX)

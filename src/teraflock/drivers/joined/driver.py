@@ -24,7 +24,7 @@ ALWAYS: Final = frozenset({Capability.PLACEMENT, Capability.FIREWALL})
 """What every joined host can do. Used until the host has answered once: its instances need their rules."""
 
 
-class Joined:
+class JoinedDriver:
     """One host. Its methods are added below."""
 
     patience = PATIENCE
@@ -112,7 +112,7 @@ def _pieces(loan: Loan) -> Iterator[bytes]:
 
 
 def _remote(method: Method) -> Callable[..., Any]:
-    def call(self: Joined, *positional: object, **named: object) -> Any:
+    def call(self: JoinedDriver, *positional: object, **named: object) -> Any:
         arguments = method.packed(*positional, **named)
         with self.links.borrowed() as loan:
             done = self.links.call(loan, method.name, arguments)
@@ -129,4 +129,4 @@ def _remote(method: Method) -> Callable[..., Any]:
 
 for _name, _found in METHODS.items():
     if _name not in STREAMS:
-        setattr(Joined, _name, _remote(_found))
+        setattr(JoinedDriver, _name, _remote(_found))

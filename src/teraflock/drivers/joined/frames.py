@@ -40,7 +40,7 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return frozenset(each for each in Capability if each.value in self.capabilities)
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class HostCall(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     method: str
     arguments: bytes
 
@@ -79,7 +79,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Of `StillEnding`."""
 
 
-FromServer = Hello | Request | Typed
+FromServer = Hello | HostCall | Typed
 FromHost = Welcome | Working | Done | Piece | Failed
 
 

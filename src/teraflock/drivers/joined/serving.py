@@ -29,8 +29,8 @@ from teraflock.drivers.joined.frames import (
     Failed,
     FromServer,
     Hello,
+    HostCall,
     Piece,
-    Request,
     Typed,
     Welcome,
     Working,
@@ -142,7 +142,7 @@ class HostServer:
         channel.send(self._welcome(), seconds_max=SEND_SECONDS_MAX)
         while not self._ending:
             request = _received(channel, IDLE_SECONDS_MAX)
-            if not isinstance(request, Request):
+            if not isinstance(request, HostCall):
                 return
             self._answer(channel, request)
 
@@ -154,7 +154,7 @@ class HostServer:
             capabilities=frozenset(each.value for each in self._driver.capabilities),
         )
 
-    def _answer(self, channel: Channel, request: Request) -> None:
+    def _answer(self, channel: Channel, request: HostCall) -> None:
         try:
             arguments = self._arguments(request)
         except (TeraflockError, msgspec.DecodeError) as error:
@@ -169,7 +169,7 @@ class HostServer:
             work = self._calls.submit(self._called, request.method, arguments)
             channel.send(_result(channel, work), seconds_max=SEND_SECONDS_MAX)
 
-    def _arguments(self, request: Request) -> dict[str, Any]:
+    def _arguments(self, request: HostCall) -> dict[str, Any]:
         method = METHODS.get(request.method)
         if method is None or not hasattr(self._driver, request.method):
             raise EngineRefused(f"The engine of this host cannot do `{request.method[:60]}`")

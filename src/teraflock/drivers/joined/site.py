@@ -14,19 +14,19 @@ PORT: Final = 8732
 
 def _open(opening: Opening) -> "ComputeDriver":
     from teraflock.drivers.joined.authority import Authority, client_context
-    from teraflock.drivers.joined.calling import Endpoint, Links
-    from teraflock.drivers.joined.driver import Joined
+    from teraflock.drivers.joined.calling import HostEndpoint, Links
+    from teraflock.drivers.joined.driver import JoinedDriver
 
     if opening.derive is None:
         raise Refused(f"The site `{opening.name}` needs the keys of this installation")
-    to = Endpoint(
+    to = HostEndpoint(
         name=opening.name,
         address=opening.options.get("address", ""),
         port=opening.option("port", PORT, int),
         fingerprint=opening.options.get("fingerprint", ""),
     )
     links = Links(to, client_context(Authority(opening.derive).server), now=opening.clock.now)
-    return cast("ComputeDriver", Joined(opening.name, links))  # its methods are made from the protocol
+    return cast("ComputeDriver", JoinedDriver(opening.name, links))  # its methods are made from the protocol
 
 
 DRIVER: Final = DriverKind(

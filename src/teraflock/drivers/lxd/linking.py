@@ -11,7 +11,7 @@ from pathlib import Path
 
 from teraflock.drivers.lxd import links as plans
 from teraflock.drivers.lxd import netlink, nft
-from teraflock.drivers.lxd.links import Link
+from teraflock.drivers.lxd.links import HostLink
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.wire import EncryptedWire
 from teraflock.instance.engine_errors import EngineRefused
@@ -25,12 +25,12 @@ class Linking:
         self._ours = ours
         self._wire = EncryptedWire(ours.wire, folder)
         self._loaded: Fabric | None = None
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, HostLink] = {}
 
     def key(self) -> WireKey:
         return self._wire.key()
 
-    def apply(self, fabric: Fabric, bridges: Iterable[str], limit: Callable[[Link], None]) -> None:
+    def apply(self, fabric: Fabric, bridges: Iterable[str], limit: Callable[[HostLink], None]) -> None:
         """Make the links exactly these. `limit` sets the size of packets of a network that is newly linked."""
         wanted = {link.device: link for link in plans.links(self._ours, fabric, bridges)}
         if fabric == self._loaded and wanted == self._links and self._is_intact():
@@ -56,13 +56,13 @@ class Linking:
         nft.run(plans.removal(self._ours))
         self._loaded = None
 
-    def _guard(self, fabric: Fabric, wanted: Mapping[str, Link]) -> None:
+    def _guard(self, fabric: Fabric, wanted: Mapping[str, HostLink]) -> None:
         if not fabric.peers:
             nft.run(plans.removal(self._ours))
         elif not nft.run(plans.tables(self._ours, fabric, tuple(wanted.values()))):
             raise EngineRefused("The host's firewall rejected the rules for links to other hosts")
 
-    def _bring(self, link: Link, limit: Callable[[Link], None]) -> None:
+    def _bring(self, link: HostLink, limit: Callable[[HostLink], None]) -> None:
         before = self._links.get(link.device)
         if before is None or before.mtu != link.mtu or before.bridge != link.bridge:
             limit(link)
@@ -74,7 +74,7 @@ class Linking:
         _batch("bridge", frames, must=False)
         self._links[link.device] = link
 
-    def _remove(self, link: Link) -> None:
+    def _remove(self, link: HostLink) -> None:
         for address in link.stations:
             _batch("ip", [f"neighbour delete {address} dev {link.bridge}"], must=False)
         _batch("ip", [f"link delete {link.device}"], must=False)

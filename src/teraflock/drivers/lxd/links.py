@@ -16,14 +16,14 @@ import msgspec
 
 from teraflock.drivers.lxd.names import Names, hardware_address
 from teraflock.drivers.lxd.words import checked_hardware, quoted
-from teraflock.network.fabric import Fabric, Remote
+from teraflock.network.fabric import Fabric, RemoteStation
 
 PORT: Final = 8734
 """UDP port of VXLAN on all hosts."""
 NETWORK_MAX: Final = (1 << 24) - 1
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class HostLink(msgspec.Struct, frozen=True, kw_only=True):
     """The device of one network, and what is behind it."""
 
     device: str
@@ -34,7 +34,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     """Hardware address and target of each remote address."""
 
 
-def links(ours: Names, fabric: Fabric, bridges: Iterable[str]) -> tuple[Link, ...]:
+def links(ours: Names, fabric: Fabric, bridges: Iterable[str]) -> tuple[HostLink, ...]:
     """The links of a host that has these bridges."""
     there = set(bridges)
     found: dict[tuple[str, int], dict[str, tuple[str, str]]] = {}
@@ -43,16 +43,16 @@ def links(ours: Names, fabric: Fabric, bridges: Iterable[str]) -> tuple[Link, ..
         if bridge in there and 0 <= remote.network <= NETWORK_MAX:
             found.setdefault((bridge, remote.network), {})[remote.address] = _station(ours, remote)
     return tuple(
-        Link(device=ours.link(number), bridge=bridge, number=number, mtu=fabric.mtu, stations=stations)
+        HostLink(device=ours.link(number), bridge=bridge, number=number, mtu=fabric.mtu, stations=stations)
         for (bridge, number), stations in sorted(found.items())
     )
 
 
-def _station(ours: Names, remote: Remote) -> tuple[str, str]:
+def _station(ours: Names, remote: RemoteStation) -> tuple[str, str]:
     return hardware_address(ours.installation, remote.address), str(IPv4Address(remote.target))
 
 
-def device_commands(link: Link) -> list[str]:
+def device_commands(link: HostLink) -> list[str]:
     """Lines for `ip -batch` that create the device."""
     kind = f"type vxlan id {link.number} dstport {PORT} nolearning"
     return [
@@ -64,7 +64,7 @@ def device_commands(link: Link) -> list[str]:
     ]
 
 
-def station_commands(link: Link, before: Mapping[str, tuple[str, str]]) -> tuple[list[str], list[str]]:
+def station_commands(link: HostLink, before: Mapping[str, tuple[str, str]]) -> tuple[list[str], list[str]]:
     """Lines for `ip -batch` and `bridge -batch` that bring the remote addresses from `before` to those of the link."""
     addresses, frames = [], []
     for address, (hardware, target) in before.items():
@@ -80,7 +80,7 @@ def station_commands(link: Link, before: Mapping[str, tuple[str, str]]) -> tuple
     return addresses, frames
 
 
-def tables(ours: Names, fabric: Fabric, found: Sequence[Link]) -> str:
+def tables(ours: Names, fabric: Fabric, found: Sequence[HostLink]) -> str:
     """Return both tables, which replace the existing ones in one transaction."""
     remotes = ", ".join(
         f"{quoted(link.device)} . {checked_hardware(hardware)} . {IPv4Address(address)}"

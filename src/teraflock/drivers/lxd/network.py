@@ -25,7 +25,7 @@ from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.host_links import attached, own_addresses, retry_soon
 from teraflock.drivers.lxd.linking import Linking
-from teraflock.drivers.lxd.links import Link
+from teraflock.drivers.lxd.links import HostLink
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Named, NamedPlace, Resolving
 from teraflock.drivers.lxd.rest import LxdClient
@@ -230,12 +230,12 @@ class LxdNetworks:
         return self._linking.key()
 
     def link(self, fabric: Fabric) -> None:
-        """Link the bridges with those of other hosts."""
+        """HostLink the bridges with those of other hosts."""
         self._mtu = fabric.mtu
         with self._alone():
             self._linking.apply(fabric, (bridge.name for bridge in self.bridges()), self._limit_packets)
 
-    def _limit_packets(self, link: Link) -> None:
+    def _limit_packets(self, link: HostLink) -> None:
         """Set the size of packets on a bridge, for guests that start later and for those that run."""
         config = {"bridge.mtu": str(link.mtu)}
         if self._engine.get("networks", link.bridge)["config"].get("bridge.mtu") != config["bridge.mtu"]:

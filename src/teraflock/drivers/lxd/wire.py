@@ -46,9 +46,11 @@ class EncryptedWire:
     def __init__(self, device: str, folder: Path) -> None:
         self.device = device
         self._key_path = folder / KEY_FILE
+        self._can_encrypt = False
 
     def key(self) -> WireKey:
-        if not can_encrypt():
+        self._can_encrypt = self._can_encrypt or can_encrypt()  # it is asked every few seconds
+        if not self._can_encrypt:
             return WireKey()
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 

@@ -39,7 +39,7 @@ class JoinDoor(Protocol):
     @property
     def authority(self) -> CertificateAuthority: ...
 
-    def opened(self) -> JoinPlace:
+    def join_place(self) -> JoinPlace:
         """Open the port if it is closed."""
         ...
 

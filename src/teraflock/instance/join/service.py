@@ -76,7 +76,7 @@ class JoinService:
             rules.check_name(name)
         if address:
             rules.check_address(address)
-        place = self._door.opened()
+        place = self._door.join_place()
         token = self._random_bytes(TOKEN_BYTES).hex()
         now = self._clock.now()
         new = Invitation(

@@ -18,8 +18,8 @@ from teraflock.base.errors import TeraflockError
 from teraflock.drivers.joined.authority import Authority, Identity, client_context
 from teraflock.drivers.joined.calling import Links
 from teraflock.drivers.joined.channel import Channel
-from teraflock.drivers.joined.driver import Joined
-from teraflock.drivers.joined.frames import Hello, Request, failed, raised
+from teraflock.drivers.joined.driver import JoinedDriver
+from teraflock.drivers.joined.frames import Hello, HostCall, failed, raised
 from teraflock.drivers.joined.methods import METHODS
 from teraflock.drivers.lxd.errors import EngineTaken
 from teraflock.instance.driver import ComputeDriver, Seen
@@ -49,14 +49,14 @@ def hosting(driver: object) -> Iterator[JoinedHost]:
 
 def asked(links: Links) -> object:
     try:
-        return cast("ComputeDriver", Joined("lab2", links)).hosts()
+        return cast("ComputeDriver", JoinedDriver("lab2", links)).hosts()
     finally:
         links.close()
 
 
 def test_every_method_of_the_protocol_has_a_call() -> None:
     assert {"hosts", "create", "enforce", "run", "file", "open_terminal", "link", "sightings"} <= set(METHODS)
-    assert all(hasattr(Joined, name) for name in METHODS)
+    assert all(hasattr(JoinedDriver, name) for name in METHODS)
 
 
 def test_only_the_server_of_the_installation_gets_in(ground: Ground) -> None:
@@ -169,7 +169,7 @@ def test_a_second_change_of_an_instance_waits_for_the_first(ground: Ground) -> N
             each.join()
         driver.delete(first)
         assert len(stuck.deleted) == 3
-        cast("Joined", driver).close()
+        cast("JoinedDriver", driver).close()
 
 
 def test_a_call_is_finished_although_the_server_died(ground: Ground) -> None:
@@ -178,7 +178,7 @@ def test_a_call_is_finished_although_the_server_died(ground: Ground) -> None:
         links = host.links()
         with links.borrowed() as loan:
             arguments = METHODS["delete"].packed(handle)
-            loan.channel.send(Request(method="delete", arguments=arguments), seconds_max=5)
+            loan.channel.send(HostCall(method="delete", arguments=arguments), seconds_max=5)
             assert stuck.begun.acquire(timeout=30)
         stuck.go_on.set()
         driver = host.joined()
@@ -189,7 +189,7 @@ def test_a_call_is_finished_although_the_server_died(ground: Ground) -> None:
             except EngineBusy:
                 continue
         assert stuck.deleted == [handle, handle]
-        cast("Joined", driver).close()
+        cast("JoinedDriver", driver).close()
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -198,7 +198,9 @@ def test_a_launch_continues_after_the_host_program_was_killed(ground: Ground, st
     """Kill the host program around each call of a launch: the server sees `EngineDown`, and repeats the call."""
     with hosting(ground.driver) as host:
         driver = host.joined()
-        cast("Joined", driver).links._seconds = iter(range(0, 10**6, 100)).__next__  # pauses pass at once
+        cast("JoinedDriver", driver).links._seconds = iter(
+            range(0, 10**6, 100)
+        ).__next__  # pauses pass at once
         remote = Ground(driver, ground.around)
         machine = remote.machine()
         for each in STAGES:
@@ -214,7 +216,7 @@ def test_a_launch_continues_after_the_host_program_was_killed(ground: Ground, st
         assert seen is not None
         assert seen.seen == Seen.RUNNING
         remote.clear()
-        cast("Joined", driver).close()
+        cast("JoinedDriver", driver).close()
 
 
 def test_a_host_that_cannot_be_reached_is_not_asked_for_every_call(ground: Ground) -> None:
@@ -252,7 +254,7 @@ def test_a_file_that_is_not_read_to_its_end_leaves_no_rest(ground: Ground) -> No
             assert sum(map(len, found.content or ())) == 1_000_000
         assert driver.look(machine.handle) is not None
         remote.clear()
-        cast("Joined", driver).close()
+        cast("JoinedDriver", driver).close()
 
 
 def test_a_plain_connection_without_a_handshake_does_not_block_others(ground: Ground) -> None:
