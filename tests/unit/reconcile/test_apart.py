@@ -46,13 +46,11 @@ def test_single_site_needs_no_thread() -> None:
 
 def test_hosts_of_a_single_hanging_site_do_not_stop_the_loop() -> None:
     answered = threading.Event()
-    apart = Apart(
-        Engines([engine("only")]),
-        lambda driver: [answered.wait()].clear(),
-        "test",
-        seconds_max=0.05,
-        alone_inline=False,
-    )
+
+    def turn_of(driver: ComputeDriver) -> None:
+        answered.wait()
+
+    apart = Apart(Engines([engine("only")]), turn_of, "test", seconds_max=0.05, alone_inline=False)
     apart.turn()  # returns, although the site does not answer
     answered.set()
     apart.join(10)

@@ -30,6 +30,7 @@ NOTHING: dict[str, Any] = {
     "networks": (),
     "subnets": (),
     "addresses": (),
+    "on": (), "not_with": (), "spread": None, "pack": False, "together": False, "queue": False, "priority": 0,
 }  # fmt: skip
 
 
@@ -39,6 +40,15 @@ def asked(**words: Any) -> LaunchRequest:
 
 def test_launch_without_options_leaves_defaults_to_the_server() -> None:
     assert asked() == LaunchRequest(authorized_keys=(KEY,))
+
+
+def test_wishes_about_hosts_are_sent_and_checked() -> None:
+    request = asked(on=("zone=a",), not_with=("web", "app=db"), together=True, queue=True, priority=3)
+    assert (dict(request.on), request.not_with) == ({"zone": "a"}, ("web", "app=db"))
+    assert (request.together, request.queue, request.priority) == (True, True, 3)
+    for wrong in ({"priority": 3}, {"pack": True, "spread": "zone"}, {"on": ("zone",)}):
+        with pytest.raises(BadInput):
+            asked(**wrong)
 
 
 def test_all_options_are_sent(tmp_path: Path) -> None:
