@@ -21,15 +21,35 @@ import torch
 
 from lab.architectures import IMAGE, Architecture, architectures, inputs_of
 from lab.lora import add_lora, quantize
-from lab.record import HALF, LANGUAGE_VARIANTS, QUANTIZED_VARIANTS, VISION_VARIANTS, Variant, record
+from lab.record import (
+    FOUR_BIT_VARIANTS,
+    HALF,
+    LANGUAGE_VARIANTS,
+    QUANTIZED_VARIANTS,
+    VISION_VARIANTS,
+    Variant,
+    record,
+)
 from teraflock.workload.family import STACK, Family, cut, write_family
 from teraflock.workload.tracing.eager import transformers_eager
 from teraflock.workload.tracing.recorder import Recorder
 
 OUT = Path("src/teraflock/workload/data/families")
 LAYERS = 4
-QUANTIZED = ("llama-gqa", "llama-tied-gqa", "qwen2-gqa", "qwen3-gqa")
-"""Families that are recorded with quantized weights, too."""
+QUANTIZED = (
+    "llama-gqa",
+    "llama-tied-gqa",
+    "qwen2-gqa",
+    "qwen2-tied-gqa",
+    "qwen3-gqa",
+    "qwen3-tied-gqa",
+    "llama",
+)
+"""Families that are recorded with quantized weights in all ways."""
+FOUR_BITS = (
+    "llama-tied", "gemma", "gemma-gqa", "gemma2-gqa", "gemma3-gqa", "phi", "phi3", "phi3-gqa", "mixtral-gqa",
+    "qwen2_moe", "qwen2_moe-gqa", "qwen3_moe-gqa",
+)  # fmt: skip
 MARKS, LAYERS_MAX = 1 << 20, 1 << 10
 
 
@@ -155,6 +175,8 @@ def main() -> None:
         variants = VISION_VARIANTS if known[name].reads == IMAGE else LANGUAGE_VARIANTS
         if name in QUANTIZED:
             variants = (*variants, *QUANTIZED_VARIANTS)
+        elif name in FOUR_BITS:
+            variants = (*variants, *FOUR_BIT_VARIANTS)
         for text in options.variant or variants:
             path = OUT / f"{name}+{text}.family"
             if options.missing and path.exists():

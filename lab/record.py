@@ -181,11 +181,16 @@ IMAGE_FIXED = ("swin_t",)
 """Models whose windows shift and pad by the remainder of the image size: its symbolic form does not terminate."""
 
 
+FOUR_BIT_VARIANTS = ("train+bf16+checkpoint+lora-all+4bit", "train+bf16+lora-all+4bit")
+"""For every decoder."""
 QUANTIZED_VARIANTS = (
-    "train+bf16+checkpoint+lora-all+4bit",
+    *FOUR_BIT_VARIANTS,
+    *(each.replace("4bit", "8bit") for each in FOUR_BIT_VARIANTS),
+    *(f"{each}+fp32-adapters" for each in FOUR_BIT_VARIANTS),
+    *(f"{each}+fp32-adapters".replace("4bit", "8bit") for each in FOUR_BIT_VARIANTS),
+    *(each.replace("bf16", "amp-bf16") for each in FOUR_BIT_VARIANTS),
     "train+bf16+checkpoint+lora+4bit",
     "train+bf16+checkpoint+lora-all",
-    "train+bf16+lora-all+4bit",
     "infer+bf16+4bit",
 )
 """How decoders are fine-tuned and served beside the ways all models have."""

@@ -87,7 +87,8 @@ def test_every_decoder_by_config_can_be_tuned_with_four_bits(form: str) -> None:
         if config["model_type"] in (*CAUSAL, "qwen2_moe", "qwen3_moe")
     ]
     wanted = f"train+bf16+{form}lora-all+4bit"
-    assert [name for name in names if wanted not in variants_of_family(shape_named(name))] == []
+    missing = {name for name in names if wanted not in variants_of_family(shape_named(name))}
+    assert missing == ({name for name in names if name.startswith("gemma-2-")} if form else set())
 
 
 def test_float8_is_faster_than_bf16_and_refused_on_cards_without_it() -> None:
