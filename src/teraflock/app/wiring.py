@@ -4,8 +4,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Final
 from teraflock import __version__
 from teraflock.api.idempotency import forget_old
 from teraflock.api.limits import RequestRates
-from teraflock.api.metrics import Metrics
 from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
@@ -32,6 +30,7 @@ from teraflock.app.installation.keeper import EngineKeeper
 from teraflock.app.installation.places import Places
 from teraflock.app.joining.listener import JoinPort, own_gpus
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
+from teraflock.app.measured import balancers_seen, metrics_of
 from teraflock.app.planner.files import PlannerFiles
 from teraflock.app.planner.pool import PlannerPool
 from teraflock.app.runs import RunWorkers, run_loop
@@ -39,14 +38,12 @@ from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.app.vault import FileVault
 from teraflock.base.clock import Clock, SystemClock, microseconds
-from teraflock.base.errors import Refused, TeraflockError
+from teraflock.base.errors import Refused
 from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
 from teraflock.bill.margin.spending import in_turn, spending, within_limits
 from teraflock.bill.service import BillService
-from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.model import DiskLimits, Host
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
 from teraflock.fleet.slicing.service import SlicingService
@@ -54,7 +51,6 @@ from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
 from teraflock.instance.account import store as accounts
 from teraflock.instance.account.service import AccountService
-from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.join.service import JoinService
@@ -69,7 +65,6 @@ from teraflock.network.acl.service import AclService
 from teraflock.network.address.rules import pool_from
 from teraflock.network.address.service import AddressService
 from teraflock.network.balancer.model import Balancer, BalancerSeen
-from teraflock.network.balancer.rules import backends_up
 from teraflock.network.balancer.service import BalancerService, Hosting
 from teraflock.network.checking import NetworkChecks
 from teraflock.network.peering.service import PeeringService
@@ -114,12 +109,6 @@ SHARE_WINDOW: Final = timedelta(days=1)
 """What a project used in this time counts for its share of the queue."""
 
 RandomBytes = Callable[[int], bytes]
-BALANCER_METRICS: Final[tuple[tuple[str, str, Callable[[BalancerSeen], float]], ...]] = (
-    ("tera_balancer_sessions", "Open connections of each balancer", lambda seen: seen.sessions),
-    ("tera_balancer_bytes_in", "Bytes from clients since its last change", lambda seen: seen.bytes_in),
-    ("tera_balancer_bytes_out", "Bytes to clients since its last change", lambda seen: seen.bytes_out),
-    ("tera_balancer_backends_up", "Backends of each balancer that answer", backends_up),
-)
 
 
 class Cloud:
@@ -242,7 +231,9 @@ class Cloud:
                 organisation_per_second=settings.rate_per_organisation,
                 failures_per_minute=settings.failed_keys_per_minute,
             ),
-            metrics=self._metrics(),
+            metrics=metrics_of(
+                self.database, self.engines, lambda: self.loops.turns, lambda: self.services.nouns.bills
+            ),
             log=RequestLog(time.monotonic),
             access=access_log(self.at.folder / ACCESS_LOG_FILE) if settings.access_log else None,
             bounds=Bounds(
@@ -327,14 +318,9 @@ class Cloud:
         )
 
     def _balancer_seen(self, balancer: Balancer) -> BalancerSeen | None:
-        return next((each for each in self._balancers(balancer.site) if each.id == balancer.id), None)
-
-    def _balancers(self, *sites: str) -> Iterator[BalancerSeen]:
-        """What the balancers of all sites, or of these, report. A site that does not answer is left out."""
-        for driver in self.engines:
-            if Capability.BALANCER in driver.capabilities and (not sites or driver.site in sites):
-                with suppress(TeraflockError):
-                    yield from driver.balancers()
+        return next(
+            (each for each in balancers_seen(self.engines, balancer.site) if each.id == balancer.id), None
+        )
 
     def _accounts(self, database: Database, random_bytes: RandomBytes) -> AccountService:
         return AccountService(
@@ -378,61 +364,6 @@ class Cloud:
             own_cards=files.own_cards,
             compute=self.planner_pool.compute,
         )
-
-    def _metrics(self) -> Metrics:
-        metrics = Metrics()
-        metrics.also("tera_instances", "Instances by phase", "phase", self._by_phase)
-        metrics.also("tera_loop_turns", "Turns done by each loop", "loop", lambda: dict(self.loops.turns))
-        metrics.also(
-            "tera_cost_per_hour",
-            "Price per hour of everything in use, by currency",
-            "currency",
-            self._per_hour,
-        )
-        metrics.also("tera_charged", "Charges so far, all projects, by currency", "currency", self._charged)
-        metrics.also("tera_host_disk_bytes", "Size of each host's disk pool", "host", self._pools)
-        metrics.also(
-            "tera_host_disk_used_bytes", "Used bytes of each host's disk pool", "host", self._pools_used
-        )
-        metrics.also(
-            "tera_host_disk_limits_hold",
-            "Whether each host enforces the disk limits of instances",
-            "host",
-            self._limits_hold,
-        )
-        for name, sentence, value in BALANCER_METRICS:
-            metrics.also(name, sentence, "balancer", partial(self._balancer_values, value))
-        metrics.also("tera_writes_waiting", "Writes that are not in a transaction yet", "", self._waiting)
-        return metrics
-
-    def _balancer_values(self, value: Callable[[BalancerSeen], float]) -> dict[str, float]:
-        return {each.id: value(each) for each in self._balancers()}
-
-    def _by_phase(self) -> dict[str, float]:
-        with self.database.read() as tx:
-            return dict(across.count_by_phase_in_all_projects(tx))
-
-    def _pools(self) -> dict[str, float]:
-        return {host.name: host.disk_bytes for host in self._hosts()}
-
-    def _pools_used(self) -> dict[str, float]:
-        return {host.name: host.disk_used_bytes for host in self._hosts()}
-
-    def _limits_hold(self) -> dict[str, float]:
-        return {host.name: float(host.disk_limits is DiskLimits.HOLD) for host in self._hosts()}
-
-    def _hosts(self) -> tuple[Host, ...]:
-        with self.database.read() as tx:
-            return fleet.outlines(tx)
-
-    def _per_hour(self) -> dict[str, float]:
-        return self.services.nouns.bills.cost_per_hour_in_all_projects()
-
-    def _charged(self) -> dict[str, float]:
-        return self.services.nouns.bills.charged_in_all_projects()
-
-    def _waiting(self) -> dict[str, float]:
-        return {"": float(getattr(self.database, "works_waiting", 0))}
 
     def synchronise_sites(self) -> None:
         """Open sites that were added to the database, and close those that were removed."""

@@ -4,24 +4,21 @@ It calls no engine. Only `guests` and the deletion of a snapshot do.
 """
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Final
 
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
-from teraflock.base.errors import BadInput, NotFound, QuotaReached, Refused
+from teraflock.base.errors import BadInput, QuotaReached, Refused
 from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.model import Host, HostId, HostKind
+from teraflock.fleet.model import Host
 from teraflock.fleet.placement import Policy
 from teraflock.image import store as images
 from teraflock.instance import launching, store
-from teraflock.instance.across import store as across
 from teraflock.instance.changes import Admits, InstanceChanges
 from teraflock.instance.claims import (
     NoCapacity,
@@ -54,19 +51,18 @@ from teraflock.instance.providing import at_provider, own_first, sites_at_provid
 from teraflock.instance.queue.look import UsedBy
 from teraflock.instance.queue.model import QueuedLaunch
 from teraflock.instance.queue.service import QueueService
+from teraflock.instance.region import check_region, move_host
 from teraflock.instance.renting import choose
 from teraflock.instance.rules import asked_at, end_of, holding
 from teraflock.instance.snapshot.service import SnapshotService
 from teraflock.instance.states import Phase, Wanted
-from teraflock.storage.database import Database, Overtaken, Row, Transaction
+from teraflock.storage.database import Database, Row, Transaction
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 from teraflock.tenant.project.store import project_of_any_organisation
 from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import count_projects
-
-REGION: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
 class InstanceService:
@@ -366,26 +362,10 @@ class InstanceService:
 
     def set_region(self, actor: Actor, host_ref: str, region: str) -> Host:
         """Move a host to another region. Its instances get an event, because other prices apply from now on."""
-        if not REGION.fullmatch(region):
-            raise BadInput(
-                f"`{region[:80]}` cannot be the name of a region", hint="Use up to 40 of `a-z`, `0-9` and `-`"
-            )
-
-        def work(tx: Transaction) -> Host:
-            host = fleet.host(tx, host_ref)
-            if host is None or host.kind != HostKind.OWN:
-                raise NotFound(f"There is no own host `{host_ref[:80]}`", hint="`tera host list` lists them")
-            if host.region == region:
-                return host
-            instances = _locked_with_host(tx, host.id)
-            fleet.set_region(tx, host.id, region)
-            now, random_bytes = self._clock.now(), self._changes.random_bytes
-            for instance in instances:
-                store.record_held(tx, instance, now=now, random_bytes=random_bytes)
-            self._changes.audit.record(tx, actor, "host.region", host.id, name=host.name, region=region)
-            return replace(host, region=region)
-
-        return self._database.write_with_locks(work)
+        check_region(region)
+        return self._database.write_with_locks(
+            lambda tx: move_host(tx, self._changes, actor, host_ref, region, self._clock.now())
+        )
 
     def publish(self, tx: Transaction, actor: Actor, project: Project, ref: str, image_id: str) -> InstanceId:
         """Request an image of an instance's disk. The caller writes the row of the image."""
@@ -453,13 +433,3 @@ def _ended(instance: Instance, wanted: Wanted, at: datetime) -> Instance:
 
 def _is_ending(instance: Instance) -> bool:
     return instance.phase in (Phase.FAILED, Phase.GONE) or instance.wanted == Wanted.GONE
-
-
-def _locked_with_host(tx: Transaction, id: HostId) -> tuple[Instance, ...]:
-    """Lock a host and its instances, instances first: this is the order of locks of the whole server."""
-    instances = across.lock_on_host_in_all_projects(tx, id)
-    fleet.lock_hosts(tx, [id])
-    ids = {each.id for each in across.on_host_in_all_projects(tx, id)}
-    if ids != {each.id for each in instances}:
-        raise Overtaken("an instance was added or removed in the meantime")
-    return instances

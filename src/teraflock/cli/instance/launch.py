@@ -1,6 +1,5 @@
 """`tera launch`: launch instances."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -11,10 +10,11 @@ from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
 from teraflock.cli.instance import offer_file, plan_file, ssh_files
 from teraflock.cli.instance.costs import price_of
-from teraflock.cli.instance.follow import follow, has_ended
+from teraflock.cli.instance.follow import follow
+from teraflock.cli.instance.launched import complain_of_failed, end_as, say_what_next, waited_for
 from teraflock.cli.instance.list import write_instances
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
-from teraflock.cli.output import called, remark, write_json
+from teraflock.cli.output import remark, write_json
 from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.placement import (
@@ -25,14 +25,12 @@ from teraflock.cli.placement import (
     write_waiting,
 )
 from teraflock.cli.shape_options import shape_from, shape_options
-from teraflock.cli.waiting import NotDone, wait_for
 from teraflock.wire.instance import (
     INSTANCES_PER_LAUNCH_MAX,
     TIME_LIMIT_SECONDS_MAX,
     TIME_LIMIT_SECONDS_MIN,
     USER_DATA_BYTES_MAX,
     AccessWord,
-    InstanceAnswer,
     LaunchRequest,
     ModeWord,
     RestartPolicyWord,
@@ -41,11 +39,8 @@ from teraflock.wire.shape import ShapeRequest
 from teraflock.words.instance import state_text
 
 if TYPE_CHECKING:
-    from teraflock.client import Client
     from teraflock.wire.offer import OfferShape
 
-CUT_OFF: Final = 124
-"""The exit code for a command that was stopped from outside, as in `timeout`."""
 HELP: Final = """Launch instances with whole GPUs and their own vCPUs, memory and disk.
 
 Defaults: one GPU if you name a GPU model, vCPUs and memory in proportion to the GPUs, the image `base`, and your SSH
@@ -239,17 +234,17 @@ def command(
         if follows:
             launched = (follow(client, launched[0], timeout),)
         elif wait:
-            launched = _waited(client, launched, timeout)
+            launched = waited_for(client, launched, timeout)
     if as_json:
         write_json(launched if request.instances > 1 else launched[0])
     elif follows:
         remark(f"{launched[0].name}: {state_text(launched[0])}")
     else:
         write_instances(launched)
-        _say_what_next(launched, waited=wait)
-    _complain_of_failed(launched)
+        say_what_next(launched, waited=wait)
+    complain_of_failed(launched)
     if wait:
-        _end_as(launched)
+        end_as(launched)
 
 
 def _mind_the_key(request: LaunchRequest) -> None:
@@ -419,63 +414,3 @@ def read_user_data(path: str) -> str:
             hint="Start it with `#!/bin/sh` or `#!/usr/bin/python3`; `#cloud-config` is not supported",
         )
     return text
-
-
-def _waited(
-    client: "Client", launched: Sequence[InstanceAnswer], seconds_max: float
-) -> tuple[InstanceAnswer, ...]:
-    ids = [each.id for each in launched]
-    return tuple(
-        wait_for(lambda: [client.instances.get(each) for each in ids], _is_up, seconds_max=seconds_max)
-    )
-
-
-def _is_up(instance: InstanceAnswer) -> bool:
-    """Whether the instance runs and its user-data is done. With a command: whether the command has ended."""
-    if instance.access == "command":
-        return has_ended(instance)
-    prepared = instance.user_data is None or instance.user_data.state == "done"
-    return instance.state == "running" and instance.operation is None and prepared
-
-
-def _say_what_next(launched: Sequence[InstanceAnswer], *, waited: bool) -> None:
-    first = launched[0]
-    if not waited:
-        remark(f"\nSee its progress with `tera show {first.name}`. `--wait` waits until it runs")
-    elif first.jupyter:
-        remark(f"\nJupyter: {first.jupyter.url}")
-    elif first.access == "command":
-        remark(f"\nSee its output with `tera logs {first.name}`")
-    elif first.state == "running" and not first.simulated:
-        remark(f"\nLog in: `{called()} ssh {first.name}`")
-
-
-def _end_as(launched: Sequence[InstanceAnswer]) -> None:
-    """Exit with the exit code of the command or the user-data. With several instances, the first failure counts."""
-    for each in launched:
-        if each.user_data and each.user_data.exit_code:
-            raise NotDone(
-                f"The user-data of `{each.name}` ended with exit code {each.user_data.exit_code}",
-                hint=f"See its output with `tera logs {each.name} --user-data`. The instance still exists",
-            )
-    commands = [each for each in launched if each.access == "command"]
-    for each in commands:
-        if each.exit_code is None:
-            remark(f"The command of `{each.name}` was stopped before it finished{_by_time_limit(each)}")
-    codes = [CUT_OFF if each.exit_code is None else each.exit_code for each in commands]
-    if code := next(filter(None, codes), 0):
-        raise SystemExit(code if 0 < code < 256 else 255)
-
-
-def _by_time_limit(instance: InstanceAnswer) -> str:
-    return " or reached its time limit" if instance.time_limit_seconds is not None else ""
-
-
-def _complain_of_failed(launched: Sequence[InstanceAnswer]) -> None:
-    failed = [each for each in launched if each.state == "failed"]
-    if failed:
-        names = ", ".join(f"`{each.name}`" for each in failed)
-        raise NotDone(
-            f"{names} could not be launched: {failed[0].problem or 'the reason is unknown'}",
-            hint=f"The failed instance was cleaned up. Remove the record with `tera delete --yes {failed[0].name}`",
-        )
