@@ -121,6 +121,13 @@ def test_terms_of_a_launch_hold_when_it_is_moved() -> None:
     there.settle()
 
 
+def test_instance_gets_neighbouring_cards() -> None:
+    there = Fleet(sites={"east": "1x8xV100"})
+    launched(there, "one")
+    four = launched(there, "four", shape=ShapeWish(gpu="V100", gpus=4))
+    assert [card.slot for card in four.held.gpus] == [f"0000:{place:02x}:00.0" for place in (5, 6, 7, 8)]
+
+
 def test_drained_host_is_emptied_at_its_deadline() -> None:
     there = Fleet()
     one = launched(there)

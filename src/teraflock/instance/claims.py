@@ -118,7 +118,8 @@ def _lock_many(tx: Transaction, policy: Policy, need: Size, count: int, terms: P
     chosen = list(decide(rooms_for(tx, policy, terms), need, count, terms).chosen)
     fleet.lock_hosts(tx, [room.host_id for room in chosen])
     locked = {
-        room.host_id: fleet.rooms(tx, policy, only=room.host_id, queued_id=terms.queued_id) for room in chosen
+        id: fleet.rooms(tx, policy, only=id, queued_id=terms.queued_id)
+        for id in {room.host_id for room in chosen}  # once for each host, not for each instance
     }
     for id in (room.host_id for room in chosen):
         if not locked[id] or not locked[id][0].fits(need):

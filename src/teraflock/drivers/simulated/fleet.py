@@ -25,6 +25,8 @@ HOSTS_MAX: Final = 100_000
 GPUS_MAX: Final = 64
 _GROUP: Final = re.compile(r"(\d{1,6})x(\d{1,2})(?:x([^,]+))?")
 
+NEIGHBOURS: Final = 4
+"""How many cards are connected directly, as on common boards with eight cards."""
 VCPUS_MIN, VCPUS_PER_GPU = 32, 12
 RAM_GIB_MIN, RAM_GIB_PER_GPU = 128, 96
 DISK_GIB_MIN, DISK_GIB_PER_GPU = 2048, 1024
@@ -67,6 +69,7 @@ def _gpu(host: str, place: int, words: str) -> GpuReport:
             gpu=card.id,
             name=f"Simulated {card.name}",
             memory_bytes=card.usable_memory_bytes or card.memory_bytes,
+            near=f"nvlink-{place // NEIGHBOURS}",
         )
     digest = hashlib.sha256(f"{host}/{place}".encode()).hexdigest()
     uuid = "-".join((digest[:8], digest[8:12], digest[12:16], digest[16:20], digest[20:32]))
