@@ -52,11 +52,12 @@ def test_output_exit_code_and_results_come_back(cloud: Runner) -> None:
     done = cloud.run_in("--yes", "--name", "good", "--", "train", "4", "0.2", "2")
     assert (done.code, done.out) == (0, "step 1\nstep 2\nstep 3\nstep 4\n")
     assert "`good` is done SIMULATED" in done.err
-    cloud.ok("run", "cp", "good", cloud.folder / "fetched")
-    assert len((cloud.folder / "fetched" / "outputs" / "result").read_text()) == 64
-    cloud.ok("run", "cp", "good", cloud.folder / "saved", "--checkpoint", "step-4")
-    assert (cloud.folder / "saved" / "step-4").exists()
-    assert cloud.run_in("--yes", "--", "false").code == 1
+    cloud.ok("run", "cp", "good", cloud.home.parent / "fetched")
+    assert len((cloud.home.parent / "fetched" / "outputs" / "result").read_text()) == 64
+    cloud.ok("run", "cp", "good", cloud.home.parent / "saved", "--checkpoint", "step-4")
+    assert (cloud.home.parent / "saved" / "step-4").exists()
+    failed = cloud.run_in("--yes", "--json", "--", "false")
+    assert (failed.code, failed.json["exit_code"]) == (1, 1)
     assert cloud.run_in("--yes", "--", "no-such-program").code == 127
     assert cloud.ok("ps", "--json").json == [], "no instance is left"
     narrow = cloud.run("runs", columns=60)

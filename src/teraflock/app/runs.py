@@ -1,7 +1,8 @@
 """Builds the loop of runs: its services on open transactions, its threads, and what a run has cost."""
 
+import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from teraflock.api.services import Joined, Nouns, Services
@@ -17,19 +18,30 @@ from teraflock.storage.database import Database, Transaction
 
 THREADS: Final = 32
 """Runs that are served at once. A large copy holds one of them for a while."""
+CLOSE_SECONDS_MAX: Final = 3.0
 
 
 class RunWorkers:
-    """The threads of the loop."""
+    """The threads of the loop. They end with the process, because every act may be interrupted and is repeated."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="run")
+        self._free = threading.Semaphore(THREADS)
 
     def submit(self, work: Callable[[], None]) -> None:
-        self._pool.submit(work)
+        self._free.acquire()
+        threading.Thread(target=self._run, args=(work,), name="run", daemon=True).start()
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        finally:
+            self._free.release()
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Wait a moment for acts in progress. A long copy is not waited for."""
+        until = time.monotonic() + CLOSE_SECONDS_MAX
+        for _ in range(THREADS):
+            self._free.acquire(timeout=max(0.0, until - time.monotonic()))
 
 
 class ServicesInTransaction:

@@ -6,8 +6,10 @@ process holds the run. After `kill -9` another process, or this one after a rest
 """
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -53,6 +55,7 @@ class RunLoop:
         self._fault = fault
         self._busy: Counter[str] = Counter()
         """Runs in work by project."""
+        self._counting = threading.Lock()
 
     def take_over(self) -> None:
         """Take all runs from earlier processes. Only for a process that is alone."""
@@ -70,14 +73,23 @@ class RunLoop:
             if self._busy[run.project_id] >= RUNS_PER_PROJECT:
                 self._release(run)
                 continue
-            self._busy[run.project_id] += 1
+            self._count(run, 1)
             self._submit(partial(self._served, run))
 
     def _served(self, run: Run) -> None:
+        """No error ends a thread with the run in its hands: the next turn tries again."""
         try:
             self.advance(run)
+        except Exception:
+            LOG.exception("%s could not be served", run.id)
+            with suppress(Exception):  # the database may be away: then the lease ends by itself
+                self._release(run)
         finally:
-            self._busy[run.project_id] -= 1
+            self._count(run, -1)
+
+    def _count(self, run: Run, more: int) -> None:
+        with self._counting:
+            self._busy[run.project_id] += more
 
     def _release(self, run: Run) -> None:
         self._around.database.write(lambda tx: store.release(tx, run.id, self._worker))

@@ -164,7 +164,7 @@ def start(
             return
         mark_simulated(client)
         remark(f"Run `{run.name}` is accepted. Ctrl-C does not stop it")
-        _finish(follow(client, run.name), as_json)
+        _finish(follow(client, run.name, err=as_json), as_json)
 
 
 command = _Run("run", start, help=HELP)

@@ -29,7 +29,11 @@ def expected(client: "Client", words: RunWords) -> Expected:
             trace, note = _trace_of(words, Path(folder))
             if trace is None:
                 return [], (f"No estimate: {note}",)
-            found = _on_cards(trace, _cards(client, words), words)
+            there = _cards(client)
+            wanted = [words.shape.gpu] if words.shape.gpu else there
+            # A name may mean several models: only those of the hosts count, unless a machine is rented.
+            only = None if words.options.get("provider") or words.options.get("type") else there
+            found = [each for each in _on_cards(trace, wanted, words) if only is None or each.gpu in only]
         except TeraflockError as error:
             return [], (f"No estimate: {error.sentence}. Give the time with `--hours N`",)
     if not found:
@@ -70,9 +74,8 @@ def _traced(words: RunWords, folder: Path) -> Path:
     return path
 
 
-def _cards(client: "Client", words: RunWords) -> list[str]:
-    if words.shape.gpu:
-        return [words.shape.gpu]
+def _cards(client: "Client") -> list[str]:
+    """The ids of the GPU models of own hosts."""
     return list(dict.fromkeys(each.shape.gpu for each in client.shapes.list() if each.shape.gpu))[:CARDS_MAX]
 
 

@@ -20,11 +20,11 @@ AWAY_SECONDS_MAX: Final = 300.0
 OVER: Final = ("done", "failed", "cancelled")
 
 
-def follow(client: "Client", ref: str, offset: int = 0) -> "RunDetails":
-    """Print the log from an offset until the run is over."""
+def follow(client: "Client", ref: str, offset: int = 0, *, err: bool = False) -> "RunDetails":
+    """Print the log from an offset until the run is over. `err`: on stderr, because stdout is for JSON."""
     try:
         with phases() as line:
-            _followed(client, ref, offset, line)
+            _followed(client, ref, offset, line, err)
     except KeyboardInterrupt:
         remark(
             f"\nThe run continues. Follow it with `tera run logs -f {ref}`, stop it with `tera run cancel {ref}`"
@@ -33,7 +33,7 @@ def follow(client: "Client", ref: str, offset: int = 0) -> "RunDetails":
     return client.runs.get(ref)
 
 
-def _followed(client: "Client", ref: str, offset: int, line: PhaseLine | PhaseWords) -> None:
+def _followed(client: "Client", ref: str, offset: int, line: PhaseLine | PhaseWords, err: bool) -> None:
     pause, answered = PAUSE_SECONDS, time.monotonic()
     while True:
         try:
@@ -46,7 +46,7 @@ def _followed(client: "Client", ref: str, offset: int, line: PhaseLine | PhaseWo
             continue
         if log.text:
             line.__exit__(None, None, None)
-            click.echo(log.text, nl=False)
+            click.echo(log.text, nl=False, err=err)
             offset, pause = log.next, PAUSE_SECONDS
             continue
         if log.state in OVER:

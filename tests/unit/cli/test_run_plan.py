@@ -1,0 +1,98 @@
+"""The plan of a run: from a trace to GPU, time and cost; without one it says so."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from teraflock.base.errors import Refused
+from teraflock.cli.run.estimate import expected
+from teraflock.cli.run.plan import lines, planned
+from teraflock.cli.run.request import given_words, request_from
+from teraflock.wire.quote import QuoteRequest
+from teraflock.workload.model import Workload
+from teraflock.workload.trace import write_trace
+from teraflock.workload.zoo import trace_for
+
+NOW = datetime.now(UTC)
+PRICES = {"V100-SXM2": 3_000_000, "A100-SXM4-80": 5_000_000}
+
+
+class Hosts:
+    """A client of a server whose hosts have two GPU models."""
+
+    def __init__(self, *, priced: bool = True) -> None:
+        self.priced = priced
+        self.shapes = SimpleNamespace(
+            list=lambda: [SimpleNamespace(shape=SimpleNamespace(gpu=name)) for name in PRICES]
+        )
+        self.quotes = SimpleNamespace(get=self.quote)
+
+    def quote(self, asked: QuoteRequest) -> Any:
+        if not self.priced:
+            raise Refused("There is no price book")
+        micros = PRICES.get(asked.shape.gpu, 100_000)
+        gpus = 1 if asked.shape.gpu else 0
+        return SimpleNamespace(
+            micros_per_hour=micros // (3 if asked.mode == "spot" else 1), currency="USD", gpu=asked.shape.gpu,
+            gpus=gpus, vcpus=8, ram_bytes=1 << 34, disk_bytes=1 << 36,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TERA_HOME", str(tmp_path / "home"))
+    (tmp_path / "train.py").write_text("print(1)\n")
+    workload = Workload(model="resnet18", batch=64, precision="fp32", optimizer="sgd")
+    (tmp_path / "job.trace").write_bytes(write_trace(trace_for(workload)))
+    return tmp_path
+
+
+def plan_of(hosts: Hosts, **options: object) -> Any:
+    words = given_words("train.py", (), options)
+    return planned(hosts, request_from(words, None, NOW), words)  # type: ignore[arg-type]
+
+
+def test_trace_gives_an_interval_and_the_cheapest_gpu(folder: Path) -> None:
+    plan = plan_of(Hosts(), trace="job.trace", steps=100_000)
+    estimate = plan.request.estimate
+    assert estimate.source == "trace"
+    assert estimate.gpu in PRICES
+    assert plan.request.shape.gpu == estimate.gpu
+    low, middle, high = estimate.hours
+    assert 0 < low <= middle <= high
+    assert estimate.cost_micros[1] == round(middle * PRICES[estimate.gpu])
+    words = given_words("train.py", (), {"trace": "job.trace", "steps": 100_000})
+    found, _ = expected(Hosts(), words)  # type: ignore[arg-type]
+    assert {each.gpu for each in found} == set(PRICES), "only GPUs of the hosts"
+    costs = {each.gpu: each.hours[1] * PRICES[each.gpu] for each in found if each.hours}
+    assert min(costs, key=lambda gpu: costs[gpu]) == estimate.gpu
+    shown = dict(lines(plan, None))
+    assert "USD" in shown["cost"]
+    assert "(" in shown["time"], "an interval"
+
+
+def test_deadline_prefers_the_faster_gpu(folder: Path) -> None:
+    slow = plan_of(Hosts(), trace="job.trace", steps=10_000_000)
+    fast = plan_of(Hosts(), trace="job.trace", steps=10_000_000, deadline="1h")
+    assert fast.request.estimate.hours[1] <= slow.request.estimate.hours[1]
+    assert "does not meet" in dict(lines(fast, None))["deadline"]
+
+
+def test_missing_knowledge_is_said(folder: Path) -> None:
+    plan = plan_of(Hosts(priced=False))
+    assert plan.request.estimate is None
+    assert plan.notes
+    assert plan.notes[0].startswith("No estimate: ")
+    assert "cost" not in dict(lines(plan, None))
+
+
+def test_spot_with_a_deadline_shows_what_it_may_cost(folder: Path) -> None:
+    plan = plan_of(Hosts(), hours=5.0, mode="spot", deadline="40h", gpu="V100-SXM2")
+    assert plan.distribution.late_share == 0
+    assert plan.distribution.p50 < plan.distribution.steady
+    assert "late in 0.0% of 200 simulations" in dict(lines(plan, None))["on spot"]
+    assert plan.request.deadline - NOW == timedelta(hours=40)
