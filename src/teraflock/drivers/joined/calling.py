@@ -20,12 +20,14 @@ from teraflock import __version__
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import Done, Failed, FromHost, Hello, HostCall, Welcome, Working, raised
+from teraflock.drivers.joined.methods import QUICK
 from teraflock.instance.engine_errors import BadCredentials, EngineDown
 
 LOG: Final = logging.getLogger("teraflock.engines")
 CONNECT_SECONDS_MAX: Final = 4.0
 ANSWER_SECONDS_MAX: Final = 7.0
 """A host that is working on a call says so every two seconds."""
+QUICK_SECONDS_MAX: Final = 60.0
 IDLE_MAX: Final = 8
 PAUSES: Final = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Seconds before the next attempt to connect, after each failure in a row."""
@@ -97,8 +99,11 @@ class Links:
         """Send a call and wait for its answer, as long as the host says that it is working on it."""
         channel = loan.channel
         channel.send(HostCall(method=method, arguments=arguments), seconds_max=ANSWER_SECONDS_MAX)
+        ends_at = self._seconds() + QUICK_SECONDS_MAX
         answer = received(channel, ANSWER_SECONDS_MAX)
         while isinstance(answer, Working):
+            if method in QUICK and self._seconds() > ends_at:
+                raise TimeoutError(f"its engine hangs in `{method}`")
             answer = received(channel, ANSWER_SECONDS_MAX)
         if isinstance(answer, Failed):
             loan.is_clean = True  # an answer like any other

@@ -36,6 +36,10 @@ ALONE: Final = frozenset(
 """Calls that change an instance. A host makes one of them at a time for each instance."""
 
 
+QUICK: Final = frozenset({"hosts", "sightings", "look", "all_sent", "images", "enforce", "wire", "link"})
+"""Calls that read or set something small. An engine that hangs in one of them counts as down."""
+
+
 class Method(msgspec.Struct, frozen=True):
     """One call: how to check its arguments, and the type of its result."""
 

@@ -151,6 +151,22 @@ class Stuck:
         assert self.go_on.wait(30)
         self.deleted.append(handle)
 
+    def hosts(self) -> tuple[object, ...]:
+        assert self.go_on.wait(30)
+        return ()
+
+
+def test_an_engine_that_hangs_counts_as_down() -> None:
+    """Its host program is alive and says so, which must not keep the server waiting forever."""
+    stuck = Stuck()
+    with hosting(stuck) as host:
+        links = host.links()
+        links._seconds = iter(range(0, 10**6, 100)).__next__
+        with pytest.raises(EngineDown) as found:
+            asked(links)
+        assert "hangs in `hosts`" in str(found.value.context["reason"])
+        stuck.go_on.set()
+
 
 def test_a_second_change_of_an_instance_waits_for_the_first(ground: Ground) -> None:
     stuck = Stuck()
