@@ -152,6 +152,10 @@ class RunStarts:
         return put(run, moved(run, RunPhase.COPYING, now, image_id=""))
 
     def copying(self, run: Run, put: Put, guest: RunGuest) -> Run | None:
+        digest = run.spec.workdir
+        if digest and not self._files.received_bytes(run.project_id, digest)[1]:
+            why = "Its files are no longer on the server. Start it again with `tera run`"
+            return put(run, rules.ending(run, RunPhase.FAILED, self._around.clock.now(), why))
         if guest.state(run.key, 0).state == "absent":
             if not self._is_copied(run, guest):
                 self._copy(run, guest)
@@ -178,4 +182,6 @@ class RunStarts:
             kept = store.checkpoints(tx, run.id)
         folder = folder_of(run.spec.checkpoints, CHECKPOINTS)
         for each in kept:
+            if not self._files.is_intact(run.id, f"{each.id}.tar", each.digest):
+                continue  # damaged, or not in the backup that was restored: an older one may do
             guest.put(run.key, self._files.tar(run.id, f"{each.id}.tar"), folder, replace=False)
