@@ -41,6 +41,7 @@ class RunHouse(House):
         self, database: Database, world: World, clock: FixedClock, folder: Path, **more: Any
     ) -> None:
         super().__init__(database, world, clock, **more)
+        self.folder = folder
         self.files = RunFiles(folder)
         self.runs = RunService(database, clock, self.files, OpenVault(), random_bytes=self.random_bytes)
         self.fault: Callable[[str], None] = lambda point: None

@@ -219,6 +219,26 @@ def test_files_are_copied_into_the_working_folder(house: RunHouse) -> None:
     assert house.text(run) == "hello"
 
 
+def test_damaged_checkpoint_is_not_used(house: RunHouse) -> None:
+    run = house.until(house.ask("train", "60", "1", "10"), lambda seen: steps(seen) > 45)
+    (*_, newest) = house.runs.checkpoints(house.tenant.project.id, run.id)
+    (house.folder / "runs" / run.id / f"{newest.id}.tar").write_bytes(b"damaged")
+    house.trouble.deleted_by_hand(run.instance_id)
+    run = house.finish(run)
+    assert (run.phase, result(house, run)) == (RunPhase.DONE, chain(60).hex())
+
+
+def test_run_whose_files_are_gone_fails_with_the_reason(house: RunHouse) -> None:
+    digest = sha256(b"x").hexdigest()
+    house.files.receive(house.tenant.project.id, digest, 0, b"x", 1)
+    run = house.ask("true", workdir=digest)
+    house.files.remove_uploads(2e12, ())
+    run = house.finish(run)
+    assert run.phase == RunPhase.FAILED
+    assert run.problem.startswith("Its files are no longer on the server")
+    assert gone(house)
+
+
 def test_removed_member_cannot_launch_again(house: RunHouse) -> None:
     run = replace(house.ask("true"), created_by=MemberId("mem_gone"))
     with house.database.read() as tx, pytest.raises(Forbidden, match="was removed"):

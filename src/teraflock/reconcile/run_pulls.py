@@ -1,4 +1,4 @@
-"""Copies checkpoints and outputs of a run from its guest to the server.
+"""Copies the log, the checkpoints and the outputs of a run from its guest to the server.
 
 A checkpoint is kept only if the guest did not change it while it was read. The row is written after the file, and the
 file of a replaced checkpoint is removed after its row: a crash leaves at most a file that no row names.
@@ -7,6 +7,8 @@ file of a replaced checkpoint is removed after its row: a crash leaves at most a
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from teraflock.base.errors import NotFound, Refused
 from teraflock.base.ids import new_id
 from teraflock.base.quantities import bytes_text
@@ -14,7 +16,7 @@ from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run import store
 from teraflock.run.checkpoint import GuestEntry, to_drop, to_pull
 from teraflock.run.files import RunFiles
-from teraflock.run.guest import CHECKPOINTS, RunGuest, folder_of
+from teraflock.run.guest import CHECKPOINTS, GuestState, RunGuest, folder_of
 from teraflock.run.model import Checkpoint, Run
 from teraflock.run.service import OUTPUTS_FILE
 from teraflock.storage.database import Transaction
@@ -29,6 +31,11 @@ class RunPulls:
     def __init__(self, around: Surroundings, files: RunFiles) -> None:
         self._around = around
         self._files = files
+
+    def log(self, run: Run, seen: GuestState) -> Run:
+        """Add a piece of the guest's log to that of the run."""
+        written = self._files.append_log(run.id, run.log_bytes, seen.log)
+        return replace(run, log_bytes=written, log_guest_bytes=run.log_guest_bytes + len(seen.log))
 
     def checkpoints(self, run: Run, guest: RunGuest) -> None:
         folder = folder_of(run.spec.checkpoints, CHECKPOINTS)

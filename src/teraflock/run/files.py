@@ -151,6 +151,14 @@ class RunFiles:
             with path.open("rb") as file:
                 yield from _pieces(file)
 
+    def is_intact(self, run: str, name: str, digest: str) -> bool:
+        """Whether a file is there and has this SHA-256."""
+        path = self._run(run) / name
+        if not path.exists():
+            return False
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == digest
+
     def remove(self, run: str, name: str) -> None:
         (self._run(run) / name).unlink(missing_ok=True)
 
