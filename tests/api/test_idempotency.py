@@ -54,6 +54,8 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
         {"instance": "web", "guest_port": 8080},
         {"instance": "web", "guest_port": 8081},
     ),
+    "create_run": ("owner", {"command": ["true"]}, {"command": ["false"]}),
+    "invite_host": ("operator", {}, {"name": "lab3"}),
     "add_site": ("operator", {"name": "sky", "kind": "simulated"}, {"name": "sea", "kind": "simulated"}),
 }
 OPERATIONS = {
@@ -74,7 +76,7 @@ MAKE_NOTHING = {
     "show_quote", "preview_purchase", "verify_bills", "upgrade_purchase", "acknowledge_notice",
     "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan", "check_site",
     "check_account", "sweep_account", "explain_placement", "recommend_gpus", "add_acl_rule", "allow_traffic",
-    "add_backends", "remove_backends",
+    "add_backends", "remove_backends", "cancel_run", "retry_run",
 }  # fmt: skip
 """POST requests that set a state, repeat without effect, or only read. All other POST requests create something."""
 
