@@ -61,15 +61,15 @@ def checked_profiles(gpu: str, profiles: Sequence[str]) -> tuple[str, ...]:
     """The profiles in canonical order. Refuses what the card cannot have."""
     known = {each.profile: each for each in slices_of(gpu)}
     if profiles and not known:
-        raise BadInput(f"A {gpu} cannot be divided", hint="MIG works on A30, A100, H100 and newer cards")
+        raise BadInput(f"`{gpu}` cannot be divided", hint="MIG works on A30, A100, H100 and newer cards")
     for profile in profiles:
         if profile not in known:
-            raise unknown_name("profile", profile, list(known), see=f"A {gpu} has: {', '.join(known)}")
+            raise unknown_name("profile", profile, list(known), see=f"`{gpu}` has: {', '.join(known)}")
     parts = [known[profile] for profile in profiles]
     units = max((_units(each) for each in known.values()), default=0)
     if sum(map(_units, parts)) > units or sum(each.memory_share for each in parts) > 1:
         raise BadInput(
-            f"{' + '.join(profiles)} is more than one {gpu}",
+            f"{' + '.join(profiles)} is more than one `{gpu}`",
             hint=f"The first numbers add up to {units} at most, and the memory to that of the card",
         )
     return tuple(sorted(profiles))
