@@ -19,7 +19,7 @@ OWNERS = {
         " price_book price_period purchase purchase_limit purchase_term trial_balance"
         " cost cost_cursor cost_host host_cost host_size host_use host_use_open"
     ),
-    "fleet": "host host_gpu host_port host_slicing site_watch",
+    "fleet": "host host_gpu host_port host_slicing reading_last reading_past site_watch",
     "image": "image",
     "instance": (
         "cloud_account cloud_account_use instance instance_label instance_output site site_state site_use snapshot"
@@ -31,7 +31,7 @@ OWNERS = {
         " security_group_rule"
     ),
     "offer": "offer offer_count offer_past offer_shape offer_source",
-    "reconcile": "ran_unwatched",
+    "reconcile": "alert_delivery ran_unwatched",
     "storage": "event",
     "tenant": (
         "announcement api_key audit console_link console_login console_session installation member member_role"

@@ -26,6 +26,7 @@ from teraflock.instance.join.service import JoinService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
+from teraflock.instance.telemetry.service import TelemetryService
 from teraflock.network.acl.service import AclService
 from teraflock.network.address.service import AddressService
 from teraflock.network.balancer.service import BalancerService
@@ -62,6 +63,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     published_ports: PublishedPortService
     networks: NetworkService
     bills: BillService
+    telemetry: TelemetryService
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):

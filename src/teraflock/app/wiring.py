@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from teraflock import __version__
+from teraflock.api.card_metrics import readings_text
 from teraflock.api.idempotency import forget_old
 from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
@@ -49,6 +50,7 @@ from teraflock.fleet.model import DiskLimits, Host
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
 from teraflock.fleet.slicing.service import SlicingService
+from teraflock.fleet.telemetry.rules import FINE_SECONDS
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
 from teraflock.instance.account import store as accounts
@@ -62,6 +64,7 @@ from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.site.service import SiteService
+from teraflock.instance.telemetry.service import TelemetryService
 from teraflock.instance.terminal.service import TerminalService
 from teraflock.network.acl.service import AclService
 from teraflock.network.address.rules import pool_from
@@ -79,6 +82,7 @@ from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
 from teraflock.reconcile.rehearsal import dies_at
+from teraflock.reconcile.telemetry import TelemetryLoop
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
 from teraflock.storage.open import POSTGRES, open_database
@@ -97,6 +101,7 @@ ENGINE_SECONDS: Final = 2.0
 BALANCERS_SECONDS: Final = 1.0
 ACCOUNTS_SECONDS: Final = 30.0
 SITES_SECONDS: Final = 2.0
+READINGS_LAST: Final = timedelta(seconds=60)
 
 RandomBytes = Callable[[int], bytes]
 BALANCER_METRICS: Final[tuple[tuple[str, str, Callable[[BalancerSeen], float]], ...]] = (
@@ -169,6 +174,7 @@ class Cloud:
         balancing = BalancerLoop(self.loops.around, lambda sealed, id: self.vault.open(sealed, bound_to=id))
         self.loops.also("balancers", balancing.turn, BALANCERS_SECONDS, woken=threading.Event())
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
+        self.loops.also("telemetry", TelemetryLoop(self.loops.around).turn, float(FINE_SECONDS))
         if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
             keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
             self.loops.also("engine", keeper.turn, ENGINE_SECONDS)
@@ -281,6 +287,7 @@ class Cloud:
             ),
             accounts=self._accounts(database, random_bytes),
             joins=self._joins(database, random_bytes),
+            telemetry=TelemetryService(database, self.clock),
             images=ImageService(
                 database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
             ),
@@ -370,7 +377,14 @@ class Cloud:
         for name, sentence, value in BALANCER_METRICS:
             metrics.also(name, sentence, "balancer", partial(self._balancer_values, value))
         metrics.also("tera_writes_waiting", "Writes that are not in a transaction yet", "", self._waiting)
+        metrics.also_text(self._readings)
         return metrics
+
+    def _readings(self) -> str:
+        """Readings that are not outdated: a host that does not answer has none."""
+        oldest = self.clock.now() - READINGS_LAST
+        found = self.services.nouns.telemetry.last_of_hosts()
+        return readings_text([each for each in found if each.reading.at >= oldest])
 
     def _balancer_values(self, value: Callable[[BalancerSeen], float]) -> dict[str, float]:
         return {each.id: value(each) for each in self._balancers()}

@@ -48,6 +48,7 @@ from teraflock.client.security_group import SecurityGroups
 from teraflock.client.shape import Shapes
 from teraflock.client.site import Sites
 from teraflock.client.snapshot import Snapshots
+from teraflock.client.telemetry import Telemetry
 from teraflock.client.transport import Transport, path_of
 from teraflock.wire.health import HealthAnswer
 from teraflock.wire.whoami import WhoAmI
@@ -113,6 +114,7 @@ class Client:
         self.shapes = Shapes(transport)
         self.sites = Sites(transport)
         self.snapshots = Snapshots(transport)
+        self.telemetry = Telemetry(transport)
 
     def __enter__(self) -> Self:
         return self

@@ -43,6 +43,7 @@ from teraflock.api.routes import (
     shape,
     site,
     snapshot,
+    telemetry,
     whoami,
 )
 
@@ -65,6 +66,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         account,
         image,
         instance,
+        telemetry,
         snapshot,
         security_group,
         acl,
