@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from teraflock import __version__
-from teraflock.api.card_metrics import readings_text
 from teraflock.api.idempotency import forget_old
 from teraflock.api.limits import RequestRates
 from teraflock.api.metrics import Metrics
@@ -36,6 +35,7 @@ from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
 from teraflock.app.planner.files import PlannerFiles
 from teraflock.app.planner.pool import PlannerPool
 from teraflock.app.server_log import access_log
+from teraflock.app.server_metrics import add_database_metrics
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.app.vault import FileVault
 from teraflock.base.clock import Clock, SystemClock
@@ -44,9 +44,7 @@ from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
 from teraflock.bill.margin.spending import in_turn, spending, within_limits
 from teraflock.bill.service import BillService
-from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.model import DiskLimits, Host
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
 from teraflock.fleet.slicing.service import SlicingService
@@ -55,7 +53,6 @@ from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
 from teraflock.instance.account import store as accounts
 from teraflock.instance.account.service import AccountService
-from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.join.service import JoinService
@@ -101,7 +98,6 @@ ENGINE_SECONDS: Final = 2.0
 BALANCERS_SECONDS: Final = 1.0
 ACCOUNTS_SECONDS: Final = 30.0
 SITES_SECONDS: Final = 2.0
-READINGS_LAST: Final = timedelta(seconds=60)
 
 RandomBytes = Callable[[int], bytes]
 BALANCER_METRICS: Final[tuple[tuple[str, str, Callable[[BalancerSeen], float]], ...]] = (
@@ -355,7 +351,6 @@ class Cloud:
 
     def _metrics(self) -> Metrics:
         metrics = Metrics()
-        metrics.also("tera_instances", "Instances by phase", "phase", self._by_phase)
         metrics.also("tera_loop_turns", "Turns done by each loop", "loop", lambda: dict(self.loops.turns))
         metrics.also(
             "tera_cost_per_hour",
@@ -364,56 +359,19 @@ class Cloud:
             self._per_hour,
         )
         metrics.also("tera_charged", "Charges so far, all projects, by currency", "currency", self._charged)
-        metrics.also("tera_host_disk_bytes", "Size of each host's disk pool", "host", self._pools)
-        metrics.also(
-            "tera_host_disk_used_bytes", "Used bytes of each host's disk pool", "host", self._pools_used
-        )
-        metrics.also(
-            "tera_host_disk_limits_hold",
-            "Whether each host enforces the disk limits of instances",
-            "host",
-            self._limits_hold,
-        )
         for name, sentence, value in BALANCER_METRICS:
             metrics.also(name, sentence, "balancer", partial(self._balancer_values, value))
-        metrics.also("tera_writes_waiting", "Writes that are not in a transaction yet", "", self._waiting)
-        metrics.also_text(self._readings)
+        add_database_metrics(metrics, self.database, self.clock)
         return metrics
-
-    def _readings(self) -> str:
-        """Readings that are not outdated: a host that does not answer has none."""
-        oldest = self.clock.now() - READINGS_LAST
-        found = self.services.nouns.telemetry.last_of_hosts()
-        return readings_text([each for each in found if each.reading.at >= oldest])
 
     def _balancer_values(self, value: Callable[[BalancerSeen], float]) -> dict[str, float]:
         return {each.id: value(each) for each in self._balancers()}
-
-    def _by_phase(self) -> dict[str, float]:
-        with self.database.read() as tx:
-            return dict(across.count_by_phase_in_all_projects(tx))
-
-    def _pools(self) -> dict[str, float]:
-        return {host.name: host.disk_bytes for host in self._hosts()}
-
-    def _pools_used(self) -> dict[str, float]:
-        return {host.name: host.disk_used_bytes for host in self._hosts()}
-
-    def _limits_hold(self) -> dict[str, float]:
-        return {host.name: float(host.disk_limits is DiskLimits.HOLD) for host in self._hosts()}
-
-    def _hosts(self) -> tuple[Host, ...]:
-        with self.database.read() as tx:
-            return fleet.outlines(tx)
 
     def _per_hour(self) -> dict[str, float]:
         return self.services.nouns.bills.cost_per_hour_in_all_projects()
 
     def _charged(self) -> dict[str, float]:
         return self.services.nouns.bills.charged_in_all_projects()
-
-    def _waiting(self) -> dict[str, float]:
-        return {"": float(getattr(self.database, "works_waiting", 0))}
 
     def synchronise_sites(self) -> None:
         """Open sites that were added to the database, and close those that were removed."""

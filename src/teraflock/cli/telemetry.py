@@ -19,7 +19,7 @@ from teraflock.words.text import SIMULATED, age_text
 
 if TYPE_CHECKING:
     from teraflock.client import Client
-    from teraflock.wire.telemetry import HistoryAnswer
+    from teraflock.wire.telemetry import ReadingsAnswer
 
 T = TypeVar("T")
 
@@ -105,7 +105,7 @@ def _instances_screen(client: "Client") -> str:
     return f"{len(found)} running instances, {age}{mark}\n\n{_table(INSTANCES, found)}"
 
 
-def write_chart(history: "HistoryAnswer") -> None:
+def write_chart(history: "ReadingsAnswer") -> None:
     """Print a line of bars for each card."""
     width = min(CHART_COLUMNS_MAX, max(CHART_COLUMNS_MIN, columns() - 40))
     for slot, chart in chart_facts(history, width):

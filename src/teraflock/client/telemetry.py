@@ -3,11 +3,11 @@
 from teraflock.client.noun import Noun
 from teraflock.client.transport import path_of
 from teraflock.wire.telemetry import (
-    HistoryAnswer,
     HostReadingAnswer,
     HostReadingList,
     InstanceReadingAnswer,
     InstanceReadingList,
+    ReadingsAnswer,
 )
 
 
@@ -20,9 +20,9 @@ class Telemetry(Noun):
         """The last reading of every running instance of the project."""
         return self._get(InstanceReadingList, "instance-readings").items
 
-    def of_host(self, ref: str, period: str = "hour") -> HistoryAnswer:
+    def of_host(self, ref: str, period: str = "hour") -> ReadingsAnswer:
         """`period` is `hour`, `day` or `month`."""
-        return self._transport.get(path_of("hosts", ref, "readings"), HistoryAnswer, period=period)
+        return self._transport.get(path_of("hosts", ref, "readings"), ReadingsAnswer, period=period)
 
-    def of_instance(self, ref: str, period: str = "hour") -> HistoryAnswer:
-        return self._get(HistoryAnswer, "instances", ref, "readings", period=period)
+    def of_instance(self, ref: str, period: str = "hour") -> ReadingsAnswer:
+        return self._get(ReadingsAnswer, "instances", ref, "readings", period=period)

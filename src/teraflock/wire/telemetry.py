@@ -105,7 +105,7 @@ class SeriesAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """For each field of a reading, a value for each time. `throttle_reasons` are NVML's bits."""
 
 
-class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class ReadingsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     period: Annotated[str, closed("hour", "day", "month")]
     step_seconds: int
     """Between two points. Values of longer steps are means; counters have their last value."""

@@ -12,9 +12,9 @@ from teraflock.words.text import SIMULATED
 if TYPE_CHECKING:
     from teraflock.wire.telemetry import (
         CardReadingAnswer,
-        HistoryAnswer,
         HostReadingAnswer,
         InstanceReadingAnswer,
+        ReadingsAnswer,
     )
 
 BARS: Final = "▁▂▃▄▅▆▇█"
@@ -87,7 +87,7 @@ def memory_text(card: "CardReadingAnswer") -> str:
     return _part(card.memory_used_bytes, card.memory_bytes)
 
 
-def chart_facts(history: "HistoryAnswer", width: int) -> Iterator[tuple[str, str]]:
+def chart_facts(history: "ReadingsAnswer", width: int) -> Iterator[tuple[str, str]]:
     """The utilisation of each card in the period as a line of bars, from the oldest to the newest."""
     by_slot: dict[str, dict[int, int]] = {}
     for series in history.series:
@@ -101,7 +101,7 @@ def chart_facts(history: "HistoryAnswer", width: int) -> Iterator[tuple[str, str
             yield slot, f"{bars(points, until, history, width)} {mean:.0f} % mean"
 
 
-def bars(points: dict[int, int], until: int, history: "HistoryAnswer", width: int) -> str:
+def bars(points: dict[int, int], until: int, history: "ReadingsAnswer", width: int) -> str:
     """Each bar is the mean of its part of the period, on a scale to 100. A part without readings is a space."""
     seconds = {"hour": 3600, "day": 86_400, "month": 30 * 86_400}[history.period]
     parts: list[list[int]] = [[] for _ in range(width)]

@@ -1,13 +1,13 @@
 """Readings on the wire."""
 
 from teraflock.fleet.telemetry.model import CardReading, GuestReading, LastOfHost, throttle_names
-from teraflock.instance.telemetry.model import History, InstanceNow
+from teraflock.instance.telemetry.model import InstanceNow, ReadingHistory
 from teraflock.wire.telemetry import (
     CardReadingAnswer,
     GuestReadingAnswer,
-    HistoryAnswer,
     HostReadingAnswer,
     InstanceReadingAnswer,
+    ReadingsAnswer,
     SeriesAnswer,
 )
 
@@ -39,12 +39,12 @@ def instance_reading_answer(found: InstanceNow) -> InstanceReadingAnswer:
     )
 
 
-def history_answer(found: History) -> HistoryAnswer:
+def history_answer(found: ReadingHistory) -> ReadingsAnswer:
     series = (
         SeriesAnswer(slot=each.slot, instance_id=each.instance_id, times=each.times, values=each.values)
         for each in found.series
     )
-    return HistoryAnswer(
+    return ReadingsAnswer(
         period=found.period,
         step_seconds=found.step_seconds,
         until=found.until,

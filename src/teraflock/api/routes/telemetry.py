@@ -4,9 +4,9 @@ from teraflock.api.call import Call
 from teraflock.api.convert.telemetry import history_answer, host_reading_answer, instance_reading_answer
 from teraflock.api.query import InProject, ReadingsInProject, ReadingsQuery
 from teraflock.api.route import Routes, Scope
-from teraflock.fleet.telemetry.model import Period
+from teraflock.fleet.telemetry.model import ReadingPeriod
 from teraflock.tenant.rules import Permission
-from teraflock.wire.telemetry import HistoryAnswer, HostReadingList, InstanceReadingList
+from teraflock.wire.telemetry import HostReadingList, InstanceReadingList, ReadingsAnswer
 
 routes = Routes("readings")
 
@@ -18,9 +18,9 @@ def list_host_readings(call: Call) -> HostReadingList:
 
 
 @routes.get("/v1/hosts/{host}/readings", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
-def show_host_readings(call: Call, host: str, query: ReadingsQuery) -> HistoryAnswer:
+def show_host_readings(call: Call, host: str, query: ReadingsQuery) -> ReadingsAnswer:
     """Get the readings of a host's cards and instances over an hour, a day or 30 days."""
-    return history_answer(call.nouns.telemetry.of_host(host, Period(query.period), query.until))
+    return history_answer(call.nouns.telemetry.of_host(host, ReadingPeriod(query.period), query.until))
 
 
 @routes.get("/v1/instance-readings", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
@@ -31,10 +31,12 @@ def list_instance_readings(call: Call, query: InProject) -> InstanceReadingList:
 
 
 @routes.get("/v1/instances/{instance}/readings", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
-def show_instance_readings(call: Call, instance: str, query: ReadingsInProject) -> HistoryAnswer:
+def show_instance_readings(call: Call, instance: str, query: ReadingsInProject) -> ReadingsAnswer:
     """Get the readings of an instance and its cards over an hour, a day or 30 days.
 
     The readings of a card begin when the instance got it.
     """
-    found = call.nouns.telemetry.of_instance(call.project.id, instance, Period(query.period), query.until)
+    found = call.nouns.telemetry.of_instance(
+        call.project.id, instance, ReadingPeriod(query.period), query.until
+    )
     return history_answer(found)

@@ -101,13 +101,13 @@ class LastOfHost(msgspec.Struct, frozen=True, kw_only=True):
     reading: LastReading
 
 
-class Period(StrEnum):
+class ReadingPeriod(StrEnum):
     HOUR = "hour"
     DAY = "day"
     MONTH = "month"
 
 
-class Series(msgspec.Struct, frozen=True, kw_only=True):
+class ReadingSeries(msgspec.Struct, frozen=True, kw_only=True):
     """Samples of one card or one instance."""
 
     slot: str

@@ -16,8 +16,8 @@ from teraflock.fleet.telemetry.model import (
     GuestReading,
     HostReading,
     LastReading,
-    Period,
-    Series,
+    ReadingPeriod,
+    ReadingSeries,
 )
 from teraflock.fleet.telemetry.packing import SAMPLES, Key, Pack, Record, fields_of
 
@@ -26,9 +26,9 @@ COARSE_SECONDS: Final = FINE_SECONDS * SAMPLES
 """A pack of fine samples becomes one coarse sample."""
 KEPT: Final = {FINE_SECONDS: timedelta(days=1), COARSE_SECONDS: timedelta(days=30)}
 PERIODS: Final = {
-    Period.HOUR: (timedelta(hours=1), FINE_SECONDS, 1),
-    Period.DAY: (timedelta(days=1), COARSE_SECONDS, 1),
-    Period.MONTH: (timedelta(days=30), COARSE_SECONDS, SAMPLES),
+    ReadingPeriod.HOUR: (timedelta(hours=1), FINE_SECONDS, 1),
+    ReadingPeriod.DAY: (timedelta(days=1), COARSE_SECONDS, 1),
+    ReadingPeriod.MONTH: (timedelta(days=30), COARSE_SECONDS, SAMPLES),
 }
 """For each period: its length, the step of its samples, and how many of them become one point."""
 RATE_SECONDS_MAX: Final = 120.0
@@ -160,8 +160,8 @@ def _one(name: str, values: Iterable[int | None]) -> int | None:
 
 
 def series_of(
-    packs: Mapping[int, Pack], period: Period, until: datetime, *, instance: str = ""
-) -> tuple[Series, ...]:
+    packs: Mapping[int, Pack], period: ReadingPeriod, until: datetime, *, instance: str = ""
+) -> tuple[ReadingSeries, ...]:
     """The series of a period that ends at `until`. `packs` are by their start, in microseconds.
 
     `instance` leaves out everything that it did not hold at the time.
@@ -183,7 +183,7 @@ def series_of(
     return tuple(_series(key, rows) for key, rows in sorted(within.items()) if rows)
 
 
-def _series(key: Key, rows: Mapping[int, Record]) -> Series:
+def _series(key: Key, rows: Mapping[int, Record]) -> ReadingSeries:
     times = tuple(sorted(rows))
     values = {name: tuple(rows[t][at] for t in times) for at, name in enumerate(fields_of(key))}
-    return Series(slot=key[0], instance_id=key[1], times=times, values=values)
+    return ReadingSeries(slot=key[0], instance_id=key[1], times=times, values=values)

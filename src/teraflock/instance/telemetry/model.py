@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from teraflock.fleet.model import HostId
-from teraflock.fleet.telemetry.model import CardReading, GuestReading, Period, Series
+from teraflock.fleet.telemetry.model import CardReading, GuestReading, ReadingPeriod, ReadingSeries
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,9 +31,9 @@ class InstanceNow(msgspec.Struct, frozen=True, kw_only=True):
     """The cards that it held."""
 
 
-class History(msgspec.Struct, frozen=True, kw_only=True):
-    period: Period
+class ReadingHistory(msgspec.Struct, frozen=True, kw_only=True):
+    period: ReadingPeriod
     step_seconds: int
     until: datetime
     simulated: bool
-    series: tuple[Series, ...]
+    series: tuple[ReadingSeries, ...]

@@ -9,10 +9,10 @@ from teraflock.base.clock import Clock
 from teraflock.fleet.model import HostId
 from teraflock.fleet.service import found_host
 from teraflock.fleet.telemetry import rules, store
-from teraflock.fleet.telemetry.model import GuestReading, LastOfHost, LastReading, Period
+from teraflock.fleet.telemetry.model import GuestReading, LastOfHost, LastReading, ReadingPeriod
 from teraflock.instance.lookup import found
 from teraflock.instance.telemetry import store as placements
-from teraflock.instance.telemetry.model import History, InstanceNow, Placed
+from teraflock.instance.telemetry.model import InstanceNow, Placed, ReadingHistory
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.model import ProjectId
 
@@ -36,11 +36,13 @@ class TelemetryService:
             read = store.last_of(tx, sorted({each.host_id for each in running})) if running else {}
         return tuple(_instance_now(each, read.get(each.host_id)) for each in running)
 
-    def of_host(self, ref: str, period: Period, until: datetime | None) -> History:
+    def of_host(self, ref: str, period: ReadingPeriod, until: datetime | None) -> ReadingHistory:
         with self._database.read() as tx:
             return self._history(tx, found_host(tx, ref).id, period, until)
 
-    def of_instance(self, project: ProjectId, ref: str, period: Period, until: datetime | None) -> History:
+    def of_instance(
+        self, project: ProjectId, ref: str, period: ReadingPeriod, until: datetime | None
+    ) -> ReadingHistory:
         with self._database.read() as tx:
             instance = found(tx, project, ref).instance
             return self._history(tx, instance.host_id, period, until, instance=instance.id)
@@ -49,18 +51,18 @@ class TelemetryService:
         self,
         tx: Transaction,
         host_id: HostId | None,
-        period: Period,
+        period: ReadingPeriod,
         until: datetime | None,
         *,
         instance: str = "",
-    ) -> History:
+    ) -> ReadingHistory:
         now = self._clock.now()
         end = min(until, now) if until else now
         length, step_seconds, at_once = rules.PERIODS[period]
         first = max(end - length, now - rules.KEPT[step_seconds])
         packs = store.packs(tx, host_id, step_seconds, first, end) if host_id and first < end else {}
         last = store.last(tx, host_id) if host_id else None
-        return History(
+        return ReadingHistory(
             period=period,
             step_seconds=step_seconds * at_once,
             until=end,
