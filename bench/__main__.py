@@ -33,6 +33,7 @@ BENCHMARKS: Final = {
     "placement": "bench.placement",
     "spot": "bench.spot",
     "walls": "bench.walls",
+    "telemetry": "bench.telemetry",
     "console_planning": "bench.console_planning",
 }
 BUSY_LOAD: Final = 1.5  # a benchmark itself causes a load of about one

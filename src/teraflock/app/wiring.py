@@ -38,6 +38,7 @@ from teraflock.app.server_log import access_log
 from teraflock.app.server_metrics import add_database_metrics
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.app.vault import FileVault
+from teraflock.app.webhook import webhook_of
 from teraflock.base.clock import Clock, SystemClock
 from teraflock.base.errors import Refused, TeraflockError
 from teraflock.base.exchange import Rates
@@ -74,6 +75,7 @@ from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.accounts import AccountLoop
+from teraflock.reconcile.alerts import AlertLoop
 from teraflock.reconcile.balancers import BalancerLoop
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
@@ -98,6 +100,7 @@ ENGINE_SECONDS: Final = 2.0
 BALANCERS_SECONDS: Final = 1.0
 ACCOUNTS_SECONDS: Final = 30.0
 SITES_SECONDS: Final = 2.0
+ALERTS_SECONDS: Final = 5.0
 
 RandomBytes = Callable[[int], bytes]
 BALANCER_METRICS: Final[tuple[tuple[str, str, Callable[[BalancerSeen], float]], ...]] = (
@@ -124,6 +127,7 @@ class Cloud:
         self.settings = settings
         self.address_pool = pool_from(settings.address_pool)
         self.clock: Clock = clock or SystemClock()
+        webhook = webhook_of(settings, self.clock)
         at.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         address = at.database(settings)
         self.is_postgres = address.startswith(POSTGRES)
@@ -170,6 +174,9 @@ class Cloud:
         balancing = BalancerLoop(self.loops.around, lambda sealed, id: self.vault.open(sealed, bound_to=id))
         self.loops.also("balancers", balancing.turn, BALANCERS_SECONDS, woken=threading.Event())
         self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
+        if webhook is not None:
+            alerts = AlertLoop(self.database, self.clock, webhook.send)
+            self.loops.also("alerts", alerts.turn, ALERTS_SECONDS)
         self.loops.also("telemetry", TelemetryLoop(self.loops.around).turn, float(FINE_SECONDS))
         if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
             keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
