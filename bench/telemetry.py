@@ -1,11 +1,12 @@
-"""Measure readings: 100 hosts with 8 cards each and 400 instances, as processor time of the server per 10 s.
+"""Measure readings: 100 hosts with 8 cards each, as processor time of the server per 10 s.
 
 A turn reads the simulated engine, stores the readings and checks for alerts. What the simulated engine itself takes is
 measured apart and subtracted: a real host does that work. One turn in 30 also joins the samples of five minutes.
 """
 
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from time import perf_counter, process_time
@@ -29,6 +30,8 @@ from teraflock.storage.open import open_database
 HOSTS: Final = "100x8xV100"
 TURNS: Final = 90
 PERCENT_MAX: Final = 2.0
+QUESTIONS: Final = 5
+HOST: Final = "simulated-0001"
 
 
 def measure() -> Iterator[Section]:
@@ -41,53 +44,63 @@ def measure() -> Iterator[Section]:
                 database=database,
                 clock=clock,
                 engines=Engines([engine]),
-                random_bytes=lambda size: bytes(size),
+                random_bytes=os.urandom,
             )
             HostLoop(around).turn()
             yield _turns(TelemetryLoop(around), engine, clock)
-            yield _reading(TelemetryService(database, clock))
+            yield _questions(TelemetryService(database, clock))
             size = (Path(folder) / "bench.db").stat().st_size
         finally:
             database.close()
-    yield Section(title="size", figures=(Figure(f"database after {TURNS} turns", size / 1e6, "MB"),))
+    yield Section(
+        title="size",
+        figures=(Figure(what=f"database after {TURNS} turns", unit="MB", samples=(size / 1e6,)),),
+    )
 
 
 def _turns(loop: TelemetryLoop, engine: SimulatedEngine, clock: FixedClock) -> Section:
-    total = engine_only = 0.0
+    turns: list[float] = []
+    engine_only: list[float] = []
     for _ in range(TURNS):
         clock.move(timedelta(seconds=FINE_SECONDS))
         began = process_time()
         engine.readings()
-        engine_only += process_time() - began
+        engine_only.append(process_time() - began)
         began = process_time()
         loop.turn()
-        total += process_time() - began
-    seconds = (total - engine_only) / TURNS
+        turns.append(process_time() - began - engine_only[-1])
+    mean = sum(turns) / TURNS
     return Section(
         title="readings of 100 hosts × 8 cards, every 10 s",
         figures=(
-            Figure("processor time of a turn", seconds * 1000, "ms"),
-            Figure("share of one core", seconds * 100 / FINE_SECONDS, "%", at_most=PERCENT_MAX),
-            Figure("the simulated engine itself, subtracted", engine_only / TURNS * 1000, "ms"),
+            Figure(what="processor time of a turn", unit="ms", samples=_ms(turns)),
+            Figure(
+                what="share of one core, mean of all turns",
+                unit="%",
+                samples=(mean * 100 / FINE_SECONDS,),
+                bar=PERCENT_MAX,
+            ),
+            Figure(what="the simulated engine itself, subtracted", unit="ms", samples=_ms(engine_only)),
         ),
     )
 
 
-def _reading(service: TelemetryService) -> Section:
-    def timed(act: object) -> float:
+def _questions(service: TelemetryService) -> Section:
+    def timed(act: Callable[[], object]) -> float:
         began = perf_counter()
-        assert callable(act)
         act()
-        return (perf_counter() - began) * 1000
+        return perf_counter() - began
 
+    metrics = [timed(lambda: readings_text(service.last_of_hosts())) for _ in range(QUESTIONS)]
+    hour = [timed(lambda: service.of_host(HOST, ReadingPeriod.HOUR, None)) for _ in range(QUESTIONS)]
     return Section(
         title="questions",
         figures=(
-            Figure("/metrics of all hosts", timed(lambda: readings_text(service.last_of_hosts())), "ms"),
-            Figure(
-                "an hour of one host",
-                timed(lambda: service.of_host("simulated-0001", ReadingPeriod.HOUR, None)),
-                "ms",
-            ),
+            Figure(what="/metrics of all hosts", unit="ms", samples=_ms(metrics)),
+            Figure(what="an hour of one host", unit="ms", samples=_ms(hour)),
         ),
     )
+
+
+def _ms(seconds: Sequence[float]) -> tuple[float, ...]:
+    return tuple(each * 1000 for each in seconds)

@@ -37,6 +37,18 @@ def test_packs_keep_every_value(pack: packing.Pack) -> None:
     assert packing.unpacked(packing.packed(pack)) == pack
 
 
+@given(st.lists(st.tuples(KEY, st.integers(0, packing.SAMPLES - 1), RECORD), max_size=8))
+def test_samples_are_added_in_order_and_once(samples: list[tuple[packing.Key, int, packing.Record]]) -> None:
+    text, expected = "", dict[packing.Key, dict[int, packing.Record]]()
+    for key, number, record in samples:
+        mine = expected.setdefault(key, {})
+        new = packing.added(text, number, {key: record})
+        assert (new is None) == any(each >= number for each in mine)
+        if new is not None:
+            text, mine[number] = new, record
+    assert (packing.unpacked(text) if text else {}) == expected
+
+
 def test_values_out_of_range_are_clamped() -> None:
     row = (-5, 2**80, *[None] * (len(CARD_FIELDS) - 2))
     assert packing.unpacked(packing.packed({(SLOT, ""): {0: row}}))[SLOT, ""][0][:2] == (0, packing.NONE - 1)
@@ -47,10 +59,10 @@ def test_longer_steps_have_means_last_counters_and_all_throttle_reasons() -> Non
         CardReading(slot=SLOT, utilisation_percent=percent, energy_millijoules=energy, throttle_reasons=bits)
         for percent, energy, bits in ((10, 100, 1), (50, 900, 4), (None, None, None))
     ]
-    pack: packing.Pack = {}
+    pack = ""
     for number, card in enumerate(cards):
-        pack = packing.with_sample(pack, number, rules.sample_of(read(None, card)))
-    joined = dict(zip(CARD_FIELDS, rules.joined(pack)[SLOT, ""], strict=True))
+        pack = packing.added(pack, number, rules.sample_of(read(None, card))) or ""
+    joined = dict(zip(CARD_FIELDS, rules.joined(packing.unpacked(pack))[SLOT, ""], strict=True))
     assert joined["utilisation_percent"] == 30
     assert joined["energy_millijoules"] == 900
     assert joined["throttle_reasons"] == 5
@@ -79,11 +91,12 @@ def test_rates_come_from_counters_and_survive_a_restart_of_the_guest() -> None:
 
 
 def test_a_series_has_only_the_time_in_which_the_instance_held_the_card() -> None:
-    pack: packing.Pack = {}
+    text = ""
     for number, holder in enumerate(("ins_a", "ins_a", "", "ins_b")):
         card = CardReading(slot=SLOT, instance_id=holder, utilisation_percent=number)
         reading = LastReading(at=NOW, simulated=False, cards=(card,))
-        pack = packing.with_sample(pack, number, rules.sample_of(reading))
+        text = packing.added(text, number, rules.sample_of(reading)) or ""
+    pack = packing.unpacked(text)
     start = rules.pack_start_us(NOW, rules.FINE_SECONDS)
     until = NOW + timedelta(seconds=60)
     (mine,) = rules.series_of({start: pack}, ReadingPeriod.HOUR, until, instance="ins_a")

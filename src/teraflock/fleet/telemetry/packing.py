@@ -5,6 +5,7 @@ sample within the pack, then its fields; `NONE` is a missing value. Records are 
 compressed: neighbouring records are alike.
 """
 
+import sys
 import zlib
 from array import array
 from base64 import b64decode, b64encode
@@ -17,6 +18,7 @@ from teraflock.fleet.telemetry.model import CARD_FIELDS, GUEST_FIELDS
 
 SAMPLES: Final = 30
 NONE: Final = 2**64 - 1
+WORD: Final = 8
 LEVEL: Final = 1  # higher levels cost much more time and save little
 
 Key = tuple[str, str]
@@ -31,27 +33,38 @@ def fields_of(key: Key) -> tuple[str, ...]:
 
 
 def packed(pack: Pack) -> str:
-    content = {f"{slot}|{instance}": _bytes(records) for (slot, instance), records in pack.items()}
-    return b64encode(zlib.compress(msgspec.msgpack.encode(content), LEVEL)).decode()
+    return _text({f"{slot}|{instance}": _bytes(records) for (slot, instance), records in pack.items()})
 
 
 def unpacked(text: str) -> Pack:
-    content = msgspec.msgpack.decode(zlib.decompress(b64decode(text)), type=dict[str, bytes])
     pack: Pack = {}
-    for name, records in content.items():
+    for name, records in _content(text).items():
         slot, _, instance = name.rpartition("|")
         pack[slot, instance] = _records(records, len(fields_of((slot, instance))) + 1)
     return pack
 
 
-def with_sample(pack: Pack, number: int, sample: Mapping[Key, Record]) -> Pack:
-    """The pack with one more sample."""
-    more = {key: {**pack.get(key, {}), number: record} for key, record in sample.items()}
-    return {**pack, **more}
+def added(text: str, number: int, sample: Mapping[Key, Record]) -> str | None:
+    """The pack with one more sample, without decoding the others. None: it has a sample of this number or a later one.
+
+    `text` is empty for a new pack.
+    """
+    content = _content(text) if text else {}
+    for (slot, instance), record in sample.items():
+        name, width = f"{slot}|{instance}", (len(record) + 1) * WORD
+        before = content.get(name, b"")
+        if before and int.from_bytes(before[-width : WORD - width], sys.byteorder) >= number:
+            return None
+        content[name] = before + _bytes({number: record})
+    return _text(content)
 
 
-def has_sample(pack: Pack, number: int) -> bool:
-    return any(number in records for records in pack.values())
+def _text(content: Mapping[str, bytes]) -> str:
+    return b64encode(zlib.compress(msgspec.msgpack.encode(content), LEVEL)).decode()
+
+
+def _content(text: str) -> dict[str, bytes]:
+    return msgspec.msgpack.decode(zlib.decompress(b64decode(text)), type=dict[str, bytes])
 
 
 def _bytes(records: Mapping[int, Record]) -> bytes:

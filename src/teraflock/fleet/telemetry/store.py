@@ -60,15 +60,13 @@ def add(tx: Transaction, host_id: HostId, reading: LastReading) -> bool:
     """Store a reading. Return False if the sample of this time exists: another server has read it."""
     start_us = rules.pack_start_us(reading.at, FINE_SECONDS)
     number = rules.sample_number(reading.at, FINE_SECONDS)
-    found = _newest_pack(tx, host_id, FINE_SECONDS, start_us)
-    pack = found[1] if found and found[0] == start_us else {}
-    if packing.has_sample(pack, number):
+    newest_us, content = _newest_pack(tx, host_id, FINE_SECONDS, start_us)
+    new = packing.added(content if newest_us == start_us else "", number, rules.sample_of(reading))
+    if new is None:
         return False
-    if found and found[0] < start_us:
-        _add_coarse(tx, host_id, *found)
-    _put_pack(
-        tx, host_id, FINE_SECONDS, start_us, packing.with_sample(pack, number, rules.sample_of(reading))
-    )
+    if content and newest_us < start_us:
+        _add_coarse(tx, host_id, newest_us, packing.unpacked(content))
+    _put_pack(tx, host_id, FINE_SECONDS, start_us, new)
     tx.run(
         _PUT_LAST, host=host_id, at=microseconds(reading.at), content=msgspec.json.encode(reading).decode()
     )
@@ -80,15 +78,14 @@ def _add_coarse(tx: Transaction, host_id: HostId, fine_start_us: int, fine: Pack
     step_us = COARSE_SECONDS * rules.MICROS
     number = fine_start_us // step_us % packing.SAMPLES
     start_us = fine_start_us - number * step_us
-    found = _newest_pack(tx, host_id, COARSE_SECONDS, start_us)
-    pack = found[1] if found and found[0] == start_us else {}
-    _put_pack(tx, host_id, COARSE_SECONDS, start_us, packing.with_sample(pack, number, rules.joined(fine)))
+    newest_us, content = _newest_pack(tx, host_id, COARSE_SECONDS, start_us)
+    new = packing.added(content if newest_us == start_us else "", number, rules.joined(fine))
+    if new is not None:
+        _put_pack(tx, host_id, COARSE_SECONDS, start_us, new)
 
 
-def _newest_pack(
-    tx: Transaction, host_id: HostId, step_seconds: int, until_us: int
-) -> tuple[int, Pack] | None:
-    """The newest pack that begins at `until_us` or earlier."""
+def _newest_pack(tx: Transaction, host_id: HostId, step_seconds: int, until_us: int) -> tuple[int, str]:
+    """The start and content of the newest pack that begins at `until_us` or earlier. Empty: there is none."""
     row = tx.one(
         "SELECT start_us, content FROM reading_past WHERE host_id = :host AND step_seconds = :step"
         " AND start_us <= :until ORDER BY start_us DESC LIMIT 1",
@@ -96,11 +93,11 @@ def _newest_pack(
         step=step_seconds,
         until=until_us,
     )
-    return (row[0], packing.unpacked(row[1])) if row else None
+    return (row[0], row[1]) if row else (0, "")
 
 
-def _put_pack(tx: Transaction, host_id: HostId, step_seconds: int, start_us: int, pack: Pack) -> None:
-    tx.run(_PUT_PACK, host=host_id, step=step_seconds, start=start_us, content=packing.packed(pack))
+def _put_pack(tx: Transaction, host_id: HostId, step_seconds: int, start_us: int, content: str) -> None:
+    tx.run(_PUT_PACK, host=host_id, step=step_seconds, start=start_us, content=content)
 
 
 def packs(
