@@ -14,7 +14,7 @@ from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import columns, write_json
 from teraflock.cli.table import Column, printable, render, shortened
 from teraflock.words.table import Fields, cells
-from teraflock.words.telemetry import HOSTS, INSTANCES, card_rows, chart_facts, summary_text
+from teraflock.words.telemetry import HOSTS, INSTANCES, card_rows, chart_facts, idle_text, summary_text
 from teraflock.words.text import SIMULATED, age_text
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def _hosts_screen(client: "Client") -> str:
         return "No readings yet. The server reads hosts every 10 seconds"
     now = SystemClock().now()
     head = f"{summary_text(hosts)}, read {age_text(max(host.at for host in hosts), now)} ago"
-    return f"{shortened(head, columns())}\n\n{_table(HOSTS, card_rows(hosts))}"
+    idle = printable(idle_text(hosts, client.hosts.costs(), now))
+    lines = [shortened(line, columns()) for line in (head, idle) if line]
+    return "\n".join([*lines, "", _table(HOSTS, card_rows(hosts))])
 
 
 def _instances_screen(client: "Client") -> str:

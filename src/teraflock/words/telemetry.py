@@ -1,6 +1,7 @@
 """Readings as text: the tables of `tera top` and the small charts of `tera host show`."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -10,6 +11,7 @@ from teraflock.words.table import Field, Fields
 from teraflock.words.text import SIMULATED
 
 if TYPE_CHECKING:
+    from teraflock.wire.host import HostCostAnswer
     from teraflock.wire.telemetry import (
         CardReadingAnswer,
         HostReadingAnswer,
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     )
 
 BARS: Final = "▁▂▃▄▅▆▇█"
+IDLE_HOSTS_MAX: Final = 5
 IDLE_PERCENT_MAX: Final = 5
 """A card below this does nothing: a display or a probe uses as much."""
 
@@ -81,6 +84,32 @@ def summary_text(hosts: Sequence["HostReadingAnswer"]) -> str:
         f"{len(hosts)} hosts, {len(cards)} cards: {busy} busy, {held} held, {watts:,.0f} W"
         f"{f', {lost} LOST' if lost else ''}{mark}"
     )
+
+
+def idle_text(hosts: Sequence["HostReadingAnswer"], costs: Sequence["HostCostAnswer"], now: datetime) -> str:
+    """`Idle now: 4 cards of lab2, 1 of lab3. They cost 3.2 USD per hour`. Empty: no card is idle.
+
+    A card costs its part of what its host costs. Hosts without a recorded cost have none here.
+    """
+    rates = {
+        each.host_id: each for each in costs if each.starts_at <= now
+    }  # a later entry replaces an earlier one
+    idle: list[str] = []
+    micros: dict[str, float] = {}
+    for host in hosts:
+        cards = [card for card in host.cards if card.utilisation_percent is not None]
+        count = sum((card.utilisation_percent or 0) < IDLE_PERCENT_MAX for card in cards)
+        if count:
+            idle.append(f"{count} {'of ' if idle else 'cards of '}{host.host}")
+        rate = rates.get(host.host_id)
+        if count and rate and rate.micros_per_hour:
+            micros[rate.currency] = micros.get(rate.currency, 0) + rate.micros_per_hour * count / len(cards)
+    if not idle:
+        return ""
+    more = f", {len(idle) - IDLE_HOSTS_MAX} more hosts" if len(idle) > IDLE_HOSTS_MAX else ""
+    amounts = " and ".join(f"{amount / 10**6:.4g} {currency}" for currency, amount in micros.items())
+    price = f". They cost {amounts} per hour" if amounts else ""
+    return f"Idle now: {', '.join(idle[:IDLE_HOSTS_MAX])}{more}{price}"
 
 
 def memory_text(card: "CardReadingAnswer") -> str:
