@@ -104,7 +104,8 @@ def _instances_screen(client: "Client") -> str:
     read = [each.at for each in found if each.at]
     age = f"read {age_text(max(read), SystemClock().now())} ago" if read else "not read yet"
     mark = f" {SIMULATED}" if any(each.simulated for each in found) else ""
-    return f"{len(found)} running instances, {age}{mark}\n\n{_table(INSTANCES, found)}"
+    what = "running instance" if len(found) == 1 else "running instances"
+    return f"{len(found)} {what}, {age}{mark}\n\n{_table(INSTANCES, found)}"
 
 
 def write_chart(history: "ReadingsAnswer") -> None:

@@ -43,6 +43,7 @@ CLOUD: Final = frozenset(Capability) - {
     Capability.LIVE_RESIZE,
     Capability.CREATE_STOPPED,
     Capability.BUILDS,
+    Capability.TELEMETRY,
 }
 USER: Final = "ubuntu"
 PATIENCE: Final = timedelta(minutes=10)
