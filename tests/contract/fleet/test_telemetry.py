@@ -1,6 +1,6 @@
 """Readings are stored within a fixed size, and tenants see only their own. On both databases."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from tests.faults.house import House
@@ -19,6 +19,7 @@ from teraflock.reconcile.telemetry import TelemetryLoop
 from teraflock.storage.database import Database
 from teraflock.tenant.model import ProjectId
 
+EAST = timezone(timedelta(hours=14))
 START = datetime(2026, 11, 16, tzinfo=UTC)
 
 
@@ -95,7 +96,10 @@ def test_old_readings_are_joined_and_deleted(house: House) -> None:
     house.clock.move(timedelta(days=31))
     loop_of(house).turn()
     assert rows(house, FINE_SECONDS) == len(house.engine.hosts())
-    assert service.of_host("simulated-0001", ReadingPeriod.HOUR, START).series == ()
+    for until in (START, datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=EAST)):
+        assert service.of_host("simulated-0001", ReadingPeriod.MONTH, until).series == ()
+    latest = service.of_host("simulated-0001", ReadingPeriod.HOUR, datetime.max.replace(tzinfo=EAST))
+    assert latest.until == house.clock.now()
 
 
 def test_two_servers_store_one_sample_per_step(house: House) -> None:

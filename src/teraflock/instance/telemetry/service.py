@@ -59,8 +59,13 @@ class TelemetryService:
         now = self._clock.now()
         end = min(until, now) if until else now
         length, step_seconds, at_once = rules.PERIODS[period]
-        first = max(end - length, now - rules.KEPT[step_seconds])
-        packs = store.packs(tx, host_id, step_seconds, first, end) if host_id and first < end else {}
+        oldest = now - rules.KEPT[step_seconds]
+        is_kept = end > oldest
+        packs = (
+            store.packs(tx, host_id, step_seconds, max(end - length, oldest), end)
+            if host_id and is_kept
+            else {}
+        )
         last = store.last(tx, host_id) if host_id else None
         return ReadingHistory(
             period=period,
