@@ -9,8 +9,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 from time import perf_counter, process_time
 from typing import Final
+
+from msgspec.structs import replace
 
 from bench.figures import Figure, Section
 from teraflock.api.card_metrics import readings_text
@@ -18,7 +21,7 @@ from teraflock.base.clock import FixedClock, SystemClock
 from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.world import MemoryWorld
-from teraflock.fleet.telemetry.model import ReadingPeriod
+from teraflock.fleet.telemetry.model import CardReading, HostReading, ReadingPeriod
 from teraflock.fleet.telemetry.rules import FINE_SECONDS
 from teraflock.instance.engines import Engines
 from teraflock.instance.telemetry.service import TelemetryService
@@ -34,12 +37,36 @@ QUESTIONS: Final = 5
 HOST: Final = "simulated-0001"
 
 
+class BusyEngine(SimulatedEngine):
+    """All cards are busy: values that change all the time are the hardest to store."""
+
+    _random = Random(7)
+
+    def readings(self) -> Sequence[HostReading]:
+        return [
+            replace(host, cards=tuple(self._busy(card) for card in host.cards)) for host in super().readings()
+        ]
+
+    def _busy(self, card: CardReading) -> CardReading:
+        number = self._random.randrange
+        return replace(
+            card,
+            utilisation_percent=number(100),
+            memory_utilisation_percent=number(100),
+            memory_used_bytes=number(16 << 30),
+            power_milliwatts=number(700_000),
+            energy_millijoules=number(2**40),
+            temperature_celsius=30 + number(50),
+            sm_clock_mhz=number(2000),
+        )
+
+
 def measure() -> Iterator[Section]:
     clock = FixedClock(SystemClock().now())
     with tempfile.TemporaryDirectory() as folder:
         database = open_database(str(Path(folder) / "bench.db"), clock)
         try:
-            engine = SimulatedEngine(MemoryWorld(), clock, fleet(HOSTS), mark="bench")
+            engine = BusyEngine(MemoryWorld(), clock, fleet(HOSTS), mark="bench")
             around = Surroundings(
                 database=database,
                 clock=clock,
