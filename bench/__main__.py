@@ -36,6 +36,7 @@ BENCHMARKS: Final = {
     "run_start": "bench.run_start",
     "spot": "bench.spot",
     "walls": "bench.walls",
+    "telemetry": "bench.telemetry",
     "console_planning": "bench.console_planning",
 }
 BUSY_LOAD: Final = 1.5  # a benchmark itself causes a load of about one

@@ -151,6 +151,10 @@ RULES: dict[str, Rule] = {
         may=WORKS, path={"instance": "{instance}"}, query=IN, body={"command": ["true"]}
     ),
     "show_log": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN),
+    "list_host_readings": Rule(may=HOUSE),
+    "show_host_readings": Rule(may=HOUSE, path={"host": "{host}"}),
+    "list_instance_readings": Rule(may=SEES, query=IN),
+    "show_instance_readings": Rule(may=SEES, path={"instance": "{instance}"}, query=IN),
     "list_snapshots": Rule(may=SEES, path={"instance": "{instance}"}, query=IN),
     "make_snapshot": Rule(may=WORKS, path={"instance": "{instance}"}, query=IN, body={"name": "now"}),
     "delete_snapshot": Rule(may=WORKS, path={"instance": "{instance}", "snapshot": "{snapshot}"}, query=IN),

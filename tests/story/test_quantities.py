@@ -29,8 +29,8 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
 
 def test_snapshots_traffic_and_regions(cloud: Cloud, tmp_path: Path) -> None:
     book = tmp_path / "prices.yaml"
-    book.write_text(f"{PRICES}  address: 0.004/hour\n")
-    assert "unknown name `address`" in cloud.fails("price", "set", book).err
+    book.write_text(f"{PRICES}  postage: 0.004/hour\n")
+    assert "unknown name `postage`" in cloud.fails("price", "set", book).err
     book.write_text(PRICES)
     cloud.ok("price", "set", book)
     host = told(cloud, "host", "list")[0]["name"]

@@ -19,7 +19,10 @@ OWNERS = {
         " price_book price_period purchase purchase_limit purchase_term trial_balance"
         " cost cost_cursor cost_host host_cost host_size host_use host_use_open"
     ),
-    "fleet": "host host_gpu host_label host_port host_reservation host_slicing left_behind site_watch",
+    "fleet": (
+        "host host_gpu host_label host_port host_reservation host_slicing left_behind reading_last reading_past"
+        " site_watch"
+    ),
     "image": "image",
     "instance": (
         "cloud_account cloud_account_use host_invitation instance instance_label instance_output joined_host"
@@ -31,7 +34,7 @@ OWNERS = {
         " security_group security_group_member security_group_rule subnet"
     ),
     "offer": "offer offer_count offer_past offer_shape offer_source",
-    "reconcile": "ran_unwatched",
+    "reconcile": "alert_delivery ran_unwatched",
     "run": "run run_checkpoint run_secret",
     "storage": "event",
     "tenant": (

@@ -29,6 +29,7 @@ class Metrics:
             registry=self.registry,
         )
         self.streams = Gauge("tera_event_streams", "Clients that follow events", registry=self.registry)
+        self._texts: list[Callable[[], str]] = []
         self._counters: dict[tuple[str, str, int], Counter] = {}
         self._histograms: dict[tuple[str, str], Histogram] = {}
 
@@ -48,8 +49,12 @@ class Metrics:
         """A gauge whose values are computed when Prometheus reads them. Without a label, the key is empty."""
         self.registry.register(_Asked(name, sentence, label, values))
 
+    def also_text(self, text: Callable[[], str]) -> None:
+        """Metrics in the text format, written when Prometheus reads them."""
+        self._texts.append(text)
+
     def text(self) -> bytes:
-        return generate_latest(self.registry)
+        return generate_latest(self.registry) + "".join(text() for text in self._texts).encode()
 
 
 class _Asked(Collector):

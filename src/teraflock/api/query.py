@@ -1,5 +1,6 @@
 """Query parameters of the routes. Unknown parameters are refused, as in bodies."""
 
+from datetime import datetime
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -35,6 +36,18 @@ LabelPair = Annotated[
 After = Annotated[Cursor, Meta(description="The value of `next` in the previous page.")]
 Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="The maximum number of items in the response.")]
 
+ReadingsPeriod = Annotated[
+    Literal["hour", "day", "month"],
+    Meta(description="An hour with a point every 10 s, a day every 5 min, or 30 days every 2.5 h."),
+]
+ReadingsUntil = Annotated[
+    datetime,
+    Meta(
+        tz=True,
+        description="The end of the period, with its zone. 10 s points are kept for a day. Default: now.",
+    ),
+]
+
 
 class _Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass
@@ -60,6 +73,16 @@ class HostPageQuery(Page, frozen=True, kw_only=True):
             description="`rented` hosts are rented for one instance each. Hosts that were given back stay in the list."
         ),
     ] = "own"
+
+
+class ReadingsQuery(_Query, frozen=True, kw_only=True):
+    period: ReadingsPeriod = "hour"
+    until: ReadingsUntil | None = None
+
+
+class ReadingsInProject(InProject, frozen=True, kw_only=True):
+    period: ReadingsPeriod = "hour"
+    until: ReadingsUntil | None = None
 
 
 class PageInProject(InProject, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from teraflock.instance.join.service import JoinService
 from teraflock.instance.operator import OperatorService
 from teraflock.instance.service import InstanceService
 from teraflock.instance.site.service import SiteService
+from teraflock.instance.telemetry.service import TelemetryService
 from teraflock.network.acl.service import AclService
 from teraflock.network.address.service import AddressService
 from teraflock.network.balancer.service import BalancerService
@@ -70,6 +71,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     subnets: SubnetService
     bills: BillService
     runs: RunService
+    telemetry: TelemetryService
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):

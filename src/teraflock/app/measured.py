@@ -6,11 +6,10 @@ from functools import partial
 from typing import Final
 
 from teraflock.api.metrics import Metrics
+from teraflock.app.server_metrics import add_database_metrics
+from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
 from teraflock.bill.service import BillService
-from teraflock.fleet import store as fleet
-from teraflock.fleet.model import DiskLimits, Host
-from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability
 from teraflock.instance.engines import Engines
 from teraflock.network.balancer.model import BalancerSeen
@@ -35,46 +34,24 @@ def balancers_seen(engines: Engines, *sites: str) -> Iterator[BalancerSeen]:
 
 def metrics_of(
     database: Database,
+    clock: Clock,
     engines: Engines,
     turns: Callable[[], Mapping[str, int]],
     bills: Callable[[], BillService],
 ) -> Metrics:
     """`turns` counts the turns of each loop."""
 
-    def by_phase() -> dict[str, float]:
-        with database.read() as tx:
-            return dict(across.count_by_phase_in_all_projects(tx))
-
-    def of_hosts(value: Callable[[Host], float]) -> dict[str, float]:
-        with database.read() as tx:
-            return {host.name: value(host) for host in fleet.outlines(tx)}
-
     def of_balancers(value: Callable[[BalancerSeen], float]) -> dict[str, float]:
         return {each.id: value(each) for each in balancers_seen(engines)}
 
     metrics = Metrics()
     also = metrics.also
-    also("tera_instances", "Instances by phase", "phase", by_phase)
     also("tera_loop_turns", "Turns done by each loop", "loop", lambda: dict(turns()))
     per_hour = "Price per hour of everything in use, by currency"
     also("tera_cost_per_hour", per_hour, "currency", lambda: bills().cost_per_hour_in_all_projects())
     charged = "Charges so far, all projects, by currency"
     also("tera_charged", charged, "currency", lambda: bills().charged_in_all_projects())
-    for name, sentence, of_host in HOST_METRICS:
-        also(name, sentence, "host", partial(of_hosts, of_host))
-    for name, sentence, of_balancer in BALANCER_METRICS:
-        also(name, sentence, "balancer", partial(of_balancers, of_balancer))
-    waiting = "Writes that are not in a transaction yet"
-    also("tera_writes_waiting", waiting, "", lambda: {"": float(getattr(database, "works_waiting", 0))})
+    for name, sentence, value in BALANCER_METRICS:
+        also(name, sentence, "balancer", partial(of_balancers, value))
+    add_database_metrics(metrics, database, clock)
     return metrics
-
-
-HOST_METRICS: Final[tuple[tuple[str, str, Callable[[Host], float]], ...]] = (
-    ("tera_host_disk_bytes", "Size of each host's disk pool", lambda host: host.disk_bytes),
-    ("tera_host_disk_used_bytes", "Used bytes of each host's disk pool", lambda host: host.disk_used_bytes),
-    (
-        "tera_host_disk_limits_hold",
-        "Whether each host enforces the disk limits of instances",
-        lambda host: float(host.disk_limits is DiskLimits.HOLD),
-    ),
-)

@@ -140,6 +140,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether `/metrics` needs no operator's key."""
     traffic_seconds: Annotated[float, Meta(ge=1, le=3600)] = 60.0
     """How often the counters of outgoing traffic are read, in seconds. Bill and budgets follow the readings."""
+    alert_webhook: str = ""
+    """Address that gets alerts about hosts as signed JSON, such as `https://example.com/alerts`. Empty: none."""
+    alert_webhook_secret_file: str = ""
+    """File with the secret that signs the alerts, at least 16 characters. `alert_webhook` needs it."""
+    alert_webhook_private: bool = False
+    """Whether `alert_webhook` may have a private address."""
     issuer: str = "Teraflock"
     """Sender of invoices: a name and the lines of an address."""
     issuer_tax_number: str = ""

@@ -37,6 +37,7 @@ from teraflock.app.runs import RunWorkers, run_loop
 from teraflock.app.server_log import access_log
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.app.vault import FileVault
+from teraflock.app.webhook import webhook_of
 from teraflock.base.clock import Clock, SystemClock, microseconds
 from teraflock.base.errors import Refused
 from teraflock.base.exchange import Rates
@@ -47,6 +48,7 @@ from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
 from teraflock.fleet.slicing.service import SlicingService
+from teraflock.fleet.telemetry.rules import FINE_SECONDS
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
 from teraflock.instance.account import store as accounts
@@ -59,6 +61,7 @@ from teraflock.instance.service import InstanceService
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.site.service import SiteService
+from teraflock.instance.telemetry.service import TelemetryService
 from teraflock.instance.terminal.service import TerminalService
 from teraflock.meter.store import gpu_seconds_in_all_projects
 from teraflock.network.acl.service import AclService
@@ -74,12 +77,14 @@ from teraflock.network.service import NetworkService
 from teraflock.network.subnet.service import SubnetService
 from teraflock.offer.index.warm import WarmOffers
 from teraflock.reconcile.accounts import AccountLoop
+from teraflock.reconcile.alerts import AlertLoop
 from teraflock.reconcile.balancers import BalancerLoop
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.loops import Loops
 from teraflock.reconcile.organisations import OrganisationLoop
 from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.rehearsal import dies_at
+from teraflock.reconcile.telemetry import TelemetryLoop
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.run.files import RunFiles
 from teraflock.run.service import RunService
@@ -104,6 +109,7 @@ RUNS_SECONDS: Final = 0.1
 RUNS_SWEEP_SECONDS: Final = 3600.0
 RUNS_FOLDER: Final = "runs"
 QUEUE_SECONDS: Final = 2.0
+ALERTS_SECONDS: Final = 5.0
 
 SHARE_WINDOW: Final = timedelta(days=1)
 """What a project used in this time counts for its share of the queue."""
@@ -127,6 +133,7 @@ class Cloud:
         self.settings = settings
         self.address_pool = pool_from(settings.address_pool)
         self.clock: Clock = clock or SystemClock()
+        webhook = webhook_of(settings, self.clock)
         at.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         address = at.database(settings)
         self.is_postgres = address.startswith(POSTGRES)
@@ -181,6 +188,10 @@ class Cloud:
         )
         self.loops.also("runs", runs.turn, RUNS_SECONDS)
         self.loops.also("run_files", runs.sweep, RUNS_SWEEP_SECONDS)
+        if webhook is not None:
+            alerts = AlertLoop(self.database, self.clock, webhook.send)
+            self.loops.also("alerts", alerts.turn, ALERTS_SECONDS)
+        self.loops.also("telemetry", TelemetryLoop(self.loops.around).turn, float(FINE_SECONDS))
         if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
             keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
             self.loops.also("engine", keeper.turn, ENGINE_SECONDS)
@@ -232,7 +243,11 @@ class Cloud:
                 failures_per_minute=settings.failed_keys_per_minute,
             ),
             metrics=metrics_of(
-                self.database, self.engines, lambda: self.loops.turns, lambda: self.services.nouns.bills
+                self.database,
+                self.clock,
+                self.engines,
+                lambda: self.loops.turns,
+                lambda: self.services.nouns.bills,
             ),
             log=RequestLog(time.monotonic),
             access=access_log(self.at.folder / ACCESS_LOG_FILE) if settings.access_log else None,
@@ -305,6 +320,7 @@ class Cloud:
             runs=RunService(
                 database, self.clock, self.run_files, self.vault, random_bytes=random_bytes, wake=wake
             ),
+            telemetry=TelemetryService(database, self.clock),
             images=ImageService(
                 database, self.clock, publish=by_instance.publish, random_bytes=random_bytes, wake=wake
             ),

@@ -18,6 +18,7 @@ from teraflock.cli.options import json_option
 from teraflock.cli.output import emphasised, write_json
 from teraflock.cli.parse import parse_duration_seconds
 from teraflock.cli.table import Column, printable, write_list, write_rows
+from teraflock.cli.telemetry import write_chart
 from teraflock.client.noun import pages
 from teraflock.wire.host import HostChange
 from teraflock.words.host import facts, fields, state_text
@@ -86,17 +87,28 @@ def list_hosts(rented: bool, is_all: bool, as_json: bool) -> None:
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
-@command.command(help="Show one host with its cards.")
+@command.command(help="Show one host with its cards, and how busy they were.")
 @click.argument("name")
+@click.option(
+    "--period",
+    type=click.Choice(["hour", "day", "month"]),
+    default="hour",
+    show_default=True,
+    help="The period of the chart.",
+)
 @json_option
-def show(name: str, as_json: bool) -> None:
+def show(name: str, period: str, as_json: bool) -> None:
     with connected() as client:
         host = client.hosts.get(name)
+        history = client.telemetry.of_host(host.id, period) if host.gpus and not as_json else None
     if as_json:
         write_json(host)
         return
     click.echo(emphasised(f"{host.name}: {state_text(host)}"))
     write_facts(facts(host, SystemClock().now()))
+    if history and history.series:
+        click.echo(emphasised(f"\nGPU utilisation, last {period}"))
+        write_chart(history)
 
 
 @command.command()

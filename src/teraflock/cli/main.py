@@ -58,6 +58,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     ),
     "restore": ("teraflock.cli.snapshot:restore", "Restore an instance's disk from a snapshot"),
     "delete": ("teraflock.cli.instance.lifecycle:delete", "Delete instances with their disks and snapshots"),
+    "top": ("teraflock.cli.telemetry", "Show what instances, or hosts and cards, use right now"),
     "events": ("teraflock.cli.event", "Show events; `--follow` streams new ones"),
     "image": ("teraflock.cli.image", "List, build and delete images"),
     "publish": ("teraflock.cli.published_port:publish", "Publish ports of instances on their host"),

@@ -52,6 +52,7 @@ from teraflock.client.shape import Shapes
 from teraflock.client.site import Sites
 from teraflock.client.snapshot import Snapshots
 from teraflock.client.subnet import Subnets
+from teraflock.client.telemetry import Telemetry
 from teraflock.client.transport import Transport, path_of
 from teraflock.wire.health import HealthAnswer
 from teraflock.wire.whoami import WhoAmI
@@ -121,6 +122,7 @@ class Client:
         self.sites = Sites(transport)
         self.snapshots = Snapshots(transport)
         self.subnets = Subnets(transport)
+        self.telemetry = Telemetry(transport)
 
     def __enter__(self) -> Self:
         return self

@@ -19,6 +19,7 @@ import msgspec
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
 from teraflock.fleet.model import HostReport
+from teraflock.fleet.telemetry.model import HostReading
 from teraflock.instance.driver import (
     GRACE,
     Capability,
@@ -210,6 +211,9 @@ class RentedDriver(ABC):
         return None
 
     def all_sent(self) -> Iterable[Sent]:
+        return ()
+
+    def readings(self) -> Sequence[HostReading]:
         return ()
 
     def images(self) -> Mapping[str, int]:

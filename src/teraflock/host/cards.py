@@ -131,7 +131,14 @@ def _slice_at(nvml: Any, queries: Queries, handle: Any, index: int, gpu: str) ->
     if uuid is None or memory is None:
         return None  # cannot be assigned; `unread` has the reason
     profile = name.partition(_PART)[2] or "unknown"
-    return HostSlice(uuid=uuid, name=name, profile=profile, gpu=f"{gpu}:{profile}", memory_bytes=memory.total)
+    return HostSlice(
+        uuid=uuid,
+        name=name,
+        profile=profile,
+        gpu=f"{gpu}:{profile}",
+        memory_bytes=memory.total,
+        memory_used_bytes=memory.used,
+    )
 
 
 def _pcie(nvml: Any, queries: Queries, handle: Any) -> Pcie | None:

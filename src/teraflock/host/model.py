@@ -52,6 +52,7 @@ class HostSlice(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str
     """The catalog's id of the card, a colon and the profile."""
     memory_bytes: int
+    memory_used_bytes: int | None = None
 
 
 class HostCard(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,6 +27,7 @@ from typing import Final, Protocol
 import msgspec
 
 from teraflock.fleet.model import GpuKind, HostReport
+from teraflock.fleet.telemetry.model import HostReading
 from teraflock.instance.model import InstanceId
 from teraflock.network.driver import BalancerDriver, WallDriver
 from teraflock.tenant.model import ProjectId
@@ -69,6 +70,8 @@ class Capability(StrEnum):
     """Divides cards into slices."""
     BALANCER = "balancer"
     """Runs load balancers in the networks of projects."""
+    TELEMETRY = "telemetry"
+    """Reads what cards and guests use."""
 
 
 class Handle(msgspec.Struct, frozen=True):
@@ -333,6 +336,13 @@ class ComputeDriver(WallDriver, BalancerDriver, Protocol):
 
     def hosts(self) -> Sequence[HostReport]:
         """The current hosts. Empty without PLACEMENT. Raise `EngineDown` if the engine does not answer."""
+        ...
+
+    def readings(self) -> Sequence[HostReading]:
+        """What the cards and running guests of all hosts use now. Empty without TELEMETRY.
+
+        A host that does not answer is left out. Raise `EngineDown` if the engine does not answer.
+        """
         ...
 
     def slice_card(self, host: str, address: str, profiles: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from tests.contract.driver.grounds import LOOKS_MAX, Ground, refused
 
+from teraflock.fleet.telemetry.model import GuestCounters
 from teraflock.instance.driver import Capability, CommandState, FileKind, Handle, Machine
 from teraflock.instance.engine_errors import EngineMissing, EngineRefused
 from teraflock.instance.terminal.model import EngineTerminal, TerminalDriver
@@ -175,6 +176,28 @@ def test_traffic_counter_survives_a_stop_and_ends_with_its_instance(ground: Grou
     ground.driver.delete(machine.handle)
     assert ground.driver.sent(machine.handle) is None
     assert machine.id not in {each.instance_id for each in ground.driver.all_sent()}
+
+
+def test_running_guests_are_in_the_readings_of_their_host(ground: Ground) -> None:
+    _needs(ground, Capability.TELEMETRY)
+    machine = ground.up()
+
+    def found() -> GuestCounters | None:
+        readings = {each.host: each for each in ground.driver.readings()}
+        guests = readings[machine.handle.host].guests
+        return next((each for each in guests if each.instance_id == machine.id), None)
+
+    first = found()
+    assert first is not None
+    assert first.cpu_nanoseconds is not None
+    assert first.ram_used_bytes
+    assert first.disk_used_bytes is not None
+    assert first.received_bytes is not None
+    second = found()
+    assert second is not None
+    assert (second.cpu_nanoseconds or 0) >= first.cpu_nanoseconds
+    ground.driver.stop(machine.handle, force=True)
+    assert found() is None
 
 
 def test_delete_removes_snapshots(ground: Ground) -> None:

@@ -47,6 +47,7 @@ from teraflock.api.routes import (
     site,
     snapshot,
     subnet,
+    telemetry,
     whoami,
 )
 
@@ -71,6 +72,7 @@ ROUTES: Final[tuple[Route, ...]] = tuple(
         instance,
         placement,
         queue,
+        telemetry,
         snapshot,
         run,
         security_group,

@@ -19,6 +19,7 @@ ALWAYS: Final = frozenset(
         Capability.TRAFFIC,
         Capability.FIREWALL,
         Capability.SLICES,
+        Capability.TELEMETRY,
     }
 )
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from teraflock.base.clock import at_microseconds
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import (
     confinement,
@@ -26,6 +27,7 @@ from teraflock.drivers.lxd import (
     processors,
     programs,
     setup,
+    telemetry,
     veths,
 )
 from teraflock.drivers.lxd import exec as execution
@@ -49,6 +51,7 @@ from teraflock.drivers.lxd.ssh import answers_ssh, new_host_key
 from teraflock.drivers.lxd.terminal import LxdTerminal
 from teraflock.drivers.lxd.throwaway import Throwaway
 from teraflock.fleet.model import DiskLimits, HostReport
+from teraflock.fleet.telemetry.model import HostReading
 from teraflock.instance.driver import (
     BOOT_TIME_MAX,
     PATIENCE,
@@ -114,6 +117,7 @@ class Lxd(NetworkCalls):
         self._host_name = host
         self._ours = Names(installation)
         self._report = report
+        self._now = now
         self._host = LxdClient(socket_path)
         self._engine = LxdClient(socket_path, project=self._ours.project)
         self._pool = pool
@@ -174,6 +178,11 @@ class Lxd(NetworkCalls):
             allow_out=self.networks.allowed_out(),
         )
         return (report,)
+
+    def readings(self) -> Sequence[HostReading]:
+        guests = self._engine.get("instances", recursion=2)
+        host = self._host_name or socket.gethostname()
+        return (telemetry.reading(host, guests, at_microseconds(self._now() * 10**6)),)
 
     def slice_card(self, host: str, address: str, profiles: tuple[str, ...]) -> None:
         self._cards.divide(address, profiles)

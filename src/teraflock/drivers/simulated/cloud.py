@@ -44,6 +44,7 @@ CLOUD: Final = frozenset(Capability) - {
     Capability.CREATE_STOPPED,
     Capability.BUILDS,
     Capability.BALANCER,
+    Capability.TELEMETRY,
 }
 USER: Final = "ubuntu"
 PATIENCE: Final = timedelta(minutes=10)

@@ -12,6 +12,7 @@ import msgspec
 
 from teraflock.base.clock import Clock
 from teraflock.drivers.simulated import guest as inside
+from teraflock.drivers.simulated import telemetry
 from teraflock.drivers.simulated.calls import SimulatedCall
 from teraflock.drivers.simulated.disks import Disks
 from teraflock.drivers.simulated.faults import Kind, error, raise_killed
@@ -38,6 +39,7 @@ from teraflock.drivers.simulated.model import (
 from teraflock.drivers.simulated.networks import SimulatedNetworks, balanced
 from teraflock.drivers.simulated.world import World
 from teraflock.fleet.model import HostReport
+from teraflock.fleet.telemetry.model import HostReading
 from teraflock.instance.driver import (
     BOOT_TIME_MAX,
     PATIENCE,
@@ -118,6 +120,11 @@ class SimulatedEngine(Disks, SimulatedNetworks):
         if self._hosts and not there:
             raise error(Kind.ENGINE_DOWN)
         return there
+
+    def readings(self) -> Sequence[HostReading]:
+        with self._asking("readings") as call:
+            guests = [as_of(each, call.now) for each in call.turn.every(Guest) if each.mark == self._mark]
+        return telemetry.readings(self.hosts(), [each for each in guests if each and each.running], call.now)
 
     def slice_card(self, host: str, address: str, profiles: tuple[str, ...]) -> None:
         with self._changing("slice_card") as call:

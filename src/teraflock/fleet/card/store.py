@@ -152,3 +152,20 @@ def held_on_site(tx: Transaction, site: str) -> dict[str, tuple[str, ...]]:
     for id, slot in sorted(rows):  # not in SQL: databases sort text differently
         found[id] = (*found.get(id, ()), slot)
     return found
+
+
+def holders(tx: Transaction, host_ids: Iterable[HostId]) -> dict[HostId, dict[str, str]]:
+    """The instances that hold cards of these hosts, by host and slot."""
+    wanted = sorted(host_ids)
+    found: dict[HostId, dict[str, str]] = {}
+    if not wanted:
+        return found
+    rows = tx.all(
+        "SELECT host_id, slot, instance_id FROM host_gpu WHERE instance_id IS NOT NULL"
+        " AND host_id >= :first AND host_id <= :last",
+        first=wanted[0],
+        last=wanted[-1],
+    )
+    for host_id, slot, instance_id in rows:
+        found.setdefault(HostId(host_id), {})[slot] = instance_id
+    return found

@@ -155,3 +155,18 @@ def stopping_by_in_all_projects(tx: Transaction, until: datetime) -> tuple[Insta
 
 def count_by_phase_in_all_projects(tx: Transaction) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in tx.all("SELECT phase, COUNT(*) FROM instance GROUP BY phase")}
+
+
+def running_by_host_in_all_projects(
+    tx: Transaction, host_ids: Sequence[HostId]
+) -> dict[HostId, frozenset[str]]:
+    """The ids of running instances on each of these hosts."""
+    rows = tx.all(
+        "SELECT host_id, id FROM instance WHERE phase = 'running' AND host_id >= :first AND host_id <= :last",
+        first=min(host_ids),
+        last=max(host_ids),
+    )
+    found: dict[HostId, set[str]] = {}
+    for host_id, id in rows:
+        found.setdefault(HostId(host_id), set()).add(id)
+    return {host_id: frozenset(ids) for host_id, ids in found.items()}

@@ -241,7 +241,7 @@ def test_invalid_plan_file_is_refused(tmp_path_factory: pytest.TempPathFactory, 
 
 UNSAID: dict[str, Any] = {
     "instances": None, "vcpus": None, "ram": None, "disk": None, "images": None, "ports": None,
-    "networks": None, "gpus": (),
+    "networks": None, "addresses": None, "gpus": (),
     "gpus_default": None,
 }  # fmt: skip
 

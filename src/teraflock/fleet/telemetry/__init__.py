@@ -1,0 +1,1 @@
+"""Readings of cards and instances over time."""

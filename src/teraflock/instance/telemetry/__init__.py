@@ -1,0 +1,1 @@
+"""Readings for operators and tenants."""
