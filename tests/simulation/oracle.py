@@ -213,7 +213,7 @@ class Oracle:
             begins_us = max([day_us, *(p.from_us for p in self.prices if p.from_us <= each.at_us)])
             if from_us <= begins_us < until_us:
                 held = each.held
-                key = (begins_us, held.gpu, held.mode, held.host, held.region)
+                key = (begins_us, held.gpu, held.mode, held.host, held.region, held.labels)
                 line = lines.setdefault(key, [0, self._egress(life, each)])
                 line[0] += each.sent_bytes
         return sum(sent * unit // GB for sent, unit in lines.values())

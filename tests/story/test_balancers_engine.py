@@ -226,6 +226,7 @@ def check_restarts(stage: Stage, port: int) -> None:
     """Without a server and after `kill -9` of the server traffic goes on; a killed HAProxy comes back."""
     red = stage.red
     eventually(lambda: check(set(stage.states("web")), {"w1", "w2"}))
+    eventually(lambda: check("unknown" in stage.states("web").values(), False))  # HAProxy knows both
     kill_server(red)
     assert guests(stage.outside(port)) == {"w1"}
     before = stage.processes()
