@@ -18,10 +18,12 @@ from teraflock.base.errors import BadInput, Conflict, NotFound, Refused, Teraflo
 from teraflock.drivers.joined.authority import fingerprint, new_key, request_for
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
+from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import HostId, HostReport, HostState
 from teraflock.instance.join.model import Invited, JoinAnswer, JoinRequest
 from teraflock.instance.join.service import JoinService
 from teraflock.instance.site import store as sites
+from teraflock.instance.store import taken_addresses
 from teraflock.storage.database import Database
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
@@ -196,7 +198,15 @@ def test_only_a_drained_and_empty_host_is_removed(ground: Ground) -> None:
     with pytest.raises(Conflict, match="still accepts new instances"):
         ground.joins.remove(actor, name)
     ground.database.write(lambda tx: fleet.set_state(tx, HostId("hst_one"), HostState.DRAINING))
+    project, now = ground.house.tenant.project.id, ground.clock.now()
+    ground.database.write(
+        lambda tx: left_behind.note(tx, "ins_moved", "hst_one", project, ("10.128.0.99",), now)
+    )
     assert ground.joins.remove(actor, "hst_one") == name
+    with ground.database.read() as tx:
+        assert "10.128.0.99" not in taken_addresses(tx, project), (
+            "the removed host has no link to the network"
+        )
     assert name not in ground.site_names()
     with ground.database.read() as tx:
         assert name not in {host.name for host in fleet.outlines(tx)}

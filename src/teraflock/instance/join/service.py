@@ -18,6 +18,7 @@ from teraflock.base.errors import Conflict, Refused, not_found
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
+from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import Host, HostState
 from teraflock.instance.engines import Engines
 from teraflock.instance.join import rules, store
@@ -138,6 +139,9 @@ class JoinService:
                 fleet.lock_hosts(tx, [host.id])  # no launch claims room there meanwhile
                 _refuse_used(tx, fleet.host(tx, host.id) or host)
                 fleet.mark_removed(tx, host.id, self._clock.now())
+                left_behind.forget(
+                    tx, left_behind.on_hosts(tx, [host.id])
+                )  # it has no link to any network now
             store.remove(tx, name)
             sites.remove(tx, name)
             self._audit.record(tx, actor, "host.remove", host.id if host else name, name=name)
