@@ -34,7 +34,7 @@ def order(node_id: str) -> int:
 
 def workers() -> int:
     """For `-n auto`."""
-    return len(os.sched_getaffinity(0)) + 2
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def scheduler(config: pytest.Config, log: Any) -> object:

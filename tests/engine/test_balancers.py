@@ -157,11 +157,11 @@ def test_life_of_a_balancer(pair: Pair, house: House) -> None:
     # A killed HAProxy, and a lost namespace, are repaired.
     for pid in pair.pids():
         os.kill(pid, signal.SIGKILL)
-    eventually(lambda: brings(driver, alone))
+    eventually(lambda: brings(driver, alone) and set(pair.states().values()) == {BackendState.UP})
     assert pair.servers() == {pair.one.hostname}
     spaces.disconnect(driver.balancing.plug(pair.address).port)
     driver.networks.rebuild()
-    eventually(lambda: brings(driver, alone))
+    eventually(lambda: brings(driver, alone) and set(pair.states().values()) == {BackendState.UP})
     assert pair.servers() == {pair.one.hostname}
     # One project's balancer that cannot run keeps neither its own addresses nor other projects busy.
     broken = replace(alone, certificate="not PEM", key="not PEM", port=81)
