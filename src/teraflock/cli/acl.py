@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
@@ -86,11 +86,7 @@ def create(name: str, project: str | None, as_json: bool) -> None:
 @json_option
 def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        acl = client.acls.get(name)
-        if not yes:
-            confirm(f"Delete the ACL `{acl.name}`?", "Deleting")
-        client.acls.delete(acl.id)
-    _tell(acl, f"Deleted ACL `{acl.name}`", as_json)
+        delete_named(client.acls, name, "ACL", yes=yes, as_json=as_json)
 
 
 @command.command(help="Add a rule that lets packets pass.")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.deletion import delete_named
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
@@ -156,14 +156,7 @@ def remove(name: str, instances: tuple[str, ...], project: str | None, as_json: 
 @json_option
 def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        found = client.balancers.get(name)
-        if not yes:
-            confirm(f"Delete the balancer `{found.name}`?", "Deleting")
-        client.balancers.delete(found.id)
-    if as_json:
-        write_json(found)
-    else:
-        remark(f"Deleted balancer `{found.name}`")
+        delete_named(client.balancers, name, "balancer", yes=yes, as_json=as_json)
 
 
 def _request(

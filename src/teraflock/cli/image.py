@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import write_json
 from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list, write_table
 from teraflock.cli.waiting import NotDone, wait
@@ -83,14 +83,7 @@ def create(name: str, instance: str, project: str | None, wait: bool, timeout: f
 @json_option
 def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        image = client.images.get(name)
-        if not yes:
-            confirm(f"Delete the image `{image.name}`?", "Deleting")
-        client.images.delete(image.id)
-    if as_json:
-        write_json(image)
-    else:
-        remark(f"Deleted image `{image.name}`")
+        delete_named(client.images, name, "image", yes=yes, as_json=as_json)
 
 
 def _make(

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
@@ -130,14 +130,7 @@ def create(name: str, project: str | None, as_json: bool) -> None:
 @json_option
 def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        network = client.networks.get(name)
-        if not yes:
-            confirm(f"Delete the network `{network.name}`?", "Deleting")
-        client.networks.delete(network.id)
-    if as_json:
-        write_json(network)
-    else:
-        remark(f"Deleted network `{network.name}`")
+        delete_named(client.networks, name, "network", yes=yes, as_json=as_json)
 
 
 @command.command(help=PEER_HELP)

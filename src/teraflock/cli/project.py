@@ -4,8 +4,8 @@ from typing import Final
 
 import click
 
-from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
+from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, organisation_option, yes_option
 from teraflock.cli.output import remark, write_json
@@ -69,11 +69,4 @@ def create(name: str, organisation: str, as_json: bool, **words: object) -> None
 @json_option
 def delete(name: str, yes: bool, as_json: bool) -> None:
     with connected() as client:
-        project = client.projects.get(name)
-        if not yes:
-            confirm(f"Delete the project `{project.name}`?", "Deleting")
-        client.projects.delete(project.id)
-    if as_json:
-        write_json(project)
-    else:
-        remark(f"Deleted project `{project.name}`")
+        delete_named(client.projects, name, "project", yes=yes, as_json=as_json)

@@ -6,8 +6,8 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, NotFound
-from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
@@ -128,14 +128,7 @@ def create(name: str, project: str | None, as_json: bool) -> None:
 @json_option
 def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        group = client.security_groups.get(name)
-        if not yes:
-            confirm(f"Delete the security group `{group.name}`?", "Deleting")
-        client.security_groups.delete(group.id)
-    if as_json:
-        write_json(group)
-    else:
-        remark(f"Deleted security group `{group.name}`")
+        delete_named(client.security_groups, name, "security group", yes=yes, as_json=as_json)
 
 
 @command.command(help=ALLOW_HELP)
