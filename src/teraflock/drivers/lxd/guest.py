@@ -16,6 +16,7 @@ import msgspec
 from teraflock.drivers.lxd import interfaces, names, nvidia
 from teraflock.drivers.lxd.names import Names
 from teraflock.fleet.model import GpuKind
+from teraflock.fleet.slicing.rules import address_of
 from teraflock.host.slicing import SliceNode
 from teraflock.instance.driver import GpuSlot, Machine, Port, Seen, Sighting
 from teraflock.instance.model import InstanceId
@@ -273,7 +274,7 @@ def _slot(device: Mapping[str, str]) -> str:
 def uses_card(found: Mapping[str, Any], address: str) -> bool:
     """Check whether a guest has a card or a slice of it."""
     cards = [each for each in found["devices"].values() if each.get("type") == "gpu"]
-    return any(_slot(each).partition("/")[0] == address for each in cards)
+    return any(address_of(_slot(each)) == address for each in cards)
 
 
 def _number(text: str) -> int | None:

@@ -39,6 +39,7 @@ from teraflock.drivers.simulated.model import (
 from teraflock.drivers.simulated.networks import SimulatedNetworks, balanced
 from teraflock.drivers.simulated.world import World
 from teraflock.fleet.model import HostReport
+from teraflock.fleet.slicing.rules import address_of
 from teraflock.fleet.telemetry.model import HostReading
 from teraflock.instance.driver import (
     BOOT_TIME_MAX,
@@ -323,4 +324,4 @@ class SimulatedEngine(Disks, SimulatedNetworks):
 
 
 def _uses(guest: Guest, address: str) -> bool:
-    return any(gpu.slot.partition("/")[0] == address for gpu in guest.machine.gpus)
+    return any(address_of(gpu.slot) == address for gpu in guest.machine.gpus)

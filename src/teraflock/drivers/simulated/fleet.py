@@ -18,6 +18,7 @@ from teraflock.catalog.cards import all_slices
 from teraflock.catalog.model import Card, CardSlice
 from teraflock.catalog.names import find_cards
 from teraflock.fleet.model import GpuKind, GpuReport, HostReport
+from teraflock.fleet.slicing.rules import address_of
 from teraflock.instance.engine_errors import EngineMissing
 
 HOSTS_MAX: Final = 100_000
@@ -84,7 +85,7 @@ def _gpu(host: str, place: int, words: str) -> GpuReport:
 
 def divided(report: HostReport, address: str, profiles: tuple[str, ...]) -> HostReport:
     """The host with one card divided into these slices, or whole."""
-    mine = [gpu for gpu in report.gpus if gpu.slot.partition("/")[0] == address]
+    mine = [gpu for gpu in report.gpus if address_of(gpu.slot) == address]
     if not mine:
         raise EngineMissing("The simulated host has no such card")
     model = mine[0].gpu.partition(":")[0]

@@ -120,12 +120,18 @@ def release_gpus(tx: Transaction, instance_id: str, *, keep: Iterable[str] = ())
 
 def of_hosts(tx: Transaction, ids: Sequence[str]) -> Mapping[str, Sequence[Gpu]]:
     """The cards of each host, in the order of their slots."""
+    return _by_host(tx, "host_id >= :first AND host_id <= :last", first=min(ids), last=max(ids))
+
+
+def of_divided_hosts(tx: Transaction) -> Mapping[str, Sequence[Gpu]]:
+    """The same for the hosts that have cards to divide."""
+    return _by_host(tx, "host_id IN (SELECT host_id FROM host_slicing)")
+
+
+def _by_host(tx: Transaction, where: str, **values: object) -> Mapping[str, Sequence[Gpu]]:
     found: dict[str, list[Gpu]] = defaultdict(list)
     rows = tx.all(
-        f"SELECT host_id, {_GPU.names} FROM host_gpu WHERE host_id >= :first AND host_id <= :last"
-        " ORDER BY host_id, slot",
-        first=min(ids),
-        last=max(ids),
+        f"SELECT host_id, {_GPU.names} FROM host_gpu WHERE {where} ORDER BY host_id, slot", **values
     )
     for row in rows:
         found[row[0]].append(_GPU.value(row[1:]))

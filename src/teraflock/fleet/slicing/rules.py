@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
@@ -11,8 +10,6 @@ from teraflock.catalog.cards import all_slices, cards_by_id
 from teraflock.catalog.model import CardSlice
 from teraflock.fleet.model import Gpu, GpuReport, HostState
 from teraflock.fleet.slicing.model import Slicing, SlicingState, SlicingView
-
-SLICES_MAX: Final = 7  # of any card so far
 
 
 def address_of(slot: str) -> str:

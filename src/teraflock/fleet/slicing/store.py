@@ -4,6 +4,7 @@ from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.model import HostId, HostState
 from teraflock.fleet.slicing.model import Slicing, SlicingView
+from teraflock.fleet.slicing.rules import address_of
 from teraflock.storage.database import Row, Transaction
 
 _COLUMNS = "host_id, address, gpu, profiles, problem, asked_at_us"
@@ -57,14 +58,14 @@ def views(tx: Transaction) -> tuple[SlicingView, ...]:
         f"SELECT {names}, h.site, h.name, h.state FROM host_slicing s JOIN host h ON h.id = s.host_id"
         " WHERE h.gone_at_us IS NULL ORDER BY s.host_id, s.address"
     )
-    held = cards.of_hosts(tx, [row[0] for row in rows]) if rows else {}
+    held = cards.of_divided_hosts(tx) if rows else {}
     return tuple(
         SlicingView(
             slicing=_slicing(row[:6]),
             site=row[6],
             host=row[7],
             host_state=HostState(row[8]),
-            cards=tuple(card for card in held.get(row[0], ()) if card.slot.partition("/")[0] == row[1]),
+            cards=tuple(card for card in held.get(row[0], ()) if address_of(card.slot) == row[1]),
         )
         for row in rows
     )
