@@ -30,11 +30,11 @@ from teraflock.app.installation.keeper import EngineKeeper
 from teraflock.app.installation.places import Places
 from teraflock.app.joining.listener import JoinPort, own_gpus
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
-from teraflock.app.measured import balancers_seen, metrics_of
 from teraflock.app.planner.files import PlannerFiles
 from teraflock.app.planner.pool import PlannerPool
 from teraflock.app.runs import RunWorkers, run_loop
 from teraflock.app.server_log import access_log
+from teraflock.app.server_metrics import balancers_seen, metrics_of
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
 from teraflock.app.vault import FileVault
 from teraflock.app.webhook import webhook_of
