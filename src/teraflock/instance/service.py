@@ -141,7 +141,7 @@ class InstanceService:
     def launch_or_queue(
         self, actor: Actor, project: Project, order: Order
     ) -> tuple[tuple[Instance, ...], QueuedLaunch | None]:
-        """Launch an order. If it may wait and there is no room or no quota now, add it to the queue."""
+        """Launch an order. With `queue`, add it to the queue if there is no room or quota now."""
         if not order.queue:
             return self.launch(actor, project, order), None
         check(order)

@@ -2,7 +2,7 @@
 
 Nothing is kept in memory. A project's HAProxy is found by its network namespace, whose name has our installation and
 the project's bridge; its folder has the configuration that it was started with. So a new server finds what runs,
-starts what was killed, and ends what nobody wants. HAProxy itself survives the server.
+starts balancers that were killed, and stops those that are not wanted. HAProxy itself survives the server.
 
 A change starts a new HAProxy, which takes over the listening sockets. The old one serves its connections to their end.
 """
