@@ -3,6 +3,8 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+unexport PYTHONDONTWRITEBYTECODE  # the tests' workers share compiled files
+
 
 .PHONY: help up down purge doctor test test-long screenshots corpus check format bench lock clean
 
@@ -32,13 +34,15 @@ doctor: $(BIN)/tera  ## check the installation and show what to repair
 
 test: $(READY)  ## set up and run the tests on all cores, without the long ones
 	@sh scripts/postgres
+	@sh scripts/slurm
 	@sh scripts/browser
-	$(BIN)/python -m pytest -n auto -m "not long"
+	@sh scripts/test $(BIN)/python -m "not long"
 
 test-long: $(READY)  ## run the long tests: simulations, fault injection at every step, large property tests
 	@sh scripts/postgres
+	@sh scripts/slurm
 	@sh scripts/browser
-	$(BIN)/python -m pytest -n auto -m "long"
+	@sh scripts/test $(BIN)/python -m "long"
 
 screenshots: $(READY)  ## write pictures of every page of the console to build/screenshots
 	@sh scripts/browser

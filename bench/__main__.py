@@ -31,13 +31,16 @@ BENCHMARKS: Final = {
     "cloud_scale": "bench.cloud_scale",
     "clouds": "bench.clouds",
     "fleet": "bench.fleet",
+    "fleet_lives": "bench.fleet_lives",
     "launches": "bench.launches",
     "placement": "bench.placement",
     "run_start": "bench.run_start",
+    "run_simulation": "bench.run_simulation",
     "spot": "bench.spot",
     "walls": "bench.walls",
     "telemetry": "bench.telemetry",
-    "console_planning": "bench.console_planning",
+    "telemetry_hosts": "bench.telemetry_hosts",
+    "console": "bench.console",
 }
 BUSY_LOAD: Final = 1.5  # a benchmark itself causes a load of about one
 

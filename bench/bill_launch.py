@@ -192,7 +192,7 @@ class _Server:
 
 
 def on_lxd() -> Section:
-    from tests.engine.house import House, NoHouse, mark_cgroups  # needs an engine on this machine
+    from tests.engine.sandbox import NoSandbox, Sandbox, mark_cgroups  # needs an engine on this machine
 
     from bench import cloud_lxd
     from teraflock.drivers.lxd import build, recipe
@@ -200,8 +200,8 @@ def on_lxd() -> Section:
     title = "launches with metering on a real engine, until SSH answers"
     try:
         build.build(recipe.read("base"), cloud_lxd.IMAGES, created_at=1)
-        host = House("bench-")
-    except (NoHouse, build.BuildFailed) as reason:
+        host = Sandbox("bench-")
+    except (NoSandbox, build.BuildFailed) as reason:
         return Section(title=title, notes=(f"not measured: {reason}",))
     mark_cgroups(host.folder, f"tera-{cloud_lxd.INSTALLATION}")
     logging.getLogger("teraflock").setLevel(logging.ERROR)

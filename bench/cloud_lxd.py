@@ -16,8 +16,8 @@ from time import perf_counter, sleep
 from typing import Any, Final, TypeVar
 
 import msgspec
-from tests.engine.house import House, NoHouse, mark_cgroups
 from tests.engine.login import Login
+from tests.engine.sandbox import NoSandbox, Sandbox, mark_cgroups
 
 from bench.figures import Figure, Section
 from bench.processes import Fault
@@ -62,8 +62,8 @@ T = TypeVar("T")
 def measure() -> Iterator[Section]:
     try:
         file = build.build(recipe.read("base"), IMAGES, created_at=1)
-        host = House("bench-")
-    except (NoHouse, build.BuildFailed) as reason:
+        host = Sandbox("bench-")
+    except (NoSandbox, build.BuildFailed) as reason:
         yield Section(title="launch until SSH answers", notes=(f"not measured: {reason}",))
         return
     mark_cgroups(host.folder, f"tera-{INSTALLATION}")
@@ -82,7 +82,7 @@ def measure() -> Iterator[Section]:
 
 
 class OnLxd:
-    def __init__(self, host: House, folder: Path) -> None:
+    def __init__(self, host: Sandbox, folder: Path) -> None:
         report = HostReport(
             name="here", address="198.51.100.1", vcpus=2, ram_bytes=64 * GIB, disk_bytes=1024 * GIB
         )

@@ -53,12 +53,14 @@ def _launches(folder: Path) -> Iterator[float]:
         began = time.process_time()
         ground.launch(name=f"n{number}")
         for _ in range(50):
-            ground.house.workers[0].turn()
-            ground.house.workers[0].beat()
-            found = ground.house.service.view(ground.house.tenant.project.id, f"n{number}").instance
+            ground.installation.workers[0].turn()
+            ground.installation.workers[0].beat()
+            found = ground.installation.service.view(
+                ground.installation.tenant.project.id, f"n{number}"
+            ).instance
             if found.phase == Phase.RUNNING:
                 break
-            ground.house.wait(0.5)
+            ground.installation.wait(0.5)
         assert found.phase == Phase.RUNNING, found.problem_operator
         yield (time.process_time() - began) * 1000
 

@@ -55,6 +55,7 @@ def measure() -> Iterator[Section]:
         [row for row in own_rows("judge_compiled") if entry(row[0].model).kind != "generator"],
         probed=True,
     )
+    yield _accuracy("torch.compile: judge_encoders, the same", list(own_rows("judge_encoders")), probed=True)
     drawn = list(table_rows(MEASURED / "judge_again.csv"))
     yield _accuracy("random rows: judge_again, own or shared host from a probe", drawn, probed=True)
     yield _accuracy("the same, host unknown", drawn)

@@ -11,12 +11,13 @@ from typing import Any, Final, Literal
 import msgspec
 
 Unit = Literal[
-    "ms", "s", "MB", "rows", "rows/s", "requests/s", "launches", "launches/s", "placements/s", "×", "%"
+    "ms", "s", "kB", "MB", "rows", "rows/s", "requests/s", "launches", "launches/s", "placements/s", "×", "%"
 ]
 
 DECIMALS: Final[dict[Unit, int]] = {
     "ms": 1,
     "s": 2,
+    "kB": 1,
     "MB": 1,
     "rows": 0,
     "rows/s": 0,
@@ -46,7 +47,7 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float | None:
-        return None if self.bar is None else self.median / self.bar
+        return self.median / self.bar if self.bar else None
 
     @property
     def verdict(self) -> str:
@@ -126,8 +127,9 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _cells(figure: Figure) -> tuple[str, ...]:
     bar = ratio = ""
-    if figure.bar is not None and figure.ratio is not None:
+    if figure.bar is not None:
         bar = f"{'≥' if figure.at_least else '≤'} {figure.bar:,g} {figure.unit}"
+    if figure.ratio is not None:
         ratio = f"{figure.ratio:.2f}"
     return (
         figure.what,

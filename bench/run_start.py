@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Final
 
 from tests.engine.conftest import IMAGES
-from tests.engine.house import House, NoHouse
+from tests.engine.sandbox import NoSandbox, Sandbox
 from tests.story.test_cloud_cli_engine import RealCloud
 
 from bench.figures import Figure, Section
@@ -27,12 +27,12 @@ SETUP: Final = ("--setup", "dd if=/dev/urandom of=/opt/tool bs=1M count=20 statu
 def measure() -> Iterator[Section]:
     try:
         build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House("bench-run-")
-    except (NoHouse, build.BuildFailed) as reason:
+        sandbox = Sandbox("bench-run-")
+    except (NoSandbox, build.BuildFailed) as reason:
         yield Section(title=TITLE, notes=(f"skipped: {reason}",))
         return
     with tempfile.TemporaryDirectory() as folder:
-        cloud = RealCloud(Path(folder) / "home", house)
+        cloud = RealCloud(Path(folder) / "home", sandbox)
         (cloud.home / "cloud" / "engine").mkdir(parents=True)
         (cloud.home / "cloud" / "engine" / "images").symlink_to(IMAGES)
         try:
@@ -40,7 +40,7 @@ def measure() -> Iterator[Section]:
             yield _measured(cloud)
         finally:
             cloud.run("purge", "--yes")
-            house.close()
+            sandbox.close()
 
 
 def _measured(cloud: RealCloud) -> Section:

@@ -22,10 +22,9 @@ import torch
 from lab.architectures import IMAGE, Architecture, architectures, inputs_of
 from lab.lora import add_lora, quantize
 from lab.record import (
-    FOUR_BIT_VARIANTS,
+    DECODER_VARIANTS,
     HALF,
     LANGUAGE_VARIANTS,
-    QUANTIZED_VARIANTS,
     VISION_VARIANTS,
     Variant,
     record,
@@ -36,20 +35,12 @@ from teraflock.workload.tracing.recorder import Recorder
 
 OUT = Path("src/teraflock/workload/data/families")
 LAYERS = 4
-QUANTIZED = (
-    "llama-gqa",
-    "llama-tied-gqa",
-    "qwen2-gqa",
-    "qwen2-tied-gqa",
-    "qwen3-gqa",
-    "qwen3-tied-gqa",
-    "llama",
-)
-"""Families that are recorded with quantized weights in all ways."""
-FOUR_BITS = (
-    "llama-tied", "gemma", "gemma-gqa", "gemma2-gqa", "gemma3-gqa", "phi", "phi3", "phi3-gqa", "mixtral-gqa",
-    "qwen2_moe", "qwen2_moe-gqa", "qwen3_moe-gqa",
+DECODERS = (
+    "llama", "llama-gqa", "llama-tied", "llama-tied-gqa", "qwen2-gqa", "qwen2-tied-gqa", "qwen3-gqa", "qwen3-tied-gqa",
+    "gemma", "gemma-gqa", "gemma2-gqa", "gemma3-gqa", "phi", "phi3", "phi3-gqa", "mixtral-gqa", "qwen2_moe",
+    "qwen2_moe-gqa", "qwen3_moe-gqa",
 )  # fmt: skip
+"""Families that are also recorded with adapters and quantized weights."""
 MARKS, LAYERS_MAX = 1 << 20, 1 << 10
 
 
@@ -173,10 +164,8 @@ def main() -> None:
     known = architectures()
     for name in options.names or known:
         variants = VISION_VARIANTS if known[name].reads == IMAGE else LANGUAGE_VARIANTS
-        if name in QUANTIZED:
-            variants = (*variants, *QUANTIZED_VARIANTS)
-        elif name in FOUR_BITS:
-            variants = (*variants, *FOUR_BIT_VARIANTS)
+        if name in DECODERS:
+            variants = (*variants, *DECODER_VARIANTS)
         for text in options.variant or variants:
             path = OUT / f"{name}+{text}.family"
             if options.missing and path.exists():

@@ -1,7 +1,7 @@
 """Fits steps under `torch.compile`: `python -m lab.fit_compiled` prints the numbers of `estimate/compiled.py`.
 
-Reads measured/fit_compiled.jsonl.gz. Rows of generators are left out: their two networks were called directly, so
-compiling the module that holds them had no effect. Needs numpy.
+Reads measured/fit_compiled.jsonl.gz and fit_encoders.jsonl.gz. Rows of generators are left out: their two networks were
+called directly, so compiling the module that holds them had no effect. Needs numpy.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from teraflock.estimate.speed import PEAKS_H200, seconds_h200, timed_h200
 from teraflock.estimate.step import optimizer_works
 from teraflock.workload.trace import FUSED
 
-ROWS = Path(__file__).parent / "measured/fit_compiled.jsonl.gz"
+MEASURED = Path(__file__).parent / "measured"
 NAMES = ("convolution", "grouped", "fused", "library_seconds", "fused_seconds", "parameter_seconds")
 HOST = ("compiled_library", "compiled_fused", "compiled_parameter")
 START = (0.5, 1.0, 2.0, 25e-6, 15e-6, 25e-6)
@@ -101,7 +101,9 @@ def compiled_rows(path: Path) -> list[Row]:
 
 
 def main() -> None:
-    rows = compiled_rows(ROWS)
+    rows = [
+        row for name in ("compiled", "encoders") for row in compiled_rows(MEASURED / f"fit_{name}.jsonl.gz")
+    ]
     found = fitted(rows)
     errors = []
     for at, row in enumerate(rows):

@@ -1,20 +1,18 @@
-"""Measures how people train large models on small cards: `python -m lab.measure_quantized CASES OUT`.
+"""Measures how people train large models on small cards.
 
 LoRA over weights in 4 or 8 bits, 8-bit and paged optimizers, and FP8 products under `torch.compile`. A case is a JSON
-line with model, batch, seq, optimizer, and `load_in`, `lora` or `fp8`. Each runs in its own process. Needs PyTorch with
-CUDA, transformers, bitsandbytes, and torchao for FP8. No weights: models come from their configs.
+line with model, batch, seq, optimizer, and `load_in`, `lora` or `fp8`. `lab/measure_compiled.py` runs them:
+`python -m lab.measure_compiled CASES OUT --worker lab.measure_quantized`. Needs PyTorch with CUDA, transformers,
+bitsandbytes, and torchao for FP8. No weights: models come from their configs.
 """
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from lab.measure_configs import made, measured
-from lab.rows import append_line
+from lab.measure_compiled import allocations, run_one, timed
+from lab.measure_configs import made
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -82,7 +80,7 @@ def optimizer(name: str, parameters: list[Any]) -> Any:
     return kinds[name](parameters, lr=1e-5)
 
 
-def run(case: dict[str, Any]) -> dict[str, Any]:
+def run(case: dict[str, Any], gate: Path) -> dict[str, Any]:
     torch.manual_seed(0)
     net = made(case["model"], torch.bfloat16).train()
     if case.get("lora"):
@@ -104,25 +102,12 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         net(input_ids=ids, labels=ids).loss.backward()
         trained.step()
 
-    found = measured(step, 8)
+    found = timed(step, gate)
+    if case.get("events"):
+        found["events"] = allocations(step)
     total = sum(each.numel() for each in net.parameters() if each.requires_grad)
-    return {**found, "trainable": total, "at_rest": torch.cuda.memory_allocated()}
-
-
-def main() -> None:
-    cases, out = sys.argv[1], Path(sys.argv[2])
-    if not cases.startswith("{"):
-        for line in Path(cases).read_text().splitlines():  # torchao initialises CUDA, so a fork would fail
-            subprocess.run([sys.executable, "-m", "lab.measure_quantized", line, str(out)], check=False)
-        return
-    case = json.loads(cases)
-    try:
-        found = run(case)
-    except Exception as error:
-        found = {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
-    append_line(out, {"case": case, **found})
-    print(case, found, flush=True)
+    return {"case": case, **found, "trainable": total, "at_rest": torch.cuda.memory_allocated()}
 
 
 if __name__ == "__main__":
-    main()
+    run_one(run)

@@ -181,17 +181,23 @@ IMAGE_FIXED = ("swin_t",)
 """Models whose windows shift and pad by the remainder of the image size: its symbolic form does not terminate."""
 
 
-FOUR_BIT_VARIANTS = ("train+bf16+checkpoint+lora-all+4bit", "train+bf16+lora-all+4bit")
-"""For every decoder."""
-QUANTIZED_VARIANTS = (
-    *FOUR_BIT_VARIANTS,
-    *(each.replace("4bit", "8bit") for each in FOUR_BIT_VARIANTS),
-    *(f"{each}+fp32-adapters" for each in FOUR_BIT_VARIANTS),
-    *(f"{each}+fp32-adapters".replace("4bit", "8bit") for each in FOUR_BIT_VARIANTS),
-    *(each.replace("bf16", "amp-bf16") for each in FOUR_BIT_VARIANTS),
-    "train+bf16+checkpoint+lora+4bit",
-    "train+bf16+checkpoint+lora-all",
+_ADAPTED = tuple(f"train+{p}{c}" for p in ("bf16", "amp-bf16") for c in ("", "+checkpoint"))
+DECODER_VARIANTS = (
+    *(
+        f"{each}+{targets}+{bits}"
+        for each in _ADAPTED
+        for targets in ("lora", "lora-all")
+        for bits in ("4bit", "8bit")
+    ),
+    *(f"{each}+lora-all" for each in (*_ADAPTED, "train+fp32", "train+fp32+checkpoint")),
+    *(
+        f"train+bf16{c}+{targets}{bits}+fp32-adapters"
+        for c in ("", "+checkpoint")
+        for targets in ("lora", "lora-all")
+        for bits in ("", "+4bit", "+8bit")
+    ),
     "infer+bf16+4bit",
+    "infer+bf16+8bit",
 )
 """How decoders are fine-tuned and served beside the ways all models have."""
 

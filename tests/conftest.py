@@ -1,5 +1,6 @@
 """Databases for tests: each test gets a fresh one, once for each engine. And how the tests are run."""
 
+import gc
 import os
 import shutil
 import signal
@@ -18,10 +19,12 @@ from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
 
 # A machine that is busy is no fault of the code: no test fails for taking long.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
+settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("project")
 
 databases.install()
+
+gc.disable()  # until all tests are collected, which creates a million objects and no garbage
 
 # Bytecode is kept whatever the environment says: hundreds of tests start `tera` anew, and each worker loads all tests.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -46,6 +49,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: distribution.order(item.nodeid))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Keep content out of ids: packed bytes contain the time, and all workers must collect the same ids."""
+    return argname if isinstance(val, bytes) else None
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests are never garbage: they are looked at no more."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     databases.choose(item.nodeid)
 
@@ -56,6 +70,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.line(
         f"processor time: {own + children:.0f} s; of daemons that outlive their parent nothing is known"
     )
+    if path := os.environ.get("TERA_FAILED_TESTS"):  # scripts/test runs them again
+        failed = [
+            report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)
+        ]
+        Path(path).write_text("".join(f"{name}\n" for name in dict.fromkeys(failed)))
 
 
 @pytest.hookimpl(optionalhook=True)

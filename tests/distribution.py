@@ -1,7 +1,7 @@
 """How tests are shared out among the workers of a run: by file, so that a file's servers and databases start once.
 
-Tests of a folder that share a real engine run on one worker. They mostly wait for it, so they start first. Each part
-has two such folders, so there are two workers more than there are cores.
+Tests of a folder that share a real engine run on one worker, or two. They mostly wait for it, so they start first, and
+there are two workers more than there are cores.
 """
 
 import os
@@ -10,6 +10,10 @@ from typing import Any, Final
 import pytest
 
 ENGINE_FILES: Final = ("tests/engine/", "tests/story/test_cloud_cli_engine.py")
+HALVED: Final = "tests/engine/"
+SECOND_HALF: Final = "test_l"
+"""The folder takes longer on one worker than all other tests on the rest. So two workers share it by file name, each
+with an engine."""
 ENGINE_PARAMETERS: Final = ("[lxd", "[incus")
 SLOW_FILES: Final = ("tests/simulation/test_simulation.py", "tests/api/test_schema.py")
 """Their tests take long and share little, so each can run on any worker."""
@@ -18,8 +22,11 @@ SLOW_FILES: Final = ("tests/simulation/test_simulation.py", "tests/api/test_sche
 def group(node_id: str) -> str:
     """Tests of one group run on one worker, in order."""
     path = node_id.partition("::")[0]
+    folder, _, file = path.rpartition("/")
+    if path.startswith(HALVED):
+        return f"{folder} on an engine, {'first' if file < SECOND_HALF else 'second'} half"
     if needs_engine(node_id):
-        return f"{path.rpartition('/')[0]} on an engine"
+        return f"{folder} on an engine"
     return node_id if path in SLOW_FILES else path
 
 
@@ -34,7 +41,7 @@ def order(node_id: str) -> int:
 
 def workers() -> int:
     """For `-n auto`."""
-    return len(os.sched_getaffinity(0)) + 1
+    return len(os.sched_getaffinity(0)) + 2
 
 
 def scheduler(config: pytest.Config, log: Any) -> object:

@@ -28,7 +28,7 @@ START_SECONDS_MAX = 60.0
 SETTINGS = {
     "fsync": "off",  # the tests kill clients, never the machine
     "full_page_writes": "off",
-    "synchronous_commit": "off",  # which the house must overrule for its own transactions
+    "synchronous_commit": "off",  # which the server must overrule for its own transactions
     "listen_addresses": "",  # the socket only
     "max_connections": "200",
 }

@@ -4,6 +4,9 @@ import asyncio
 import re
 import shutil
 import sqlite3
+from base64 import b64encode
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,6 +19,7 @@ from teraflock.api.errors import CONTENT_TYPE
 from teraflock.api.routes.all import ROUTES
 from teraflock.app.settings import Place, Settings
 from teraflock.app.wiring import Cloud
+from teraflock.base.clock import Clock
 from teraflock.bill.budget.model import Budget
 from teraflock.drivers.clouds import site
 from teraflock.drivers.clouds.model import Pace
@@ -32,6 +36,9 @@ SETTINGS = Settings(
     loops=False,
     address_pool="203.0.113.0/28",
 )
+
+SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0ESlZ1Vhs0mJhV8r4Kc1XkCq0VhO1v1fA0y4s9Q2wX acme@laptop"
+OTHER_SSH_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0ESlZ1Vhs0mJhV8r4Kc1XkCq0VhO1v1fA0y4s9Q2wY ann@laptop"
 
 one_router.install()
 # The account `far` never answers. With the provider's rate limit, each turn of the loops would wait for a second.
@@ -126,8 +133,8 @@ def check_declared(method: str, path: str, code: str) -> None:
 class ApiServer(Asking):
     """A server without a socket. Its loops run only in `settle`."""
 
-    def __init__(self, home: Path, settings: Settings = SETTINGS) -> None:
-        self.cloud = Cloud(Place(home), settings)
+    def __init__(self, home: Path, settings: Settings = SETTINGS, clock: Clock | None = None) -> None:
+        self.cloud = Cloud(Place(home), settings, clock=clock)
         super().__init__(self.cloud)
 
     def close(self) -> None:
@@ -197,6 +204,7 @@ def _furnished(server: ApiServer) -> Tenants:
     _expire(server.cloud.at.folder / "cloud.db", ids["expired"])
     browser = Browser("127.0.0.1", "a browser")
     ids["session"] = server.cloud.services.nouns.sessions.sign_in_with_key(owner, browser).session.id
+    ids["ssh_key"] = made("POST", "/v1/ssh-keys", owner, {"public_key": SSH_KEY})["id"]
     told = made("POST", "/v1/announcements", operator, {"text": "Welcome"})
     ids["announcement"] = told["id"]
     clouds = {"name": "clouds", "kind": "simulated", "options": {"style": "cloud"}}
@@ -225,6 +233,9 @@ def _furnished(server: ApiServer) -> Tenants:
     front = {"name": "outer", "port": 443, "target_port": 8443, "instances": ["web"]}
     ids["balancer"] = made("POST", "/v1/balancers", owner, front)["id"]
     ids["address"] = made("POST", "/v1/addresses", owner, {})["id"]
+    disk = {"name": "acme-disk", "size_bytes": 1 << 30}
+    ids["volume"] = made("POST", "/v1/volumes", owner, disk)["id"]
+    ids["dataset"] = _pushed(made, owner)
     ids["published"] = made("POST", "/v1/published-ports", owner, publish)["id"]
     group = made("POST", "/v1/security-groups", owner, {"name": "acme-web"})
     ids["group"], ids["rule"] = group["id"], group["rules"][0]["id"]
@@ -236,6 +247,25 @@ def _furnished(server: ApiServer) -> Tenants:
     keys["unknown"] = owner[:-1] + ("0" if owner[-1] != "0" else "1")
     keys["malformed"] = "not-a-key"
     return Tenants(keys=keys, ids=ids)
+
+
+def _pushed(made: Callable[..., Any], owner: str) -> str:
+    """A dataset with one file."""
+
+    def put(path: str, content: bytes) -> None:
+        piece = {"offset": 0, "size_bytes": len(content), "content": b64encode(content).decode()}
+        made("PUT", f"{path}/{sha256(content).hexdigest()}", owner, piece)
+
+    content = b"acme-data"
+    manifest = msgspec.json.encode(
+        {"files": [["a", len(content), False]], "chunks": [[sha256(content).hexdigest(), len(content)]]}
+    )
+    put("/v1/run-files", manifest)
+    wanted = {"name": "acme-data", "manifest": sha256(manifest).hexdigest()}
+    id = str(made("POST", "/v1/datasets", owner, wanted)["id"])
+    put(f"/v1/datasets/{id}/chunks", content)
+    made("POST", f"/v1/datasets/{id}/complete", owner)
+    return id
 
 
 BOOK = "- {from: 2026-01-01, currency: USD, gpu: {V100: 3/hour}, vcpu: 0.01/hour, ram: 0.002/hour, disk: 1/month}\n"

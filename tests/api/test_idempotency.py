@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.api.asking import ApiServer, Tenants
+from tests.api.asking import OTHER_SSH_KEY, ApiServer, Tenants
 
 from teraflock.api import idempotency
 from teraflock.api.asked import Asked
@@ -19,12 +19,14 @@ from teraflock.base.clock import FixedClock
 from teraflock.base.exchange import Rates
 from teraflock.bill.service import BillService
 from teraflock.reconcile.bills import BillLoop
+from teraflock.reconcile.volumes import VolumeLoop
 
 BODIES: dict[str, tuple[str, Any, Any]] = {
     "make_organisation": ("operator", {"name": "third", "owner": "me"}, {"name": "fourth", "owner": "me"}),
     "make_announcement": ("operator", {"text": "one"}, {"text": "two"}),
     "make_project": ("owner", {"name": "second"}, {"name": "third"}),
     "add_member": ("owner", {"name": "new", "role": "viewer"}, {"name": "new", "role": "member"}),
+    "add_ssh_key": ("owner", {"public_key": OTHER_SSH_KEY}, {"public_key": OTHER_SSH_KEY, "name": "x"}),
     "make_key": ("owner", {"name": "ci"}, {"name": "ci", "days": 3}),
     "make_console_link": ("owner", {}, {"member": "viewer@acme"}),
     "make_image": ("owner", {"name": "again", "recipe": "base"}, {"name": "another", "recipe": "base"}),
@@ -55,6 +57,17 @@ BODIES: dict[str, tuple[str, Any, Any]] = {
         {"instance": "web", "guest_port": 8081},
     ),
     "create_run": ("owner", {"command": ["true"]}, {"command": ["false"]}),
+    "create_sweep": (
+        "owner",
+        {"run": {"command": ["true"]}, "grid": {"lr": ["1", "2"]}},
+        {"run": {"command": ["true"]}, "grid": {"lr": ["1", "3"]}},
+    ),
+    "create_volume": (
+        "owner",
+        {"name": "more", "size_bytes": 1 << 30},
+        {"name": "less", "size_bytes": 1 << 30},
+    ),
+    "snapshot_volume": ("owner", {"name": "one"}, {"name": "two"}),
     "invite_host": ("operator", {}, {"name": "lab3"}),
     "add_site": ("operator", {"name": "sky", "kind": "simulated"}, {"name": "sea", "kind": "simulated"}),
 }
@@ -68,7 +81,8 @@ OPERATIONS = {
 def target(name: str, tenants: Tenants) -> str:
     path: str = OPERATIONS[name][0]
     query = f"?project={tenants.ids['project']}" if OPERATIONS[name][1]["x-scope"] == "project" else ""
-    return path.replace("{instance}", tenants.ids["instance"]) + query
+    ids = tenants.ids
+    return path.replace("{instance}", ids["instance"]).replace("{volume}", ids["volume"]) + query
 
 
 MAKE_NOTHING = {
@@ -77,6 +91,7 @@ MAKE_NOTHING = {
     "stop_any_instance", "start_any_instance", "estimate_workload", "make_plan", "check_site",
     "check_account", "sweep_account", "explain_placement", "recommend_gpus", "add_acl_rule", "allow_traffic",
     "add_backends", "remove_backends", "cancel_run", "retry_run",
+    "create_dataset", "complete_dataset", "restore_volume", "recover_volume", "upgrade_host",
 }  # fmt: skip
 """POST requests that set a state, repeat without effect, or only read. All other POST requests create something."""
 
@@ -105,6 +120,10 @@ def test_retry_gets_the_same_response(server: ApiServer, tenants: Tenants, name:
         assert server.ask("POST", "/v1/instances", tenants.keys[who], body={"name": "new-one"}).status == 202
         server.settle()
         BillLoop(server.cloud.services.nouns.bills, server.cloud.clock).turn()
+    if name == "snapshot_volume":
+        there = f"{path.split('/snapshots')[0]}/instance?project={tenants.ids['project']}"
+        assert server.ask("PUT", there, tenants.keys[who], body={"instance": "web"}).status == 202
+        VolumeLoop(server.cloud.loops.around).turn()
     if name == "make_invoice":
         body = {"month": month_that_is_over(server)}
     first = server.ask("POST", path, tenants.keys[who], body=body, headers=key)

@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.api.asking import SETTINGS, ApiServer
+from tests.api.versions import older
+
+from teraflock import __version__
 
 LOOKS_MAX = 100
 
@@ -109,3 +112,54 @@ def test_instances_run_on_a_joined_host(server: Server, program: HostProgram, fr
     left = program.tera("host", "leave", "--yes")
     assert "no longer a host" in left.stderr, left
     assert "has not joined" in program.tera("host", "serve").stderr
+
+
+def test_purge_removes_the_host_program(server: Server, program: HostProgram, free_port: int) -> None:
+    invited = server.ok("POST", "/v1/host-invitations", {"name": "lab3"})
+    assert program.join(invited, free_port).returncode == 0
+    pid = int(program.pid_file.read_text())
+    (program.home / "host" / "host.json").write_text("{")  # even if it is damaged
+    done = program.tera("purge", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert not (program.home / "host").exists()
+    assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
+    assert "Nothing to remove" in program.tera("purge", "--yes").stderr
+
+
+def test_leave_works_with_a_damaged_configuration(program: HostProgram) -> None:
+    folder = program.home / "host"
+    folder.mkdir(parents=True)
+    for name in ("host.json", "host.key"):
+        (folder / name).write_text("{")
+    assert "`tera host leave`" in program.tera("host", "serve").stderr
+    done = program.tera("host", "leave", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert list(folder.iterdir()) == []
+
+
+def test_a_host_of_another_version_is_refused_and_upgraded(
+    server: Server, program: HostProgram, free_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.ok("POST", "/v1/images", {"name": "base", "recipe": "base"})
+    invited = server.ok("POST", "/v1/host-invitations", {"name": "lab4"})
+    assert program.join(invited, free_port).returncode == 0
+    server.cloud.synchronise_sites()
+    server.settle()
+    server.ok("POST", "/v1/instances", {"name": "far", "shape": {"gpu": "H100", "gpus": 1}})
+    until(server, "/v1/instances/far", state="running")
+    program.kill()
+    monkeypatch.setenv("PYTHONPATH", str(older(tmp_path / "older", "0.0.1")))
+    word = f"t@{invited['server']}#{'0' * 64}"
+    assert "already a host" in program.tera("host", "join", word, "--simulate", "1x2xH100").stdout
+    until(server, "/v1/instances/far", state="away")
+    problem = server.ok("GET", "/v1/sites/lab4")["problem"]
+    assert problem == f"The host runs version 0.0.1, and the server runs {__version__}"
+    pid = program.pid_file.read_text()
+    done = server.ok("POST", "/v1/hosts/lab4/upgrade")
+    assert done == {"host": "lab4", "before": "0.0.1", "version": __version__}
+    assert program.pid_file.read_text() == pid, "the process stays the same"
+    until(server, "/v1/instances/far", state="running")
+    assert server.ok("POST", "/v1/hosts/lab4/upgrade")["before"] == __version__
+    program.kill()
+    assert program.tera("host", "join", word, "--simulate", "1x2xH100").returncode == 0
+    assert server.ok("POST", "/v1/hosts/lab4/upgrade")["before"] == __version__, "also after a restart"

@@ -2,6 +2,7 @@
 declared responses, and never fails with a server error."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from schemathesis.python._constants.orchestrator import make_constants_value_sou
 from tests.api.asking import ApiServer, Tenants, copied
 from tests.long import sampled
 
-from teraflock.api.openapi import document, document_json
+from teraflock.api.openapi import document_json
+from teraflock.api.routes.all import ROUTES
 
 SEED = 20261115
 EXAMPLES = 15
@@ -50,11 +52,14 @@ class Served:
 
 
 SERVED = Served()
-SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", SERVED, config=schemathesis.Config.from_dict(CONFIG))
-NAMES = {
-    operation["operationId"] for methods in document()["paths"].values() for operation in methods.values()
-}
+NAMES = {route.name for route in ROUTES}
 ENDLESS = {"follow_events"}  # refusals are tested in test_permissions.py
+
+
+@cache
+def schema() -> Any:
+    config = schemathesis.Config.from_dict(CONFIG)
+    return schemathesis.openapi.from_asgi("/openapi.json", SERVED, config=config)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +75,7 @@ def asked(furnished: tuple[Path, Tenants], tmp_path_factory: pytest.TempPathFact
     "name", sampled(sorted(NAMES - ENDLESS), every=12, because="dozens of requests for each operation")
 )
 def test_api_matches_its_document(name: str, asked: str) -> None:
-    """Cases are generated here, because `SCHEMA.parametrize` generates them all during collection."""
+    """Cases are generated here, because `parametrize` of schemathesis generates them all during collection."""
 
     @settings(
         max_examples=EXAMPLES,
@@ -84,9 +89,9 @@ def test_api_matches_its_document(name: str, asked: str) -> None:
 
     load_all_checks()
     build_operation_test(
-        config=SCHEMA.config,
-        operation=SCHEMA.find_operation_by_id(name),
+        config=schema().config,
+        operation=schema().find_operation_by_id(name),
         test_func=answers,
         given_kwargs={},
-        feedback=FeedbackSources(constants_value_source=make_constants_value_source(SCHEMA)),
+        feedback=FeedbackSources(constants_value_source=make_constants_value_source(schema())),
     )()

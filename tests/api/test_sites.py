@@ -76,7 +76,9 @@ def test_a_site_is_added_used_and_removed(server: Server) -> None:
         "never",
         None,
     )
-    assert seen["rental"] == {"type": "sim-1xv100", "region": "sim-east", "zone": "sim-east-a"}
+    assert seen["rental"] == {
+        "type": "sim-1xv100", "region": "sim-east", "zone": "sim-east-a", "candidates": [], "candidate": 0,
+    }  # fmt: skip
     assert (seen["ssh"]["user"], seen["ssh"]["port"]) == ("ubuntu", 22)
     hosts = server.ok("GET", "/v1/hosts?kind=rented")["items"]
     assert [(each["name"], each["kind"], each["cost_micros_per_hour"]) for each in hosts] == [
@@ -184,6 +186,39 @@ def test_a_site_with_bad_credentials_is_shown_broken(server: Server) -> None:
     assert "credentials" in site["problem"]
     check = server.ok("POST", "/v1/sites/sky/check")
     assert (check["ok"], "credentials" in check["problem"]) == (False, True)
+
+
+def test_a_launch_moves_to_the_next_alternative_at_another_site(server: Server) -> None:
+    added(server)
+    server.ok("POST", "/v1/sites", {**SKY, "name": "second"})
+    server.cloud.synchronise_sites()
+    server.settle()
+    sky = server.cloud.engines.at("sky")
+    assert isinstance(sky, SimulatedCloud)
+    Trouble(sky.world).sold_out("sim-east", "sim-west")
+    for site in ("sky", "second"):
+        server.ok("PUT", f"/v1/sites/{site}/organisations/acme")
+    other = {"site": "second", "type": "sim-8xa100", "max_price_micros_per_hour": 15_000_000}
+    unknown = {"provider": "nimbus", "type": "x"}
+    launch = {**LAUNCH, "region": "sim-west", "alternatives": [unknown, other]}
+    server.refused("POST", "/v1/instances", {**LAUNCH, "alternatives": [{}]}, server.owner)
+    made = server.ok("POST", "/v1/instances", launch, server.owner)["items"][0]
+    assert (made["site"], made["rental"]["candidate"]) == ("sky", 0)
+    server.settle()
+    seen = server.ok("GET", f"/v1/instances/{made['id']}", key=server.owner)
+    assert (seen["state"], seen["site"], seen["shape"]["gpus"]) == ("running", "second", 8)
+    assert seen["rental"]["candidate"] == 1
+    assert [(each["site"], each["type"], each["region"]) for each in seen["rental"]["candidates"]] == [
+        ("sky", "sim-1xv100", "sim-west"),
+        ("second", "sim-8xa100", "sim-east"),
+    ]
+    events = server.ok("GET", "/v1/events?limit=100", key=server.owner)["items"]
+    (again,) = [each for each in events if each["kind"] == "instance.rented_again"]
+    assert (again["details"]["site"], again["details"]["type"]) == ("second", "sim-8xa100")
+    assert again["details"]["reason"]
+    server.ok("DELETE", f"/v1/instances/{made['id']}", key=server.owner)
+    server.settle()
+    assert list(sky.sightings()) == []
 
 
 def test_sites_come_from_the_settings_too_and_a_broken_one_of_the_database_stops_nothing(

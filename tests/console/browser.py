@@ -2,13 +2,15 @@
 
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Error, Page, sync_playwright
+from tests.console.furnishing import furnish_hosts, furnish_networks, furnish_runs, furnish_storage
 from tests.story.api_server import Server, running
 
 from teraflock.console.page import PREFIX
@@ -27,23 +29,48 @@ BOOK = (
     "- {from: 2026-01-01, currency: USD, gpu: {V100: 2.48/hour}, vcpu: 0.012/hour, ram: 0.003/hour, disk: 0.1/month,"
     " egress: 0.05}\n"
 )
+LEADING_ELSEWHERE = (
+    "check_certificate",
+    "open_console",
+    "show_link",
+    "begin_oidc",
+    "finish_oidc",
+    "begin_connecting",
+)
+SETTINGS = {
+    "TERA_SIMULATED_HOSTS": "3x4xV100,1x0",
+    "TERA_RATE_PER_SECOND": "0",
+    "TERA_ADDRESS_POOL": "203.0.113.0/28",
+    "TERA_SIGN_UP": "true",
+}
+WAIT_SECONDS_MAX = 120
 WHOLE_PAGES = [
-    page
-    for page in PAGES
-    if page.method == "GET" and not page.stream and page.name not in ("open_console", "show_link")
+    page for page in PAGES if page.method == "GET" and not page.stream and page.name not in LEADING_ELSEWHERE
 ]
 """Pages to look at. Parts of pages are looked at within their page."""
 PARTS = (
     "list_rows", "show_facts", "show_log", "show_quote", "show_daily_costs", "list_offer_rows", "calculate_offers",
     "show_price_history", "compare_buying", "sum_projects", "list_idle", "download_focus", "show_invoice",
-    "show_certificate", "list_orphans",
+    "quote_resize",
+    "show_certificate", "list_orphans", "list_run_rows", "show_run_facts", "show_run_losses", "follow_run_log",
+    "list_queue_rows", "list_alert_rows", "list_host_rows", "show_capacity", "show_host_facts", "show_host_readings",
+    "show_instance_readings", "list_volume_rows", "quote_volume", "show_volume_facts",
+    "list_dataset_rows",
+    "list_joined", "show_balancer_facts", "check_reach", "draw_reach",
 )  # fmt: skip
 ADDRESSES = {
     "project": "default",
     "instance": "train",
+    "snapshot": "before-upgrade",
     "host": "simulated-0001",
     "lesson": "run",
     "account": "none",
+    "run": "vgg",
+    "group": "web-servers",
+    "acl": "border",
+    "balancer": "web",
+    "volume": "results",
+    "dataset": "cifar10",
 }
 
 
@@ -58,10 +85,30 @@ def public(name: str) -> bool:
     return next(page for page in PAGES if page.name == name).scope == Scope.PUBLIC
 
 
+def wait_until(page: Page, condition: str, arg: object = None) -> None:
+    """Wait until a function of JavaScript answers true.
+
+    Playwright's `wait_for_function` evaluates its words in the page from the second look on, and the pages forbid that.
+    """
+    ends_at = time.monotonic() + WAIT_SECONDS_MAX
+    while not _holds(page, condition, arg):
+        assert time.monotonic() < ends_at, f"still not: {condition}"
+        page.wait_for_timeout(50)
+
+
+def _holds(page: Page, condition: str, arg: object) -> bool:
+    try:
+        return bool(page.evaluate(condition, arg))
+    except Error as problem:
+        if "context was destroyed" in str(problem):  # the page is being loaded again
+            return False
+        raise
+
+
 @contextmanager
 def furnished_server(home: Path) -> Iterator[Server]:
     """A server with prices, members and a few instances."""
-    with running(home, TERA_SIMULATED_HOSTS="3x4xV100,1x0", TERA_RATE_PER_SECOND="0") as server:
+    with running(home, **SETTINGS) as server:
         server.furnish()
         with server.client() as client:
             client.prices.set(BOOK)
@@ -77,6 +124,10 @@ def furnished_server(home: Path) -> Iterator[Server]:
             client.snapshots.create("train", SnapshotRequest(name="before-upgrade"))
             client.instances.stop("sweep-b")
             client.instances.wait_until("sweep-b", "stopped")
+            furnish_networks(client)
+            furnish_storage(client)
+            furnish_runs(client)
+            furnish_hosts(client, home)
         yield server
 
 

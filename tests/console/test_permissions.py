@@ -6,7 +6,7 @@ not act learn nothing and change nothing: the database is compared row by row.
 
 import pytest
 from tests.api.asking import Tenants
-from tests.api.test_permissions import EVERYONE, contents
+from tests.api.test_permissions import EVERYONE, all_rows
 from tests.console.pages import ADDRESSES, RULES, Rule, address
 from tests.console.visiting import ConsoleServer, Visited
 
@@ -26,7 +26,10 @@ def test_every_page_has_a_rule_and_every_rule_a_page() -> None:
 
 def test_only_signing_in_and_choices_are_public() -> None:
     public = {page.name for page in PAGES if page.scope == Scope.PUBLIC}
-    assert public == {"choose_language", "choose_theme", "show_sign_in", "sign_in", "show_link", "use_link"}
+    assert public == {
+        "choose_language", "choose_theme", "show_sign_in", "sign_in", "show_link", "use_link", "begin_oidc",
+        "finish_oidc", "choose_oidc", "show_sign_up", "sign_up", "check_certificate",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("page", SIGNED_IN, ids=lambda page: page.name)
@@ -35,7 +38,7 @@ def test_those_who_may_not_act_learn_and_change_nothing(
 ) -> None:
     rule = RULES[page.name]
     sessions = {who: unchanged.session(tenants.keys[who]) for who in EVERYONE}
-    before = contents(unchanged)
+    before = all_rows(unchanged)
     for session in ("", "nonsense", "tera-session_0000000000000000_" + "0" * 64):
         nobody = visited(unchanged, tenants, page, rule, session)
         assert (nobody.status, nobody.body) == (303, b""), nobody
@@ -60,7 +63,7 @@ def test_those_who_may_not_act_learn_and_change_nothing(
                 address(page, tenants), sessions[who], rule.form, headers={"sec-fetch-site": "cross-site"}
             )
             assert framed.status == 403
-    assert contents(unchanged) == before
+    assert all_rows(unchanged) == before
 
 
 ALLOWED = [

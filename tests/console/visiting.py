@@ -119,6 +119,6 @@ class ConsoleServer(ApiServer):
         )
 
 
-def copied_console(home: Path, target: Path) -> ConsoleServer:
+def copied_console(home: Path, target: Path, settings: Settings = SETTINGS) -> ConsoleServer:
     shutil.copytree(home, target)
-    return ConsoleServer(target)
+    return ConsoleServer(target, settings)

@@ -34,16 +34,26 @@ CASES: list[tuple[str, int, int, int, int, list[str]]] = [
     ("launched.py", 636_554, 8, 1, 1, ["AdamW"]),
     ("widths.py", 173_314, 8, 1, 1, ["SGD"]),
     ("serve.py", 11_689_512, 16, 1, 0, []),
+    ("packed.py", 660_490, 16, 1, 1, ["Adam"]),
+    ("sparse_graph.py", 23_063, 2708, 1, 1, ["Adam"]),
+    ("sparse_embedding.py", 482_113, 256, 1, 1, ["SparseAdam", "Adam"]),
+    ("reinforce.py", 898, 1, 21, 1, ["Adam"]),
+    ("hogwild.py", 21_840, 64, 1, 1, ["SGD"]),
+    ("sharded.py", 112_868, 8, 1, 1, ["AdamW"]),
+    ("boxes.py", 13_758, 4, 1, 1, ["Adam"]),
+    ("masks.py", 9_701, 8, 1, 1, ["Adam"]),
+    ("prefetch.py", 8 * 27 + 8 + 90, 16, 1, 1, ["SGD"]),
+    ("display.ipynb", 193, 50, 1, 1, ["Adam"]),
     ("accumulate.ipynb", 64 * 128 + 128 + 128 * 4 + 4, 64, 4, 4, ["Adam"]),
 ]
 
 
-def traced(folder: Path, script: str) -> Any:
+def traced(folder: Path, script: str, *words: str) -> Any:
     for each in SCRIPTS.iterdir():
         if each.is_file():
             shutil.copy(each, folder)
     done = subprocess.run(
-        [sys.executable, "-m", "teraflock", "trace", script, "-o", "job.trace", "--json"],
+        [sys.executable, "-m", "teraflock", "trace", script, "-o", "job.trace", "--json", *words],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -55,8 +65,8 @@ def traced(folder: Path, script: str) -> Any:
     return json.loads(done.stdout)
 
 
-def estimated(folder: Path) -> Any:
-    words = ["estimate", "job.trace", "--gpu", "H200", "--json"]
+def estimated(folder: Path, *more: str) -> Any:
+    words = ["estimate", "job.trace", "--gpu", "H200", "--json", *more]
     done = subprocess.run(
         [sys.executable, "-m", "teraflock", *words], cwd=folder, capture_output=True, text=True, check=False
     )
@@ -95,3 +105,18 @@ def test_host_memory_is_not_gpu_memory(tmp_path: Path) -> None:
     """`launched.py` holds 2.3 GiB of data on the host; its model is small."""
     traced(tmp_path, "launched.py")
     assert estimated(tmp_path)["memory"]["live_peak_bytes"] < 256 << 20
+
+
+@pytest.mark.parametrize(("script", "argument"), [("mnist.py", "--batch-size"), ("dcgan.py", "")])
+def test_one_trace_serves_any_batch(script: str, argument: str, tmp_path: Path) -> None:
+    if os.environ.get("TERA_CORPUS") != "all" and script not in QUICK:
+        pytest.skip("one script is enough here: `make corpus` runs all")
+    found = traced(tmp_path, script, "--any-batch")
+    assert found["samples_per_step"] == 0
+    made = estimated(tmp_path, "--batch", "128")
+    assert made["gpus"][0]["largest_batch"] > 1000
+    if argument:
+        traced(tmp_path, script, "--", argument, "128")
+        alone = estimated(tmp_path)
+        assert alone["memory"] == made["memory"]
+        assert alone["gpus"][0]["step_seconds"] == made["gpus"][0]["step_seconds"]

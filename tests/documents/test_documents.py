@@ -36,9 +36,15 @@ def test_the_map_names_every_folder() -> None:
     assert sorted(folders) == sorted(re.findall(r"^      (\w+)/ ", text, re.MULTILINE))
 
 
-def test_the_map_names_files_that_exist() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    named = set(re.findall(r"`((?:\w+/)+\w+\.py)`", text))
+def test_the_map_is_short() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text("utf-8").splitlines()) <= 120
+
+
+def test_pages_for_contributors_name_files_that_exist() -> None:
+    """`NOUN` and `NAME` are what you add."""
+    chapters = [page for name in ("architecture", "adding") for page in (ROOT / "docs" / name).glob("*.md")]
+    text = "".join(page.read_text("utf-8") for page in (ROOT / "ARCHITECTURE.md", *chapters))
+    named = set(re.findall(r"`((?:[a-z_]+/)+[a-z_0-9]+\.py)`", text))
     assert len(named) > 20
     there = (ROOT, ROOT / "src" / "teraflock")
     assert sorted(name for name in named if not any((root / name).exists() for root in there)) == []
@@ -82,6 +88,20 @@ LINKING = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text("utf-8"))
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_tests_that_documents_name_exist() -> None:
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    known = {path.name for path in files}
+    functions = [
+        name for path in files for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.M)
+    ]
+    for page in LINKING:
+        for name, end in re.findall(r"`(?:tests/[\w/]*/)?(test_\w+)(…|\.py)?`", page.read_text("utf-8")):
+            if end == ".py":
+                assert f"{name}.py" in known, (page.name, name)
+            else:
+                assert any(each.startswith(name) for each in functions), (page.name, name)
 
 
 def test_the_readme_is_short() -> None:

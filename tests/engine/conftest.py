@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.engine.house import House, NoHouse, mark_cgroups
 from tests.engine.login import Login
 from tests.engine.open_walls import OpenWalls
+from tests.engine.sandbox import NoSandbox, Sandbox, mark_cgroups
 
 from teraflock.drivers.lxd import build, daemon, recipe
 from teraflock.drivers.lxd.driver import Lxd
@@ -28,14 +28,14 @@ INSTALLATION = f"t{os.getpid()}".ljust(4, "0")
 
 
 @pytest.fixture(scope="session", params=daemon.PROGRAMS, ids=lambda program: program.name)
-def house(request: pytest.FixtureRequest) -> Iterator[House]:
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     try:
-        house = House(program=request.param)
-    except NoHouse as reason:
+        sandbox = Sandbox(program=request.param)
+    except NoSandbox as reason:
         pytest.skip(str(reason))
-    mark_cgroups(house.folder, f"tera-{INSTALLATION}")
-    yield house
-    house.close()
+    mark_cgroups(sandbox.folder, f"tera-{INSTALLATION}")
+    yield sandbox
+    sandbox.close()
 
 
 @pytest.fixture(scope="session")
@@ -48,19 +48,19 @@ def base_image() -> Path:
 
 
 @pytest.fixture(scope="session")
-def driver_of_house(house: House, base_image: Path) -> Iterator[Lxd]:
+def driver_of_sandbox(sandbox: Sandbox, base_image: Path) -> Iterator[Lxd]:
     report = HostReport(name="here", address="198.51.100.1", vcpus=2, ram_bytes=4 * GIB, disk_bytes=8 * GIB)
     driver = Lxd(
-        house.daemon.socket_path,
+        sandbox.daemon.socket_path,
         INSTALLATION,
         report=lambda: report,
         image_cache=IMAGES,
         now=lambda: 1,
         pool=PoolWish(size_bytes=40 * GIB),
         way_out=False,
-        ranges_folder=house.folder / "ids",
+        ranges_folder=sandbox.folder / "ids",
     )
-    with house.inside():
+    with sandbox.inside():
         driver.set_up()
         driver.build_image("img_base", "base")
     yield driver
@@ -68,20 +68,20 @@ def driver_of_house(house: House, base_image: Path) -> Iterator[Lxd]:
 
 
 @pytest.fixture
-def driver(house: House, driver_of_house: Lxd) -> Iterator[Lxd]:
+def driver(sandbox: Sandbox, driver_of_sandbox: Lxd) -> Iterator[Lxd]:
     """The driver, on the guests' host. Afterwards everything that the test created is removed."""
-    with house.inside():
-        yield driver_of_house
-        for seen in tuple(driver_of_house.sightings()):
-            driver_of_house.delete(Handle(seen.instance_id, seen.host))
+    with sandbox.inside():
+        yield driver_of_sandbox
+        for seen in tuple(driver_of_sandbox.sightings()):
+            driver_of_sandbox.delete(Handle(seen.instance_id, seen.host))
         for network in NETWORKS:
-            driver_of_house.retire(network)
+            driver_of_sandbox.retire(network)
 
 
 @pytest.fixture
-def client(house: House) -> Iterator[LxdClient]:
+def client(sandbox: Sandbox) -> Iterator[LxdClient]:
     """A client of the engine for our project, without the driver."""
-    client = LxdClient(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
+    client = LxdClient(sandbox.daemon.socket_path, project=f"tera-{INSTALLATION}")
     yield client
     client.close()
 

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from tests.engine.house import INSIDE_ADDRESS, NEW_NETWORK, OUTSIDE_ADDRESS
+from tests.engine.sandbox import INSIDE_ADDRESS, NEW_NETWORK, OUTSIDE_ADDRESS
 
 from teraflock.network.security_group.model import Protocol
 from teraflock.network.walls import Packet

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from tests.engine import inside
 from tests.engine.conftest import INSTALLATION, OPEN, MachineMaker, launched
-from tests.engine.house import House
+from tests.engine.sandbox import INSIDE_ADDRESS, Sandbox
 
 from teraflock.drivers.lxd import balancers, spaces
 from teraflock.drivers.lxd.driver import Lxd
@@ -24,6 +24,7 @@ from teraflock.network.balancer.model import (
     BalancerSpec,
 )
 from teraflock.network.rules import gateway, subnet
+from teraflock.network.walls import Published
 from teraflock.tenant.model import ProjectId
 
 pytestmark = pytest.mark.skipif(balancers.program() is None, reason="haproxy is not installed")
@@ -46,6 +47,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
     def log_message(self, *words): pass
 http.server.ThreadingHTTPServer(("", 8080), Handler).serve_forever()
+"""
+
+
+REQUESTS = 20
+FETCH = """
+import sys, urllib.request
+for _ in range(int(sys.argv[3])):
+    urllib.request.urlopen(f"http://{sys.argv[1]}:{sys.argv[2]}/", timeout=5).read()
+print("done")
 """
 
 
@@ -98,6 +108,11 @@ class Pair:
     def servers(self, requests: int = 8) -> set[str]:
         return {self.get().split()[0] for _ in range(requests)}
 
+    def sent(self) -> tuple[str, int]:
+        """The epoch of its counter, and the bytes that it sent out of the host."""
+        (found,) = [each for each in self.driver.all_sent() if str(each.instance_id) == self.spec.id]
+        return found.epoch, found.bytes
+
     def states(self) -> dict[str, BackendState]:
         (seen,) = self.driver.balancers()
         return {each.instance_id: each.state for each in seen.backends}
@@ -124,7 +139,7 @@ def eventually(check: Callable[[], bool], seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
-def test_life_of_a_balancer(pair: Pair, house: House) -> None:
+def test_life_of_a_balancer(pair: Pair, sandbox: Sandbox) -> None:
     driver, spec = pair.driver, pair.spec
     names = {pair.one.hostname, pair.other.hostname}
     driver.balance([spec])
@@ -168,13 +183,35 @@ def test_life_of_a_balancer(pair: Pair, house: House) -> None:
     driver.balance([broken])
     driver.balance([alone])
     eventually(lambda: brings(driver, alone) and pair.servers() == {pair.one.hostname})
-    # Gone without a trace.
+    sent = check_traffic(pair, sandbox)
+    # Gone without a trace, but for its counter, which is read later.
     space = pair.space
     driver.balance([])
     assert spaces.names(space) == []
     assert list(driver.balancers()) == []
+    driver.networks.rebuild()
+    assert pair.sent() == sent
     with pytest.raises(OSError):
         pair.get()
+
+
+def check_traffic(pair: Pair, sandbox: Sandbox) -> tuple[str, int]:
+    """What it sends out of the host is counted, and what it sends to its backends is not."""
+    driver, before = pair.driver, pair.sent()
+    pair.servers()
+    assert pair.sent() == before, "requests from the host itself and to backends are free"
+    open_walls = driver.networks._walls._loaded
+    assert open_walls is not None
+    driver.enforce(replace(open_walls.walls, published=(Published("here", 30_007, pair.address, 80),)))
+    fetched = sandbox.outside("python3", "-c", FETCH, INSIDE_ADDRESS, "30007", str(REQUESTS))
+    assert fetched.stdout.strip() == "done", fetched.stderr
+    after = pair.sent()
+    assert after[0] == before[0], "the same counter"
+    size = after[1] - before[1]
+    assert REQUESTS * 100 <= size <= REQUESTS * 2_000
+    driver.networks.rebuild()
+    assert pair.sent() == after, "a rebuilt table keeps it"
+    return after
 
 
 def brings(driver: Lxd, spec: BalancerSpec) -> bool:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.engine.conftest import INSTALLATION, MachineMaker
-from tests.engine.house import House
+from tests.engine.sandbox import Sandbox
 
 from teraflock.drivers.lxd import export
 from teraflock.drivers.lxd.driver import Lxd
@@ -13,7 +13,7 @@ from teraflock.instance.driver import Seen
 
 
 def test_an_exported_instance_comes_back_with_its_data(
-    driver: Lxd, house: House, a_machine: MachineMaker, tmp_path: Path
+    driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker, tmp_path: Path
 ) -> None:
     machine, ours = a_machine(), Names(INSTALLATION)
     driver.prepare(machine)
@@ -26,7 +26,7 @@ def test_an_exported_instance_comes_back_with_its_data(
         == 0
     )
     driver.snapshot(machine.handle, "snp_1")
-    engine, name = LxdClient(house.daemon.socket_path, project=ours.project), guest(machine.id)
+    engine, name = LxdClient(sandbox.daemon.socket_path, project=ours.project), guest(machine.id)
     pieces = export.exported(engine, name)
     assert pieces is not None
     file = tmp_path / "disk"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.engine.conftest import IMAGES, MIB, NETWORKS, MachineMaker, launched, seen_as
-from tests.engine.house import House
+from tests.engine.sandbox import Sandbox
 from tests.long import sampled
 
 from teraflock.drivers.lxd import confinement, guest, names
@@ -23,14 +23,14 @@ from teraflock.instance.driver import Machine, Seen
 from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineDown, EngineRefused, NoRoom
 
 
-def test_guests_survive_a_killed_daemon(driver: Lxd, house: House, a_machine: MachineMaker) -> None:
+def test_guests_survive_a_killed_daemon(driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker) -> None:
     machine = a_machine()
     key = launched(driver, machine)
     before = driver.look(machine.handle)
-    house.daemon.kill()
+    sandbox.daemon.kill()
     with pytest.raises(EngineDown):
         driver.look(machine.handle)
-    house.daemon.ensure()
+    sandbox.daemon.ensure()
     assert seen_as(driver, machine) == Seen.RUNNING
     after = driver.look(machine.handle)
     assert before
@@ -41,11 +41,11 @@ def test_guests_survive_a_killed_daemon(driver: Lxd, house: House, a_machine: Ma
     launched(driver, other)
 
 
-def test_guests_stay_stopped_after_a_reboot(driver: Lxd, house: House, a_machine: MachineMaker) -> None:
+def test_guests_stay_stopped_after_a_reboot(driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker) -> None:
     machine = a_machine()
     key = launched(driver, machine)
-    house.daemon.stop()
-    house.daemon.ensure()
+    sandbox.daemon.stop()
+    sandbox.daemon.ensure()
     assert seen_as(driver, machine) == Seen.STOPPED
     stopped = driver.look(machine.handle)
     assert stopped
@@ -66,22 +66,22 @@ def test_abandoned_create_is_completed(driver: Lxd, client: LxdClient, a_machine
     "milliseconds", sampled([0, 20, 40, 70, 110, 160, 230], every=4, because="kills a daemon again and again")
 )
 def test_daemon_killed_during_create_or_delete(
-    driver: Lxd, client: LxdClient, house: House, a_machine: MachineMaker, milliseconds: int
+    driver: Lxd, client: LxdClient, sandbox: Sandbox, a_machine: MachineMaker, milliseconds: int
 ) -> None:
     machine = a_machine()
     driver.prepare(machine)
     begin_making(client, machine)
     time.sleep(milliseconds / 1000)  # the moment is random, so several are tried
-    house.daemon.kill()
-    house.daemon.ensure()
+    sandbox.daemon.kill()
+    sandbox.daemon.ensure()
     until_done(lambda: driver.create(machine))
     launched(driver, machine)
     driver.stop(machine.handle, force=True)
     with contextlib.suppress(EngineMissing):
         client.send("DELETE", "instances", names.guest(machine.id))
     time.sleep(milliseconds / 1000)
-    house.daemon.kill()
-    house.daemon.ensure()
+    sandbox.daemon.kill()
+    sandbox.daemon.ensure()
     until_done(lambda: driver.delete(machine.handle))
     assert driver.look(machine.handle) is None
     volumes = client.get("storage-pools", client.project, "volumes", "container")
@@ -142,10 +142,10 @@ def test_missing_image_is_refused(driver: Lxd, a_machine: MachineMaker) -> None:
     assert driver.look(machine.handle) is None
 
 
-def test_full_pool_is_reported_and_nothing_is_left(house: House, base_image: Path) -> None:
+def test_full_pool_is_reported_and_nothing_is_left(sandbox: Sandbox, base_image: Path) -> None:
     report = HostReport(name="here", address="198.51.100.1", vcpus=2, ram_bytes=1, disk_bytes=1)
     small = Lxd(
-        house.daemon.socket_path,
+        sandbox.daemon.socket_path,
         "small",
         report=lambda: report,
         image_cache=IMAGES,
@@ -153,7 +153,7 @@ def test_full_pool_is_reported_and_nothing_is_left(house: House, base_image: Pat
         pool=PoolWish(size_bytes=200 * MIB),
         way_out=False,
     )
-    with house.inside():
+    with sandbox.inside():
         small.set_up()
         with pytest.raises(NoRoom):
             small.build_image("img_base", "base")
@@ -162,15 +162,17 @@ def test_full_pool_is_reported_and_nothing_is_left(house: House, base_image: Pat
         small.close()
 
 
-def test_purge_removes_ours_and_only_ours(house: House, base_image: Path, a_machine: MachineMaker) -> None:
-    host = LxdClient(house.daemon.socket_path)
+def test_purge_removes_ours_and_only_ours(
+    sandbox: Sandbox, base_image: Path, a_machine: MachineMaker
+) -> None:
+    host = LxdClient(sandbox.daemon.socket_path)
     theirs = {"ipv4.address": "10.200.0.1/24", "ipv6.address": "none"}
     host.post("networks", body={"name": "tfffffffff", "type": "bridge", "config": theirs})
     report = HostReport(name="here", address="198.51.100.1", vcpus=2, ram_bytes=1, disk_bytes=1)
     mine = Lxd(
-        house.daemon.socket_path, "mine", report=lambda: report, image_cache=IMAGES, now=lambda: 1, way_out=False
+        sandbox.daemon.socket_path, "mine", report=lambda: report, image_cache=IMAGES, now=lambda: 1, way_out=False
     )  # fmt: skip
-    with house.inside():
+    with sandbox.inside():
         before = everything(host)
         mine.set_up()
         mine.build_image("img_base", "base")
@@ -185,9 +187,9 @@ def test_purge_removes_ours_and_only_ours(house: House, base_image: Path, a_mach
 
 
 def test_foreign_objects_are_not_changed(
-    driver: Lxd, client: LxdClient, house: House, a_machine: MachineMaker
+    driver: Lxd, client: LxdClient, sandbox: Sandbox, a_machine: MachineMaker
 ) -> None:
-    host = LxdClient(house.daemon.socket_path)
+    host = LxdClient(sandbox.daemon.socket_path)
     ours = Names(client.project.removeprefix("tera-"))
     name = ours.bridge(NETWORKS[1].project_id)
     theirs = {"ipv4.address": "10.201.0.1/24", "ipv6.address": "none"}

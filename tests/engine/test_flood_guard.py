@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engine.conftest import NETWORKS, MachineMaker, launched
-from tests.engine.house import INSIDE_ADDRESS, House
 from tests.engine.inside import python, ran
+from tests.engine.sandbox import INSIDE_ADDRESS, Sandbox
 
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.flood import FloodLimits
@@ -77,7 +77,7 @@ def received(driver: Lxd, sender: Machine, target: Machine, packets: int) -> int
 
 
 def test_floods_are_cut_to_the_limit_and_others_are_not_touched(
-    limited: Lxd, a_machine: MachineMaker, house: House
+    limited: Lxd, a_machine: MachineMaker, sandbox: Sandbox
 ) -> None:
     noisy, calm = (a_machine(NETWORKS[0]) for _ in range(2))
     for machine in (noisy, calm):
@@ -92,7 +92,7 @@ def test_floods_are_cut_to_the_limit_and_others_are_not_touched(
     opened = int(python(limited, noisy, CONNECT, calm.address, "22", "800"))
     assert 0 < opened < 400
     script = ["python3", "-c", CONNECT, INSIDE_ADDRESS, str(calm.ports[0].host_port), "800"]
-    assert 0 < int(house.outside(*script).stdout) < 400
+    assert 0 < int(sandbox.outside(*script).stdout) < 400
     assert int(python(limited, noisy, CONNECT, calm.address, "22", "5")) <= 5
     # A table that was removed comes back.
     subprocess.run(["nft", "delete", "table", "inet", table], check=True)

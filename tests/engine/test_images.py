@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from tests.engine.conftest import GIB, IMAGES, MachineMaker, launched
-from tests.engine.house import INSIDE_ADDRESS, House
+from tests.engine.sandbox import INSIDE_ADDRESS, Sandbox
 
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build, names, recipe
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.rest import LxdClient
-from teraflock.instance.driver import Port
+from teraflock.instance.driver import Machine, Port
+from teraflock.instance.engine_errors import EngineRefused
 
 TOKEN = "a-token-of-the-test-0123456789"
 FETCH = """
@@ -38,21 +39,22 @@ def jupyter_image() -> Path:
         pytest.skip(f"the jupyter image cannot be built here: {reason}")
 
 
+@pytest.mark.long("builds a second image, with pip, and starts two containers of it")
 def test_jupyter_accepts_only_its_token(
-    jupyter_image: Path, driver: Lxd, house: House, a_machine: MachineMaker
+    jupyter_image: Path, driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker
 ) -> None:
     driver.build_image("img_jupyter", "jupyter")
     port = Port(28_888, 8888)
     machine = a_machine(image="img_jupyter", jupyter_token=TOKEN, ports=(port,), ram_bytes=GIB)
     launched(driver, machine)
     address = f"http://{INSIDE_ADDRESS}:{port.host_port}/api/status"
-    with_token = house.outside("python3", "-c", FETCH, f"{address}?token={TOKEN}").stdout
+    with_token = sandbox.outside("python3", "-c", FETCH, f"{address}?token={TOKEN}").stdout
     assert with_token.startswith("200 "), driver.run(
         machine.handle, ("journalctl", "-u", "teraflock-jupyter"), stdin=b"", seconds_max=10
     )
     assert "started" in json.loads(with_token[4:])
-    assert house.outside("python3", "-c", FETCH, address).stdout == "403\n"
-    assert house.outside("python3", "-c", FETCH, f"{address}?token={TOKEN}x").stdout == "403\n"
+    assert sandbox.outside("python3", "-c", FETCH, address).stdout == "403\n"
+    assert sandbox.outside("python3", "-c", FETCH, f"{address}?token={TOKEN}x").stdout == "403\n"
     plain = a_machine(image="img_jupyter", ram_bytes=GIB)
     launched(driver, plain)
     asked = driver.run(
@@ -62,7 +64,7 @@ def test_jupyter_accepts_only_its_token(
     driver.delete_image("img_jupyter")
 
 
-def test_concurrent_builds_create_one_image(driver: Lxd, house: House, client: LxdClient) -> None:
+def test_concurrent_builds_create_one_image(driver: Lxd, sandbox: Sandbox, client: LxdClient) -> None:
     def build_it(number: int) -> None:
         driver.build_image(f"img_same{number % 2}", "base")
 
@@ -109,3 +111,18 @@ def test_large_image_can_compute(large_image: str, driver: Lxd, a_machine: Machi
     assert (told.exit_code, told.stdout) == (0, b"262144\n"), told
     driver.delete(machine.handle)
     driver.delete_image("img_large")
+
+
+def test_a_file_without_content_does_not_fill_the_pool(driver: Lxd, red: Machine, client: LxdClient) -> None:
+    """The engine would write 9 TB of zeros into the image, which no disk limit stops."""
+    ran = driver.run(red.handle, ["truncate", "-s", "9T", "/root/big"], stdin=b"", seconds_max=20)
+    assert ran.exit_code == 0
+    with pytest.raises(EngineRefused, match="without their holes"):
+        driver.publish(red.handle, "img_sparse")
+    with (
+        pytest.raises(EngineRefused, match="without their holes"),
+        driver.pack_disk(red.handle, "cpy_sparse"),
+    ):
+        pass
+    assert driver.images().keys() == {"img_base"}
+    assert client.names("instances", names.guest(red.id), "snapshots") == []

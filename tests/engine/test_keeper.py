@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.engine.conftest import MachineMaker
-from tests.engine.house import House
+from tests.engine.sandbox import Sandbox
 
 from teraflock.app.installation.keeper import LEFT_OVER, EngineKeeper
 from teraflock.app.installation.places import Places
@@ -19,7 +19,7 @@ from teraflock.storage.open import open_database
 
 
 def test_killed_engine_is_restarted_and_its_guests_keep_running(
-    driver: Lxd, house: House, a_machine: MachineMaker, tmp_path: Path
+    driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker, tmp_path: Path
 ) -> None:
     machine = a_machine()
     driver.prepare(machine)
@@ -27,22 +27,24 @@ def test_killed_engine_is_restarted_and_its_guests_keep_running(
     driver.start(machine.handle)
     clock = FixedClock(datetime(2026, 1, 1, tzinfo=UTC))
     database = open_database(str(tmp_path / "db"), clock)
-    keeper = EngineKeeper(Places(tmp_path), database, clock, os.urandom, house.daemon)
+    keeper = EngineKeeper(Places(tmp_path), database, clock, os.urandom, sandbox.daemon)
     keeper.turn()
-    pid = house.daemon.pid()
+    pid = sandbox.daemon.pid()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    house.inside_command("ip", "link", "add", "vethdeadbeef", "type", "veth", "peer", "name", "vethdeadbeee")
+    sandbox.inside_command(
+        "ip", "link", "add", "vethdeadbeef", "type", "veth", "peer", "name", "vethdeadbeee"
+    )
     for _ in range(200):  # the process takes a moment to end
-        if house.daemon.pid() is None:
+        if sandbox.daemon.pid() is None:
             break
     keeper.turn()
-    assert daemon.answers(house.daemon.socket_path)
-    assert house.daemon.pid() not in (None, pid)
+    assert daemon.answers(sandbox.daemon.socket_path)
+    assert sandbox.daemon.pid() not in (None, pid)
     assert [each.seen for each in driver.sightings()] == [Seen.RUNNING]
     with database.read() as tx:
         assert [event.kind for event in newest_of_project(tx, "", None, limit=9)] == ["engine.restarted"]
-    with house.inside():
+    with sandbox.inside():
         assert "vethdeadbeee" in veths.leftovers().values()
         keeper.turn()
         clock.move(LEFT_OVER)

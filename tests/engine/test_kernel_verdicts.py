@@ -4,12 +4,15 @@ Network namespaces are enough; no engine is needed.
 """
 
 import random
+import select
+import socket
+import struct
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from tests.engine.house import INSIDE_ADDRESS
 from tests.engine.namespaces import Namespaces, NoNamespaces, entered
+from tests.engine.sandbox import INSIDE_ADDRESS
 from tests.unit.network.acl.test_rules import answered, borders, crossed
 from tests.unit.network.wall_samples import GUESTS, OUTSIDE, PAIRS, packets, walls
 
@@ -236,6 +239,43 @@ def test_peers_see_each_others_addresses_although_the_engine_translates_them(pla
     connection.close()
     place.on_host("nft", "delete", "table", "inet", "engine")
     place.on_host("nft", "delete", "table", "inet", "tera_peers")
+
+
+def test_a_stranger_cannot_send_errors_about_the_connections_of_others(place: Namespaces) -> None:
+    """An ICMP error belongs to the connection that it quotes, so it passes where replies do."""
+    stranger, victim = GUESTS[4], GUESTS[0]
+    names = {address: BRIDGES[network_of(address)] for address in (stranger, victim)}
+    bridges = tuple(Bridge(names[each], each.rsplit(".", 1)[0] + ".1") for each in names)
+    cases: tuple[tuple[tuple[tuple[str, str], ...], bool], ...] = (
+        (((names[stranger], names[victim]),), True),
+        ((), False),
+    )
+    place.listen([Packet(victim, OUTSIDE, Protocol.UDP, 53)])
+    for peered, is_told in cases:
+        place.on_host(
+            "nft", "-f", "-", stdin=firewall.table("tera_errors", Rules(bridges=bridges, peered=peered))
+        )
+        with place.opened(victim, Protocol.UDP) as client:
+            client.connect((OUTSIDE, 53))
+            client.send(b"question")
+            with place.opened(stranger, Protocol.ICMP) as liar:
+                liar.sendto(unreachable(client.getsockname(), (OUTSIDE, 53)), (victim, 0))
+            select.select([client], [], [], 5 if is_told else 0.5)
+            refused = client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+        assert refused is is_told
+    place.on_host("nft", "delete", "table", "inet", "tera_errors")
+
+
+def unreachable(source: tuple[str, int], target: tuple[str, int]) -> bytes:
+    """Port unreachable, with the head of the UDP packet that it answers."""
+    ends = socket.inet_aton(source[0]) + socket.inet_aton(target[0])
+    quoted = struct.pack("!BBHHHBBH", 0x45, 0, 36, 0, 0, 64, 17, 0) + ends
+    quoted += struct.pack("!HHHH", source[1], target[1], 16, 0)
+    body = struct.pack("!BBHI", 3, 3, 0, 0) + quoted
+    total = sum(struct.unpack(f"!{len(body) // 2}H", body))
+    total = (total >> 16) + (total & 0xFFFF)
+    total += total >> 16
+    return body[:2] + struct.pack("!H", ~total & 0xFFFF) + body[4:]
 
 
 class Connection:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from tests.engine.conftest import NETWORKS, MachineMaker, launched
-from tests.engine.house import OUTSIDE_ADDRESS, House
 from tests.engine.inside import python, ran
+from tests.engine.sandbox import OUTSIDE_ADDRESS, Sandbox
 
 from teraflock.drivers.lxd import names, probe
 from teraflock.drivers.lxd.driver import Lxd
@@ -88,10 +88,10 @@ def heard(driver: Lxd, listener: Machine, sender: Machine, *frames: tuple[str, .
 
 
 def test_guests_cannot_spoof_even_without_the_engine_filters(
-    driver: Lxd, house: House, red: Machine, neighbour: Machine
+    driver: Lxd, sandbox: Sandbox, red: Machine, neighbour: Machine
 ) -> None:
     lie, gateway = "02:00:00:aa:bb:cc", NETWORKS[0].gateway
-    house.inside_command("nft", "delete", "table", "bridge", "lxd")  # the engine's own table, if it has one
+    sandbox.inside_command("nft", "delete", "table", "bridge", "lxd")  # the engine's own table, if it has one
     own = names.hardware_address(driver.networks._ours.installation, red.address)
     frames = (
         ("udp", "own", "8.8.8.8", neighbour.address),
@@ -110,23 +110,23 @@ def test_guests_cannot_spoof_even_without_the_engine_filters(
     honest = heard(driver, neighbour, red, ("udp", "own", red.address, neighbour.address))
     assert f"{own} 0800 spoof" in honest, "traffic with its own address arrives"
     ours = driver.networks._ours
-    house.inside_command("nft", "delete", "table", "bridge", ours.guard_table)
-    house.inside_command("nft", "delete", "table", "inet", ours.walls_table)
+    sandbox.inside_command("nft", "delete", "table", "bridge", ours.guard_table)
+    sandbox.inside_command("nft", "delete", "table", "inet", ours.walls_table)
     assert "spoof" in heard(driver, neighbour, red, frames[0]), "only our tables stopped it"
     driver.hosts()
     assert "spoof" not in heard(driver, neighbour, red, frames[0]), "the table is restored automatically"
 
 
 @pytest.fixture
-def a_world(house: House, driver: Lxd) -> Iterator[str]:
+def a_world(sandbox: Sandbox, driver: Lxd) -> Iterator[str]:
     """Open a way out through the neighbour, which also acts as a credentials service and the operator's
     network."""
     world, inner = "203.0.113.7", "192.168.77.7"
     for address in (f"{world}/32", "169.254.169.254/32", f"{inner}/32"):
-        house.outside("ip", "address", "add", address, "dev", "lo")
-    house.inside_command("ip", "route", "replace", "default", "via", OUTSIDE_ADDRESS)
+        sandbox.outside("ip", "address", "add", address, "dev", "lo")
+    sandbox.inside_command("ip", "route", "replace", "default", "via", OUTSIDE_ADDRESS)
     server = subprocess.Popen(
-        ["nsenter", f"--target={house.outside_pid}", "--net", "--", "python3", "-m", "http.server", "8099"],
+        ["nsenter", f"--target={sandbox.outside_pid}", "--net", "--", "python3", "-m", "http.server", "8099"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -137,7 +137,7 @@ def a_world(house: House, driver: Lxd) -> Iterator[str]:
     driver.networks.allow_out(())
     server.kill()
     server.wait()
-    house.inside_command("ip", "route", "delete", "default")
+    sandbox.inside_command("ip", "route", "delete", "default")
 
 
 def reached(driver: Lxd, machine: Machine, *targets: str) -> dict[str, str]:
@@ -146,7 +146,7 @@ def reached(driver: Lxd, machine: Machine, *targets: str) -> dict[str, str]:
 
 
 def test_guests_reach_the_internet_but_not_operator_networks(
-    driver: Lxd, house: House, a_world: str, red: Machine
+    driver: Lxd, sandbox: Sandbox, a_world: str, red: Machine
 ) -> None:
     targets = [f"{each}:8099" for each in (a_world, "169.254.169.254", "192.168.77.7", OUTSIDE_ADDRESS)]
     closed = "refused: EHOSTUNREACH"
@@ -176,7 +176,7 @@ for name in sys.argv[1:]:
 
 
 def test_dns_serves_only_names_of_the_same_project(
-    driver: Lxd, house: House, red: Machine, neighbour: Machine, blue: Machine
+    driver: Lxd, sandbox: Sandbox, red: Machine, neighbour: Machine, blue: Machine
 ) -> None:
     host = Path("/etc/hosts").read_text().split()
     name_of_host = next((word for word in host if word.isalpha() and word != "localhost"), "vm")
@@ -194,7 +194,7 @@ def test_dns_serves_only_names_of_the_same_project(
     assert python(driver, red, LOOK_UP, asked[0]) == f"{asked[0]} {neighbour.address}"
     driver.delete(neighbour.handle)
     assert python(driver, red, LOOK_UP, asked[0]) == f"{asked[0]} unknown"
-    outside = house.outside("python3", "-c", DIG, NETWORKS[0].gateway, red.hostname)
+    outside = sandbox.outside("python3", "-c", DIG, NETWORKS[0].gateway, red.hostname)
     assert outside.stdout.strip() == "silent", "the DNS server answers only guests"
 
 

@@ -1,7 +1,7 @@
 """Tenants cannot reach each other, the host, or the internet, except through what was opened."""
 
 from tests.engine.conftest import NETWORKS, MachineMaker, launched
-from tests.engine.house import INSIDE_ADDRESS, OUTSIDE_ADDRESS, House
+from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS, Sandbox
 
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.instance.driver import Machine
@@ -18,7 +18,7 @@ except OSError:
 """
 
 
-def test_what_a_guest_can_reach(driver: Lxd, house: House, a_machine: MachineMaker) -> None:
+def test_what_a_guest_can_reach(driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker) -> None:
     one, two, stranger = a_machine(NETWORKS[0]), a_machine(NETWORKS[0]), a_machine(NETWORKS[1])
     for machine in (one, two, stranger):
         launched(driver, machine)
@@ -47,14 +47,14 @@ def test_what_a_guest_can_reach(driver: Lxd, house: House, a_machine: MachineMak
 
 
 def test_only_open_ports_are_reachable_from_outside(
-    driver: Lxd, house: House, a_machine: MachineMaker
+    driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()
     launched(driver, machine)
     port = machine.ports[0].host_port
 
     def reaches(address: str, to: int) -> str:
-        return house.outside("python3", "-c", CONNECT, address, str(to)).stdout.strip()
+        return sandbox.outside("python3", "-c", CONNECT, address, str(to)).stdout.strip()
 
     assert reaches(INSIDE_ADDRESS, port) == "open"
     assert reaches(machine.address, 22) == "silent", "although the neighbour has a route"

@@ -1,11 +1,12 @@
 """Several networks, further interfaces and peerings on a real engine: real packets before and after each change."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Set
 
 import pytest
 from tests.engine.conftest import MachineMaker
-from tests.engine.house import OUTSIDE_ADDRESS, House
 from tests.engine.open_walls import GROUP, RULES
+from tests.engine.sandbox import OUTSIDE_ADDRESS, Sandbox
 from tests.engine.test_network_isolation import CONNECT, ran
 
 from teraflock.drivers.lxd import names
@@ -14,6 +15,7 @@ from teraflock.drivers.lxd.network import LxdNetworks
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import Machine, Nic
 from teraflock.instance.machines import network_of
+from teraflock.network.naming import KnownName
 from teraflock.network.walls import Walls, pair
 from teraflock.network.walls import network_of as home_of
 from teraflock.tenant.model import ProjectId
@@ -22,6 +24,17 @@ VISION, SPEECH = ProjectId("prj_vision"), ProjectId("prj_speech")
 FRONT = network_of(VISION, 100, "vision", key=VISION, name="default")
 BACK = network_of(VISION, 101, "vision", key="net_back", name="back")
 OTHER = network_of(SPEECH, 102, "speech", key="net_other", name="default")
+CONNECT_ALL = """
+import socket, sys, threading
+def connect(address):
+    try:
+        socket.create_connection((address, 22), timeout=1).close()
+        print(f"{address}\\n", end="")
+    except OSError:
+        pass
+for address in sys.argv[1:]:
+    threading.Thread(target=connect, args=(address,)).start()
+"""
 PLACES = {"web": (FRONT,), "both": (FRONT, BACK), "db": (BACK,), "far": (OTHER,)}
 
 
@@ -60,14 +73,15 @@ class Town:
 
     def picture(self) -> set[tuple[str, str]]:
         """Every machine and address that it reaches."""
-        addresses = [nic.address for each in self.machines.values() for nic in each.nics]
+        addresses = {nic.address for each in self.machines.values() for nic in each.nics}
         return {
             (source, address)
             for source, machine in self.machines.items()
-            for address in addresses
-            if address not in {nic.address for nic in machine.nics}
-            and self.reaches(source, address) == "open"
+            for address in self._reached(machine, addresses - {nic.address for nic in machine.nics})
         }
+
+    def _reached(self, machine: Machine, addresses: Set[str]) -> list[str]:
+        return ran(self.driver, machine, "python3", "-c", CONNECT_ALL, *sorted(addresses)).split()
 
 
 @pytest.fixture
@@ -81,7 +95,7 @@ def town(driver: Lxd, a_machine: MachineMaker) -> Iterator[Town]:
 
 
 def test_packets_stay_in_their_network_unless_it_is_peered(
-    town: Town, house: House, client: LxdClient
+    town: Town, sandbox: Sandbox, client: LxdClient
 ) -> None:
     web, both, db, far = (town.machines[each] for each in PLACES)
     inner = both.more_nics[0].address
@@ -95,7 +109,7 @@ def test_packets_stay_in_their_network_unless_it_is_peered(
     }  # fmt: skip
     assert town.picture() == across, "not through the peer into a third network"
     other_process = LxdNetworks(
-        LxdClient(house.daemon.socket_path), names.Names(town.driver._ours.installation), way_out=False
+        LxdClient(sandbox.daemon.socket_path), names.Names(town.driver._ours.installation), way_out=False
     )
     other_process.rebuild()
     assert town.reaches("web", far.address) == "open", "a rebuild by another process keeps the peering"
@@ -104,7 +118,7 @@ def test_packets_stay_in_their_network_unless_it_is_peered(
     town.enforce()
     assert town.picture() == within
     check_names(town)
-    check_inner_interface(town, house)
+    check_inner_interface(town, sandbox)
 
 
 def check_names(town: Town) -> None:
@@ -122,9 +136,28 @@ def check_names(town: Town) -> None:
     assert resolved("web", "db.back.vision.internal") == town.machines["db"].address
     assert resolved("web", "db") == "", "it is not in this network"
     assert resolved("far", "both.back.vision.internal") == "", "nor in this project"
+    far = town.machines["far"]
+    names_of_peer = KnownName(far.id, far.address, ("far.speech.internal",), network=FRONT.key)
+    hostile = KnownName(far.id, far.address, ("x y\n10.0.0.1 web",), network=FRONT.key)
+    town.driver.know([names_of_peer, hostile])
+    until_equal(lambda: resolved("web", "far.speech.internal"), far.address)
+    assert resolved("web", "far") == "", "only the long name"
+    assert resolved("db", "far.speech.internal") == "", "its network is not peered"
+    assert resolved("web", "both") == both.address, "own names stay"
+    town.driver.know([])
+    until_equal(lambda: resolved("web", "far.speech.internal"), "")
 
 
-def check_inner_interface(town: Town, house: House) -> None:
+def until_equal(get: Callable[[], str], wanted: str) -> None:
+    """The DNS server reads a changed file a moment later."""
+    for _ in range(100):
+        if get() == wanted:
+            return
+        time.sleep(0.05)
+    assert get() == wanted
+
+
+def check_inner_interface(town: Town, sandbox: Sandbox) -> None:
     """A further interface leads to private networks only, and accepts no other sender."""
     both, web = town.machines["both"], town.machines["web"]
     inner = both.more_nics[0]

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engine.conftest import NETWORKS, MachineMaker, launched
-from tests.engine.house import OUTSIDE_ADDRESS, House
 from tests.engine.inside import python
 from tests.engine.open_walls import GROUP, RULES
+from tests.engine.sandbox import OUTSIDE_ADDRESS, Sandbox
 
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.instance.driver import Machine
@@ -62,7 +62,7 @@ def enforce(driver: Lxd, machines: list[Machine], *floating: Floating) -> None:
 
 
 def test_an_address_leads_to_its_guest_and_hides_it_outside(
-    open_driver: Lxd, a_machine: MachineMaker, house: House
+    open_driver: Lxd, a_machine: MachineMaker, sandbox: Sandbox
 ) -> None:
     one, other = (a_machine(NETWORKS[0]) for _ in range(2))
     for machine in (one, other):
@@ -70,9 +70,9 @@ def test_an_address_leads_to_its_guest_and_hides_it_outside(
     both = [one, other]
 
     def banner(port: int = 22) -> str:
-        return house.outside("python3", "-c", BANNER, PUBLIC, str(port)).stdout.strip()
+        return sandbox.outside("python3", "-c", BANNER, PUBLIC, str(port)).stdout.strip()
 
-    enter = ["nsenter", f"--target={house.outside_pid}", "--net", "--", "python3", "-c"]
+    enter = ["nsenter", f"--target={sandbox.outside_pid}", "--net", "--", "python3", "-c"]
     with subprocess.Popen([*enter, ANSWER], stdout=subprocess.PIPE, text=True) as neighbour:
         assert neighbour.stdout is not None
         assert neighbour.stdout.readline() == "ready\n"

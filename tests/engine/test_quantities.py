@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.engine.conftest import MIB, NETWORKS, MachineMaker, launched
-from tests.engine.house import INSIDE_ADDRESS, OUTSIDE_ADDRESS, House
+from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS, Sandbox
 
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.instance.driver import Machine
@@ -61,9 +61,9 @@ def open_driver(driver: Lxd) -> Iterator[Lxd]:
 
 
 @pytest.fixture
-def neighbour(house: House) -> Iterator[None]:
+def neighbour(sandbox: Sandbox) -> Iterator[None]:
     """Start a server outside that accepts whatever is sent."""
-    enter = ["nsenter", f"--target={house.outside_pid}", "--net", "--"]
+    enter = ["nsenter", f"--target={sandbox.outside_pid}", "--net", "--"]
     sink = subprocess.Popen([*enter, sys.executable, "-c", SINK], stdout=subprocess.PIPE, text=True)
     assert sink.stdout
     assert sink.stdout.readline() == "ready\n"
@@ -120,7 +120,7 @@ def test_counters_survive_restarts_and_rebuilt_tables(
 
 
 def test_responses_through_an_open_port_are_counted(
-    driver: Lxd, house: House, a_machine: MachineMaker
+    driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker
 ) -> None:
     machine = a_machine()
     (port,) = machine.ports
@@ -128,7 +128,7 @@ def test_responses_through_an_open_port_are_counted(
     launched(driver, machine)
     ran(driver, machine, "sh", "-c", f"python3 -c '{SOURCE}' >/dev/null 2>&1 & sleep 1")
     before = count(driver, machine)
-    fetched = house.outside(sys.executable, "-c", FETCH, INSIDE_ADDRESS, str(machine.ports[1].host_port))
+    fetched = sandbox.outside(sys.executable, "-c", FETCH, INSIDE_ADDRESS, str(machine.ports[1].host_port))
     assert fetched.stdout.strip() == str(8 * MIB)
     assert 8 * MIB <= count(driver, machine) - before <= 8 * MIB * 1.1
 

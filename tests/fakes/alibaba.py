@@ -123,7 +123,7 @@ class FakeAlibaba(FakeCloud):
             "EipAddress": {"IpAddress": ""},
             "Tags": {"Tag": tags},
             "SpotStrategy": each.label.get("SpotStrategy", "NoSpot"),
-            "CreationTime": each.born.strftime("%Y-%m-%dT%H:%MZ"),
+            "CreationTime": self.told(each).strftime("%Y-%m-%dT%H:%MZ"),
         }
 
 

@@ -24,7 +24,7 @@ SPECS = (
 class FakeAzure(FakeCloud):
     services: ClassVar = ("token", "prices")
     public: ClassVar = ("/token", "/prices")
-    unjudged: ClassVar = ("/token", "/prices")
+    unjudged: ClassVar = ("/token", "/prices", f"{GROUP}Compute/disks")
     secret: ClassVar = "tenant:client:password"
     options: ClassVar = {"subscription": "sub"}
     troubles: ClassVar = frozenset({"over_quota", "broke"})
@@ -57,6 +57,8 @@ class FakeAzure(FakeCloud):
             return 200, {"value": [_sku(query["$filter"])]}
         kind, _, rest = path.removeprefix(GROUP).partition("/")
         noun, _, name = rest.partition("/")
+        if (kind, noun) == ("Compute", "disks"):
+            return self._disks(method, name)
         if kind == "Compute":
             return self._compute(method, name, body)
         return self._network(method, noun, name, path, body)
@@ -73,6 +75,11 @@ class FakeAzure(FakeCloud):
         first = int(query.get("$skip", "0"))
         page = items[first : first + 2]
         return {"Items": page, "NextPageLink": "https://x/?$skip=2" if first + 2 < len(items) else None}
+
+    def _disks(self, method: str, name: str) -> tuple[int, Any]:
+        if method == "DELETE":
+            return (204, None) if self.disks.pop(name, None) is None else (202, None)
+        return 200, {"value": list(self.disks.values())}
 
     def _compute(self, method: str, rest: str, body: Any) -> tuple[int, Any]:
         name, _, act = rest.partition("/")
@@ -145,7 +152,7 @@ class FakeAzure(FakeCloud):
             "hardwareProfile": asked["hardwareProfile"],
             "priority": asked["priority"],
             "instanceView": {"statuses": [{"code": f"PowerState/{power}", "level": "Info"}]},
-            "timeCreated": each.born.isoformat(),
+            "timeCreated": self.told(each).isoformat(),
         }
         name = each.id
         place = {"id": f"{GROUP}Compute/virtualMachines/{name}", "name": name, "location": each.region}

@@ -69,7 +69,7 @@ class FakeBaidu(FakeCloud):
             "zoneName": f"cn-{each.region}-a",
             "publicIp": each.address if up else "",
             "tags": each.label["tags"],
-            "createTime": each.born.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "createTime": self.told(each).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
 
 

@@ -106,16 +106,24 @@ class FakeCloud:
         """Acts whose next answer is lost after they were done: `launch`, `change` or `read`."""
         self.lost_requests: list[str] = []
         """Acts whose next request is lost before anything is done."""
+        self.skew_seconds = 0.0
+        """How far the provider's clock is ahead of ours."""
         self.refusals = 0
         """How many requests are answered with 429."""
         self.sold_out: set[str] = set()
         self.over_quota = False
         self.broke = False
         self.locked_out = False
+        self.disks: dict[str, Any] = {}
+        """Disks by their names, where the driver lists those without a machine."""
         self.born_dead = 0
         """How many of the next machines never come up."""
         self.born_broken = 0
         """How many of the next machines have GPUs that CUDA cannot use."""
+        self.born_short = 0
+        """How many of the next machines lack a GPU."""
+        self.born_small = 0
+        """How many of the next machines have GPUs with half of the promised memory."""
 
     # The transport
 
@@ -200,10 +208,18 @@ class FakeCloud:
             cuda=802 if self.born_broken > 0 else 0,
             **facts,
         )
-        self.born_dead = max(self.born_dead - 1, 0)
-        self.born_broken = max(self.born_broken - 1, 0)
+        if self.born_short > 0:
+            made.gpus_seen = made.gpus - 1
+        if self.born_small > 0:
+            made.gpu_memory_bytes //= 2
+        for switch in ("born_dead", "born_broken", "born_short", "born_small"):
+            setattr(self, switch, max(getattr(self, switch) - 1, 0))
         self.machines[made.id] = made
         return made
+
+    def told(self, machine: FakeMachine) -> datetime:
+        """When a machine began, by the provider's clock."""
+        return machine.born + timedelta(seconds=self.skew_seconds)
 
     def new_id(self, number: int) -> str:
         return f"m-{number:06d}"

@@ -36,7 +36,6 @@ class FakeGce(FakeCloud):
     def __init__(self, *words: Any, **options: Any) -> None:
         super().__init__(*words, **options)
         self.firewalls: dict[str, Any] = {}
-        self.disks: dict[str, Any] = {}
         self.operations: dict[str, Any] = {}
 
     def is_signed(self, headers: Mapping[str, str]) -> bool:
@@ -67,6 +66,9 @@ class FakeGce(FakeCloud):
             return self._act(method, found[1], found[2], found[3] or "")
         if found := re.fullmatch(r"/global/firewalls/(.+)", path):
             return self._firewall(method, found[1])
+        if found := re.fullmatch(r"/zones/([^/]+)/disks/(.+)", path):
+            del self.disks[found[2]]
+            return 200, self._operation("delete", found[1])
         if path == "/global/firewalls":
             self.firewalls[body["name"]] = body
             return 200, self._operation("insert", "global")
@@ -163,7 +165,7 @@ class FakeGce(FakeCloud):
             "machineType": f"{BASE}/{each.label['machineType']}",
             "labels": each.label["labels"],
             "scheduling": each.label["scheduling"],
-            "creationTimestamp": each.born.isoformat(timespec="microseconds"),
+            "creationTimestamp": self.told(each).isoformat(timespec="microseconds"),
             "networkInterfaces": [{"name": "nic0", "accessConfigs": [external]}],
         }
 

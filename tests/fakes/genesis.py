@@ -1,4 +1,4 @@
-"""A fake of Genesis Cloud's API, after the provider's own clients."""
+"""A fake of Genesis Cloud's API, after the description that the provider's own client is generated from."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -6,6 +6,13 @@ from typing import Any, ClassVar
 from tests.fakes.base import KEY, FakeCloud, FakeMachine
 
 TYPE = "vcpu-8_memory-24g_nvidia-rtx-3090-1"
+REQUIRED = {"name", "hostname", "type", "image", "region"}
+KNOWN = REQUIRED | {
+    "billing_type", "destroy_on_shutdown", "disk_size", "floating_ip", "is_protected", "metadata", "password",
+    "placement_option", "public_ipv6", "reservation_id", "reuse_long_term_subscription", "security_groups", "ssh_keys",
+    "volumes",
+}  # fmt: skip
+"""The fields of a new instance, in the description of 2025."""
 
 
 class FakeGenesis(FakeCloud):
@@ -22,10 +29,13 @@ class FakeGenesis(FakeCloud):
 
     def route(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, Any]:
         if path.startswith("/availability/"):
-            return 200, {"instance_types": [{"type": TYPE, "available": len(self.sold_out) < 2, "count": 3}]}
+            region = path.split("/")[2]
+            types = [{"type": TYPE, "available": len(self.sold_out) < 2, "count": 3}]
+            return 200, {"availability": {"type": "instances", "region": region, "instance_types": types}}
         id, _, _ = path.removeprefix("/instances").strip("/").partition("/")
         if not id and method == "GET":
-            return 200, {"instances": [self._instance(each) for each in self.listed()], "pagination": {}}
+            there = [self._instance(each) for each in self.listed()]
+            return 200, {"instances": there, "page": 1, "per_page": 100, "total_count": len(there)}
         if not id:
             return self._launch(body)
         found = self.machines.get(id)
@@ -34,10 +44,13 @@ class FakeGenesis(FakeCloud):
         if method == "DELETE":
             self.end(id)
         else:
+            assert body["action"] in ("start", "stop", "reset")
             found.stopped = body["action"] == "stop"
-        return 204 if method == "DELETE" else 200, None
+        return 204, None
 
     def _launch(self, body: Any) -> tuple[int, Any]:
+        assert REQUIRED <= set(body) <= KNOWN, sorted(body)
+        assert set(body["metadata"]) <= {"startup_script", "user_data"}
         if self.broke:
             return 400, {"code": "bad_request", "message": "A payment method is required."}
         if self.over_quota:
@@ -61,8 +74,8 @@ class FakeGenesis(FakeCloud):
 
     def _instance(self, each: FakeMachine) -> Any:
         up = self.is_up(each)
-        status = "error" if each.dead else "stopped" if each.stopped else "active" if up else "creating"
+        status = "error" if each.dead else "stopped" if each.stopped else "active" if up else "build"
         return {
             "id": each.id, "name": each.label["name"], "status": status, "region": each.region, "type": each.type,
-            "public_ip": each.address if up else None, "created_at": each.born.isoformat(),
+            "public_ip": each.address if up else None, "created_at": self.told(each).isoformat(),
         }  # fmt: skip

@@ -4,9 +4,11 @@ import base64
 import json
 import re
 from collections.abc import Sequence
+from subprocess import PIPE, Popen
 
 from tests.fakes.base import FakeCloud, FakeMachine
 
+from teraflock.drivers.clouds.channel import GuestChannel, ProcessChannel
 from teraflock.drivers.clouds.keys import KeyPair
 from teraflock.drivers.clouds.probe import COMMAND
 from teraflock.instance.driver import Endpoint, Ran
@@ -40,6 +42,14 @@ class FakeLink:
         assert key.public in authorized(machine), "the server cannot log in"
         self.ran.append(command)
         return Ran(exit_code=0, stdout=self._output(machine, command), stderr=b"")
+
+    def open(
+        self, at: Endpoint, user: str, host_key: str, key: KeyPair, command: Sequence[str]
+    ) -> GuestChannel:
+        """The command runs on this machine: only to read files that a test wrote."""
+        answers = self.run(at, user, host_key, key, ("true",), seconds_max=1) is not None
+        words = [*command][command.index("python3") :] if answers else ["false"]
+        return ProcessChannel(Popen(words, stdin=PIPE, stdout=PIPE))
 
     def _up(self, at: Endpoint) -> FakeMachine | None:
         machine = self.cloud.by_address(at.address)

@@ -77,7 +77,7 @@ class FakeHuawei(FakeCloud):
             "tags": [f"{tag['key']}={tag['value']}" for tag in each.label["server_tags"]],
             "metadata": {"charging_mode": "2" if each.spot else "0"},
             "OS-EXT-AZ:availability_zone": f"{each.region}a",
-            "created": each.born.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "created": self.told(each).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
 
 

@@ -1,4 +1,7 @@
-"""A fake of IBM Cloud's VPC API and of its token service."""
+"""A fake of IBM Cloud's VPC API and of its token service.
+
+Requests may have only the fields that the models of the provider's SDK have, and must have those that it requires.
+"""
 
 import re
 from collections.abc import Mapping
@@ -7,6 +10,58 @@ from typing import Any, ClassVar
 from tests.fakes.base import FakeCloud, FakeMachine
 
 PROFILE = "gx3-16x80x1l4"
+LAUNCH = "InstancePrototype"
+MODELS: dict[str, tuple[str, dict[str, str]]] = {
+    LAUNCH: (
+        "image! zone! primary_network_attachment! availability availability_policy cluster_network_attachments"
+        " confidential_compute_mode default_trusted_profile enable_secure_boot keys metadata_service name"
+        " placement_target profile reservation_affinity resource_group threads_per_core total_volume_bandwidth"
+        " user_data vcpu volume_attachments volume_bandwidth_qos_mode vpc boot_volume_attachment network_attachments",
+        {
+            "primary_network_attachment": "InstanceNetworkAttachmentPrototype",
+            "boot_volume_attachment": "VolumeAttachmentPrototype",
+            "availability": "InstanceAvailabilityPrototype",
+            "availability_policy": "InstanceAvailabilityPolicyPrototype",
+            "reservation_affinity": "InstanceReservationAffinityPrototype",
+            **dict.fromkeys(("image", "vpc"), "ById"),
+            **dict.fromkeys(("zone", "profile"), "ByName"),
+        },
+    ),
+    "InstanceNetworkAttachmentPrototype": (
+        "virtual_network_interface! name",
+        {"virtual_network_interface": "VirtualNetworkInterfacePrototype"},
+    ),
+    "VirtualNetworkInterfacePrototype": (
+        "allow_ip_spoofing auto_delete enable_infrastructure_nat ips name primary_ip protocol_state_filtering_mode"
+        " resource_group security_groups subnet",
+        {"subnet": "ById"},
+    ),
+    "VolumeAttachmentPrototype": (
+        "volume! delete_volume_on_instance_delete name",
+        {"volume": "VolumePrototype"},
+    ),
+    "VolumePrototype": (
+        "profile! allowed_use bandwidth capacity encryption_key iops name resource_group user_tags",
+        {"profile": "ByName"},
+    ),
+    "InstanceAvailabilityPrototype": ("class", {}),
+    "InstanceAvailabilityPolicyPrototype": ("host_failure preemption", {}),
+    "InstanceReservationAffinityPrototype": ("policy pool", {}),
+    "FloatingIPPrototype": ("target! name resource_group", {"target": "ById"}),
+    "ById": ("id!", {}),
+    "ByName": ("name!", {}),
+}
+"""The fields of the models in ibm-vpc 0.36.0, those that it requires with `!`, and which model a field has."""
+
+
+def judge(body: Any, model: str) -> None:
+    words, inner = MODELS[model]
+    known = {word.rstrip("!") for word in words.split()}
+    required = {word.rstrip("!") for word in words.split() if word.endswith("!")}
+    assert required <= set(body) <= known, (model, sorted(body))
+    for name, value in body.items():
+        if name in inner:
+            judge(value, inner[name])
 
 
 class FakeIbm(FakeCloud):
@@ -38,8 +93,13 @@ class FakeIbm(FakeCloud):
             return 200, {"access_token": "token-of-ibm", "expires_in": 3600}
         assert query["generation"] == "2"
         assert query["version"]
+        if path == "/instance/profiles" and "start" not in query:
+            more = {
+                "href": f"https://{self.region}.iaas.cloud.ibm.com/v1/instance/profiles?start=p2&limit=100"
+            }
+            return 200, {"profiles": [_profile("bx2-2x8", gpus=0)], "limit": 100, "next": more}
         if path == "/instance/profiles":
-            return 200, {"profiles": [_profile()]}
+            return 200, {"profiles": [_profile(PROFILE)], "limit": 100}
         if found := re.fullmatch(r"/floating_ips/?(.*)", path):
             return self._address(method, found[1], body)
         id = path.removeprefix("/instances").strip("/")
@@ -54,6 +114,7 @@ class FakeIbm(FakeCloud):
             return 200, {"floating_ips": there}
         if method == "DELETE":
             return (204, None) if self.floating.pop(id, None) else _error(404, "not_found", id)
+        judge(body, "FloatingIPPrototype")
         if any(each["name"] == body["name"] for each in self.floating.values()):
             return _error(400, "validation_unique_failed", "Provided Name is not unique")
         owner = self.machines[body["target"]["id"].removeprefix("vni-")]
@@ -64,6 +125,7 @@ class FakeIbm(FakeCloud):
         return 201, self.floating[id]
 
     def _launch(self, body: Any) -> tuple[int, Any]:
+        judge(body, LAUNCH)
         zone = body["zone"]["name"]
         if self.broke:
             return _error(402, "payment_required", "Your account is suspended")
@@ -109,19 +171,18 @@ class FakeIbm(FakeCloud):
             "profile": {"name": each.type},
             "primary_network_attachment": {"id": "a", "virtual_network_interface": interface},
             "availability": {"class": "spot" if each.spot else "standard"},
-            "created_at": each.born.isoformat().replace("+00:00", "Z"),
+            "created_at": self.told(each).isoformat().replace("+00:00", "Z"),
         }
 
 
-def _profile() -> Any:
-    return {
-        "name": PROFILE,
-        "gpu_count": {"type": "fixed", "value": 1},
+def _profile(name: str, *, gpus: int = 1) -> Any:
+    cards = {
+        "gpu_count": {"type": "fixed", "value": gpus},
         "gpu_model": {"type": "enum", "values": ["L4"]},
         "gpu_memory": {"type": "fixed", "value": 24},
-        "vcpu_count": {"type": "fixed", "value": 16},
-        "memory": {"type": "fixed", "value": 80},
     }
+    size = {"vcpu_count": {"type": "fixed", "value": 16}, "memory": {"type": "fixed", "value": 80}}
+    return {"name": name, **(cards if gpus else {}), **size}
 
 
 def _error(status: int, code: str, message: str) -> tuple[int, Any]:

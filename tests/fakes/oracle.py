@@ -81,7 +81,7 @@ class FakeOracle(FakeCloud):
             "shape": each.type,
             "lifecycleState": state,
             "freeformTags": each.label["freeformTags"],
-            "timeCreated": each.born.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "timeCreated": self.told(each).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }
 
 

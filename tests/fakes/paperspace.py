@@ -134,7 +134,7 @@ class FakePaperspace(FakeCloud):
             "restorePointEnabled": False,
             "usageRate": RATE,
             "storageRate": 5,
-            "dtCreated": each.born.isoformat().replace("+00:00", "Z"),
+            "dtCreated": self.told(each).isoformat().replace("+00:00", "Z"),
             "dtModified": NEVER,
         }
 

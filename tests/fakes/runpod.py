@@ -90,7 +90,7 @@ class FakeRunPod(FakeCloud):
             "cost": each.micros_per_hour / 10**6,
             "locked": False,
             "runtime": None,
-            "createdAt": each.born.isoformat(),
+            "createdAt": self.told(each).isoformat(),
             "startedAt": None,
             "globalNetworking": {"enabled": False},
         }

@@ -185,7 +185,7 @@ class FakeTencent(FakeCloud):
             "Tags": each.label["TagSpecification"][0]["Tags"],
             "PublicIpAddresses": [each.address] if up else [],
             "DefaultLoginUser": "ubuntu",
-            "CreatedTime": each.born.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "CreatedTime": self.told(each).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "LatestOperationState": "SUCCESS",
         }
 

@@ -137,6 +137,6 @@ class FakeVast(FakeCloud):
             "ports": ports,
             "dph_total": each.micros_per_hour / 10**6,
             "geolocation": f"Somewhere, {each.region}",
-            "start_date": each.born.timestamp(),
+            "start_date": self.told(each).timestamp(),
             "extra_env": [],
         }

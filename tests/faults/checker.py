@@ -10,10 +10,17 @@ from datetime import datetime
 import msgspec
 
 from teraflock.drivers.simulated.life import as_of
-from teraflock.drivers.simulated.model import AddressTaken, Guest, NetworkThere, SimulatedImage
+from teraflock.drivers.simulated.model import (
+    AddressTaken,
+    Guest,
+    NetworkThere,
+    SimulatedBalancer,
+    SimulatedImage,
+)
 from teraflock.drivers.simulated.world import World
 from teraflock.storage.database import Database, Row, Transaction
 
+_BALANCED = "SELECT b.id, h.name FROM balancer b JOIN host h ON h.id = b.host_id"
 AT_REST = {"running", "stopped", "failed", "gone"}
 
 
@@ -40,19 +47,23 @@ def faults(database: Database, world: World, now: datetime, sky: World | None = 
     """`sky` is the world of a cloud, if there is one. Its machines have their own ids."""
     with database.read() as tx:
         books = _books(tx)
+        balanced = {(row[0], row[1]) for row in tx.all(_BALANCED)}
     with world.read() as turn:
         every = (as_of(guest, now) for guest in turn.every(Guest))
+        balancers = {(each.spec.id, each.host) for each in turn.every(SimulatedBalancer) if each.running}
         guests = {guest.key: guest for guest in every if guest is not None}
         addresses = {(taken.key, taken.instance_id) for taken in turn.every(AddressTaken)}
         images = {image.key for image in turn.every(SimulatedImage)}
         networks = turn.every(NetworkThere)
+    wrong = [f"{id}: runs on {host}, but should not" for id, host in sorted(balancers - balanced)]
+    wrong += [f"{id}: does not run on {host}" for id, host in sorted(balanced - balancers)]
     if sky is not None:
         with sky.read() as turn:  # contains images made from rented machines
             images |= {image.key for image in turn.every(SimulatedImage)}
     rented = _machines(sky, now) if sky else []
     counts = Counter(each.machine.handle.instance_id for each in rented)
     guests |= {each.machine.handle.instance_id: each for each in rented}
-    found = [*_of_instances(books, guests, now), *_of_hosts(books), *_of_images(books, images)]
+    found = [*wrong, *_of_instances(books, guests, now), *_of_hosts(books), *_of_images(books, images)]
     found += [f"{id}: on the engine, but in no row" for id in guests if id not in books.instances]
     held = {
         f"{guest.mark}/{nic.network.key}/{nic.address}"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.api.asking import Asking
 from tests.faults.checker import faults
-from tests.faults.house import Tenant
+from tests.faults.installation import Tenant
 
 from teraflock.app.settings import Place, Settings
 from teraflock.app.wiring import Cloud
@@ -114,12 +114,12 @@ class Site:
         process.join(DEATH_SECONDS_MAX)
         return process.exitcode
 
-    def seconds_to_rest(self) -> float:
+    def seconds_to_rest(self, seconds_max: float = REST_SECONDS_MAX) -> float:
         """Return how long it takes until everything is consistent. Raise with the problems if it takes too
         long."""
         began = time.monotonic()
         while not (self._at_rest() and not self.wrong()):
-            if time.monotonic() - began > REST_SECONDS_MAX:
+            if time.monotonic() - began > seconds_max:
                 raise AssertionError("\n".join(["not idle in time", *self.wrong()]))
             time.sleep(LOOK_AGAIN_SECONDS)
         return time.monotonic() - began

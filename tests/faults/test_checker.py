@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 from tests.faults.checker import charged_on_lost_hosts, faults
-from tests.faults.house import House
+from tests.faults.installation import Installation
 from tests.faults.machine import fresh_sqlite
 
 from teraflock.base.clock import FixedClock
@@ -16,58 +16,58 @@ from teraflock.instance.orders import Order, ShapeWish
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def installation() -> Iterator[Installation]:
     """An installation with one running, one stopped and one deleted instance."""
     clock = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
-    house = House(fresh_sqlite(clock), MemoryWorld(), clock)
-    tenant = house.tenant
+    installation = Installation(fresh_sqlite(clock), MemoryWorld(), clock)
+    tenant = installation.tenant
     for name, gpus in (("runs", 1), ("rests", 0), ("gone", 0)):
         order = Order(name=name, shape=ShapeWish(gpu="V100" if gpus else "", gpus=gpus))
-        house.service.launch(tenant.actor, tenant.project, order)
-    house.settle()
-    house.service.snapshots.create(tenant.actor, tenant.project, "runs", "kept")
-    house.service.stop(tenant.actor, tenant.project, "rests")
-    house.service.delete(tenant.actor, tenant.project, "gone")
-    house.settle()
-    assert faults(house.database, house.world, clock.now()) == []
-    yield house
-    house.database.close()
+        installation.service.launch(tenant.actor, tenant.project, order)
+    installation.settle()
+    installation.service.snapshots.create(tenant.actor, tenant.project, "runs", "kept")
+    installation.service.stop(tenant.actor, tenant.project, "rests")
+    installation.service.delete(tenant.actor, tenant.project, "gone")
+    installation.settle()
+    assert faults(installation.database, installation.world, clock.now()) == []
+    yield installation
+    installation.database.close()
 
 
-def by_name(house: House, name: str) -> str:
-    pages = house.service.page(house.tenant.project.id, limit=9, gone=True)
+def by_name(installation: Installation, name: str) -> str:
+    pages = installation.service.page(installation.tenant.project.id, limit=9, gone=True)
     return next(view.instance.id for view in pages if view.instance.name == name)
 
 
-def on_engine(house: House, name: str, **changes: object) -> None:
-    with house.world.write() as turn:
-        found = turn.get(Guest, by_name(house, name))
+def on_engine(installation: Installation, name: str, **changes: object) -> None:
+    with installation.world.write() as turn:
+        found = turn.get(Guest, by_name(installation, name))
         assert found is not None
         turn.put(replace(found, **changes))
 
 
-def in_rows(house: House, sql: str, **values: object) -> None:
-    assert house.database.write(lambda tx: tx.run(sql, **values)) > 0
+def in_rows(installation: Installation, sql: str, **values: object) -> None:
+    assert installation.database.write(lambda tx: tx.run(sql, **values)) > 0
 
 
-def stray(house: House) -> None:
-    with house.world.write() as turn:
-        found = turn.get(Guest, by_name(house, "runs"))
+def stray(installation: Installation) -> None:
+    with installation.world.write() as turn:
+        found = turn.get(Guest, by_name(installation, "runs"))
         assert found is not None
         handle = replace(found.machine.handle, instance_id="ins_stray")
         turn.put(replace(found, machine=replace(found.machine, handle=handle)))
 
 
-def put(house: House, thing: AddressTaken | SimulatedImage) -> None:
-    with house.world.write() as turn:
+def put(installation: Installation, thing: AddressTaken | SimulatedImage) -> None:
+    with installation.world.write() as turn:
         turn.put(thing)
 
 
-def other_limits(house: House) -> None:
-    house.trouble.limits_changed_by_hand(by_name(house, "runs"), vcpus=99, ram_bytes=1 << 40)
+def other_limits(installation: Installation) -> None:
+    installation.trouble.limits_changed_by_hand(by_name(installation, "runs"), vcpus=99, ram_bytes=1 << 40)
 
 
-DAMAGE: dict[str, tuple[Callable[[House], object], str]] = {
+DAMAGE: dict[str, tuple[Callable[[Installation], object], str]] = {
     "a guest lost": (lambda h: h.trouble.deleted_by_hand(by_name(h, "runs")), "does not run"),
     "a disk lost": (lambda h: h.trouble.deleted_by_hand(by_name(h, "rests")), "disk is not on the engine"),
     "a guest stopped": (lambda h: h.trouble.stopped_by_hand(by_name(h, "runs")), "does not run"),
@@ -135,16 +135,16 @@ DAMAGE: dict[str, tuple[Callable[[House], object], str]] = {
 }
 
 
-def test_checker_reports_running_instances_on_lost_hosts(house: House) -> None:
-    assert charged_on_lost_hosts(house.database) == []
-    in_rows(house, "UPDATE host SET state = 'away'")
-    (told,) = charged_on_lost_hosts(house.database)
-    assert told.startswith(by_name(house, "runs"))
+def test_checker_reports_running_instances_on_lost_hosts(installation: Installation) -> None:
+    assert charged_on_lost_hosts(installation.database) == []
+    in_rows(installation, "UPDATE host SET state = 'away'")
+    (told,) = charged_on_lost_hosts(installation.database)
+    assert told.startswith(by_name(installation, "runs"))
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_checker_reports_damage(house: House, kind: str) -> None:
+def test_checker_reports_damage(installation: Installation, kind: str) -> None:
     damage, words = DAMAGE[kind]
-    damage(house)
-    told = faults(house.database, house.world, house.clock.now())
+    damage(installation)
+    told = faults(installation.database, installation.world, installation.clock.now())
     assert any(words in sentence for sentence in told), told

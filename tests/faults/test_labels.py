@@ -17,26 +17,26 @@ from teraflock.instance.orders import ShapeWish
 def lab() -> Iterator[Lab]:
     made = Lab()
     yield made
-    made.house.database.close()
+    made.installation.database.close()
 
 
 def by_team(lab: Lab) -> dict[str, int]:
-    bill = lab.bills.bill(lab.house.tenant.project.id, "2026-03", "label", "team")
+    bill = lab.bills.bill(lab.installation.tenant.project.id, "2026-03", "label", "team")
     return {group.name: group.micros for group in bill.groups if group.micros}
 
 
 def test_each_team_pays_for_the_time_of_its_label(lab: Lab) -> None:
     lab.ask("label", "one", {"team": "red"})
-    lab.house.wait(3600)
+    lab.installation.wait(3600)
     lab.ask("label", "one", {"team": "blue", "run": "7"})
-    lab.house.wait(7200)
+    lab.installation.wait(7200)
     lab.ask("label", "one", {"team": None})
-    lab.house.wait(3600)
+    lab.installation.wait(3600)
     lab.ask("stop", "one")
-    lab.house.settle()
+    lab.installation.settle()
     lab.day_over()
     lab.day_over()
-    with lab.house.database.read() as tx:
+    with lab.installation.database.read() as tx:
         rows = tx.all("SELECT labels, until_us - from_us FROM meter_interval WHERE gpus = 1")
     seconds: Counter[str] = Counter()
     for labels, length_us in rows:
@@ -45,7 +45,7 @@ def test_each_team_pays_for_the_time_of_its_label(lab: Lab) -> None:
     assert seconds['{"run":"7"}'] == 3600
     found = by_team(lab)
     assert found["blue"] > 1.9 * found["red"] > 0
-    assert verify(lab.house.database).is_sound
+    assert verify(lab.installation.database).is_sound
 
 
 def test_a_change_that_changes_nothing_leaves_no_event(lab: Lab) -> None:
@@ -88,16 +88,16 @@ def test_verification_succeeds_after_any_label_changes(moves: list[tuple[str, ob
                 elif verb == "resize":
                     lab.ask("resize", "one", ShapeWish(gpus=int(str(word))))
                 elif verb == "wait":
-                    lab.house.wait(float(str(word)))
+                    lab.installation.wait(float(str(word)))
                 else:
                     lab.ask(verb, "one")
             except Conflict:
                 continue
             if verb in ("stop", "start"):
-                lab.house.settle()
-        lab.house.settle()
+                lab.installation.settle()
+        lab.installation.settle()
         lab.day_over()
-        verdict = verify(lab.house.database)
+        verdict = verify(lab.installation.database)
         assert verdict.is_sound, verdict
     finally:
-        lab.house.database.close()
+        lab.installation.database.close()

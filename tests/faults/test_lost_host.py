@@ -12,7 +12,7 @@ from operator import attrgetter
 
 import pytest
 from tests.faults.checker import charged_on_lost_hosts, faults
-from tests.faults.house import House
+from tests.faults.installation import Installation
 from tests.long import sampled
 
 from teraflock.base.clock import FixedClock
@@ -29,118 +29,120 @@ from teraflock.storage.migrate import migrate
 ENDINGS = ("back", "rebooted", "deleted")
 
 
-def ask(house: House, act: str, *words: object) -> None:
-    attrgetter(act)(house.service)(house.tenant.actor, house.tenant.project, *words)
+def ask(installation: Installation, act: str, *words: object) -> None:
+    attrgetter(act)(installation.service)(installation.tenant.actor, installation.tenant.project, *words)
 
 
-def launched(house: House) -> None:
-    ask(house, "launch", Order(name="one", shape=ShapeWish(gpu="V100")))
-    house.settle()
+def launched(installation: Installation) -> None:
+    ask(installation, "launch", Order(name="one", shape=ShapeWish(gpu="V100")))
+    installation.settle()
 
 
-def stopped(house: House) -> None:
-    launched(house)
-    ask(house, "stop", "one")
-    house.settle()
+def stopped(installation: Installation) -> None:
+    launched(installation)
+    ask(installation, "stop", "one")
+    installation.settle()
 
 
-def kept(house: House) -> None:
-    launched(house)
-    ask(house, "snapshots.create", "one", "before")
-    house.settle()
+def kept(installation: Installation) -> None:
+    launched(installation)
+    ask(installation, "snapshots.create", "one", "before")
+    installation.settle()
 
 
-def kept_and_stopped(house: House) -> None:
-    kept(house)
-    ask(house, "stop", "one")
-    house.settle()
+def kept_and_stopped(installation: Installation) -> None:
+    kept(installation)
+    ask(installation, "stop", "one")
+    installation.settle()
 
 
-def limits_changed(house: House) -> None:
-    house.trouble.limits_changed_by_hand(one(house).id, vcpus=7, ram_bytes=1 << 30)
-    house.workers[0].look()
+def limits_changed(installation: Installation) -> None:
+    installation.trouble.limits_changed_by_hand(one(installation).id, vcpus=7, ram_bytes=1 << 30)
+    installation.workers[0].look()
 
 
-def publish(house: House) -> None:
-    house.images.from_instance(house.tenant.actor, house.tenant.project, "mine", "one")
+def publish(installation: Installation) -> None:
+    installation.images.from_instance(installation.tenant.actor, installation.tenant.project, "mine", "one")
 
 
 DOES_NOT_COME_UP = SimulatedFault(call="ready", kind=Kind.DOES_NOT_BOOT)
-SCENES: dict[Operation, tuple[Callable[[House], None], Callable[[House], None], SimulatedFault | None]] = {
+SCENES: dict[
+    Operation, tuple[Callable[[Installation], None], Callable[[Installation], None], SimulatedFault | None]
+] = {
     Operation.LAUNCH: (
-        lambda house: None,
-        lambda house: ask(house, "launch", Order(name="one", shape=ShapeWish(gpu="V100"))),
+        lambda installation: None,
+        lambda installation: ask(installation, "launch", Order(name="one", shape=ShapeWish(gpu="V100"))),
         DOES_NOT_COME_UP,
     ),
-    Operation.START: (stopped, lambda house: ask(house, "start", "one"), DOES_NOT_COME_UP),
-    Operation.STOP: (launched, lambda house: ask(house, "stop", "one"), None),
-    Operation.RESTART: (launched, lambda house: ask(house, "restart", "one"), DOES_NOT_COME_UP),
+    Operation.START: (stopped, lambda installation: ask(installation, "start", "one"), DOES_NOT_COME_UP),
+    Operation.STOP: (launched, lambda installation: ask(installation, "stop", "one"), None),
+    Operation.RESTART: (launched, lambda installation: ask(installation, "restart", "one"), DOES_NOT_COME_UP),
     Operation.RESIZE: (
         launched,
-        lambda house: ask(house, "resize", "one", ShapeWish(vcpus=3, disk_bytes=256 << 30)),
+        lambda installation: ask(installation, "resize", "one", ShapeWish(vcpus=3, disk_bytes=256 << 30)),
         SimulatedFault(call="resize", when=When.HALF, kind=Kind.REFUSED),
     ),
     Operation.REFIT: (launched, limits_changed, None),
     Operation.RESIZE_RESTART: (
         launched,
-        lambda house: ask(house, "resize", "one", ShapeWish(gpus=2)),
+        lambda installation: ask(installation, "resize", "one", ShapeWish(gpus=2)),
         DOES_NOT_COME_UP,
     ),
     Operation.SNAPSHOT: (
         launched,
-        lambda house: ask(house, "snapshots.create", "one", "now"),
+        lambda installation: ask(installation, "snapshots.create", "one", "now"),
         SimulatedFault(call="snapshot", when=When.HALF, kind=Kind.REFUSED),
     ),
     Operation.RESTORE: (
         kept_and_stopped,
-        lambda house: ask(house, "snapshots.restore", "one", "before"),
+        lambda installation: ask(installation, "snapshots.restore", "one", "before"),
         None,
     ),
     Operation.RESTORE_RESTART: (
         kept,
-        lambda house: ask(house, "snapshots.restore", "one", "before"),
+        lambda installation: ask(installation, "snapshots.restore", "one", "before"),
         DOES_NOT_COME_UP,
     ),
     Operation.PUBLISH: (launched, publish, SimulatedFault(call="publish", when=When.HALF, kind=Kind.REFUSED)),
-    Operation.DELETE: (kept, lambda house: ask(house, "delete", "one"), None),
+    Operation.DELETE: (kept, lambda installation: ask(installation, "delete", "one"), None),
 }
 WALK = [(operation, point) for operation in Operation for point in points(operation)]
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
+def installation() -> Iterator[Installation]:
     clock, database = FixedClock(datetime(2026, 11, 15, tzinfo=UTC)), MemoryDatabase()
     migrate(database, clock)
-    house = House(database, MemoryWorld(), clock)
-    yield house
+    installation = Installation(database, MemoryWorld(), clock)
+    yield installation
     database.close()
 
 
-def one(house: House) -> Instance:
-    (view,) = house.service.page(house.tenant.project.id, limit=9, gone=True)
+def one(installation: Installation) -> Instance:
+    (view,) = installation.service.page(installation.tenant.project.id, limit=9, gone=True)
     return view.instance
 
 
-def turn(house: House) -> None:
-    house.workers[0].look()
-    house.workers[0].turn()
-    house.wait(5)
+def turn(installation: Installation) -> None:
+    installation.workers[0].look()
+    installation.workers[0].turn()
+    installation.wait(5)
 
 
-def lose_at(house: House, point: str) -> str:
+def lose_at(installation: Installation, point: str) -> str:
     """Work until the point is reached, lose the host there, and go on until the loops notice it. Return the
     host."""
-    (view,) = house.service.page(house.tenant.project.id, limit=9)
+    (view,) = installation.service.page(installation.tenant.project.id, limit=9)
     host, reached = view.host_name or "", []
 
     def befalls(there: str) -> None:
         if there == point:
             reached.append(there)
-            house.trouble.host_goes_away(host)
+            installation.trouble.host_goes_away(host)
 
-    house.workers[0].befalls = befalls
+    installation.workers[0].befalls = befalls
     for _ in range(9):
-        turn(house)
+        turn(installation)
     assert reached, f"{point} was never reached"
     return host
 
@@ -150,50 +152,50 @@ def lose_at(house: House, point: str) -> str:
     ("operation", "point"), sampled(WALK, every=12, because="every point", id=lambda case: str(case[1]))
 )
 def test_lost_host_is_not_charged_and_stays_consistent(
-    house: House, operation: Operation, point: str, ending: str
+    installation: Installation, operation: Operation, point: str, ending: str
 ) -> None:
     set_up, wish, turn_back = SCENES[operation]
-    set_up(house)
+    set_up(installation)
     if ":undo:" in point:
         assert turn_back is not None
-        house.trouble.faults(turn_back)
-    wish(house)
-    host = lose_at(house, point)
-    assert charged_on_lost_hosts(house.database) == []
-    assert one(house).phase not in BILLABLE
-    if ending == "deleted" and one(house).phase != Phase.GONE:
-        ask(house, "delete", "one")
-        turn(house)
-        assert one(house).phase in (Phase.DELETING, Phase.GONE)
+        installation.trouble.faults(turn_back)
+    wish(installation)
+    host = lose_at(installation, point)
+    assert charged_on_lost_hosts(installation.database) == []
+    assert one(installation).phase not in BILLABLE
+    if ending == "deleted" and one(installation).phase != Phase.GONE:
+        ask(installation, "delete", "one")
+        turn(installation)
+        assert one(installation).phase in (Phase.DELETING, Phase.GONE)
     elif ending == "rebooted":
-        house.trouble.host_comes_back(host, rebooted=True)
-    house.settle()
-    assert faults(house.database, house.world, house.clock.now()) == []
-    found = one(house)
+        installation.trouble.host_comes_back(host, rebooted=True)
+    installation.settle()
+    assert faults(installation.database, installation.world, installation.clock.now()) == []
+    found = one(installation)
     if ending != "deleted" and COURSES[operation].during == Phase.CHANGING and ":undo:" not in point:
         assert (found.phase, found.wanted) == (Phase.RUNNING, Wanted.RUNNING), found.problem
     assert str(found.wanted) == found.phase or found.phase == Phase.FAILED
 
 
 @pytest.mark.parametrize("point", ["launch.ready:after", "restart.ready:after", "snapshot.snapshot:after"])
-def test_operation_that_ends_on_a_lost_host_is_away(house: House, point: str) -> None:
+def test_operation_that_ends_on_a_lost_host_is_away(installation: Installation, point: str) -> None:
     """The engine reports no host, but still does what it is asked. Nobody is charged until it reports the
     host again."""
     set_up, wish, _ = SCENES[Operation(point.partition(".")[0])]
-    set_up(house)
-    wish(house)
+    set_up(installation)
+    wish(installation)
 
     def befalls(there: str) -> None:
         if there == point:
-            house.trouble.faults(SimulatedFault(call="hosts", kind=Kind.ENGINE_DOWN, times=FOREVER))
+            installation.trouble.faults(SimulatedFault(call="hosts", kind=Kind.ENGINE_DOWN, times=FOREVER))
             for _ in range(2):
-                house.workers[1].hosts.turn()
+                installation.workers[1].hosts.turn()
 
-    house.workers[0].befalls = befalls
+    installation.workers[0].befalls = befalls
     for _ in range(9):
-        turn(house)
-    assert one(house).phase == Phase.AWAY
-    assert one(house).progress is None, "the engine did it anyway"
-    house.settle()
-    assert one(house).phase == Phase.RUNNING
-    assert faults(house.database, house.world, house.clock.now()) == []
+        turn(installation)
+    assert one(installation).phase == Phase.AWAY
+    assert one(installation).progress is None, "the engine did it anyway"
+    installation.settle()
+    assert one(installation).phase == Phase.RUNNING
+    assert faults(installation.database, installation.world, installation.clock.now()) == []

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from tests.faults.machine import HouseMachine, fresh_sqlite
+from tests.faults.machine import InstallationMachine, fresh_sqlite
 from tests.long import counted
 from tests.postgres_server import PostgresServer
 
@@ -16,7 +16,7 @@ from teraflock.storage.open import open_database
 
 
 def live(open_fresh: Callable[[FixedClock], Database], *, lives: int, steps: int) -> None:
-    machine = type("Life", (HouseMachine,), {"open_fresh": staticmethod(open_fresh)})
+    machine = type("Life", (InstallationMachine,), {"open_fresh": staticmethod(open_fresh)})
     run_state_machine_as_test(
         machine,
         settings=settings(

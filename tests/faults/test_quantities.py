@@ -6,11 +6,12 @@ Covers the whole path: the service, the loops, the simulated engine, the meter, 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.faults.house import House
+from tests.faults.installation import Installation
 from tests.long import sampled
 from tests.unit.bill.world import RATES
 
@@ -18,10 +19,13 @@ from teraflock.base.clock import FixedClock
 from teraflock.bill.service import BillService
 from teraflock.bill.verify.service import verify
 from teraflock.drivers.simulated.world import MemoryWorld
-from teraflock.instance.driver import Handle
-from teraflock.instance.model import Access, Instance, Operation
+from teraflock.fleet.model import HostReport
+from teraflock.instance.driver import Capability, ComputeDriver, Handle, Seen, Sent, Sighting
+from teraflock.instance.model import Access, Instance, InstanceId, Operation
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
+from teraflock.meter.reading import store as readings
+from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.rehearsal import points
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.memory import MemoryDatabase
@@ -47,26 +51,28 @@ class Lab:
         clock = FixedClock(datetime(2026, 3, 5, 9, 0, tzinfo=UTC))
         database = MemoryDatabase()
         migrate(database, clock)
-        self.house = House(database, MemoryWorld(), clock)
-        self.bills = BillService(database, clock, RATES, self.house.random_bytes)
+        self.installation = Installation(database, MemoryWorld(), clock)
+        self.bills = BillService(database, clock, RATES, self.installation.random_bytes)
         self.bills.prices.take(BOOK, name="prices.yaml", member="mem")
-        self.traffic = TrafficLoop(self.house.workers[0].around)
+        self.traffic = TrafficLoop(self.installation.workers[0].around)
         self.sent = 0
         self.ask("launch", Order(name="one", shape=ShapeWish(gpu="V100")))
-        self.house.settle()
+        self.installation.settle()
 
     def ask(self, verb: object, *words: object) -> None:
-        tenant = self.house.tenant
-        attrgetter(str(verb))(self.house.service)(tenant.actor, tenant.project, *words)
+        tenant = self.installation.tenant
+        attrgetter(str(verb))(self.installation.service)(tenant.actor, tenant.project, *words)
 
     @property
     def instance(self) -> Instance:
-        return self.house.service.page(self.house.tenant.project.id, limit=1, gone=True)[0].instance
+        return self.installation.service.page(self.installation.tenant.project.id, limit=1, gone=True)[
+            0
+        ].instance
 
     def run(self, *command: str) -> None:
-        view = self.house.service.view(self.house.tenant.project.id, self.instance.id)
+        view = self.installation.service.view(self.installation.tenant.project.id, self.instance.id)
         handle = Handle(view.instance.id, view.host_name or "")
-        assert self.house.engine.run(handle, command, stdin=b"", seconds_max=9).exit_code == 0
+        assert self.installation.engine.run(handle, command, stdin=b"", seconds_max=9).exit_code == 0
 
     def send(self, count: int) -> None:
         self.run("send", str(count))
@@ -74,21 +80,21 @@ class Lab:
 
     def read(self) -> int:
         """Return the sum of all readings."""
-        with self.house.database.read() as tx:
+        with self.installation.database.read() as tx:
             row = tx.one("SELECT COALESCE(SUM(bytes - bytes_before), 0) FROM meter_reading")
         return int(row[0]) if row else 0
 
     def day_over(self) -> None:
-        self.house.wait(86_400)
+        self.installation.wait(86_400)
         self.bills.turn()
 
     def charged(self, column: str) -> int:
-        with self.house.database.read() as tx:
+        with self.installation.database.read() as tx:
             row = tx.one(f"SELECT COALESCE(SUM({column}), 0) FROM charge")
         return int(row[0]) if row else 0
 
     def cost(self) -> int:
-        project = self.house.tenant.project.id
+        project = self.installation.tenant.project.id
         return self.bills.costs(project, [self.instance.id])[self.instance.id].micros
 
 
@@ -96,7 +102,7 @@ class Lab:
 def lab() -> Iterator[Lab]:
     made = Lab()
     yield made
-    made.house.database.close()
+    made.installation.database.close()
 
 
 ENDS = (Operation.STOP, Operation.RESTART, Operation.DELETE, Operation.RESIZE_RESTART)
@@ -118,19 +124,19 @@ def test_each_byte_is_counted_once_when_a_worker_dies(lab: Lab, point: str) -> N
     lab.traffic.turn()
     lab.send(5 * MB + 1)
     lab.ask(*VERBS[Operation(point.partition(".")[0])])
-    for worker in lab.house.workers:
+    for worker in lab.installation.workers:
         worker.dies_at = point
-    lab.house.survive(lab.house.workers[0].turn, 0)
-    lab.house.settle()
+    lab.installation.survive(lab.installation.workers[0].turn, 0)
+    lab.installation.settle()
     if lab.instance.phase == Phase.RUNNING:
         lab.send(7)
         lab.ask("stop", "one")
-        lab.house.settle()
+        lab.installation.settle()
     assert lab.read() == lab.sent
     lab.day_over()
     assert lab.charged("egress_bytes") == lab.sent
     assert lab.charged("egress_micros") == lab.sent * 50_000 // GB
-    assert verify(lab.house.database).faults == ()
+    assert verify(lab.installation.database).faults == ()
 
 
 @settings(max_examples=20, deadline=None)
@@ -151,15 +157,15 @@ def test_any_sequence_of_acts_is_charged_for_its_traffic(acts: list[tuple[str, i
         for act, count in acts:
             _do(lab, act, count)
         lab.ask("delete", "one")
-        lab.house.settle()
+        lab.installation.settle()
         lab.bills.turn()
         so_far = lab.cost()
         lab.day_over()
         assert lab.charged("egress_bytes") == lab.read() == lab.sent
         assert lab.cost() == so_far, "only what was read before is charged"
-        assert verify(lab.house.database).faults == ()
+        assert verify(lab.installation.database).faults == ()
     finally:
-        lab.house.database.close()
+        lab.installation.database.close()
 
 
 def _do(lab: Lab, act: str, count: int) -> None:
@@ -169,30 +175,32 @@ def _do(lab: Lab, act: str, count: int) -> None:
     elif act == "read":
         lab.traffic.turn()
     elif act == "wait":
-        lab.house.wait(40_000)
+        lab.installation.wait(40_000)
         lab.bills.turn()
     elif act == "region":
         host = lab.instance.host_id or ""
-        region = "north" if lab.house.clock.now().second % 2 else "home"
-        lab.house.service.set_region(lab.house.tenant.actor, host, region)
+        region = "north" if lab.installation.clock.now().second % 2 else "home"
+        lab.installation.service.set_region(lab.installation.tenant.actor, host, region)
     elif act == "down" and running:  # the guest stops by itself, and is started again
-        lab.house.trouble.dies(lab.instance.id)
-        lab.house.settle()
+        lab.installation.trouble.dies(lab.instance.id)
+        lab.installation.settle()
     elif (act in ("stop", "restart") and running) or (act == "start" and not running):
         lab.ask(act, "one")
-        lab.house.settle()
+        lab.installation.settle()
 
 
 def test_failed_launch_costs_nothing_despite_traffic(lab: Lab) -> None:
     order = Order(name="two", shape=ShapeWish(), access=Access.COMMAND, command=("send", "9GB"))
     lab.ask("launch", order)
-    lab.house.workers[0].dies_at = "launch.ready:before"
-    assert not lab.house.survive(lab.house.workers[0].turn, 0)
-    lab.house.wait(5)
-    assert max(each.bytes for each in lab.house.engine.all_sent()) == 9 * GB, "it started, and sent data"
+    lab.installation.workers[0].dies_at = "launch.ready:before"
+    assert not lab.installation.survive(lab.installation.workers[0].turn, 0)
+    lab.installation.wait(5)
+    assert max(each.bytes for each in lab.installation.engine.all_sent()) == 9 * GB, (
+        "it started, and sent data"
+    )
     lab.traffic.turn()
     lab.ask("delete", "two")
-    lab.house.settle()
+    lab.installation.settle()
     lab.day_over()
     assert lab.read() == lab.charged("egress_bytes") == 0
 
@@ -200,14 +208,14 @@ def test_failed_launch_costs_nothing_despite_traffic(lab: Lab) -> None:
 def test_snapshots_are_charged_until_deleted(lab: Lab) -> None:
     lab.run("fill", "10GB")
     lab.ask("snapshots.create", "one", "first")
-    lab.house.settle()
+    lab.installation.settle()
     assert lab.instance.held.snapshots_bytes == 10 * GB
     lab.run("fill", "2GB")
     lab.ask("snapshots.create", "one", "second")
-    lab.house.settle()
+    lab.installation.settle()
     assert lab.instance.held.snapshots_bytes == 12 * GB, "data of the first snapshot is not counted twice"
     lab.ask("stop", "one")
-    lab.house.settle()
+    lab.installation.settle()
     lab.day_over()
     before = lab.charged("snapshot_micros")
     lab.day_over()
@@ -215,54 +223,56 @@ def test_snapshots_are_charged_until_deleted(lab: Lab) -> None:
     lab.ask("snapshots.delete", "one", "first")
     assert lab.instance.held.snapshots_bytes == 2 * GB
     lab.ask("delete", "one")
-    lab.house.settle()
+    lab.installation.settle()
     assert lab.instance.held.snapshots_bytes == 0
     lab.bills.turn()
     at_end = lab.charged("snapshot_micros")
     lab.day_over()
     assert lab.charged("snapshot_micros") == at_end
-    assert verify(lab.house.database).faults == ()
+    assert verify(lab.installation.database).faults == ()
 
 
 def test_a_snapshot_that_fails_keeps_nothing(lab: Lab) -> None:
     lab.run("fill", "10GB")
-    lab.house.trouble.pool_is_full(
-        lab.house.service.view(lab.house.tenant.project.id, "one").host_name or "", full=True
+    lab.installation.trouble.pool_is_full(
+        lab.installation.service.view(lab.installation.tenant.project.id, "one").host_name or "", full=True
     )
     lab.ask("snapshots.create", "one", "first")
-    lab.house.workers[0].turn()
-    lab.house.settle()
+    lab.installation.workers[0].turn()
+    lab.installation.settle()
     assert lab.instance.held.snapshots_bytes == 0
 
 
 def test_region_prices_apply_once_its_host_exists(lab: Lab) -> None:
-    at = lab.house.clock.now()
+    at = lab.installation.clock.now()
     lab.send(GB)
     lab.traffic.turn()
-    lab.house.wait(3600 - (lab.house.clock.now() - at).total_seconds())
-    lab.house.service.set_region(lab.house.tenant.actor, lab.instance.host_id or "", "north")
+    lab.installation.wait(3600 - (lab.installation.clock.now() - at).total_seconds())
+    lab.installation.service.set_region(lab.installation.tenant.actor, lab.instance.host_id or "", "north")
     lab.send(GB)
     lab.traffic.turn()
     lab.bills.turn()
-    rate = lab.bills.costs(lab.house.tenant.project.id, [lab.instance.id])[lab.instance.id].micros_per_hour
+    rate = lab.bills.costs(lab.installation.tenant.project.id, [lab.instance.id])[
+        lab.instance.id
+    ].micros_per_hour
     assert 4_000_000 <= rate < 4_050_000
-    lab.house.clock.move(timedelta(days=1))
+    lab.installation.clock.move(timedelta(days=1))
     lab.bills.turn()
-    with lab.house.database.read() as tx:
+    with lab.installation.database.read() as tx:
         found = tx.all("SELECT region, SUM(egress_micros) FROM charge GROUP BY region ORDER BY region")
     assert [(row[0], int(row[1])) for row in found] == [("home", 50_000), ("north", 110_000)]
-    assert verify(lab.house.database).faults == ()
+    assert verify(lab.installation.database).faults == ()
 
 
 def test_image_from_an_instance_is_charged_for_its_size(lab: Lab) -> None:
-    house, tenant = lab.house, lab.house.tenant
-    house.images.from_instance(tenant.actor, tenant.project, "mine", "one")
-    house.settle()
-    image = house.images.image(tenant.project.id, "mine")
+    installation, tenant = lab.installation, lab.installation.tenant
+    installation.images.from_instance(tenant.actor, tenant.project, "mine", "one")
+    installation.settle()
+    image = installation.images.image(tenant.project.id, "mine")
     assert image.size_bytes == GB
-    house.wait(7_300)
-    house.images.delete(tenant.actor, tenant.project, "mine")
-    house.settle()
+    installation.wait(7_300)
+    installation.images.delete(tenant.actor, tenant.project, "mine")
+    installation.settle()
     lab.bills.turn()
     (line,) = [
         each
@@ -273,13 +283,49 @@ def test_image_from_an_instance_is_charged_for_its_size(lab: Lab) -> None:
     assert (held.name, held.mode, held.snapshots_bytes) == ("image mine", "image", GB)
     assert line.charge.micros == 73_000_000 * (part.until_us - part.from_us) // (730 * 3600 * 10**6)
     assert part.until_us - part.from_us >= 7_300 * 10**6
-    assert verify(house.database).is_sound
+    assert verify(installation.database).is_sound
 
 
 def test_an_image_built_from_a_recipe_is_not_charged(lab: Lab) -> None:
-    house, tenant = lab.house, lab.house.tenant
-    house.images.build(tenant.actor, tenant.project, "built", "base")
-    house.settle()
+    installation, tenant = lab.installation, lab.installation.tenant
+    installation.images.build(tenant.actor, tenant.project, "built", "base")
+    installation.settle()
     lab.bills.turn()
     lines = lab.bills.lines(tenant.project.id, "2026-03")
     assert [each for each in lines if each.charge.subject.held.mode == "image"] == []
+
+
+class LyingSite:
+    """A site that speaks about an instance of another one."""
+
+    site, simulated = "evil", True
+    capabilities = frozenset({Capability.PLACEMENT, Capability.TRAFFIC, Capability.NOTICE})
+
+    def __init__(self, instance_id: InstanceId, at: datetime) -> None:
+        self._id = instance_id
+        self._at = at
+
+    def hosts(self) -> tuple[HostReport, ...]:
+        return (HostReport(name="evil", address="203.0.113.66", vcpus=8, ram_bytes=GB, disk_bytes=GB),)
+
+    def all_sent(self) -> tuple[Sent, ...]:
+        return tuple(Sent(instance_id=self._id, epoch="evil", bytes=each) for each in (1000 * GB, 1 << 63))
+
+    def sightings(self) -> tuple[Sighting, ...]:
+        return (Sighting(instance_id=self._id, host="evil", seen=Seen.STOPPED, leaving_at=self._at),)
+
+
+def test_a_site_is_not_believed_about_instances_of_others() -> None:
+    lab = Lab()
+    installation = lab.installation
+    victim = installation.service.view(installation.tenant.project.id, "one").instance
+    liar = cast("ComputeDriver", LyingSite(victim.id, installation.clock.now()))
+    with installation.database.read() as tx:
+        before = readings.newest_number(tx)
+    lab.traffic.turn_of(liar)
+    DriftLoop(installation.workers[0].around).turn_of(liar)
+    with installation.database.read() as tx:
+        assert readings.newest_number(tx) == before, "its traffic is not charged"
+        told = tx.all("SELECT kind FROM event WHERE kind IN ('instance.leaving', 'instance.drifted')")
+    assert told == []
+    assert installation.service.view(installation.tenant.project.id, "one").instance == victim

@@ -51,8 +51,8 @@ def publish(site: Site) -> None:
     site.cloud.services.nouns.images.from_instance(tenant.actor, tenant.project, "mine", "one")
 
 
-def launch(site: Site) -> str:
-    return site.launch_once("one-key", LaunchRequest(name="one", shape=ShapeRequest(gpu="V100")))
+def launch(site: Site, key: str = "one-key") -> str:
+    return site.launch_once(key, LaunchRequest(name="one", shape=ShapeRequest(gpu="V100")))
 
 
 def limits_changed(site: Site) -> None:

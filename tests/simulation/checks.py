@@ -82,6 +82,7 @@ def _compare(cloud: Cloud) -> None:
     fees(cloud)
     balances(cloud)
     traffic(cloud)
+    cloud.balancing.check()
     cloud.count["checks"] += 1
     with cloud.database.read() as tx:
         for words, sql in TOTALS.items():

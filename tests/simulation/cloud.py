@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 from tests.simulation import price_book
+from tests.simulation.balancing import PROJECT as EDGE
+from tests.simulation.balancing import Balancing
 from tests.simulation.crashing_database import CrashingDatabase
 from tests.simulation.intake import Intake
 from tests.simulation.observer import Observer, WatchedCloud, WatchedEngine
@@ -42,6 +44,7 @@ from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.service import InstanceService
 from teraflock.instance.states import BILLABLE
+from teraflock.reconcile.balancers import BalancerLoop
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.drift import DriftLoop
@@ -88,6 +91,7 @@ class Cloud:
         self.given: Counter[str] = Counter()
         """By project: prepayments and credits."""
         self.watch = Watch()
+        self.balancing = Balancing(self, seed)
         self._first = True
         self._standing: dict[str, int] = {}
         """Instances that were stopped when a new process first checked, and the number of their last event."""
@@ -99,9 +103,10 @@ class Cloud:
         self.mark = tenants.install().installation_id
         actor = tenants.authenticate(tenants.operator_key().secret)
         self.actors: list[Actor] = [actor, msgspec.structs.replace(actor, member_id=MemberId("mem_other"))]
-        for name in PROJECTS[1:]:
+        for name in (*PROJECTS[1:], EDGE):
             tenants.projects.make(actor, name)
         self.projects: dict[str, Project] = {name: tenants.project_for(actor, name) for name in PROJECTS}
+        self.edge = tenants.project_for(actor, EDGE)
         self.names.update({project.id: name for name, project in self.projects.items()})
         self.boot()
         self.bills.set_profile(Profile(project_id=self.id("cny"), currency="CNY"))
@@ -121,6 +126,10 @@ class Cloud:
     @property
     def now_us(self) -> int:
         return microseconds(self.clock.now())
+
+    @property
+    def engine_site(self) -> str:
+        return self._engine.site
 
     def id(self, project: str) -> str:
         return self.projects[project].id
@@ -165,6 +174,7 @@ class Cloud:
         self._first, self._standing = True, {}
         self.image_loop, self.traffic = ImageLoop(loops), TrafficLoop(loops)
         self.time_limits = TimeLimitLoop(loops)
+        self.balancers = BalancerLoop(loops, lambda sealed, id: sealed)
         self.database.write(leases.let_go_all)
 
     def survives(self, act: Callable[[], object]) -> bool:
@@ -192,7 +202,8 @@ class Cloud:
     def turn(self) -> None:
         """Run one turn of every loop."""
         for act in (self._beat, self._read_hosts, self.image_loop.turn, self.drift.turn, self.commands.turn,
-                    self.time_limits.turn, self._serve, self.traffic.turn, self.loop.turn):  # fmt: skip
+                    self.time_limits.turn, self._serve, self.balancing.turn, self.balancers.turn, self.traffic.turn,
+                    self.loop.turn):  # fmt: skip
             if not self.survives(act) or (act == self._read_hosts and not self.hosts.has_looked):
                 return
 

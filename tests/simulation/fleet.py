@@ -3,7 +3,7 @@ that jump, and a server that dies. Nothing runs by itself: `turn` is one turn of
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from random import Random
 
@@ -26,6 +26,8 @@ from teraflock.fleet import store as hosts
 from teraflock.fleet.model import Host
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
+from teraflock.instance.copy import store as disk_copies
+from teraflock.instance.copy.model import READY, DiskCopy
 from teraflock.instance.engines import Engines
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
@@ -33,6 +35,7 @@ from teraflock.instance.orders import Order
 from teraflock.instance.service import InstanceService
 from teraflock.instance.states import Phase
 from teraflock.reconcile.bills import BillLoop, stopper
+from teraflock.reconcile.copying import CopyLoop
 from teraflock.reconcile.draining import DrainLoop
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
@@ -47,6 +50,9 @@ from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
 from teraflock.tenant.service import TenantService
 
+RARE = 4
+"""Some loops have a turn only so often, as in a server."""
+COPY_EVERY = timedelta(minutes=2)
 SITES = {"east": "3x2xV100", "west": "2x2xV100,1x0", "lone": "1x2xV100"}
 
 
@@ -106,11 +112,15 @@ class Fleet:
         self.drift = DriftLoop(around)
         loops: list[Loop] = [ImageLoop(around), MoveLoop(around), DrainLoop(around), TimeLimitLoop(around)]
         self.turns = [loop.turn for loop in loops]
-        self.turns += [QueueLoop(around, self.service.queue).turn, BillLoop(self.bills, self.clock).turn]
+        self.turns.append(QueueLoop(around, self.service.queue).turn)
+        self.copying = CopyLoop(around, COPY_EVERY)
+        self.rare_turns = [self._copy, BillLoop(self.bills, self.clock).turn]
         self.database.write(leases.let_go_all)
 
     def turn(self) -> None:
-        for act in (self._beat, self._read_hosts, self._check, *self.turns, self._serve):
+        self.count["turns"] += 1
+        rare = () if self.count["turns"] % RARE else self.rare_turns
+        for act in (self._beat, self._read_hosts, self._check, *self.turns, *rare, self._serve):
             if not self.survives(act):
                 return
 
@@ -151,6 +161,10 @@ class Fleet:
         for driver in self.engines:
             if driver.site not in self.slow:
                 self.drift.turn_of(driver)
+
+    def _copy(self) -> None:
+        if not self.slow:  # otherwise the loop hangs as well
+            self.copying.turn()
 
     def _serve(self) -> None:
         if self.hosts.has_looked:
@@ -212,11 +226,9 @@ class Fleet:
 
     def check_copies(self) -> None:
         """No address runs twice, and no instance runs twice on hosts that are recorded as present."""
-        present = {
-            (host.site, host.name)
-            for host in self.all_hosts().values()
-            if host.state in ("ready", "draining")
-        }
+        with self.database.read() as tx:
+            rows = tx.all("SELECT site, name FROM host WHERE state IN ('ready', 'draining')")
+        present = {(site, name) for site, name in rows}
         addresses: Counter[tuple[str, str]] = Counter()
         copies: Counter[str] = Counter()
         for site, guest in self.guests():
@@ -248,10 +260,24 @@ class Fleet:
             assert guests[key].machine.address == row.address
         with self.database.read() as tx:
             assert tx.all("SELECT * FROM left_behind") == []
+            copies = disk_copies.all_in_all_projects(tx)
             held = tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id IS NOT NULL")
         assert len(held) == sum(len(each.held.gpus) for each in rows.values())
+        self._check_disk_copies(copies, {each.id: each for each in rows.values()})
         self.bills.meter.catch_up()
         self.bills.meter.sweep()
         self.bills.biller.catch_up()
         verdict = verify(self.database)
         assert verdict.is_sound, verdict.faults[:3]
+
+    def _check_disk_copies(self, copies: Sequence[DiskCopy], rows: Mapping[str, Instance]) -> None:
+        """Engines have the copies of the rows and no others, and each counts for its instance."""
+        kept = {id for driver in self.engines for id in driver.images() if id.startswith("cpy")}
+        assert kept == {each.id for each in copies}, "copies and rows differ"
+        sizes: Counter[str] = Counter()
+        for each in copies:
+            assert each.state == READY, f"{each.id} was never finished"
+            assert each.instance_id in rows, f"{each.id} outlived its instance"
+            sizes[each.instance_id] += each.size_bytes
+        for id, row in rows.items():
+            assert row.held.snapshots_bytes == sizes[id], f"{id}: {row.held.snapshots_bytes} != {sizes[id]}"

@@ -128,7 +128,7 @@ class Observer:
         )
         readings = tx.all(
             "SELECT number, instance_id, bytes - bytes_before, at_us FROM meter_reading WHERE number > :number"
-            " ORDER BY number",
+            " AND instance_id LIKE 'ins%' ORDER BY number",
             number=self._readings,
         )
         return [(*row[:5], int(cards.get(row[0], 0)), *row[5:]) for row in rows], readings

@@ -2,13 +2,12 @@
 
 import os
 from datetime import timedelta
-from random import Random
 
 import pytest
 from tests.long import sampled
 from tests.simulation.fleet import Fleet
+from tests.simulation.fleet_walk import CARD, live
 
-from teraflock.base.errors import Conflict
 from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault
 from teraflock.fleet.model import HostState
 from teraflock.instance.model import Instance, PlaceWish, RestartPolicy
@@ -17,7 +16,6 @@ from teraflock.instance.states import Phase
 from teraflock.meter import store as meter
 from teraflock.reconcile.moving import MOVE_AFTER
 
-CARD = ShapeWish(gpu="V100")
 ELSEWHERE = RestartPolicy.ELSEWHERE
 NOTICED = 15.0
 AWAY = 30.0
@@ -60,7 +58,7 @@ def test_lost_host_is_noticed_and_charges_stop_at_the_last_sighting(way: str) ->
     there.pass_time(AWAY)
     there.bills.meter.catch_up()
     with there.database.read() as tx:
-        (interval,) = [each for each in meter.intervals_of(tx, one.id) if each.run_us]
+        *_, interval = [each for each in meter.intervals_of(tx, one.id) if each.run_us]
     assert interval.until_us <= int(seen_at.timestamp() * 1e6)
     there.settle()
 
@@ -100,8 +98,8 @@ def test_host_stays_away_while_its_old_copy_cannot_be_removed() -> None:
     there.trouble[site].host_comes_back(host, rebooted=False)
     there.pass_time(30)
     assert there.all_hosts()[str(one.host_id)].state == HostState.AWAY
-    with pytest.raises(Conflict, match="does not answer"):
-        there.hosts_service.set_state(there.actor, host, HostState.READY)
+    there.hosts_service.set_state(there.actor, host, HostState.READY)
+    assert there.all_hosts()[str(one.host_id)].state == HostState.AWAY, "an operator cannot change that"
     there.trouble[site].no_more_faults()
     there.pass_time(10)
     assert there.all_hosts()[str(one.host_id)].state == HostState.READY
@@ -148,60 +146,10 @@ def test_drained_host_is_emptied_at_its_deadline() -> None:
     there.settle()
 
 
-SEEDS = int(os.environ.get("TERA_FLEET_SEEDS", "8"))
+SEEDS = int(os.environ.get("TERA_FLEET_SEEDS", "24"))
 WALKS = sampled(range(SEEDS), every=SEEDS, because="seconds each")
 
 
 @pytest.mark.parametrize("seed", WALKS)
 def test_seeded_failures_lose_and_double_nothing(seed: int) -> None:
-    there, chance = Fleet(seed), Random(seed)
-    for number in range(20):
-        _move(there, chance, number)
-        there.check_copies()
-    there.settle()
-
-
-def _move(there: Fleet, chance: Random, number: int) -> None:
-    """One thing that happens to the fleet."""
-    hosts = sorted(there.all_hosts().values(), key=lambda host: (host.site, host.name))
-    host, some = chance.choice(hosts), there.there()
-    trouble = there.trouble[host.site]
-    acts = {
-        "launch": lambda: there.launch(
-            chance.randrange(2),
-            name=f"n{number}",
-            shape=chance.choice([CARD, ShapeWish(), ShapeWish(gpu="V100", gpus=2)]),
-            instances=chance.choice([1, 1, 2]),
-            restart_policy=chance.choice(list(RestartPolicy)),
-            place=PlaceWish(together=chance.random() < 0.3),
-            queue=chance.random() < 0.5,
-            time_limit_seconds=chance.choice([None, None, 900]),
-        ),
-        "away": lambda: trouble.host_goes_away(host.name),
-        "back": lambda: trouble.host_comes_back(host.name, rebooted=chance.random() < 0.5),
-        "down": trouble.engine_goes_down,
-        "up": trouble.engine_comes_back,
-        "slow": lambda: there.slow.add(host.site),
-        "fast": there.slow.clear,
-        "drain": lambda: there.ask(
-            lambda: there.hosts_service.set_state(
-                there.actor, host.id, HostState.DRAINING,
-                drain_at=there.clock.now() + timedelta(seconds=chance.choice([0, 60])),
-            )
-        ),
-        "ready": lambda: there.ask(lambda: there.hosts_service.set_state(there.actor, host.id, HostState.READY)),
-        "clock": lambda: there.wait(chance.choice([-20, -2, 2, 20, 300])),
-        "die": lambda: setattr(there.database, "dies_in", chance.randrange(1, 15)),
-        "boot": there.boot,
-    }  # fmt: skip
-    if some:
-        one = chance.choice(some)
-        project = next(each for each in there.projects if each.id == one.project_id)
-        act = chance.choice(["stop", "start", "delete"])
-        acts["act"] = lambda: there.ask(lambda: getattr(there.service, act)(there.actor, project, one.id))
-        acts["lie"] = lambda: there.lie(host.site, host.name, one.id)
-    names = ["launch"] * 4 + ["away"] * 3 + ["back"] * 4 + list(acts)
-    what = chance.choice(names)
-    acts[what]()
-    there.count[what] += 1
-    there.pass_time(chance.choice([5, 10, 30, 60, 400]))
+    live(seed)

@@ -1,13 +1,15 @@
 """Many runs on simulated hosts, with seeded failures: none is lost, none runs twice, and the bill is right."""
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
-from tests.faults.run_house import RunHouse
+from tests.faults.run_installation import RunInstallation
 from tests.faults.test_quantities import BOOK
 from tests.faults.test_runs import result
 from tests.unit.bill.world import RATES
@@ -21,9 +23,12 @@ from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.model import Guest
 from teraflock.drivers.simulated.runs import chain
 from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Wanted
 from teraflock.reconcile.bills import BillLoop
-from teraflock.run.model import Run, RunId
+from teraflock.run.guard import CHANGEOVER_HOURS, TICK_HOURS, needs_steady
+from teraflock.run.model import Run, RunEstimate, RunId
+from teraflock.run.nodes import nodes_of
 from teraflock.run.rules import is_over
 from teraflock.run.states import RunPhase
 from teraflock.storage.memory import MemoryDatabase
@@ -40,13 +45,48 @@ class Storm:
         clock = FixedClock(datetime(2026, 11, 16, 9, 0, tzinfo=UTC))
         database = MemoryDatabase()
         migrate(database, clock)
-        self.house = RunHouse(database, MemoryWorld(), clock, folder, seed=seed)
-        self.bills = BillService(database, clock, RATES, self.house.random_bytes)
+        self.installation = RunInstallation(database, MemoryWorld(), clock, folder, seed=seed)
+        self.bills = BillService(database, clock, RATES, self.installation.random_bytes)
         self.bills.prices.take(BOOK, name="prices.yaml", member="mem")
         self.billing = BillLoop(self.bills, clock)
-        self.house.fault = self.crash
+        self.installation.fault = self.crash
         self.kills = 0
         self.away: set[str] = set()
+        self.excused: set[str] = set()
+        """Runs that failures or missing room hit: their lateness says nothing about the guard."""
+        self.intruders: list[str] = []
+        self.count: Counter[str] = Counter()
+
+    def intrude(self) -> None:
+        """Others launch on demand, which takes the cards of spot runs, and delete their instances again."""
+        installation, lot = self.installation, self.draw.random()
+        tenant, service = installation.tenant, installation.service
+        if lot < 0.15 and len(self.intruders) < 3:
+            name = f"other-{self.draw.getrandbits(40)}"
+            mode, bid = self.draw.choice((("on-demand", None), ("on-demand", None), ("bid", 3_000_000)))
+            order = Order(name=name, shape=ShapeWish(gpu="V100"), mode=mode, bid_micros_per_hour=bid)
+            with suppress(TeraflockError):
+                service.launch_or_queue(tenant.actor, tenant.project, order)
+                self.intruders.append(name)
+        elif lot < 0.20 and self.intruders:
+            name = self.intruders.pop(self.draw.randrange(len(self.intruders)))
+            for act in (service.delete, service.queue.cancel):
+                with suppress(TeraflockError):
+                    act(tenant.actor, tenant.project, name)
+
+    def leave(self) -> None:
+        tenant, service = self.installation.tenant, self.installation.service
+        for name in self.intruders:
+            for act in (service.delete, service.queue.cancel):
+                with suppress(TeraflockError):
+                    act(tenant.actor, tenant.project, name)
+
+    def excuse(self, runs: list[Run]) -> None:
+        """A run that must be on demand and finds no room cannot be saved by the guard."""
+        for run in map(self.installation.seen, runs):
+            waits = run.phase == RunPhase.QUEUED and run.problem.startswith("Waiting: There is no room")
+            if waits and needs_steady(run, self.installation.clock.now()):
+                self.excused.add(run.id)
 
     def crash(self, point: str) -> None:
         if self.draw.random() < 0.02:
@@ -55,23 +95,29 @@ class Storm:
 
     def strike(self, runs: list[Run]) -> None:
         """Something happens to a guest, a host or a run, or nothing."""
-        house, lot = self.house, self.draw.random()
-        alive = [each for each in map(house.seen, runs) if each.instance_id and not is_over(each)]
+        installation, lot = self.installation, self.draw.random()
+        alive = [each for each in map(installation.seen, runs) if each.instance_id and not is_over(each)]
         if lot < 0.05 and alive:
-            victim = self.draw.choice(alive).instance_id
-            acts: list[Callable[[str], None]] = [house.trouble.dies, house.trouble.deleted_by_hand]
+            struck = self.draw.choice(alive)
+            self.excused.add(struck.id)
+            victim = self.draw.choice(nodes_of(struck)).instance_id
+            acts: list[Callable[[str], None]] = [
+                installation.trouble.dies,
+                installation.trouble.deleted_by_hand,
+            ]
             with suppress(TeraflockError):  # it is not there yet, or not any more
                 self.draw.choice(acts)(victim)
         elif lot < 0.06:
             self.away.add(host := self.draw.choice(HOSTS))
-            house.trouble.host_goes_away(host)
+            self.excused |= {each.id for each in runs}
+            installation.trouble.host_goes_away(host)
         elif lot < 0.10 and self.away:
-            house.trouble.host_comes_back(self.away.pop(), rebooted=self.draw.random() < 0.5)
+            installation.trouble.host_comes_back(self.away.pop(), rebooted=self.draw.random() < 0.5)
 
     def none_runs_twice(self, runs: list[Run]) -> None:
         """A living program belongs to the instance of its run, or to one that is being deleted. One for each."""
-        now = {run.id: self.house.seen(run).instance_id for run in runs}
-        with self.house.world.read() as turn:
+        now = {run.id: {node.instance_id for node in nodes_of(self.installation.seen(run))} for run in runs}
+        with self.installation.world.read() as turn:
             guests = [each for each in turn.every(Guest) if each.running]
         for guest in guests:
             living = [
@@ -80,57 +126,110 @@ class Storm:
                 if program.exit_code is None and program.start == guest.starts
             ]
             assert len(living) <= 1
-            if living and now[RunId(living[0])] != guest.machine.id:
-                view = self.house.service.view(self.house.tenant.project.id, guest.machine.id)
+            if living and guest.machine.id not in now[RunId(living[0])]:  # it was left, and is being deleted
+                view = self.installation.service.view(self.installation.tenant.project.id, guest.machine.id)
                 assert view.instance.wanted == Wanted.GONE
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_run_is_lost_or_run_twice_and_the_bill_is_right(seed: int, tmp_path: Path) -> None:
-    storm = Storm(seed, tmp_path)
-    house, draw = storm.house, storm.draw
-    runs: list[Run] = []
+    simulated(seed, tmp_path, runs=12)
+
+
+@pytest.mark.parametrize("seed", range(100, 104))
+def test_no_run_on_spot_is_late_that_the_guard_could_save(seed: int, tmp_path: Path) -> None:
+    storm = simulated(seed, tmp_path, runs=12, spot=True)
+    assert storm.count["notices"] > 0, "others took cards"
+
+
+def simulated(seed: int, folder: Path, *, runs: int, spot: bool = False) -> Storm:
+    """Carry runs through a storm, and check what must hold of each. `spot`: on idle cards, with deadlines."""
+    storm = Storm(seed, folder)
+    installation, draw = storm.installation, storm.draw
+    made: list[Run] = []
     lengths = {}
-    for number in range(12):
-        length = draw.randint(10, 120)
-        run = house.ask(
-            "train", str(length), "1", str(draw.randint(1, 20)), name=f"job-{number}", attempts_max=90
+    for number in range(runs):
+        length = draw.randint(10, 300 if spot else 120)
+        terms = _terms(storm, length) if spot and draw.random() < 0.8 else {}
+        run = installation.ask(
+            "train",
+            str(length),
+            "1",
+            str(draw.randint(1, 20)),
+            name=f"job-{number}",
+            attempts_max=90,
+            nodes=draw.choice((1, 1, 1, 2, 3)),
+            **terms,
         )
         lengths[run.id] = length
-        runs.append(run)
+        made.append(run)
+    calm = spot and draw.random() < 0.7  # then only the market and the server's deaths
     for _ in range(4000):
-        house.turn(draw.choice((1, 1, 2, 5)))
-        storm.strike(runs)
-        storm.none_runs_twice(runs)
-        if all(is_over(house.seen(each)) for each in runs):
+        installation.turn(draw.choice((1, 1, 2, 5)))
+        if not calm:
+            storm.strike(made)
+        if spot:
+            storm.intrude()
+            storm.excuse(made)
+        storm.none_runs_twice(made)
+        if all(is_over(installation.seen(each)) for each in made):
             break
+    storm.leave()
     for host in storm.away:
-        house.trouble.host_comes_back(host, rebooted=False)
-    house.fault = lambda point: None
-    house.settle()
-    for run in map(house.seen, runs):
-        assert (run.phase, run.exit_code) == (RunPhase.DONE, 0), run.problem
-        assert result(house, run) == chain(lengths[run.id]).hex()
-    assert storm.kills > 10
-    with house.world.read() as turn:
+        installation.trouble.host_comes_back(host, rebooted=False)
+    installation.fault = lambda point: None
+    installation.settle()
+    check_runs(storm, made, lengths)
+    with installation.world.read() as turn:
         assert not turn.every(Guest), "nothing is left on the engine"
-    check_bill(storm, runs)
-    house.database.close()
+    check_bill(storm, made)
+    with installation.database.read() as tx:
+        kinds = [row[0] for row in tx.all("SELECT kind FROM event WHERE kind LIKE 'instance.%'")]
+    storm.count = Counter({"runs": len(made), "kills": storm.kills, "excused": len(storm.excused)})
+    storm.count["late"] = sum(_is_late(each) for each in map(installation.seen, made))
+    storm.count["attempts"] = sum(installation.seen(each).attempt for each in made)
+    storm.count["notices"] = kinds.count("instance.leaving")
+    installation.database.close()
+    return storm
+
+
+def _is_late(run: Run) -> bool:
+    return bool(run.spec.deadline and run.ended_at and run.ended_at > run.spec.deadline)
+
+
+def _terms(storm: Storm, length: int) -> dict[str, Any]:
+    """A run on spot with a deadline that a start on demand at once keeps easily."""
+    hours = (length + 5) / 3600
+    reserve = CHANGEOVER_HOURS + TICK_HOURS + 0.15
+    deadline = storm.installation.clock.now() + timedelta(hours=hours + reserve + storm.draw.uniform(0, 0.5))
+    return {
+        "mode": "spot", "shape": ShapeWish(gpu="V100"), "deadline": deadline,
+        "estimate": RunEstimate(hours=(hours, hours, hours)),
+    }  # fmt: skip
+
+
+def check_runs(storm: Storm, made: list[Run], lengths: dict[RunId, int]) -> None:
+    installation = storm.installation
+    for run in map(installation.seen, made):
+        assert (run.phase, run.exit_code) == (RunPhase.DONE, 0), run.problem
+        assert result(installation, run) == chain(lengths[run.id]).hex()
+        if run.spec.deadline is not None and run.id not in storm.excused:
+            assert not _is_late(run), f"{run.id} is late"
+    assert storm.kills > len(made) // 2
 
 
 def check_bill(storm: Storm, runs: list[Run]) -> None:
     """What the runs cost is what the project pays, and what is computed again from the events."""
-    house = storm.house
+    installation = storm.installation
     for _ in range(5):
-        house.wait(60)
+        installation.wait(60)
         storm.billing.turn()
-    project = house.tenant.project.id
-    costs = sum(
-        each.micros
-        for run in map(house.seen, runs)
-        for each in storm.bills.costs(project, list(run.instances)).values()
-    )
-    now = house.clock.now()
+    project = installation.tenant.project.id
+    with installation.database.read() as tx:
+        others = [row[0] for row in tx.all("SELECT id FROM instance WHERE name LIKE 'other-%'")]
+    every = [others, *(list(run.instances) for run in map(installation.seen, runs))]
+    costs = sum(each.micros for ids in every for each in storm.bills.costs(project, ids).values())
+    now = installation.clock.now()
     bill = storm.bills.bill(project, f"{now:%Y-%m}")
     assert costs == bill.micros + bill.unbooked_micros > 0
-    assert verify(house.database).is_sound
+    assert verify(installation.database).is_sound

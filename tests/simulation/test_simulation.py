@@ -23,7 +23,7 @@ TRIED = (
     "launched", "kills", "clock steps", "price changes", "region changes", "budget stops", "away", "away in work",
     "changing", "gone", "renewals", "reversals", "upgrades", "refunds", "days of traffic", "charges in the north",
     "stops of what was paid ahead", "checks while late", "power cuts", "ran on", "stood still",
-    "rented", "trouble in the sky", "interruptions", "charges at the cloud",
+    "rented", "trouble in the sky", "interruptions", "charges at the cloud", "balancers that sent",
 )  # fmt: skip
 LATE_MIN = 100
 SEEDS = (*range(300, 310), 11, 14)

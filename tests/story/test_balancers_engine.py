@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from tests.engine.conftest import IMAGES
-from tests.engine.house import INSIDE_ADDRESS, House, NoHouse
+from tests.engine.sandbox import INSIDE_ADDRESS, NoSandbox, Sandbox
 from tests.story.test_security_groups_engine import Tenant, eventually, kill_server
 from tests.unit.network.balancer.certificates import pem_of, self_signed
 
@@ -63,8 +63,8 @@ print(answer.decode(), flush=True)
 
 
 class Stage:
-    def __init__(self, house: House, red: Tenant) -> None:
-        self.house, self.red = house, red
+    def __init__(self, sandbox: Sandbox, red: Tenant) -> None:
+        self.sandbox, self.red = sandbox, red
         for name in ("w1", "w2"):
             red.ok("launch", "--name", name, "--label", "app=web", *SMALL)
             put = "cat > /serve.py; setsid python3 /serve.py > /dev/null 2>&1 < /dev/null &"
@@ -72,7 +72,7 @@ class Stage:
 
     def outside(self, port: int, *, tls: bool = False, count: int = 6) -> list[str]:
         words = [INSIDE_ADDRESS, str(port), "tls" if tls else "plain", str(count)]
-        return self.house.outside("python3", "-c", GET, *words).stdout.splitlines()
+        return self.sandbox.outside("python3", "-c", GET, *words).stdout.splitlines()
 
     def inside(self, guest: str, name: str, port: int) -> list[str]:
         words = f"{name} {port} plain 2"
@@ -80,8 +80,8 @@ class Stage:
         return self.red.ok(*text).out.splitlines()
 
     def processes(self) -> list[int]:
-        """All HAProxies in the house, without those that have ended but nobody has asked about."""
-        found, here = [], Path(f"/proc/{self.house.inside_pid}/ns/pid").readlink()
+        """All HAProxies in the sandbox, without those that have ended but nobody has asked about."""
+        found, here = [], Path(f"/proc/{self.sandbox.inside_pid}/ns/pid").readlink()
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 _, _, rest = (path / "stat").read_text().partition("(haproxy) ")
@@ -101,25 +101,25 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def sandbox() -> Iterator[Sandbox]:
     try:
         build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House("balancers-")
-    except (NoHouse, build.BuildFailed) as reason:
+        sandbox = Sandbox("balancers-")
+    except (NoSandbox, build.BuildFailed) as reason:
         pytest.skip(str(reason))
-    yield house
-    house.close()
+    yield sandbox
+    sandbox.close()
 
 
 @pytest.fixture(scope="module")
-def stage(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    red = Tenant(tmp_path_factory.mktemp("balancers") / "home", house)
+def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    red = Tenant(tmp_path_factory.mktemp("balancers") / "home", sandbox)
     folder = red.home / "cloud" / "engine"
     folder.mkdir(parents=True)
     (folder / "images").symlink_to(IMAGES)
     try:
         red.ok("up")
-        yield Stage(house, red)
+        yield Stage(sandbox, red)
     finally:
         red.run("purge", "--yes")
 
@@ -185,7 +185,7 @@ def check_tls(stage: Stage, tmp_path: Path) -> None:
     assert "PRIVATE" not in json.dumps(made)
     eventually(lambda: check(guests(stage.outside(made["published_port"], tls=True)), {"w1", "w2"}))
     script = f"import ssl; print(ssl.get_server_certificate(('{INSIDE_ADDRESS}', {made['published_port']})))"
-    served = stage.house.outside("python3", "-c", script).stdout
+    served = stage.sandbox.outside("python3", "-c", script).stdout
     assert ssl.PEM_cert_to_DER_cert(served.strip()) == ssl.PEM_cert_to_DER_cert(files["crt"].strip())
     database = (stage.red.home / "cloud" / "cloud.db").read_bytes()
     assert b"PRIVATE KEY" not in database, "the key is stored encrypted"
@@ -194,7 +194,7 @@ def check_tls(stage: Stage, tmp_path: Path) -> None:
 def check_dying_backend(stage: Stage, port: int) -> None:
     """Requests never fail while a backend is killed."""
     asking = subprocess.Popen(
-        ["nsenter", f"--target={stage.house.outside_pid}", "--net", "--", "python3", "-c", GET, INSIDE_ADDRESS,
+        ["nsenter", f"--target={stage.sandbox.outside_pid}", "--net", "--", "python3", "-c", GET, INSIDE_ADDRESS,
          str(port), "plain", "300"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -208,7 +208,7 @@ def check_dying_backend(stage: Stage, port: int) -> None:
 def check_live_change(stage: Stage, port: int) -> None:
     """A connection that is open survives the removal and the addition of backends."""
     held = subprocess.Popen(
-        ["nsenter", f"--target={stage.house.outside_pid}", "--net", "--", "python3", "-c", HOLD, INSIDE_ADDRESS,
+        ["nsenter", f"--target={stage.sandbox.outside_pid}", "--net", "--", "python3", "-c", HOLD, INSIDE_ADDRESS,
          str(port)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -247,7 +247,7 @@ def check_restarts(stage: Stage, port: int) -> None:
 def check_refusals(stage: Stage) -> None:
     red = stage.red
     made = red.ok("org", "create", "blue", "--owner", "me@blue", "--json").json
-    blue = Tenant(red.home.parent.parent / "blue" / "home", stage.house)
+    blue = Tenant(red.home.parent.parent / "blue" / "home", stage.sandbox)
     connection = json.loads((red.home / "connection.json").read_text())
     blue.more |= {"TERA_SERVER": connection["server"], "TERA_KEY": made["key"]}
     ids = [each["id"] for each in red.ok("ps", "--json").json]

@@ -129,7 +129,7 @@ def test_images_shapes_hosts_and_events(cloud: Cloud) -> None:
     assert shape["free"] > 0
     host = told(cloud, "host", "list")[0]["name"]
     assert "draining SIMULATED" in cloud.ok("host", "drain", host).out
-    assert "ready SIMULATED" in cloud.ok("host", "ready", host).out
+    assert "ready SIMULATED" in cloud.ok("host", "resume", host).out
     assert told(cloud, "host", "show", host)["name"] == host
     for words in (["shapes"], ["image", "list"], ["events"]):
         assert "SIMULATED" in cloud.ok(*words).err

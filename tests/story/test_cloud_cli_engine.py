@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.engine.conftest import IMAGES
-from tests.engine.house import House, NoHouse
+from tests.engine.sandbox import NoSandbox, Sandbox
 from tests.story.cloud import Cloud
 
 from teraflock.drivers.lxd import build, recipe
@@ -27,15 +27,15 @@ pytestmark = pytest.mark.long("a server and an engine of its own; tests/engine h
 class RealCloud(Cloud):
     """A user on the machine with the containers."""
 
-    def __init__(self, home: Path, house: House) -> None:
+    def __init__(self, home: Path, sandbox: Sandbox) -> None:
         super().__init__(home)
-        self._house = house
-        program = house.daemon.program()
+        self._sandbox = sandbox
+        program = sandbox.daemon.program()
         assert program is not None
-        self.more = {program.folder_variable: str(house.daemon.folder), "HOME": str(home.parent)}
+        self.more = {program.folder_variable: str(sandbox.daemon.folder), "HOME": str(home.parent)}
 
-    def command(self, *words: str | Path) -> list[str]:  # type: ignore[override]  # within the house, not anywhere
-        enter = ["nsenter", f"--target={self._house.inside_pid}", "--net", "--mount", "--pid", "--"]
+    def command(self, *words: str | Path) -> list[str]:  # type: ignore[override]  # within the sandbox, not anywhere
+        enter = ["nsenter", f"--target={self._sandbox.inside_pid}", "--net", "--mount", "--pid", "--"]
         return [*enter, *Cloud.command(*words)]
 
     def dies(self, point: str, *words: str) -> None:
@@ -57,10 +57,10 @@ class RealCloud(Cloud):
     @contextmanager
     def engine(self) -> Iterator[LxdClient]:
         """Call the engine directly, within Teraflock's project."""
-        host = LxdClient(self._house.daemon.socket_path)
+        host = LxdClient(self._sandbox.daemon.socket_path)
         (project,) = [each["name"] for each in host.get("projects", recursion=1) if each["name"] != "default"]
         host.close()
-        engine = LxdClient(self._house.daemon.socket_path, project=project)
+        engine = LxdClient(self._sandbox.daemon.socket_path, project=project)
         yield engine
         engine.close()
 
@@ -73,19 +73,19 @@ class RealCloud(Cloud):
 
 
 @pytest.fixture(scope="module", params=PROGRAMS, ids=lambda program: program.name)
-def house(request: pytest.FixtureRequest) -> Iterator[House]:
+def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     try:
         build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House("story-", request.param)
-    except (NoHouse, build.BuildFailed) as reason:
+        sandbox = Sandbox("story-", request.param)
+    except (NoSandbox, build.BuildFailed) as reason:
         pytest.skip(str(reason))
-    yield house
-    house.close()
+    yield sandbox
+    sandbox.close()
 
 
 @pytest.fixture(scope="module")
-def cloud(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCloud]:
-    cloud = RealCloud(tmp_path_factory.mktemp("real") / "home", house)
+def cloud(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCloud]:
+    cloud = RealCloud(tmp_path_factory.mktemp("real") / "home", sandbox)
     folder = cloud.home / "cloud" / "engine"
     folder.mkdir(parents=True)
     (folder / "images").symlink_to(
@@ -262,9 +262,9 @@ def test_kill_9_during_a_delete(cloud: RealCloud, point: str) -> None:
     assert cloud.guests() == {"web"}
 
 
-def test_purge_restores_the_engine(cloud: RealCloud, house: House) -> None:
+def test_purge_restores_the_engine(cloud: RealCloud, sandbox: Sandbox) -> None:
     cloud.ok("purge", "--yes")
-    client = LxdClient(house.daemon.socket_path)
+    client = LxdClient(sandbox.daemon.socket_path)
     try:
         assert [each["name"] for each in client.get("projects", recursion=1)] == ["default"]
         assert client.get("storage-pools", recursion=1) == []

@@ -85,7 +85,7 @@ def test_reads_during_an_import_see_the_old_catalog(owner: Tera, tmp_path: Path)
 
 def test_two_concurrent_imports_leave_one_complete_catalog(owner: Tera, tmp_path: Path) -> None:
     with paused_import(owner, tmp_path / "new", "5") as paused:
-        other = owner.start("offers", "import", "mine", catalog(tmp_path / "other.csv", 3))
+        other = owner.start("offers", "import", "mine", catalog(tmp_path / "other.csv", 3), "--yes")
         paused.write(1)
         paused.end()
         assert finished(paused.process).code == 0

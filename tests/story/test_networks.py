@@ -80,7 +80,7 @@ def test_networks_and_subnets_are_made_used_and_deleted(cloud: Cloud) -> None:
         (("subnet", "create", "x", "--cidr", "10.128.16.1/24"), "`10.128.16.1/24` has host bits set"),
         (("subnet", "create", "x"), "A subnet needs its addresses or its size"),
         (("subnet", "create", "x", "--prefix", "-1"), "prefix"),
-        (("subnet", "create", "default", "--prefix", "24"), "Every network has a subnet `default`"),
+        (("subnet", "create", "default", "--prefix", "24"), "Every network already has a subnet `default`"),
         (("subnet", "create", "x", "--network", "nope", "--prefix", "24"), "There is no network `nope`"),
         (("network", "create", "Bad Name"), "name of a network"),
         (("network", "show", "nope"), "There is no network `nope`"),

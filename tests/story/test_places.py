@@ -135,9 +135,21 @@ def test_parts_of_gpus_are_shown_on_request(shop: Tera) -> None:
     assert (part["gpu_share"], part["gpu_memory_bytes"]) == (0.125, 2 << 30)
     assert "1× MI25 1/8" in shop.ok("offers", "--gpu", "MI25", "--slices").out
     assert "(`--slices` shows them)" in shop.ok("offers", "--gpu", "MI25").err
-    plans = [shop.ok("plan", "--hours", "5", "--json", *more).json for more in ((), ("--slices",))]
+    words = ("plan", "--hours", "5", "--source", "skypilot", "--json")
+    plans = [shop.ok(*words, *more).json for more in ((), ("--slices",))]
     assert [any(c["offer"]["gpu"] == "MI25" for c in plan["choices"]) for plan in plans] == [False, True]
     assert plans[0]["rejected_counts"]["slice"] == 2
+
+
+def test_a_retired_type_is_named_and_not_planned_with(shop: Tera) -> None:
+    words = ("--gpu", "MI25", "--slices")
+    assert (
+        "Retired by their provider, and not planned with: Standard_NV4as_v4" in shop.ok("offers", *words).err
+    )
+    assert shop.offers(*words)[0]["retired"] == "2026-09-30"
+    none = shop.run("plan", "--hours", "5", *words)
+    assert (none.code, "retired: 2" in none.err) == (3, True)
+    assert shop.ok("plan", "--hours", "5", *words, "--source", "skypilot", "--json").json["choices"]
 
 
 def test_the_variant_comes_from_the_type(shop: Tera) -> None:
@@ -162,6 +174,23 @@ def test_reserved_prices_are_said_to_be_missing(shop: Tera) -> None:
     said = "The public catalogs have no reserved prices"
     assert said in shop.ok("offers", "--gpu", "H100", "--mode", "reserved").err
     assert said in shop.run("plan", "--hours", "100", "--gpus", "8", "--mode", "reserved").err
+
+
+def test_an_exclusion_that_excludes_nothing_is_told(shop: Tera) -> None:
+    told = "no place is called `chna`, so `--not-in` excludes nothing"
+    assert told in shop.ok("offers", "--not-in", "chna").err
+    assert told in shop.ok("compare", "--not-in", "chna").err
+    assert any(
+        told in each
+        for each in shop.ok("plan", "--hours", "5", "--not-in", "chna", "--json").json["warnings"]
+    )
+    assert "excludes nothing" not in shop.ok("offers", "--not-in", "china").err
+
+
+@pytest.mark.parametrize("option", ["--budget", "--deadline", "--newer-than", "--memory-min"])
+def test_an_empty_limit_is_refused_and_not_ignored(tera: Tera, option: str) -> None:
+    refused = tera.run("plan", "--hours", "5", option, "")
+    assert (refused.code, "`` is not" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def plan(tera: Tera, *words: str) -> dict[str, Any]:
     return made
 
 
+V100 = "V100-SXM2"
 IMAGENET = ["resnet50", "--batch", "128", "--precision", "amp-fp16", "--epochs", "90", "--samples", "1.28M"]
 
 
@@ -191,6 +192,10 @@ def test_an_own_server_is_compared_with_one_provider(tera: Tera) -> None:
         anywhere["break_even"][0]["rent"]["micros_per_month"]
         <= azure["break_even"][0]["rent"]["micros_per_month"]
     )
+    for each in (*anywhere["break_even"], *azure["break_even"]):
+        rent = each["rent"]
+        assert rent["machines"] * rent["gpu_count"] >= 2, "machines are rented whole"
+        assert rent["machines"] == 1 or rent["provider"] not in ("vast", "primeintellect", "shadeform")
     nowhere = tera.run(*words[:-1], "--region", "atlantis")
     assert nowhere.code == 0
     assert "No offer with a price matches" in nowhere.err
@@ -204,6 +209,38 @@ def test_five_hours_a_month_at_paperspace_include_the_disk(tera: Tera) -> None:
         "rent": 2_550_000,
         "disk": 5_000_000,
     }
+
+
+def test_light_use_comes_out_as_in_the_document_if_disks_count_as_there(tera: Tera) -> None:
+    """The document pays for a disk at Paperspace only."""
+    words = [
+        "--disk",
+        "50",
+        "--source",
+        "shipped",
+        "--disk-price",
+        "gcp=0",
+        "--disk-price",
+        "aws=0",
+        "--top",
+        "100",
+    ]
+    for hours, expected in (
+        (5, {("gcp", "T4"): 1.75, ("gcp", V100): 4.0, ("aws", V100): 6.0, ("paperspace", "P4000"): 7.55}),
+        (10, {("gcp", "T4"): 3.5, ("gcp", V100): 8.0, ("aws", V100): 12.0, ("paperspace", "P4000"): 10.1}),
+    ):  # fmt: skip
+        made = plan(tera, "--hours-per-month", str(hours), *words)
+        costs: dict[tuple[str, str], int] = {}
+        for each in made["choices"]:
+            costs.setdefault(
+                (each["offer"]["provider"], each["offer"]["gpu"]), each["cost"]["expected_micros"]
+            )
+        assert {key: costs[key] / 1e6 for key in expected} == expected
+    assert made["assumptions"]["disk_prices"] == {"gcp": 0, "aws": 0}
+    counted = plan(tera, "--hours-per-month", "5", *words[:4], "--gpu", "T4")["choices"][0]
+    assert counted["cost"]["expected_micros"] == 6_750_000
+    refused = tera.run("plan", "--hours", "5", "--disk", "50", "--disk-price", "gpc=0")
+    assert (refused.code, "`gcp`" in refused.hint) == (2, True)
 
 
 def test_the_way_for_light_use_leads_from_free_to_paid(tera: Tera) -> None:
@@ -516,6 +553,15 @@ def test_offers_in_the_united_states_have_none_in_australia(stocked: Tera) -> No
         pytest.skip(PLACES)
     offers = stocked.offers("--gpu", "H100", "--region", "US", "--source", "current")
     assert {o["region"] for o in offers} == {"us-east-1", "us-west-1"}
+
+
+def test_what_cannot_keep_the_deadline_is_not_called_suitable(tera: Tera) -> None:
+    words = [*IMAGENET, "--deadline", "1h", "--instances", "1-16"]
+    made = plan(tera, *words)
+    assert "free" not in made["rejected_counts"]
+    assert any("samples per step in total" in warning for warning in made["warnings"])
+    assert "at colab" not in tera.ok("plan", *words).err
+    assert "at colab" in tera.ok("plan", *IMAGENET).err
 
 
 def test_a_machine_of_a_market_is_never_multiplied(stocked: Tera) -> None:

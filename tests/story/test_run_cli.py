@@ -75,6 +75,29 @@ def test_killed_client_changes_nothing_and_logs_follow_again(cloud: Runner) -> N
     assert cloud.ok("run", "logs", "long", "--tail", "1").out == "step 12\n"
 
 
+def test_attach_follows_from_now_on(cloud: Runner) -> None:
+    cloud.ok("run", "--yes", "--detach", "--name", "again", "--", "train", "8", "0.3", "2")
+    while not cloud.run("run", "logs", "again").out:
+        time.sleep(0.1)
+    done = cloud.ok("run", "attach", "again")
+    assert "`again` is done" in done.err
+    assert done.out.endswith("step 8\n")
+    assert "step 1\n" not in done.out
+
+
+def test_sweep_runs_every_combination(cloud: Runner) -> None:
+    made = cloud.run_in(
+        "--yes", "--name", "grid", "--json", "--sweep", "a=1,2", "--sweep", "b=x", "--", "echo", "{a}"
+    )
+    runs = json.loads(made.out)
+    assert [each["command"] for each in runs] == [["echo", "1", "--b", "x"], ["echo", "2", "--b", "x"]]
+    assert cloud.ok("run", "logs", "-f", "grid-2").out == "2 --b x\n"
+    shown = cloud.ok("runs", "--sweep", "grid", "--json").json
+    assert {each["name"] for each in shown} == {"grid-1", "grid-2"}
+    refused = cloud.run_in("--yes", "--sweep", "nonsense", "--", "true")
+    assert refused.code == 2
+
+
 def test_cancel_and_retry_continue_from_the_checkpoint(cloud: Runner) -> None:
     cloud.ok("run", "--yes", "--detach", "--name", "stopped", "--", "train", "30", "0.2", "100")
     while not cloud.run("run", "logs", "stopped").out:

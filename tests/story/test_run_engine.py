@@ -11,7 +11,7 @@ from shutil import copy
 
 import pytest
 from tests.engine.conftest import IMAGES
-from tests.engine.house import House, NoHouse
+from tests.engine.sandbox import NoSandbox, Sandbox
 from tests.story.test_cloud_cli_engine import RealCloud
 
 from teraflock.drivers.lxd import build, recipe
@@ -27,19 +27,19 @@ SMALL = ("--vcpus", "1", "--ram", "512MB", "--disk", "2", "--yes")
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def sandbox() -> Iterator[Sandbox]:
     try:
         build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House("run-", LXD)
-    except (NoHouse, build.BuildFailed) as reason:
+        sandbox = Sandbox("run-", LXD)
+    except (NoSandbox, build.BuildFailed) as reason:
         pytest.skip(str(reason))
-    yield house
-    house.close()
+    yield sandbox
+    sandbox.close()
 
 
 @pytest.fixture(scope="module")
-def cloud(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCloud]:
-    cloud = RealCloud(tmp_path_factory.mktemp("real") / "home", house)
+def cloud(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCloud]:
+    cloud = RealCloud(tmp_path_factory.mktemp("real") / "home", sandbox)
     folder = cloud.home / "cloud" / "engine"
     folder.mkdir(parents=True)
     (folder / "images").symlink_to(IMAGES)
@@ -92,6 +92,85 @@ def test_interrupted_run_has_the_result_of_an_uninterrupted_one(cloud: RealCloud
     assert (project / "fetched" / "outputs" / "result.txt").read_text() == expected(project)
     shown = cloud.ok("run", "show", "job", "--json").json
     assert shown["attempt"] >= 3
+    assert cloud.guests() == set()
+
+
+GANG = """
+import json, os, pathlib, socket, sys, time
+rank, world, steps = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(sys.argv[1])
+place = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+saved = pathlib.Path(os.environ["TERA_CHECKPOINTS"]) / "state.json"
+step, total = json.loads(saved.read_text()) if saved.exists() else (0, 0)
+print(f"node {rank} of {world} starts after step {step}", flush=True)
+if rank == 0:
+    waiting = socket.create_server(("0.0.0.0", place[1]))
+    peers = [waiting.accept()[0].makefile("rw") for _ in range(world - 1)]
+else:
+    while True:
+        try:
+            peers = [socket.create_connection(place).makefile("rw")]
+            break
+        except OSError:
+            time.sleep(0.05)
+while step < steps:
+    step += 1
+    mine = step * (rank + 1)
+    if rank == 0:  # the sum of all nodes, given back to all of them
+        mine += sum(int(each.readline()) for each in peers)
+        for each in peers:
+            each.write(f"{mine}\\n"); each.flush()
+    else:
+        peers[0].write(f"{mine}\\n"); peers[0].flush()
+        mine = int(peers[0].readline())
+    total += mine
+    if rank == 0 and step % 10 == 0:
+        new = saved.with_suffix(".tmp")
+        new.write_text(json.dumps([step, total]))
+        new.rename(saved)
+        with open(os.environ["TERA_PROGRESS"], "a") as file:
+            file.write(json.dumps({"step": step, "of": steps}) + "\\n")
+    time.sleep(0.02)
+print(f"node {rank} has {total}", flush=True)
+"""
+
+
+def test_gang_loses_a_node_and_ends_with_the_right_result(cloud: RealCloud, tmp_path: Path) -> None:
+    """Two guests exchange a number in every step, over the network of their project, as a training does."""
+    folder = tmp_path / "gang"
+    folder.mkdir()
+    (folder / "gang.py").write_text(GANG)
+    cloud.ok(
+        "run",
+        "gang.py",
+        "--workdir",
+        folder,
+        "--name",
+        "gang",
+        "--nodes",
+        "2",
+        "--detach",
+        *SMALL,
+        "--",
+        STEPS,
+    )
+    wait(cloud, "gang", lambda run: run["state"] == "running" and run["progress"])
+    shown = cloud.ok("run", "show", "gang", "--json").json
+    lost = shown["node_instances"][1].replace("_", "-")
+    with cloud.engine() as engine:
+        (name,) = [each for each in engine.names("instances") if each.endswith(lost)]
+        engine.put("instances", name, "state", body={"action": "stop", "timeout": 5, "force": True})
+    kill_server(cloud)
+    cloud.ok("up")
+    followed = cloud.run("run", "logs", "-f", "gang")
+    assert followed.code == 0, followed.err + cloud.ok("run", "show", "gang").out
+    total = sum(step * 3 for step in range(1, int(STEPS) + 1))
+    other = cloud.ok("run", "logs", "gang", "--node", "1").out
+    assert followed.out.strip().endswith(f"node 0 has {total}")
+    assert other.strip().endswith(f"node 1 has {total}")
+    assert other.count("node 1 of 2 starts after step") >= 2
+    shown = cloud.ok("run", "show", "gang", "--json").json
+    assert shown["attempt"] >= 2
+    assert len(shown["instances"]) == 2 * shown["attempt"]
     assert cloud.guests() == set()
 
 

@@ -79,7 +79,7 @@ def test_advice_is_about_the_largest_card_that_was_tried(tera: Tera) -> None:
         (["offers", "--encodes", "vp9"], "Unknown video format `vp9`", "AV1"),
         (["offers", "--fp64-min", "9999"], "No known GPU model meets", "tera gpus"),
         (["offers", "--by", "region"], "Unknown view `region`", "type"),
-        (["offers", "--by", "type", "--csv"], "has no CSV", "--json"),
+        (["offers", "--by", "type", "--csv"], "cannot be combined", "--json"),
         (["estimate", "resnet50", "--batch", "8", "--cpu-cores", "-1"], "must be from 0 to 1024", ""),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

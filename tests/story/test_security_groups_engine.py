@@ -1,4 +1,4 @@
-"""Security groups with real containers and real packets: two tenants, every direction and protocol.
+"""Security groups with real containers and real packets: two tenants, three networks, every direction and protocol.
 
 The same connections are tried before and after a change, after a restart of the server, and after `kill -9` at random
 moments of a load. Probers inside the guests try forbidden connections all the time and must never succeed.
@@ -10,19 +10,21 @@ import random
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.engine.conftest import IMAGES
-from tests.engine.house import INSIDE_ADDRESS, OUTSIDE_ADDRESS, House, NoHouse
+from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS, NoSandbox, Sandbox
 from tests.story.test_cloud_cli_engine import RealCloud
 
 from teraflock.drivers.lxd import build, recipe
+from teraflock.network.acl.rules import rule_from as rule_of_acl
+from teraflock.network.reach import REPLY_PORT, crosses
 from teraflock.network.security_group.model import GroupId, Protocol
 from teraflock.network.security_group.rules import rule_from
-from teraflock.network.walls import Packet, Walls, decide
+from teraflock.network.walls import Borders, Packet, Walls, decide, network_of, pair
 
 pytestmark = pytest.mark.long("a server and four containers; tests/engine has the firewall on its own")
 
@@ -136,26 +138,39 @@ class Guest:
         self.address = address
         self.cloud = cloud
 
-    def python(self, script: str, *words: str, stdin: str = "") -> str:
-        done = self.cloud.given(script, "exec", self.name, "--stdin", "--", "tee", "/tmp/script.py")
-        assert done == 0
-        code = f"python3 /tmp/script.py {' '.join(words)}"
-        text = "exec", self.name, "--", "sh", "-c", f"echo '{stdin}' | {code}"
-        return self.cloud.ok(*text).out
+    def put(self, script: str, path: str) -> None:
+        assert self.cloud.given(script, "exec", self.name, "--stdin", "--", "tee", path) == 0
+
+    def python(self, script: str, *words: str) -> None:
+        self.put(script, "/tmp/script.py")
+        self.cloud.ok("exec", self.name, "--", "python3", "/tmp/script.py", *words)
+
+    def tries(self, words: list[tuple[str, str, int]]) -> list[bool]:
+        """Which of these connections are made."""
+        code = f"echo '{json.dumps(words)}' | python3 /tmp/try.py 2"
+        found: list[bool] = json.loads(self.cloud.ok("exec", self.name, "--", "sh", "-c", code).out)
+        return found
 
 
 class Theatre:
-    def __init__(self, house: House, red: Tenant, blue: Tenant) -> None:
-        self.house, self.red, self.blue = house, red, blue
+    def __init__(self, sandbox: Sandbox, red: Tenant, blue: Tenant) -> None:
+        self.sandbox, self.red, self.blue = sandbox, red, blue
         self.guests: dict[str, Guest] = {}
         self.ports: dict[str, int] = {}
         self.published: dict[int, tuple[Guest, int]] = {}
         """By port of the host: the guest and its port."""
-        for tenant, name in ((red, "r1"), (red, "r2"), (blue, "b1"), (blue, "b2")):
-            made = tenant.ok("launch", "--name", name, *SMALL, "--json").json
+        self.peers: frozenset[tuple[str, str]] = frozenset()
+        self.borders: Borders = {}
+        red.ok("network", "create", "back")
+        for tenant, name, network in (
+            (red, "r1", "default"), (red, "r2", "default"), (red, "r3", "back"), (blue, "b1", "default"),
+            (blue, "b2", "default"),
+        ):  # fmt: skip
+            made = tenant.ok("launch", "--name", name, "--network", network, *SMALL, "--json").json
             self.guests[name] = Guest(name, made["private_address"], tenant)
             self.ports[name] = made["ssh"]["port"]
         for guest in self.guests.values():
+            guest.put(TRY, "/tmp/try.py")
             guest.python(SERVE)
 
     def walls(self, tenant: Tenant) -> Walls:
@@ -174,83 +189,90 @@ class Theatre:
             for name in group["instances"]:
                 address = self.guests[name].address
                 stations[address] = (*stations.get(address, ()), ids[group["name"]])
-        return Walls(groups=groups, stations=stations)
+        return Walls(groups=groups, stations=stations, peers=self.peers, borders=self.borders)
 
     def check_all(self) -> int:
         """Compare every connection with the rules. Return how many were tried."""
         count = 0
+        walls = {each: self.walls(each) for each in (self.red, self.blue)}
         for source in self.guests.values():
-            walls = self.walls(source.cloud)
             targets = [each for each in self.guests.values() if each is not source]
             words = [(p, t.address, n) for t in targets for p, n in KINDS]
             wanted = [
                 each.cloud is source.cloud
-                and decide(walls, Packet(source.address, each.address, Protocol(p), n)).passes
+                and passes(walls[source.cloud], Packet(source.address, each.address, Protocol(p), n))
                 for each in targets
                 for p, n in KINDS
             ]
-            got = json.loads(source.python(TRY, "2", stdin=json.dumps(words)))
+            got = source.tries(words)
             assert dict(zip(words, got, strict=True)) == dict(zip(words, wanted, strict=True)), source.name
             count += len(words)
-        return count + self.check_outside()
+        return count + self.check_outside(walls)
 
-    def check_outside(self) -> int:
+    def check_outside(self, walls: Mapping[Tenant, Walls]) -> int:
         direct = [(p, each.address, n) for each in self.guests.values() for p, n in KINDS]
         published = [("tcp", INSIDE_ADDRESS, port) for port in (*self.ports.values(), *self.published)]
         wanted = [False] * len(direct)
         leads = [*((each, 22) for each in self.guests.values()), *self.published.values()]
         for each, port in leads:
             packet = Packet(OUTSIDE_ADDRESS, each.address, Protocol.TCP, port)
-            wanted.append(decide(self.walls(each.cloud), packet).passes)
+            wanted.append(passes(walls[each.cloud], packet))
         got = self.from_outside(*direct, *published)
         assert got == wanted
         return len(wanted)
 
     def from_outside(self, *words: tuple[str, str, int]) -> list[bool]:
-        enter = ["nsenter", f"--target={self.house.outside_pid}", "--net", "--", "python3", "-c", TRY, "2"]
+        enter = ["nsenter", f"--target={self.sandbox.outside_pid}", "--net", "--", "python3", "-c", TRY, "2"]
         done = subprocess.run(enter, input=json.dumps(words), capture_output=True, text=True, check=True)
         found: list[bool] = json.loads(done.stdout)
         return found
+
+
+def passes(walls: Walls, packet: Packet) -> bool:
+    """Whether the groups allow a connection, and ACLs its packets in both directions."""
+    reply_port = 0 if packet.protocol == Protocol.ICMP else REPLY_PORT
+    there = crosses(walls.borders, packet.source, packet.target, packet.protocol, packet.port)
+    back = crosses(walls.borders, packet.target, packet.source, packet.protocol, reply_port)
+    return decide(walls, packet).passes and there and back
 
 
 KINDS = [("icmp", 0), *((p, n) for p in ("tcp", "udp") for n in PORTS)]
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[House]:
+def sandbox() -> Iterator[Sandbox]:
     try:
         build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House("walls-")
-    except (NoHouse, build.BuildFailed) as reason:
+        sandbox = Sandbox("walls-")
+    except (NoSandbox, build.BuildFailed) as reason:
         pytest.skip(str(reason))
-    yield house
-    house.close()
+    yield sandbox
+    sandbox.close()
 
 
 @pytest.fixture(scope="module")
-def theatre(house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
-    red = Tenant(tmp_path_factory.mktemp("walls") / "home", house)
+def theatre(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
+    red = Tenant(tmp_path_factory.mktemp("walls") / "home", sandbox)
     folder = red.home / "cloud" / "engine"
     folder.mkdir(parents=True)
     (folder / "images").symlink_to(IMAGES)
     try:
         red.ok("up")
         made = red.ok("org", "create", "blue", "--owner", "me@blue", "--json").json
-        blue = Tenant(tmp_path_factory.mktemp("blue") / "home", house)
+        blue = Tenant(tmp_path_factory.mktemp("blue") / "home", sandbox)
         connection = json.loads((red.home / "connection.json").read_text())
         blue.more |= {"TERA_SERVER": connection["server"], "TERA_KEY": made["key"]}
-        yield Theatre(house, red, blue)
+        yield Theatre(sandbox, red, blue)
     finally:
         red.run("purge", "--yes")
 
 
-def eventually(check: Any, seconds: float = 30) -> None:
-    """A busy machine may need longer than two seconds; the benchmark measures how long it takes."""
+def eventually(check: Any, seconds: float = 30) -> Any:
+    """What the check returns. A busy machine may need longer than two seconds; the benchmark measures how long."""
     until = time.monotonic() + seconds
     while True:
         try:
-            check()
-            return
+            return check()
         except AssertionError:
             if time.monotonic() > until:
                 raise
@@ -262,6 +284,9 @@ def test_every_connection_is_as_the_rules_say_through_changes_restarts_and_kills
         made = red.ok("publish", guest.name, str(port), "--json").json
         theatre.published[made["port"]] = (guest, port)
     count = theatre.check_all()
+    red.ok("network", "peer", "default", "--with", "back")
+    theatre.peers = frozenset({pair(network_of(guests["r1"].address), network_of(guests["r3"].address))})
+    count += eventually(theatre.check_all)
     forbidden = [f"{guests['b1'].address}:22", f"{guests['b2'].address}:80"]
     guests["r1"].python(PROBE, *forbidden)
     # Red closes its guests to each other but for one port, and blue opens one.
@@ -280,14 +305,13 @@ def test_every_connection_is_as_the_rules_say_through_changes_restarts_and_kills
     blue.ok("sg", "allow", "quiet", "--out", "--protocol", "icmp", "--to", "sg:default")
     blue.ok("sg", "attach", "quiet", "b2")
     blue.ok("sg", "detach", "default", "b2")
-    eventually(theatre.check_all)
-    count += theatre.check_all()
+    count += eventually(theatre.check_all)
     guests["r2"].python(PROBE, *forbidden, f"{guests['r1'].address}:22", f"{guests['r1'].address}:8080")
     red.ok("down", "--keep-guests")
     count += check_without_server(theatre)
     red.ok("up")
     count += theatre.check_all()
-    for turn in range(4):
+    for turn in range(3):
         verb = "allow" if turn % 2 == 0 else "revoke"
         rule = ("--in", "--protocol", "tcp", "--port", "5000-6000", "--from", "sg:db")
         asking = red.start("sg", verb, "web", *rule)
@@ -295,8 +319,7 @@ def test_every_connection_is_as_the_rules_say_through_changes_restarts_and_kills
         kill_server(red)
         asking.communicate()
         red.ok("up")
-        eventually(theatre.check_all)
-        count += theatre.check_all()
+        count += eventually(theatre.check_all)
     count += check_acl(theatre)
     assert count >= 500
     for name in ("r1", "r2"):
@@ -309,23 +332,32 @@ def test_every_connection_is_as_the_rules_say_through_changes_restarts_and_kills
 
 
 def check_acl(theatre: Theatre) -> int:
-    """An ACL stops what the security groups allow, at once and only from outside."""
-    red, first = theatre.red, min(theatre.published)
-    at_host = ("tcp", INSIDE_ADDRESS, first)
-    assert theatre.from_outside(at_host) == [True]
+    """An ACL stops what the security groups allow: from outside, and between subnets that are peered."""
+    red, guests = theatre.red, theatre.guests
+    home, back = (network_of(guests[each].address) for each in ("r1", "r3"))
     red.ok("acl", "create", "border")
-    red.ok("acl", "deny", "border", "10", "--in", "--from", f"{OUTSIDE_ADDRESS}/32")
-    red.ok("acl", "allow", "border", "20", "--in", "--from", "0.0.0.0/0")
-    red.ok("acl", "allow", "border", "20", "--out", "--to", "0.0.0.0/0")
+    words = (
+        ("deny", "10", "in", "any", "", f"{OUTSIDE_ADDRESS}/32"),
+        ("deny", "15", "in", "tcp", "80", back),
+        ("allow", "20", "in", "any", "", "0.0.0.0/0"),
+        ("allow", "20", "out", "any", "", "0.0.0.0/0"),
+    )
+    for action, number, way, protocol, port, peer in words:
+        ports = ("--port", port) if port else ()
+        end = ("--from" if way == "in" else "--to", peer)
+        red.ok("acl", action, "border", number, f"--{way}", "--protocol", protocol, *ports, *end)
     red.ok("acl", "attach", "border")
-
-    def is_stopped() -> None:
-        assert theatre.from_outside(at_host) == [False]
-
-    eventually(is_stopped)
+    rules = (
+        rule_of_acl(way, int(number), action, p, port, peer) for action, number, way, p, port, peer in words
+    )
+    theatre.borders = {home: tuple(rules)}
+    count: int = eventually(theatre.check_all)
     red.ok("acl", "detach", "border")
-    eventually(theatre.check_all)
-    return theatre.check_all()
+    theatre.borders = {}
+    red.ok("network", "unpeer", "default", "--with", "back")
+    theatre.peers = frozenset()
+    count += eventually(theatre.check_all)
+    return count
 
 
 def check_without_server(theatre: Theatre) -> int:

@@ -62,3 +62,8 @@ def test_what_is_wrong_with_a_site_is_said_in_one_sentence(cloud: Cloud) -> None
     assert "nimbus" in cloud.fails("site", "add", "x", "--kind", "nimbus").err
     assert "colour" in cloud.fails("site", "add", "x", "--kind", "simulated", "--set", "colour=red").err
     assert "There is no site `nowhere`" in cloud.fails("site", "show", "nowhere").err
+
+
+def test_upgrade_without_joined_hosts_says_so(cloud: Cloud) -> None:
+    assert "No host has joined this server" in cloud.fails("host", "upgrade").err
+    assert "There is no host `nowhere`" in cloud.fails("host", "upgrade", "nowhere").err

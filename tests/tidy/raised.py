@@ -19,6 +19,10 @@ CALLBACKS: Final[Mapping[str, tuple[str, ...]]] = {
         "teraflock.bill.budget.admission.admission",
         "teraflock.bill.margin.spending.within_limits",
     ),
+    "teraflock.dataset.service.DatasetService._admits": (
+        "teraflock.bill.budget.admission.admission",
+        "teraflock.bill.margin.spending.within_limits",
+    ),
     "teraflock.instance.account.service.AccountService._check_record": (
         "teraflock.app.engines.check_record",
     ),

@@ -19,22 +19,25 @@ NEVER_MORE: Final = "it never starts or grows an instance, which is when these a
 CANNOT: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     **dict.fromkeys(
         (
-            "change_instance", "delete_instance", "stop_instance", "restart_instance", "acknowledge_notice",
+            "delete_instance", "stop_instance", "restart_instance", "acknowledge_notice",
             "restore_instance", "stop_any_instance", "delete_any_instance",
         ),
         (("suspended", "budget_reached"), NEVER_MORE),
     ),
-    "make_snapshot": (("budget_reached",), NEVER_MORE),
+    **dict.fromkeys(("make_snapshot", "change_instance"), (("budget_reached",), NEVER_MORE)),
     **dict.fromkeys(
         ("list_projects", "make_project", "show_project"),
         (("refused",), "a stored project has a network number within the range"),
     ),
 }  # fmt: skip
 """Codes that the analysis finds but that are never sent, with the reason."""
-FROM_WORKERS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
-    ("estimate_workload", "make_plan", "recommend_gpus"), ("unknown_name", "too_much_work", "unavailable")
-)
-"""Codes that come from the planner's processes, which the analysis cannot follow."""
+FROM_WORKERS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("estimate_workload", "make_plan", "recommend_gpus"), ("unknown_name", "too_much_work", "unavailable")
+    ),
+    "upgrade_host": ("bad_input", "engine_busy"),
+}
+"""Codes that come from the planner's processes or from a host program, which the analysis cannot follow."""
 
 
 @cache

@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "teraflock"
 
 DOMAIN = (
     "base", "storage", "tenant", "workload", "catalog", "offer", "estimate", "plan", "fleet", "network", "image",
-    "instance", "meter", "bill", "market", "run", "reconcile",
+    "dataset", "instance", "meter", "bill", "run", "reconcile",
 )  # fmt: skip
 """In the order of the data: each folder may import those before it."""
 

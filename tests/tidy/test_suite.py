@@ -52,7 +52,11 @@ def test_ctrl_c_works_for_background_jobs() -> None:
 
 def test_tests_of_a_folder_share_their_engine_and_start_first() -> None:
     shared = group("tests/engine/test_life.py::test_a[lxd]")
-    assert group("tests/engine/test_attacks.py::test_b[lxd]") == shared
+    assert group("tests/engine/test_networks.py::test_b[lxd]") == shared
+    assert group("tests/engine/test_attacks.py::test_b[lxd]") == group(
+        "tests/engine/test_images.py::test_c[lxd]"
+    )
+    assert group("tests/engine/test_attacks.py::test_b[lxd]") != shared, "two workers share this folder"
     contract = "tests/contract/driver/test_life.py::test_c"
     assert group(f"{contract}[lxd-1]") == group("tests/contract/driver/test_fuzz.py::test_d[lxd]") != shared
     assert group(f"{contract}[memory]") == "tests/contract/driver/test_life.py"

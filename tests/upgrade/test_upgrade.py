@@ -42,22 +42,22 @@ def schema(places: Places) -> int:
 
 def served(home: Path) -> dict[str, object]:
     """What the operator of a restored or updated installation sees when its server runs."""
-    house = ApiServer(home, load_settings(Places(home).server, {"TERA_LOOPS": "false"}))
+    server = ApiServer(home, load_settings(Places(home).server, {"TERA_LOOPS": "false"}))
     try:
-        key = TenantService(house.cloud.database, CLOCK).operator_key().secret
-        house.settle()
-        house.cloud.loops.drift.turn()
-        house.settle()
-        page = house.ask("GET", "/v1/operator/instances", key).json["items"]
-        verified = house.ask("POST", "/v1/bill/verify", key)
-        made = house.ask("POST", "/v1/instances", key, body={"name": "new", "shape": {"vcpus": 1}})
+        key = TenantService(server.cloud.database, CLOCK).operator_key().secret
+        server.settle()
+        server.cloud.loops.drift.turn()
+        server.settle()
+        page = server.ask("GET", "/v1/operator/instances", key).json["items"]
+        verified = server.ask("POST", "/v1/bill/verify", key)
+        made = server.ask("POST", "/v1/instances", key, body={"name": "new", "shape": {"vcpus": 1}})
         return {
             "instances": [(each["organisation"], each["instance"]["name"]) for each in page],
             "verify": verified.status,
             "launch": made.status,
         }
     finally:
-        house.close()
+        server.close()
 
 
 EXPECTED = {"instances": [("acme", "web")], "verify": 200, "launch": 202}

@@ -25,8 +25,7 @@ class RateLimit:
         self, per_second: float, burst: float, seconds: Callable[[], float], whose: str = "with this key"
     ) -> None:
         """`seconds` is a monotonic clock. A `per_second` of 0 means no limit."""
-        rate = f"{per_second:g} a second" if per_second >= 1 else f"{per_second * 60:g} a minute"
-        self._sentence = f"Too many requests {whose}: the limit is {rate}"
+        self._sentence = f"Too many requests {whose}: the limit is {_rate_text(per_second)}"
         self._per_second = per_second
         self._burst = float(burst)
         self._seconds = seconds
@@ -71,6 +70,13 @@ class RateLimit:
 
     def __len__(self) -> int:
         return len(self._buckets)
+
+
+def _rate_text(per_second: float) -> str:
+    for seconds, period in ((1, "a second"), (60, "a minute")):
+        if per_second * seconds >= 1:
+            return f"{per_second * seconds:g} {period}"
+    return f"{per_second * 3600:g} an hour"
 
 
 READING_MILLISECONDS_PER_SECOND: Final = 500

@@ -66,6 +66,27 @@ class Page(_Query, frozen=True, kw_only=True):
     limit: Limit = LIMIT
 
 
+class LimitQuery(_Query, frozen=True, kw_only=True):
+    limit: Limit = LIMIT
+
+
+class ServerEventsQuery(Page, frozen=True, kw_only=True):
+    alerts: Annotated[bool, Meta(description="Only alerts, such as a lost card or a full disk.")] = False
+
+
+HostIds = Annotated[
+    tuple[Ref, ...], Meta(max_length=40, description="Only hosts with these ids. Can be repeated.")
+]
+
+
+class HostReadingsQuery(_Query, frozen=True, kw_only=True):
+    host: HostIds = ()
+
+
+class HostCostPageQuery(Page, frozen=True, kw_only=True):
+    host: HostIds = ()
+
+
 class HostPageQuery(Page, frozen=True, kw_only=True):
     kind: Annotated[
         Literal["own", "rented", "all"],
@@ -97,6 +118,11 @@ class PageInOrganisation(InOrganisation, frozen=True, kw_only=True):
 
 class QueuePageQuery(PageInProject, frozen=True, kw_only=True):
     ended: Annotated[bool, Meta(description="Include launches that no longer wait.")] = False
+
+
+class BidPageQuery(PageInProject, frozen=True, kw_only=True):
+    region: Annotated[str, Meta(max_length=100, description="Only prices in this region.")] = ""
+    gpu: Annotated[str, Meta(max_length=100, description="Only prices of this GPU model.")] = ""
 
 
 class InstancePageQuery(PageInProject, frozen=True, kw_only=True):
@@ -145,6 +171,7 @@ class RunPageQuery(PageInProject, frozen=True, kw_only=True):
 
 class RunLogQuery(InProject, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(ge=0, le=1 << 40, description="Where to begin, in bytes.")] = 0
+    node: Annotated[int, Meta(ge=0, le=1000, description="Of which node. The first is 0.")] = 0
 
 
 class CheckpointQuery(InProject, frozen=True, kw_only=True):
@@ -165,6 +192,25 @@ class FileQuery(InProject, frozen=True, kw_only=True):
 
 class OfInstanceQuery(InProject, frozen=True, kw_only=True):
     instance: Annotated[AnyRef, Meta(description="Only those of this instance.")] = ""
+
+
+class SecurityGroupQuery(InProject, frozen=True, kw_only=True):
+    instances_max: (
+        Annotated[int, Meta(ge=1, le=1000, description="How many members to list. Default: all.")] | None
+    ) = None
+
+
+class SecurityGroupListQuery(InProject, frozen=True, kw_only=True):
+    instance: Annotated[AnyRef, Meta(description="Only those of this instance.")] = ""
+    instances: Annotated[
+        bool, Meta(description="`false`: without the names of members, which is faster in a large project.")
+    ] = True
+
+
+class NetworkListQuery(InProject, frozen=True, kw_only=True):
+    instances: Annotated[
+        bool, Meta(description="`false`: without the instances, which is faster in a large project.")
+    ] = True
 
 
 class AclAttachQuery(InProject, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from teraflock.base.clock import Clock
 from teraflock.base.exchange import Rates
 from teraflock.bill.service import BillService
 from teraflock.catalog.model import Card
+from teraflock.dataset.service import DatasetService
 from teraflock.fleet.service import FleetService
 from teraflock.fleet.slicing.service import SlicingService
 from teraflock.image.service import ImageService
@@ -71,6 +72,7 @@ class Nouns(msgspec.Struct, frozen=True, kw_only=True):
     subnets: SubnetService
     bills: BillService
     runs: RunService
+    datasets: DatasetService
     telemetry: TelemetryService
 
 
@@ -104,6 +106,7 @@ class RequestReads:
         self.where = database.where
         self.write = database.write
         self.write_with_locks = database.write_with_locks
+        self.write_one = database.write_one
         self.write_alone = database.write_alone
         self.close = database.close
 
@@ -185,6 +188,8 @@ class Joined:
         if not self._locking:
             raise Misuse("a route that locks rows must be declared with `locks`")
         return work(self._tx)
+
+    write_one = write_with_locks
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
         raise Misuse("a request cannot have the whole database to itself")

@@ -16,14 +16,20 @@ from teraflock.api.gate import asked_of
 from teraflock.api.limits import RateLimit
 from teraflock.api.services import Services
 from teraflock.api.shares import Turns
+from teraflock.app.oidc.configured import joining_of, provider_of
+from teraflock.app.sign_up import sign_up_of
 from teraflock.app.wiring import Cloud
 from teraflock.base.errors import TeraflockError
 from teraflock.console.asgi import Console
 from teraflock.console.services import ConsoleServices
+from teraflock.tenant.identity.service import IdentityService
+from teraflock.tenant.lesson.service import LessonService
 
 THREADS: Final = 8
 TRIES_PER_MINUTE: Final = 10
 """Attempts to sign in, from one address and for one user name."""
+SIGN_UPS_PER_HOUR: Final = 5
+"""From one address."""
 ANSWER_SECONDS_MAX: Final = 660.0  # longer than any route of the API takes
 
 
@@ -77,6 +83,10 @@ class ConsoleLimits:
         self._rates = services.request_rates
         tries = TRIES_PER_MINUTE if is_limited else 0
         self._by_address = RateLimit(tries / 60, tries, services.seconds, "to sign in from this address")
+        sign_ups = SIGN_UPS_PER_HOUR if is_limited else 0
+        self._sign_ups = RateLimit(
+            sign_ups / 3600, sign_ups, services.seconds, "to sign up from this address"
+        )
         self._by_name = RateLimit(tries / 60, tries, services.seconds, "to sign in with this user name")
 
     def visits(self, address: str) -> None:
@@ -86,6 +96,18 @@ class ConsoleLimits:
         self._by_address.take(source_of(address))
         if user_name:
             self._by_name.take(user_name.lower())
+
+    def signs_up(self, address: str) -> None:
+        self._sign_ups.take(source_of(address))
+
+
+def identities_of(cloud: Cloud) -> IdentityService | None:
+    """Sign-in by the identity provider of the settings. None: there is none."""
+    provider, joining = provider_of(cloud.settings, cloud.clock), joining_of(cloud.settings)
+    if provider is None:
+        return None
+    sessions = cloud.services.nouns.sessions
+    return IdentityService(cloud.database, cloud.clock, os.urandom, sessions, provider, cloud.vault, joining)
 
 
 def application_with_console(cloud: Cloud) -> Application:
@@ -99,6 +121,9 @@ def application_with_console(cloud: Cloud) -> Application:
         ConsoleServices(
             tenants=services.nouns.tenants,
             sessions=services.nouns.sessions,
+            identities=identities_of(cloud),
+            sign_up=sign_up_of(cloud),
+            lessons=LessonService(cloud.database, cloud.clock),
             clock=services.clock,
             reality=services.reality,
             ask=api,

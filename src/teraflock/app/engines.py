@@ -164,6 +164,7 @@ def lxd_options(settings: Settings) -> Mapping[str, str]:
         "guest_bpf": settings.guest_bpf,
         "guest_connections_per_second": settings.guest_connections_per_second,
         "guest_packets_per_second": settings.guest_packets_per_second,
+        "guest_connections_max": settings.guest_connections_max,
         "mould_stock": settings.mould_stock,
     }
     return {name: str(value) for name, value in given.items()}

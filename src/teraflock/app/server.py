@@ -12,6 +12,7 @@ import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Final
 
 from teraflock.app.files import put
@@ -42,6 +43,7 @@ def serve(at: Place | None = None, settings: Settings | None = None) -> None:
     with _alone(at), listening(settings) as sock:
         _log_to_stderr(at, settings)
         _raise_open_files()
+        keep_memory_out_of_core_dumps()
         _run(at, settings, sock)
 
 
@@ -70,6 +72,13 @@ def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
         cloud.stop()
         at.pid.unlink(missing_ok=True)
         LOG.info("ended")
+
+
+def keep_memory_out_of_core_dumps() -> None:
+    """The memory has credentials of cloud accounts. A limit of 0 alone does not hold where a program gets the dump."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    with suppress(OSError):  # not on every system
+        Path("/proc/self/coredump_filter").write_text("0", "ascii")
 
 
 def _settle_memory() -> None:

@@ -61,6 +61,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether instances may use io_uring. Exposes more of the kernel."""
     guest_bpf: bool = False
     """Whether instances may use bpf(2). Exposes more of the kernel."""
+    data_bucket: str = ""
+    """Where datasets are stored: `s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION`, with the usual credentials
+    of AWS. Empty: `cloud/datasets` in the home folder."""
+    run_buckets: Mapping[str, str] = {}
+    """Buckets by region, in the form of `data_bucket`. Rented machines in these regions push checkpoints of runs there
+    and read datasets from there, instead of through the server."""
     address_pool: str = ""
     """Public addresses for tenants: networks separated by spaces, such as `203.0.113.16/28`. Traffic to them must reach
     the hosts. Empty: none."""
@@ -68,6 +74,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How many connections an instance may open, and accept, in a second. More are dropped. 0: no limit."""
     guest_packets_per_second: Annotated[int, Meta(ge=0, le=100_000_000)] = 300_000
     """How many packets an instance may send, and receive, in a second. More are dropped. 0: no limit."""
+    guest_connections_max: Annotated[int, Meta(ge=0, le=100_000_000)] = 10_000
+    """How many connections of an instance a host tracks at a time, in each direction. More are dropped. 0: no limit."""
     mould_stock: Annotated[int, Meta(ge=0, le=32)] = 8
     """How many copies of each image in use are prepared in advance, so that launches are fast."""
     vcpu_overcommit: Annotated[float, Meta(ge=1, le=64)] = 16.0
@@ -140,12 +148,45 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether `/metrics` needs no operator's key."""
     traffic_seconds: Annotated[float, Meta(ge=1, le=3600)] = 60.0
     """How often the counters of outgoing traffic are read, in seconds. Bill and budgets follow the readings."""
+    copy_minutes: Annotated[int, Meta(ge=0, le=10_080)] = 60
+    """How often the disks of instances with the restart policy `elsewhere`, and volumes that are copied, are copied to
+    another host, in minutes. The copies count as snapshots. 0: never."""
     alert_webhook: str = ""
     """Address that gets alerts about hosts as signed JSON, such as `https://example.com/alerts`. Empty: none."""
     alert_webhook_secret_file: str = ""
     """File with the secret that signs the alerts, at least 16 characters. `alert_webhook` needs it."""
     alert_webhook_private: bool = False
     """Whether `alert_webhook` may have a private address."""
+    console_url: str = ""
+    """The address of this server as browsers see it, such as `https://cloud.example.com`. `oidc_issuer` needs it."""
+    oidc_issuer: str = ""
+    """The identity provider that members can sign in with (OpenID Connect), such as `https://login.example.com`.
+    Empty: none."""
+    oidc_client_id: str = ""
+    """The client id of this server at the identity provider."""
+    oidc_client_secret_file: str = ""
+    """File with the client secret. Empty: a public client, which only PKCE protects."""
+    oidc_name: str = ""
+    """The identity provider's name on the sign-in button. Empty: its host name."""
+    oidc_organisation: str = ""
+    """Organisation that people join when they first sign in with the identity provider. Empty: only members who were
+    invited can sign in."""
+    oidc_domains: str = ""
+    """Domains of e-mail addresses that may join `oidc_organisation`, separated by spaces. `*`: everyone whom the
+    provider signs in."""
+    oidc_role: Literal["member", "viewer", "billing"] = "member"
+    """Role of people who join `oidc_organisation`."""
+    sign_up: bool = False
+    """Whether strangers can create an organisation on the sign-in page. It pays in advance."""
+    sign_up_credit: str = "0"
+    """Credit for each organisation that signs up, in the currency of the price book, such as `10`."""
+    sign_up_quota: str = (
+        "projects=1 instances=2 vcpus=32 ram=256GB disk=500GB images=20GB data=20GB"
+        " ports=4 networks=2 addresses=0 gpus=1"
+    )
+    """Quota of an organisation that signs up. It has one project, because the credit belongs to one."""
+    sign_up_per_day: Annotated[int, Meta(ge=1, le=1_000_000)] = 100
+    """How many organisations can sign up in 24 hours. One address can create five in an hour."""
     issuer: str = "Teraflock"
     """Sender of invoices: a name and the lines of an address."""
     issuer_tax_number: str = ""

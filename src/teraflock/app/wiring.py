@@ -17,6 +17,8 @@ from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
 from teraflock.app.argon2_passwords import Argon2Passwords
+from teraflock.app.bucket import run_buckets
+from teraflock.app.data import add_data_loops, dataset_files, dataset_service
 from teraflock.app.engines import (
     SiteKeys,
     check_record,
@@ -29,10 +31,12 @@ from teraflock.app.home import RATES_NAME
 from teraflock.app.installation.keeper import EngineKeeper
 from teraflock.app.installation.places import Places
 from teraflock.app.joining.listener import JoinPort, own_gpus
+from teraflock.app.joining.packing import package
 from teraflock.app.local import SHIPPED_RATES, filled_up, load_rates
+from teraflock.app.more_loops import add_loops
 from teraflock.app.planner.files import PlannerFiles
 from teraflock.app.planner.pool import PlannerPool
-from teraflock.app.runs import RunWorkers, run_loop
+from teraflock.app.runs import RunWorkers, add_run_loop
 from teraflock.app.server_log import access_log
 from teraflock.app.server_metrics import balancers_seen, metrics_of
 from teraflock.app.settings import ACCESS_LOG_FILE, Place, Settings
@@ -42,13 +46,13 @@ from teraflock.base.clock import Clock, SystemClock, microseconds
 from teraflock.base.errors import Refused
 from teraflock.base.exchange import Rates
 from teraflock.bill.budget.admission import admission
-from teraflock.bill.margin.spending import in_turn, spending, within_limits
+from teraflock.bill.floors import card_floors
+from teraflock.bill.margin.spending import Admits, in_turn, spending, within_limits
 from teraflock.bill.service import BillService
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.service import FleetService
 from teraflock.fleet.slicing.service import SlicingService
-from teraflock.fleet.telemetry.rules import FINE_SECONDS
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
 from teraflock.instance.account import store as accounts
@@ -76,16 +80,12 @@ from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.service import NetworkService
 from teraflock.network.subnet.service import SubnetService
 from teraflock.offer.index.warm import WarmOffers
-from teraflock.reconcile.accounts import AccountLoop
 from teraflock.reconcile.alerts import AlertLoop
-from teraflock.reconcile.balancers import BalancerLoop
-from teraflock.reconcile.bills import BillLoop, stopper
+from teraflock.reconcile.bills import stopper
+from teraflock.reconcile.copying import CopyLoop
+from teraflock.reconcile.linked import linked_sites
 from teraflock.reconcile.loops import Loops
-from teraflock.reconcile.organisations import OrganisationLoop
-from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.rehearsal import dies_at
-from teraflock.reconcile.telemetry import TelemetryLoop
-from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.run.files import RunFiles
 from teraflock.run.service import RunService
 from teraflock.storage.database import Database, Transaction
@@ -99,16 +99,9 @@ from teraflock.tenant.session.service import SessionService
 LOG: Final = logging.getLogger("teraflock.server")
 FORGET_SECONDS: Final = 3600.0
 SESSIONS_KEPT_FOR: Final = timedelta(days=30)  # after their end, for anyone who looks for a break-in
-BILLS_SECONDS: Final = 2.0
-ORGANISATIONS_SECONDS: Final = 2.0
 ENGINE_SECONDS: Final = 2.0
-BALANCERS_SECONDS: Final = 1.0
-ACCOUNTS_SECONDS: Final = 30.0
 SITES_SECONDS: Final = 2.0
-RUNS_SECONDS: Final = 0.1
-RUNS_SWEEP_SECONDS: Final = 3600.0
 RUNS_FOLDER: Final = "runs"
-QUEUE_SECONDS: Final = 2.0
 ALERTS_SECONDS: Final = 5.0
 
 SHARE_WINDOW: Final = timedelta(days=1)
@@ -148,6 +141,8 @@ class Cloud:
                 kept = sites.records(tx)
             self.vault = FileVault(at.folder)
             self.run_files = RunFiles(at.folder / RUNS_FOLDER)
+            self.dataset_files = dataset_files(at, settings)
+            self.run_buckets = run_buckets(settings.run_buckets)
             self._keys = SiteKeys(account_secret=self._account_secret, derive=self.vault.derive)
             self.engines = engines or open_engines(
                 at, settings, self.installed.installation_id, self.clock, kept, self._keys
@@ -164,6 +159,7 @@ class Cloud:
             random_bytes=random_bytes,
             fault=dies_at(settings.faults),
             policy=policy_of(settings),
+            admits=self._admits(),
         )
         self.rates = installation_rates(at)
         self.passwords = Argon2Passwords()
@@ -172,26 +168,18 @@ class Cloud:
         self.planner_pool = PlannerPool(str(at.home))
         self.services = self._services(random_bytes)
         self.join_port.join = self.services.nouns.joins.join
-        self.loops.also("bills", BillLoop(self.services.nouns.bills, self.clock).turn, BILLS_SECONDS)
-        nouns = self.services.nouns
-        organisations = OrganisationLoop(self.database, nouns.tenants.organisations, nouns.instances)
-        self.loops.also("organisations", organisations.turn, ORGANISATIONS_SECONDS)
-        account_limits = AccountLoop(self.database, self.clock, nouns.instances)
-        self.loops.also("accounts", account_limits.turn, ACCOUNTS_SECONDS)
-        balancing = BalancerLoop(self.loops.around, lambda sealed, id: self.vault.open(sealed, bound_to=id))
-        self.loops.also("balancers", balancing.turn, BALANCERS_SECONDS, woken=threading.Event())
-        self.loops.also("queue", QueueLoop(self.loops.around, nouns.instances.queue).turn, QUEUE_SECONDS)
-        self.loops.also("traffic", TrafficLoop(self.loops.around).turn, settings.traffic_seconds)
-        self._run_workers = RunWorkers()
-        self._runs = runs = run_loop(
-            self.loops, self.services, self.run_files, self.vault, self._run_workers.submit
+        self.copying = CopyLoop(
+            self.loops.around, timedelta(minutes=settings.copy_minutes), worker=self.loops.worker
         )
-        self.loops.also("runs", runs.turn, RUNS_SECONDS)
-        self.loops.also("run_files", runs.sweep, RUNS_SWEEP_SECONDS)
+        add_loops(self.loops, self.services.nouns, self.vault, self.copying, settings)
+        self._run_workers = RunWorkers()
+        stored = (self.run_files, self.dataset_files)
+        self._runs = add_run_loop(
+            self.loops, self.services, stored, self.vault, self._run_workers.submit, self.run_buckets
+        )
+        self._data_workers = add_data_loops(self.loops, self.dataset_files)
         if webhook is not None:
-            alerts = AlertLoop(self.database, self.clock, webhook.send)
-            self.loops.also("alerts", alerts.turn, ALERTS_SECONDS)
-        self.loops.also("telemetry", TelemetryLoop(self.loops.around).turn, float(FINE_SECONDS))
+            self.loops.also("alerts", AlertLoop(self.database, self.clock, webhook.send).turn, ALERTS_SECONDS)
         if settings.engine == "lxd" and Path(settings.lxd_socket).parent == (places := Places(at.home)).lxd:
             keeper = EngineKeeper(places, self.database, self.clock, random_bytes)
             self.loops.also("engine", keeper.turn, ENGINE_SECONDS)
@@ -213,6 +201,7 @@ class Cloud:
         if self._started and self.settings.loops:
             self.loops.stop()
         self._run_workers.close()
+        self._data_workers.close()
         self.terminals.close()
         self.planner_pool.close()
         self.services.planner.offers.close()
@@ -283,8 +272,9 @@ class Cloud:
             memory=memory,
             random_bytes=random_bytes,
             wake=wake,
-            admits=in_turn(admission(self.clock), within_limits(self.clock)),
+            admits=self._admits(),
             used_by=used_lately,
+            read_prices=card_floors,
         )
         bills = BillService(
             database,
@@ -302,7 +292,7 @@ class Cloud:
             instances=by_instance,
             operator=OperatorService(database, self.clock, by_instance, random_bytes),
             networks=NetworkService(database, self.clock, random_bytes, wake),
-            network_checks=NetworkChecks(database),
+            network_checks=NetworkChecks(database, lambda tx: linked_sites(tx, self.engines)),
             peerings=PeeringService(database, self.clock, random_bytes, wake),
             subnets=SubnetService(database, self.clock, random_bytes, wake),
             acls=AclService(database, self.clock, random_bytes, wake),
@@ -318,7 +308,16 @@ class Cloud:
             accounts=self._accounts(database, random_bytes),
             joins=self._joins(database, random_bytes),
             runs=RunService(
-                database, self.clock, self.run_files, self.vault, random_bytes=random_bytes, wake=wake
+                database,
+                self.clock,
+                self.run_files,
+                self.vault,
+                random_bytes=random_bytes,
+                wake=wake,
+                buckets=self.run_buckets,
+            ),
+            datasets=dataset_service(
+                database, self.clock, self.dataset_files, self.run_files, random_bytes, wake, self._admits()
             ),
             telemetry=TelemetryService(database, self.clock),
             images=ImageService(
@@ -326,9 +325,14 @@ class Cloud:
             ),
         )
 
+    def _admits(self) -> Admits:
+        """Whether budgets and spending limits allow what a project has."""
+        return in_turn(admission(self.clock), within_limits(self.clock))
+
     def _hosting(self) -> Hosting:
         return Hosting(
             can=lambda site: self.engines.can(site, Capability.BALANCER),
+            linked=lambda tx: linked_sites(tx, self.engines),
             seen=self._balancer_seen,
             seal=lambda text, id: self.vault.seal(text, bound_to=id),
         )
@@ -358,6 +362,7 @@ class Cloud:
             self.join_port,
             version=__version__,
             mark=engine_mark(self.installed.installation_id),
+            package=package,
             own_cards=partial(own_gpus, self.settings),
             random_bytes=random_bytes,
         )
@@ -402,6 +407,7 @@ class Cloud:
             try:
                 forget_old(self.database, self.clock)
                 self.services.nouns.sessions.forget_old(self.clock.now() - SESSIONS_KEPT_FOR)
+                self.services.nouns.sessions.forget_used()
             except Exception:
                 if not self._ending.is_set():
                     LOG.exception("could not delete old answers")

@@ -4,14 +4,11 @@ Invariants:
 - an amount is an integer number of millionths, never a float;
 - a month is 730 hours (8,760 / 12), so second, hour and month convert exactly: every price has an exact integer
   amount per month (`Price.micros_per_month`), which is used to compare prices;
-- accrued amounts are rounded down from the start of the period, never summed from rounded slices, so a charge is
-  the same however its time is divided (`accrued`, `accrued_between`);
-- all other rounding is half to even, in one function (`divided`).
+- prices are rounded half to even, in one function (`divided`). Charges are rounded by `bill/charge/`.
 """
 
 from collections.abc import Iterable
-from itertools import pairwise
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 import msgspec
 
@@ -26,28 +23,6 @@ class Money(msgspec.Struct, frozen=True):
     micros: int
     currency: str
 
-    def __add__(self, other: Self) -> "Money":
-        return Money(self.micros + self._same(other).micros, self.currency)
-
-    def __sub__(self, other: Self) -> "Money":
-        return Money(self.micros - self._same(other).micros, self.currency)
-
-    def __neg__(self) -> "Money":
-        return Money(-self.micros, self.currency)
-
-    def __mul__(self, times: int) -> "Money":
-        return Money(self.micros * times, self.currency)
-
-    def split(self, parts: int) -> tuple["Money", ...]:
-        """Divide into `parts` amounts that sum to this one and differ by at most one micro-unit."""
-        edges = [self.micros * i // parts for i in range(parts + 1)]
-        return tuple(Money(b - a, self.currency) for a, b in pairwise(edges))
-
-    def _same(self, other: Self) -> Self:
-        if other.currency != self.currency:
-            raise ValueError(f"cannot add {other.currency} to {self.currency} without an exchange rate")
-        return other
-
 
 class Price(msgspec.Struct, frozen=True):
     """An amount of money per period."""
@@ -60,19 +35,6 @@ class Price(msgspec.Struct, frozen=True):
     def micros_per_month(self) -> int:
         """Exact for every period. Prices are compared and stored in this form."""
         return self.micros * (SECONDS["month"] // SECONDS[self.per])
-
-    def per_period(self, per: Period) -> "Price":
-        if per == self.per:
-            return self
-        return Price(micros_per(self.micros_per_month, per), self.currency, per)
-
-    def accrued(self, seconds: int) -> Money:
-        """The amount after `seconds`, rounded down once, from the start."""
-        return Money(self.micros * seconds // SECONDS[self.per], self.currency)
-
-    def accrued_between(self, start_seconds: int, end_seconds: int) -> Money:
-        """The amount for one slice of a period. The slices always sum to the whole."""
-        return self.accrued(end_seconds) - self.accrued(start_seconds)
 
 
 def micros_per(micros_per_month: int, per: Period) -> int:

@@ -12,7 +12,7 @@ from teraflock.bill.charge import store as charge_store
 from teraflock.bill.charge.model import Charge
 from teraflock.bill.charge.rules import beyond_cover, cover_at, discount_at, slices
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
-from teraflock.bill.price.model import BASIS, PricePlace
+from teraflock.bill.price.model import BASIS
 from teraflock.bill.traffic import traffic_due
 from teraflock.meter.ahead import ahead
 from teraflock.meter.model import Holding, Interval
@@ -39,15 +39,14 @@ def costs_of(
     tx: Transaction, desk: Desk, project_id: str, instance_ids: Iterable[str], now_us: int
 ) -> dict[str, InstanceCost]:
     """Costs of instances of a project. Includes all committed changes, even if the meter has not read them yet."""
-    metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
+    ids = tuple(instance_ids)
+    metered = ahead(tx, project_id, bill_store.cursor(tx).intervals, ids)
     opened = {meter.instance_id: interval_of(meter) for meter in metered.open}
     closed: dict[str, int] = {}
     for interval in metered.closed:
         due = desk.booking(interval, interval.until_us, FROM_ANY_DAY_US)
         closed[interval.instance_id] = closed.get(interval.instance_id, 0) + sum(each.micros for each in due)
-    return {
-        id: _cost(tx, desk, project_id, id, opened.get(id), closed.get(id, 0), now_us) for id in instance_ids
-    }
+    return {id: _cost(tx, desk, project_id, id, opened.get(id), closed.get(id, 0), now_us) for id in ids}
 
 
 def _cost(
@@ -90,7 +89,7 @@ def hourly(desk: Desk, interval: Interval, now_us: int) -> int:
     period = desk.book.at(now_us)
     if period is None:
         return 0
-    units = tariff.priced(period).units(held.size.gpu, held.mode, PricePlace(held.host, held.region))
+    units = tariff.units(tariff.priced(period), held)
     beyond = beyond_cover(held, cover_at(desk.covers(interval.instance_id), now_us))
     kept = BASIS - discount_at(interval, period, now_us)
     each = units.gpu * beyond[0] + units.vcpu * beyond[1]
@@ -102,11 +101,8 @@ def has_price(desk: Desk, held: Holding, project_id: str, now_us: int) -> bool:
     period = desk.book.at(now_us)
     if period is None:
         return False
-    units = (
-        desk.tariff(project_id)
-        .priced(period)
-        .units(held.size.gpu, held.mode, PricePlace(held.host, held.region))
-    )
+    tariff = desk.tariff(project_id)
+    units = tariff.units(tariff.priced(period), held)
     return not held.size.gpus or units.gpu > 0
 
 

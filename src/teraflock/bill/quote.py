@@ -95,7 +95,7 @@ def quote(
     place = PricePlace(held.host, held.region)
     years = sorted(period.prices.reserved_bp)
     minimum_us = period.prices.minimum_seconds * SECOND_US
-    units = tariff.priced(period).units(held.size.gpu, held.mode, place)
+    units = tariff.units(tariff.priced(period), held)
     return Quote(
         currency=tariff.currency,
         instances=instances,

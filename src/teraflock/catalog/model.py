@@ -4,9 +4,17 @@ A figure of None is unknown. A figure of 0 means that the card lacks the feature
 A GB of memory is 2**30 bytes, as in `base.quantities`.
 """
 
+from typing import Final
+
 import msgspec
 
 from teraflock.base.quantities import GIB, MIB
+
+SM_LANES: Final = {
+    "Blackwell": 128, "Hopper": 128, "Ada": 128, "Ampere": 128, "Turing": 64, "Volta": 64, "Pascal": 128,
+    "Maxwell": 128, "Kepler": 192, "AMD": 64,
+}  # fmt: skip
+"""fp32 lanes of an SM, by generation."""
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):

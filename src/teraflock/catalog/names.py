@@ -7,6 +7,7 @@ Invariants: every word of a name counts, so `RTX 6000` never finds `RTX 6000 Ada
 `RTX 6000 Ada` never finds `RTX 6000`.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Final
@@ -267,5 +268,9 @@ def _accelerators_named(words: tuple[str, ...]) -> tuple[tuple[Accelerator, ...]
 
 
 def _unknown(text: str) -> UnknownName:
+    front, _, profile = text.strip().rpartition(" ")
+    slices = {part.profile: None for part in all_slices() if front and key_of(part.family) == key_of(front)}
+    if slices and re.fullmatch(r"\d+g\.\d+gb", profile.lower()):
+        return UnknownName(f"{front} has no slice `{profile}`", hint=f"Its slices: {', '.join(slices)}")
     known = [*families(), *(card.id for card in all_cards()), *(each.id for each in all_accelerators())]
     return unknown_name("GPU", text, known, see=SEE_ALL)

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import BadInput
-from teraflock.catalog.model import Card
+from teraflock.catalog.model import SM_LANES, Card
 
 CAPABILITIES: Final = {
     "Blackwell": "12.0", "Hopper": "9.0", "Ada": "8.9", "Ampere": "8.6", "Turing": "7.5", "Volta": "7.0",
@@ -32,7 +32,10 @@ class CardFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     memory_gb: float
     bandwidth_gbs: float
     sms: int
-    fp32_tflops: float
+    fp32_tflops: float | None = None
+    """Default: what the SMs compute at `clock_mhz`."""
+    clock_mhz: float | None = None
+    """Boost clock. Not needed if `fp32_tflops` is given."""
     fp16_tflops: float | None = None
     tf32_tensor_tflops: float | None = None
     fp16_tensor_tflops: float | None = None
@@ -56,6 +59,11 @@ def card_from(text: str) -> Card:
             hint="Use one of " + ", ".join(CAPABILITIES),
         )
     _check(given)
+    fp32 = given.fp32_tflops
+    if fp32 is None:
+        if given.clock_mhz is None:
+            raise BadInput("The file has neither `fp32_tflops` nor `clock_mhz`", hint=f"Example:\n{EXAMPLE}")
+        fp32 = 2 * SM_LANES[generation] * given.sms * given.clock_mhz / 1e6
     return Card(
         id=given.name.strip(),
         name=given.name.strip(),
@@ -70,7 +78,7 @@ def card_from(text: str) -> Card:
         memory_type="",
         bandwidth_gbs=given.bandwidth_gbs,
         sms=given.sms,
-        fp32_tflops=given.fp32_tflops,
+        fp32_tflops=fp32,
         fp16_tflops=given.fp16_tflops,
         tf32_tensor_tflops=given.tf32_tensor_tflops,
         fp16_tensor_tflops=given.fp16_tensor_tflops,

@@ -112,8 +112,13 @@ def _row_of(provider: str, text: str) -> Region | None:
     exact, prefixes = _regions().get(provider, _NO_ROWS)
     if name in exact:
         return exact[name]
+    if not name:
+        return None
     _, general = _regions()["*"]
-    return next((row for start, row in (*prefixes, *general) if name.startswith(start)), None)
+    for start, row in prefixes:
+        if name.startswith(start):
+            return row
+    return next((row for start, row in general if name.startswith(start)), None)
 
 
 _Rows = tuple[dict[str, Region], list[tuple[str, Region]]]
@@ -198,6 +203,7 @@ def place_filter(regions: Sequence[str], countries: Sequence[str], not_in: Seque
 Verdict = Literal["in", "out", "unknown"]
 
 
+@lru_cache(maxsize=1 << 14)  # one question asks for each place several times
 def located(provider: str, region: str, zone: str, wanted: PlaceFilter) -> Verdict:
     """Return whether an offer passes the filter, or that its place is not known well enough to tell."""
     places = places_of(provider, region, zone)

@@ -48,7 +48,7 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True):
         return self.evidence in CONFIRMED
 
 
-class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Facts about a provider. None or an empty tuple means unknown, not no."""
 
     product: str
@@ -64,10 +64,18 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Time from the notice to the end of a reclaimed instance."""
     disk_after_reclaim: Fact | None = None
     resize: Fact | None = None
+    availability: Fact | None = None
+    """What the provider promises or publishes about it."""
+    support: Fact | None = None
+    """Who helps, and at what price."""
     stop_billing: tuple[Fact, ...] = ()
     """What still costs money while an instance is stopped."""
     commitments: tuple[Fact, ...] = ()
     traps: tuple[Fact, ...] = ()
+
+
+class _FactsInFile(ProviderFacts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """As in our file, where an unknown name is a mistake. A client must accept facts that newer servers add."""
 
 
 @cache
@@ -120,4 +128,4 @@ def _facts_by_id() -> Mapping[str, ProviderFacts]:
     import tomllib  # imported here because most commands need only names
 
     with open(data_path("providers.toml"), "rb") as lines:  # noqa: PTH123, see data_path
-        return msgspec.convert(tomllib.load(lines), dict[str, ProviderFacts])
+        return msgspec.convert(tomllib.load(lines), dict[str, _FactsInFile])

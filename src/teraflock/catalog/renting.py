@@ -11,7 +11,8 @@ SIGNED: Final = f"signatures compared with the provider's SDK; {UNTESTED}"
 JUDGED_AND_SIGNED: Final = (
     f"judged by the provider's description; signatures compared with its SDK; {UNTESTED}"
 )
-FAKE: Final = f"against a fake after the provider's clients; {UNTESTED}"
+MODELLED: Final = f"requests judged by the models of the provider's SDK; {UNTESTED}"
+GENERATED: Final = f"a fake with the fields of the description behind the provider's client; {UNTESTED}"
 NOT_YET: Final = "there is no driver yet"
 NO_PRICES: Final = "prices, which the operator sets"
 
@@ -21,7 +22,9 @@ class Renting(msgspec.Struct, frozen=True, kw_only=True):
 
     launch: bool = False
     catalog: bool = False
-    """Reads types, prices and free capacity from the provider."""
+    """Reads types and prices from the provider."""
+    stock: bool = False
+    """The provider lists only what is free at the moment."""
     spot: str = ""
     """The modes besides on-demand that can be launched; empty: none."""
     stop: bool = False
@@ -40,10 +43,15 @@ class Renting(msgspec.Struct, frozen=True, kw_only=True):
 
 RENTING: Final[Mapping[str, Renting]] = {
     "lambda": Renting(
-        launch=True, catalog=True, tested=JUDGED, missing="stop and spot, which the provider does not have"
+        launch=True,
+        stock=True,
+        catalog=True,
+        tested=JUDGED,
+        missing="stop and spot, which the provider does not have",
     ),
     "vast": Renting(
         launch=True,
+        stock=True,
         catalog=True,
         spot="bid",
         tested=JUDGED,
@@ -51,6 +59,7 @@ RENTING: Final[Mapping[str, Renting]] = {
     ),
     "runpod": Renting(
         launch=True,
+        stock=True,
         catalog=True,
         tested=JUDGED,
         missing="spot, commands and user-data; stop: a stopped machine may come back without GPUs",
@@ -85,6 +94,7 @@ RENTING: Final[Mapping[str, Renting]] = {
     ),
     "tencent": Renting(
         launch=True,
+        stock=True,
         currency="CNY",
         catalog=True,
         spot="spot",
@@ -111,7 +121,9 @@ RENTING: Final[Mapping[str, Renting]] = {
         tested=SIGNED,
         missing=f"{NO_PRICES}; stop: a stopped machine with GPUs stays billed; interruption notices",
     ),
-    "ibm": Renting(launch=True, spot="spot", tested=FAKE, missing=f"{NO_PRICES}; stop; interruption notices"),
+    "ibm": Renting(
+        launch=True, spot="spot", tested=MODELLED, missing=f"{NO_PRICES}; stop; interruption notices"
+    ),
     "huawei": Renting(
         launch=True,
         currency="CNY",
@@ -123,12 +135,17 @@ RENTING: Final[Mapping[str, Renting]] = {
     "baidu": Renting(launch=True, currency="CNY", tested=SIGNED, missing=f"{NO_PRICES}; stop and spot"),
     "paperspace": Renting(
         launch=True,
+        stock=True,
         stop=True,
         tested=JUDGED,
         missing=f"{NO_PRICES}; spot, which the provider does not have",
     ),
     "genesis": Renting(
-        launch=True, stop=True, tested=FAKE, missing=f"{NO_PRICES}; spot, which the provider does not have"
+        launch=True,
+        stock=True,
+        stop=True,
+        tested=GENERATED,
+        missing=f"{NO_PRICES}; spot, which the provider does not have",
     ),
 }
 

@@ -268,11 +268,11 @@ def read_secret(path: str | None) -> str:
 
 
 def _report(found: AccountCheckAnswer, site: SiteAnswer) -> dict[str, str]:
-    """Facts about a driver on a real cloud, without names, ids, addresses or credentials."""
+    """Facts about a driver on a real cloud, without names, ids, addresses, credentials or words of the provider."""
     return {
         "teraflock": __version__,
         "provider": site.kind,
-        "check": "ok" if found.ok else found.problem,
+        "check": "ok" if found.ok else found.code,
         "state": site.state,
         "machine types": str(len({each.name for each in site.types})),
         "regions": str(len({each.region for each in site.types})),

@@ -69,7 +69,7 @@ def show(name: str, project: str | None, as_json: bool) -> None:
     _write(acl, as_json)
 
 
-@command.command(help="Create an ACL. It has no rules, and guards nothing until you attach it.")
+@command.command(help="Create an ACL. It has no rules, and no effect until you attach it.")
 @click.argument("name")
 @project_option
 @json_option
@@ -124,7 +124,7 @@ def remove(name: str, number: str, is_in: bool, is_out: bool, project: str | Non
     _tell(acl, f"Removed rule {number} from `{acl.name}`", as_json)
 
 
-@command.command(help="Let an ACL guard a subnet, in place of the one that did.")
+@command.command(help="Attach an ACL to a subnet. It replaces the current one.")
 @click.argument("name")
 @_network_option
 @_subnet_option
@@ -143,7 +143,7 @@ def attach(name: str, network: str, subnet: str, project: str | None, as_json: b
         )
 
 
-@command.command(help="Let no ACL guard a subnet.")
+@command.command(help="Detach the ACL of a subnet.")
 @click.argument("name")
 @_network_option
 @_subnet_option

@@ -36,7 +36,7 @@ def command() -> None:
     pass
 
 
-@command.command("list", help="List public addresses and where they lead.")
+@command.command("list", help="List public addresses and what they are attached to.")
 @project_option
 @json_option
 def list_addresses(project: str | None, as_json: bool) -> None:
@@ -47,9 +47,7 @@ def list_addresses(project: str | None, as_json: bool) -> None:
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
-@command.command(
-    help="Take a public address from the pool, or a certain one. It is charged until you release it."
-)
+@command.command(help="Allocate a public address from the pool. It is charged until you release it.")
 @click.argument("address", required=False, default="")
 @project_option
 @json_option
@@ -64,7 +62,7 @@ def create(address: str, project: str | None, as_json: bool) -> None:
     remark(f"Attach it with `tera address attach {made.address} INSTANCE`")
 
 
-@command.command(help="Let a public address lead to an instance or a balancer.")
+@command.command(help="Attach a public address to an instance or a load balancer.")
 @click.argument("address")
 @click.argument("target", metavar="INSTANCE|BALANCER")
 @project_option
@@ -74,7 +72,7 @@ def attach(address: str, target: str, project: str | None, as_json: bool) -> Non
         _tell(client.addresses.attach(address, target), as_json)
 
 
-@command.command(help="Let a public address lead nowhere. Your project keeps it.")
+@command.command(help="Detach a public address. Your project keeps it.")
 @click.argument("address")
 @project_option
 @json_option
@@ -83,7 +81,7 @@ def detach(address: str, project: str | None, as_json: bool) -> None:
         _tell(client.addresses.detach(address), as_json)
 
 
-@command.command(help="Give a public address back. Other tenants may get it.")
+@command.command(help="Return a public address to the pool. Other tenants may get it.")
 @click.argument("address")
 @yes_option
 @project_option

@@ -105,7 +105,7 @@ def show(name: str, project: str | None, as_json: bool) -> None:
     default=5,
     show_default=True,
     metavar="SECONDS",
-    help="A backend that does not answer is out after at most this time.",
+    help="Remove a backend after at most this time without an answer.",
 )
 @click.option("--certificate", metavar="FILE", help="A certificate in PEM format, with those of its issuers.")
 @click.option("--key", metavar="FILE", help="The key of the certificate, without a password.")

@@ -14,6 +14,7 @@ from teraflock.cli.offer.filters import OneOf, filter_options
 from teraflock.cli.output import remark, write_csv, write_json
 from teraflock.cli.provider import short_fact
 from teraflock.offer.comparison import ComparedCard, ComparedProvider, by_card, by_provider
+from teraflock.offer.model import NOTHING_EXCLUDED
 from teraflock.offer.rules import price_in
 from teraflock.offer.words import OfferWords, query_from
 from teraflock.wire.comparison import PriceOf, shape_card_row, shape_provider_row
@@ -61,6 +62,8 @@ def command(form: str, by: str, as_json: bool, **words: Any) -> None:
         service = local.offers()
         currency = local.rates.known(asked.currency)
         query = query_from(asked, service.providers, service.today())
+        for name in service.excludes_nothing(query.places):
+            remark(f"Note: {NOTHING_EXCLUDED.format(name=name)}")
         found = service.cheapest_by_provider(query)
         price = partial(price_in, currency=currency, rates=local.rates, on=service.day_of(query), each=True)
     rows: Sequence[Row] = by_provider(found) if by == "provider" else by_card(found)
@@ -82,7 +85,7 @@ def _texts(rows: Sequence[Row], by: str, currency: str, price: PriceOf) -> tuple
     modes = [mode for mode in MODES if any(mode in row.best for row in rows)]
     subject = ["provider", "GPU", "memory"] if by == "gpu" else ["provider", "GPUs", "regions"]
     head = [*subject, *(f"{mode}, {currency}/GPU-hour" for mode in modes), "billed per", "notice",
-            "disk after reclaim", "prices of"]  # fmt: skip
+            "disk after reclaim", *(["availability", "support"] if by == "provider" else []), "prices of"]  # fmt: skip
     return head, [[*_cells(row, modes, price)] for row in rows]
 
 
@@ -102,6 +105,9 @@ def _cells(row: Row, modes: Sequence[str], price: PriceOf) -> Iterator[str]:
     yield short_fact(facts.billing_step_seconds) if facts else ""
     yield short_fact(facts.notice_seconds) if facts else ""
     yield short_fact(facts.disk_after_reclaim) if facts else ""
+    if isinstance(row, ComparedProvider):
+        yield short_fact(facts.availability) if facts else ""
+        yield short_fact(facts.support) if facts else ""
     days = sorted({offer.as_of for offer in row.best.values() if offer.as_of})
     yield " to ".join(dict.fromkeys([days[0], days[-1]])) if days else "unknown"
 

@@ -12,6 +12,7 @@ from teraflock.cli.facts import write_facts
 from teraflock.cli.host_cost import cost
 from teraflock.cli.host_join import add, join, leave, remove, serve
 from teraflock.cli.host_slice import slice_host
+from teraflock.cli.host_upgrade import upgrade
 from teraflock.cli.instance.label import parse_changes
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
@@ -37,6 +38,7 @@ Examples:
   tera host inspect
   tera host list
   tera host add --name lab3
+  tera host upgrade
   tera host drain lab2 --deadline 2h
   tera host label lab2 zone=a
   tera host set lab2 --region north
@@ -51,7 +53,7 @@ def command() -> None:
     pass
 
 
-for each in (cost, slice_host, add, remove, join, leave, serve):
+for each in (cost, slice_host, add, remove, upgrade, join, leave, serve):
     command.add_command(each)
 
 
@@ -123,14 +125,14 @@ def drain(name: str, deadline: str | None, as_json: bool) -> None:
     """Stop placing new instances on a host. Existing instances stay.
 
     With `--deadline`, instances with the restart policy `elsewhere` are told at once. At the deadline they are stopped
-    and created again on other hosts, each when there is room for it. Their disks are not copied. All other instances
-    stay until their tenants stop or delete them.
+    and started on other hosts with copies of their disks, each when there is room for it. All other instances stay
+    until their tenants stop or delete them.
 
     \b
     Examples:
       tera host drain lab2
       tera host drain lab2 --deadline 2h
-      tera host ready lab2                # take instances again; cancels the deadline
+      tera host resume lab2               # take instances again; cancels the deadline
     """
     seconds = parse_duration_seconds(deadline, "--deadline") if deadline is not None else None
     at = None if seconds is None else SystemClock().now() + timedelta(seconds=min(seconds, DRAIN_SECONDS_MAX))
@@ -192,7 +194,7 @@ def set_host(name: str, region: str, as_json: bool) -> None:
 @command.command(help="Place new instances on a drained host again.")
 @click.argument("name")
 @json_option
-def ready(name: str, as_json: bool) -> None:
+def resume(name: str, as_json: bool) -> None:
     _change(name, HostChange(state="ready"), as_json)
 
 

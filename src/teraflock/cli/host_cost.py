@@ -42,7 +42,7 @@ from_option: Final = click.option(
     "--from",
     "start",
     metavar="DATE",
-    help="The day or time from which it counts: `2026-11-01`, in UTC, or `2026-11-01T12:00+01:00`. Default: now.",
+    help="The day or time when it takes effect: `2026-11-01`, in UTC, or `2026-11-01T12:00+01:00`. Default: now.",
 )
 
 
@@ -66,7 +66,7 @@ def list_costs(name: str | None, as_json: bool) -> None:
         remark("No cost is set; `tera host cost set NAME AMOUNT CURRENCY` sets one")
 
 
-@cost.command("set", help="Set what a host costs an hour, from now on or from another date.")
+@cost.command("set", help="Set what a host costs per hour, from now on or from another date.")
 @click.argument("name")
 @click.argument("amount")
 @click.argument("currency")

@@ -8,7 +8,8 @@ from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import called, remark, write_json
-from teraflock.wire.host import InvitationAnswer, InvitationRequest
+from teraflock.wire.host import InvitationRequest
+from teraflock.words.host import join_command
 from teraflock.words.text import age_text
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ Safe to run again after an interruption.
 Example:
   tera host join 'TOKEN@192.168.10.2:8733#FINGERPRINT'
 """
-LEAVE_HELP: Final = """Stop the host program on this machine and delete its key and certificate.
+LEAVE_HELP: Final = """Stop the host program here, and remove the links to other hosts, the key and the certificate.
 
 Instances on this machine keep running, but the server no longer manages them. First remove the host on the server:
 `tera host drain NAME`, then `tera host remove NAME`.
@@ -61,13 +62,9 @@ def add(name: str, address: str, trusted_wire: bool, as_json: bool) -> None:
         write_json(made)
         return
     remark("On the new host, as root:\n")
-    click.echo(_command(made))
+    click.echo(join_command(made))
     left = age_text(SystemClock().now(), made.expires_at)
     remark(f"\nIt works once, within {left}. `{called()} host list` then shows the host")
-
-
-def _command(made: InvitationAnswer) -> str:
-    return f"tera host join '{made.token}@{made.server}#{made.fingerprint}'"
 
 
 @click.command(
@@ -133,6 +130,8 @@ def join(word: str, address: str, listen: str, without_gpus: bool, simulate: str
 def _show(joined: "HostJoined") -> None:
     state = "is already a host" if joined.was_joined else "joined"
     click.echo(f"This machine {state}: {joined.name} at {joined.address}, host program on {joined.listen}")
+    if joined.member:
+        click.echo(f"It is the member `{joined.member}` of a cluster")
     remark("On the server, `tera host list` shows it within a minute")
 
 
@@ -140,16 +139,19 @@ def _show(joined: "HostJoined") -> None:
 @yes_option
 @json_option
 def leave(yes: bool, as_json: bool) -> None:
-    from teraflock.app.joining.background import stop
-    from teraflock.app.joining.config import HostPlaces, forget, joined_config
+    from teraflock.app.joining import departure
+    from teraflock.app.joining.config import HostPlaces, joined_config
+    from teraflock.base.errors import BadInput
     from teraflock.cli.confirm import confirm
 
     places = HostPlaces()
-    name = joined_config(places).name
+    try:
+        name = joined_config(places).name
+    except BadInput:  # damaged: this command is the way out
+        name = "unknown"
     if not yes:
         confirm(f"Stop the host program of `{name}` and delete its key?", f"Leaving as `{name}`")
-    stop(places)
-    forget(places)
+    departure.leave(places)
     if as_json:
         write_json({"left": name})
     else:

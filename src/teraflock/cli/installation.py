@@ -42,8 +42,8 @@ Examples:
 PURGE_HELP: Final = """Remove everything that Teraflock created on this machine, and nothing else.
 
 This removes all instances with their disks; images, networks, the firewall table and the storage pool; the server's
-database, keys and logs; and the SSH files for instances. An engine that was installed before stays, and so do Debian
-packages, imported offers and plans.
+database, keys and logs; the SSH files for instances; and the host program of a machine that joined a server. An engine
+that was installed before stays, and so do Debian packages, imported offers and plans.
 
 \b
 Examples:
@@ -163,21 +163,23 @@ def purge(yes: bool, as_json: bool) -> None:
     from teraflock.app.installation.down import purge as remove
     from teraflock.app.installation.locking import alone
     from teraflock.app.installation.places import Places
+    from teraflock.app.joining.config import HostPlaces
 
     places = Places()
-    if not any(folder.exists() for folder in (places.cloud, places.ssh, places.engine)):
+    ours = (places.cloud, places.ssh, places.engine, HostPlaces(places.home).folder)
+    if not any(folder.exists() for folder in ours):
         if as_json:
             write_json({"removed": False, "left": []})
         else:
-            remark(f"Nothing to remove: {places.cloud} does not exist")
+            remark(f"Nothing to remove: {places.home} has no cloud")
         return
     if not yes:
-        confirm(f"Remove all instances, disks, images and keys of {places.cloud}?", "Purging")
+        confirm(f"Remove all instances, disks, images and keys of {places.home}?", "Purging")
     with alone(places), phases() as line:
         left = remove(places, line)
     if as_json:
         write_json({"removed": True, "left": left})
         return
-    click.echo(f"Removed {places.cloud} and everything created on the engine")
+    click.echo(f"Removed the cloud in {places.home} and everything created on the engine")
     for sentence in left:
         remark(sentence)

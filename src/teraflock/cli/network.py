@@ -54,13 +54,14 @@ Examples:
 """
 CHECK_HELP: Final = """Say whether a connection would pass, and which rules decide. Nothing is sent.
 
-An end is an instance, `internet`, or an IPv4 address. The exit code is 0 if the connection passes and 1 if it is
-stopped.
+An end is an instance, a load balancer as `lb:NAME`, `internet`, or an IPv4 address. A public address of the project
+means what it leads to. The exit code is 0 if the connection passes and 1 if it is stopped.
 
 \b
 Examples:
   tera network check --from internet --to web --port 22
   tera network check --from 203.0.113.7 --to web --port 443
+  tera network check --from internet --to lb:front --port 443
   tera network check --from web --to db --protocol udp --port 53
   tera network check --from web --to internet --protocol icmp
 """
@@ -206,7 +207,9 @@ def check(source: str, target: str, protocol: str, port: str, project: str | Non
         raise SystemExit(STOPPED)
 
 
-@command.command(help="List which instances can reach each other and the internet. `--svg` draws it.")
+@command.command(
+    help="List which instances and balancers can reach each other and the internet. `--svg` draws it."
+)
 @click.option("--svg", "is_svg", is_flag=True, help="Print a picture as SVG.")
 @project_option
 @json_option

@@ -13,7 +13,7 @@ from teraflock.cli.parse import check_name
 from teraflock.cli.quota import limit_options, limits_from
 from teraflock.cli.table import write_list
 from teraflock.wire.project import ProjectRequest
-from teraflock.wire.quota import QuotaShape
+from teraflock.wire.quota import QuotaRequest
 from teraflock.words.project import FIELDS
 
 HELP: Final = """List, create and delete projects. Each has its own instances, private network and quota.
@@ -53,7 +53,7 @@ def list_projects(organisation: str, as_json: bool) -> None:
 @json_option
 def create(name: str, organisation: str, as_json: bool, **words: object) -> None:
     request = ProjectRequest(
-        name=check_name(name, "name of a project"), quota=limits_from(words, QuotaShape())
+        name=check_name(name, "name of a project"), quota=limits_from(words, QuotaRequest())
     )
     with connected() as client:
         made = client.projects.create(request, organisation=organisation)

@@ -95,6 +95,7 @@ def _renting(provider: Provider) -> Iterator[tuple[str, str]]:
     yield "live catalog", "yes" if found.catalog else "no"
     yield "spot launches", found.spot or "no"
     if found.launch:
+        yield "free capacity", "listed, for `tera plan --available`" if found.stock else "not listed"
         yield "spot notices", "yes" if found.notice else "no"
         yield "ends by itself", "after `--set hours_max=HOURS`" if found.time_limit else "no"
     yield "driver tested", found.tested
@@ -178,6 +179,8 @@ def _singles(facts: ProviderFacts) -> Iterator[tuple[str, Fact | None]]:
     yield "notice", facts.notice_seconds
     yield "disk after reclaim", facts.disk_after_reclaim
     yield "resize", facts.resize
+    yield "availability", facts.availability
+    yield "support", facts.support
 
 
 _IN_SECONDS: Final = frozenset({"billed per", "billed minimum", "notice"})

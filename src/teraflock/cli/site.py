@@ -116,7 +116,7 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
 @command.command(help="Let an organisation rent machines at a site. This spends your money there.")
 @click.argument("name")
 @click.option("--org", "organisation", required=True, metavar="NAME", help="The organisation's name or id.")
-@click.option("--remove", is_flag=True, help="Stop that. Instances that are there keep running.")
+@click.option("--remove", is_flag=True, help="Withdraw the permission. Running instances stay.")
 @json_option
 def allow(name: str, organisation: str, remove: bool, as_json: bool) -> None:
     with connected() as client:

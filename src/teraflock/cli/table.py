@@ -18,7 +18,7 @@ from teraflock.words.table import Fields, cells
 T = TypeVar("T")
 
 GAP: Final = "  "
-SHORTEST: Final = 14  # a flexible column is not cut below this while another can be dropped
+SHORTEST: Final = 14
 BAREST: Final = 4  # the shortest a text is cut to if the terminal is too narrow for everything else
 
 
@@ -30,6 +30,8 @@ class Column(msgspec.Struct, frozen=True):
     """May be shortened with `…`."""
     worth: int = 9
     """On a narrow terminal the column of least worth is dropped first; 9 is never dropped."""
+    shortest: int = SHORTEST
+    """A flexible column is not cut below this while another can be dropped."""
 
 
 def write_list(items: Sequence[T], fields: Fields[T], *, as_json: bool, empty: str = "") -> None:
@@ -83,7 +85,7 @@ def _columns_that_fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], 
 
     def least(i: int) -> int:
         natural = _natural(columns[i], rows, i)
-        return min(natural, SHORTEST) if columns[i].flexible else natural
+        return min(natural, columns[i].shortest) if columns[i].flexible else natural
 
     while sum(least(i) for i in kept) + len(GAP) * (len(kept) - 1) > width:
         droppable = [i for i in kept if columns[i].worth < 9]
@@ -97,12 +99,12 @@ def _shorten(columns: Sequence[Column], widths: list[int], width: int) -> None:
     """Shorten the widest column by one character at a time: flexible columns first, numbers never."""
     excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
     for least, may in (
-        (SHORTEST, lambda column: column.flexible),
-        (BAREST, lambda column: column.flexible),
-        (BAREST, lambda column: not column.right),
+        (lambda column: column.shortest, lambda column: column.flexible),
+        (lambda column: BAREST, lambda column: column.flexible),
+        (lambda column: BAREST, lambda column: not column.right),
     ):
         while excess > 0:
-            wide = [i for i, column in enumerate(columns) if may(column) and widths[i] > least]
+            wide = [i for i, column in enumerate(columns) if may(column) and widths[i] > least(column)]
             if not wide:
                 break
             widths[max(wide, key=lambda i: widths[i])] -= 1

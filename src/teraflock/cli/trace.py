@@ -19,13 +19,19 @@ gradient accumulation, several optimizers, evaluation between steps and plain in
 see what it found.
 
 `SCRIPT` is a Python file or a notebook. Use `--entry module:function` to run a function instead. If the function has a
-parameter `batch`, you can use the trace with any batch. Requires PyTorch 2.8 or later, with or without CUDA:
-`pip install 'teraflock[trace]'`.
+parameter `batch`, you can use the trace with any batch.
+
+With `--any-batch`, the script runs three times, with one, two and three times its batch. `tera estimate` can then use
+the trace with any batch and finds the largest one for each GPU. The batch is found in an argument such as
+`--batch-size 32`, in a data loader, or in a name such as `batch_size = 32`.
+
+Requires PyTorch 2.8 or later, with or without CUDA: `pip install 'teraflock[trace]'`.
 
 \b
 Examples:
   tera trace train.py -o job.trace
   tera trace train.py -o job.trace -- --model resnet50 --batch 64
+  tera trace train.py --any-batch -o job.trace
   tera trace analysis.ipynb -o job.trace
   tera trace --entry train:main -o job.trace
 """
@@ -42,6 +48,7 @@ Examples:
     "--time-limit", "seconds", type=click.FloatRange(min=1), default=300.0, show_default=True,
     metavar="SECONDS", help="Stop the script if it has not completed a step after this time.",
 )  # fmt: skip
+@click.option("--any-batch", is_flag=True, help="Record a trace that can be used with any batch.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as a JSON object.")
 def command(
     script: Path | None,
@@ -49,13 +56,19 @@ def command(
     entry: str | None,
     out: Path,
     seconds: float,
+    any_batch: bool,
     as_json: bool,
 ) -> None:
     if (script is None) == (entry is None):
         raise BadInput("Give either a script or `--entry module:function`")
     if script is not None and not script.is_file():
         raise BadInput(f"File not found: `{script}`")
-    trace = _traced(script, arguments, entry, seconds, quiet=as_json)
+    if any_batch and script is None:
+        raise BadInput(
+            "`--any-batch` needs a script",
+            hint="Give the function of `--entry` a parameter `batch`: its trace can be used with any batch",
+        )
+    trace = _traced(script, arguments, entry, seconds, any_batch=any_batch, quiet=as_json)
     from teraflock.workload.trace import write_trace
 
     data = write_trace(trace)
@@ -74,7 +87,13 @@ def command(
 
 
 def _traced(
-    script: Path | None, arguments: tuple[str, ...], entry: str | None, seconds: float, *, quiet: bool
+    script: Path | None,
+    arguments: tuple[str, ...],
+    entry: str | None,
+    seconds: float,
+    *,
+    any_batch: bool,
+    quiet: bool,
 ) -> "Trace":
     import contextlib
     import sys
@@ -88,7 +107,7 @@ def _traced(
     # With `--json`, the output of the script must not mix with the JSON on stdout.
     with contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext():
         if script is not None:
-            return trace_script(script, arguments=list(arguments), seconds=seconds)
+            return trace_script(script, arguments=list(arguments), seconds=seconds, any_batch=any_batch)
         return trace_entry(entry or "", folder=Path.cwd(), seconds=seconds)
 
 

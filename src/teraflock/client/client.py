@@ -16,11 +16,13 @@ from teraflock.client.address import Addresses
 from teraflock.client.announcement import Announcements
 from teraflock.client.audit import AuditLog
 from teraflock.client.balancer import Balancers
+from teraflock.client.bid import Bids
 from teraflock.client.bill import Bills
 from teraflock.client.billing import Billing
 from teraflock.client.budget import Budgets
 from teraflock.client.console import ConsoleAccess
 from teraflock.client.credit import Credits
+from teraflock.client.dataset import Datasets
 from teraflock.client.estimate import Estimates
 from teraflock.client.event import Events
 from teraflock.client.gpu import Gpus
@@ -51,9 +53,11 @@ from teraflock.client.security_group import SecurityGroups
 from teraflock.client.shape import Shapes
 from teraflock.client.site import Sites
 from teraflock.client.snapshot import Snapshots
+from teraflock.client.ssh_key import SshKeys
 from teraflock.client.subnet import Subnets
 from teraflock.client.telemetry import Telemetry
 from teraflock.client.transport import Transport, path_of
+from teraflock.client.volume import Volumes
 from teraflock.wire.health import HealthAnswer
 from teraflock.wire.whoami import WhoAmI
 
@@ -82,8 +86,11 @@ class Client:
         self.transport = transport
         self.acls = Acls(transport)
         self.addresses = Addresses(transport)
+        self.datasets = Datasets(transport)
+        self.volumes = Volumes(transport)
         self.accounts = Accounts(transport)
         self.announcements = Announcements(transport)
+        self.ssh_keys = SshKeys(transport)
         self.audit = AuditLog(transport)
         self.balancers = Balancers(transport)
         self.billing = Billing(transport)
@@ -114,6 +121,7 @@ class Client:
         self.published_ports = PublishedPorts(transport)
         self.purchases = Purchases(transport)
         self.queue = Queue(transport)
+        self.bids = Bids(transport)
         self.quotas = Quotas(transport)
         self.quotes = Quotes(transport)
         self.runs = Runs(transport)

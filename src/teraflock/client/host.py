@@ -1,19 +1,28 @@
 """Hosts, for operators."""
 
+from collections.abc import Sequence
+from typing import Final
+
 from teraflock.client.noun import PAGE, Noun, pages
+from teraflock.client.transport import path_of
 from teraflock.wire.host import (
+    CardCapacityAnswer,
     HostAnswer,
+    HostCapacityList,
     HostChange,
     HostCostAnswer,
     HostCostPage,
     HostCostRequest,
     HostPage,
+    HostUpgradeAnswer,
     InvitationAnswer,
     InvitationRequest,
     SlicingAnswer,
     SlicingPage,
     SlicingRequest,
 )
+
+UPGRADE_SECONDS_MAX: Final = 240.0
 
 
 class Hosts(Noun):
@@ -28,6 +37,10 @@ class Hosts(Noun):
 
     def get(self, ref: str) -> HostAnswer:
         return self._get(HostAnswer, "hosts", ref)
+
+    def capacity(self) -> tuple[CardCapacityAnswer, ...]:
+        """The cards of all hosts by model: how many are free, and how they are spread."""
+        return self._get(HostCapacityList, "host-capacity").items
 
     def change(self, ref: str, change: HostChange) -> HostAnswer:
         return self._act("PATCH", HostAnswer, "hosts", ref, body=change)
@@ -44,15 +57,23 @@ class Hosts(Noun):
     def invite(self, request: InvitationRequest) -> InvitationAnswer:
         return self._create(InvitationAnswer, "host-invitations", body=request)
 
+    def upgrade(self, ref: str) -> HostUpgradeAnswer:
+        """Install the server's version on a joined host. It takes up to a minute."""
+        content = self._transport.request(
+            "POST", path_of("hosts", ref, "upgrade"), again=False, seconds_max=UPGRADE_SECONDS_MAX
+        )
+        return self._transport.decoded(content, HostUpgradeAnswer)
+
     def remove(self, ref: str) -> None:
         self._send("DELETE", "hosts", ref)
 
-    def cost_page(self, *, after: str = "", limit: int = PAGE) -> HostCostPage:
-        return self._get(HostCostPage, "host-costs", after=after, limit=limit)
+    def cost_page(self, *, after: str = "", limit: int = PAGE, hosts: Sequence[str] = ()) -> HostCostPage:
+        """With `hosts`, only what was recorded for hosts with these ids."""
+        return self._get(HostCostPage, "host-costs", after=after, limit=limit, host=tuple(hosts))
 
-    def costs(self) -> tuple[HostCostAnswer, ...]:
+    def costs(self, hosts: Sequence[str] = ()) -> tuple[HostCostAnswer, ...]:
         """What operators recorded as the cost of own hosts, in the order it was recorded."""
-        return pages(lambda after: self.cost_page(after=after))
+        return pages(lambda after: self.cost_page(after=after, hosts=hosts))
 
     def set_cost(self, ref: str, cost: HostCostRequest) -> HostCostAnswer:
         return self._act("PUT", HostCostAnswer, "hosts", ref, "cost", body=cost)

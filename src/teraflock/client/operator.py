@@ -4,6 +4,7 @@ from teraflock.client.noun import PAGE, Noun
 from teraflock.wire.event import EventPage
 from teraflock.wire.instance import LogAnswer
 from teraflock.wire.operator import LocatedInstance, LocatedPage, StartByOperator, StopByOperator
+from teraflock.wire.queue import QueuedOfTenantAnswer, QueuedOfTenantList
 
 
 class Operator(Noun):
@@ -35,9 +36,14 @@ class Operator(Noun):
         path = ("operator", "instances", ref, "log")
         return self._get(LogAnswer, *path, organisation=organisation, reason=reason)
 
-    def events(self, *, after: str = "", limit: int = PAGE) -> EventPage:
-        """Events of the server itself, newest first."""
-        return self._get(EventPage, "operator", "events", project=None, after=after, limit=limit)
+    def events(self, *, after: str = "", limit: int = PAGE, alerts: bool = False) -> EventPage:
+        """Events of the server itself, or only alerts; newest first."""
+        query = {"after": after, "limit": limit, "alerts": alerts or None}
+        return self._get(EventPage, "operator", "events", project=None, **query)
+
+    def queue(self, *, limit: int = PAGE) -> tuple[QueuedOfTenantAnswer, ...]:
+        """The launches of every tenant that wait for room, in the order of the queue."""
+        return self._get(QueuedOfTenantList, "operator", "queue", project=None, limit=limit).items
 
     def _acted(self, ref: str, verb: str, body: object, organisation: str) -> LocatedInstance:
         path = ("operator", "instances", ref, verb)

@@ -17,3 +17,10 @@ class Providers(Noun):
         )  # imported here: a cold `tera ps` must not load the planner
 
         return self._get(tuple[ProviderShape, ...], "providers", name=name)
+
+    def usable(self, project: str = "") -> tuple[str, ...]:
+        """Where a project may rent machines. Default: the project of the client."""
+        from teraflock.wire.provider import UsableProviders
+
+        asked = project or self._transport.project
+        return self._get(UsableProviders, "usable-providers", project=asked).items

@@ -14,6 +14,7 @@ from teraflock.wire.run import (
     RunLogAnswer,
     RunPage,
     RunRequest,
+    SweepRequest,
     UploadAnswer,
     UploadRequest,
 )
@@ -31,6 +32,9 @@ class Runs(Noun):
     def create(self, request: RunRequest, *, idempotency_key: str = "") -> RunAnswer:
         return self._create(RunAnswer, "runs", body=request, idempotency_key=idempotency_key)
 
+    def create_sweep(self, request: SweepRequest, *, idempotency_key: str = "") -> tuple[RunAnswer, ...]:
+        return self._create(RunPage, "sweeps", body=request, idempotency_key=idempotency_key).items
+
     def get(self, ref: str) -> RunDetails:
         return self._get(RunDetails, "runs", ref)
 
@@ -40,8 +44,8 @@ class Runs(Noun):
     def retry(self, ref: str) -> RunAnswer:
         return self._act("POST", RunAnswer, "runs", ref, "retry")
 
-    def log(self, ref: str, offset: int = 0) -> RunLogAnswer:
-        return self._get(RunLogAnswer, "runs", ref, "log", offset=offset or None)
+    def log(self, ref: str, offset: int = 0, node: int = 0) -> RunLogAnswer:
+        return self._get(RunLogAnswer, "runs", ref, "log", offset=offset or None, node=node or None)
 
     def outputs(self, ref: str) -> Iterator[bytes]:
         """The outputs as tar, in pieces as they arrive."""

@@ -1,5 +1,7 @@
 """Readings of hosts and instances."""
 
+from collections.abc import Sequence
+
 from teraflock.client.noun import Noun
 from teraflock.client.transport import path_of
 from teraflock.wire.telemetry import (
@@ -12,9 +14,9 @@ from teraflock.wire.telemetry import (
 
 
 class Telemetry(Noun):
-    def hosts(self) -> tuple[HostReadingAnswer, ...]:
-        """The last reading of every own host, for operators."""
-        return self._transport.get(path_of("host-readings"), HostReadingList).items
+    def hosts(self, ids: Sequence[str] = ()) -> tuple[HostReadingAnswer, ...]:
+        """The last reading of own hosts, all or those with these ids. For operators."""
+        return self._transport.get(path_of("host-readings"), HostReadingList, host=tuple(ids)).items
 
     def instances(self) -> tuple[InstanceReadingAnswer, ...]:
         """The last reading of every running instance of the project."""

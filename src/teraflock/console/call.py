@@ -141,16 +141,26 @@ class PageCall:
     def _base(self) -> dict[str, Any]:
         return {
             "call": self,
-            "t": self.language.text,
+            "t": self.language.marked,
+            "say": self.language.say,
+            "changes": self.language.changes,
             "now": self.now,
-            "error": self.error,
+            "error": self._spoken_error(),
             "csrf": csrf_token(self.secret) if self.secret else "",
             "may": self.may,
+            "all_simulated": self.services.reality() == "simulated",
         }
+
+    def _spoken_error(self) -> TeraflockError | None:
+        """The error of the action in the language of the page."""
+        if self.error is None:
+            return None
+        say = self.language.say
+        return TeraflockError(say(self.error.sentence), hint=say(self.error.hint))
 
     def _shell(self, section: str) -> dict[str, Any]:
         """What the layout shows around a page. It is one value, so that no value of a page hides a part of it."""
-        shell: dict[str, Any] = {"section": section, "simulated": self.services.reality() == "simulated"}
+        shell: dict[str, Any] = {"section": section}
         if self._actor is not None:
             tenants, actor = self.services.tenants, self._actor
             projects = tenants.projects.page(actor, limit=PROJECTS_MAX)

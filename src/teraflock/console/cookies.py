@@ -16,25 +16,34 @@ SESSION: Final = "tera_session"
 LANGUAGE: Final = "tera_language"
 THEME: Final = "tera_theme"
 FLASH: Final = "tera_flash"
+OIDC: Final = "tera_oidc"
+"""A sign-in by an identity provider, encrypted."""
 CHOICE_SECONDS: Final = 365 * 86_400
 _SESSION_SECONDS: Final = 86_400
 _FLASH_SECONDS: Final = 60
-_LIFE: Final[Mapping[str, int]] = {SESSION: _SESSION_SECONDS, FLASH: _FLASH_SECONDS}
+_OIDC_SECONDS: Final = 600
+_LIFE: Final[Mapping[str, int]] = {SESSION: _SESSION_SECONDS, FLASH: _FLASH_SECONDS, OIDC: _OIDC_SECONDS}
+_HOST: Final = "__Host-"
 _COOKIE_BYTES_MAX: Final = 8192
 
 
-def parse_cookies(header: str) -> Mapping[str, str]:
+def parse_cookies(header: str, *, secure: bool = False) -> Mapping[str, str]:
+    """Over TLS only cookies with the prefix count: another server of the same domain cannot set those."""
     try:
         found = SimpleCookie(header[:_COOKIE_BYTES_MAX])
     except CookieError:
         return {}
-    return {name.removeprefix("__Host-"): morsel.value for name, morsel in found.items()}
+    return {
+        name.removeprefix(_HOST): morsel.value
+        for name, morsel in found.items()
+        if name.startswith(_HOST) or not secure
+    }
 
 
 def cookie_header(name: str, value: str, *, secure: bool) -> str:
     """The `Set-Cookie` header. An empty value removes the cookie."""
     life = _LIFE.get(name, CHOICE_SECONDS) if value else 0
-    shown = f"__Host-{name}" if secure else name
+    shown = f"{_HOST}{name}" if secure else name
     mark = "; Secure" if secure else ""
     return f"{shown}={value}; Path=/; Max-Age={life}; HttpOnly; SameSite=Lax{mark}"
 

@@ -17,6 +17,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """Below `PREFIX`; `{project}` is replaced."""
     scope: Scope
     may: Permission | None = None
+    apart: bool = False
+    """Begins a new group."""
 
 
 SECTIONS: Final = (
@@ -27,7 +29,35 @@ SECTIONS: Final = (
         scope=Scope.PROJECT,
         may=Permission.INSTANCE_READ,
     ),
-    Section(name="offers", title="Offers", path="/offers", scope=Scope.KEY),
+    Section(
+        name="runs",
+        title="Runs",
+        path="/projects/{project}/runs",
+        scope=Scope.PROJECT,
+        may=Permission.INSTANCE_READ,
+    ),
+    Section(
+        name="queue",
+        title="Queue",
+        path="/projects/{project}/queue",
+        scope=Scope.PROJECT,
+        may=Permission.INSTANCE_READ,
+    ),
+    Section(
+        name="storage",
+        title="Storage",
+        path="/projects/{project}/volumes",
+        scope=Scope.PROJECT,
+        may=Permission.INSTANCE_READ,
+    ),
+    Section(
+        name="networks",
+        title="Networks",
+        path="/projects/{project}/networks",
+        scope=Scope.PROJECT,
+        may=Permission.NETWORK_READ,
+    ),
+    Section(name="offers", title="Offers", path="/offers", scope=Scope.KEY, apart=True),
     Section(name="plan", title="Plan", path="/plan", scope=Scope.KEY),
     Section(
         name="costs",
@@ -36,10 +66,13 @@ SECTIONS: Final = (
         scope=Scope.PROJECT,
         may=Permission.USAGE_READ,
     ),
-    Section(name="learn", title="Learn", path="/learn", scope=Scope.KEY),
+    Section(name="learn", title="Learn", path="/learn", scope=Scope.KEY, apart=True),
     Section(name="team", title="Team", path="/team", scope=Scope.KEY),
     Section(
-        name="hosts", title="Hosts", path="/hosts", scope=Scope.INSTALLATION, may=Permission.HOST_READ
+        name="hosts", title="Hosts", path="/hosts", scope=Scope.INSTALLATION, may=Permission.HOST_READ, apart=True
+    ),
+    Section(
+        name="alerts", title="Alerts", path="/alerts", scope=Scope.INSTALLATION, may=Permission.HOST_READ
     ),
     Section(
         name="clouds", title="Clouds", path="/clouds", scope=Scope.INSTALLATION, may=Permission.HOST_READ

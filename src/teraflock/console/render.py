@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from teraflock.base.money import amount_text
 from teraflock.base.quantities import bytes_text
 from teraflock.console.assets import Assets
-from teraflock.console.language import NAMES
+from teraflock.console.language import NAMES, as_code
 from teraflock.console.page import PREFIX
 from teraflock.words.event import event_text
 from teraflock.words.money import hourly_text
@@ -38,7 +38,13 @@ class Renderer:
             event_text=event_text,
         )
         self._environment.filters.update(
-            size=bytes_text, time=time_text, details=details_text, amount=_amount, hourly=_hourly, iso=_iso
+            size=bytes_text,
+            time=time_text,
+            details=details_text,
+            amount=_amount,
+            hourly=_hourly,
+            iso=_iso,
+            code=as_code,
         )
 
     def rendered(self, template: str, values: dict[str, Any]) -> bytes:

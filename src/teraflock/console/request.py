@@ -92,7 +92,7 @@ def request_of(scope: Any) -> BrowserRequest:
         path=scope["path"],
         query=parse_form(scope["query_string"]),
         headers=headers,
-        cookies=parse_cookies(headers.get("cookie", "")),
+        cookies=parse_cookies(headers.get("cookie", ""), secure=scope["scheme"] == "https"),
         address=client[0][:_ADDRESS_CHARACTERS_MAX] if client else "",
         is_secure=scope["scheme"] == "https",
     )

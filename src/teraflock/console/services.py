@@ -9,8 +9,11 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
 from teraflock.console.transport import Ask
 from teraflock.instance.terminal.service import TerminalService
+from teraflock.tenant.identity.service import IdentityService
+from teraflock.tenant.lesson.service import LessonService
 from teraflock.tenant.service import TenantService
 from teraflock.tenant.session.service import SessionService
+from teraflock.tenant.sign_up.service import SignUpService
 
 
 class SignInLimits(Protocol):
@@ -21,6 +24,9 @@ class SignInLimits(Protocol):
 
     def tries(self, address: str, user_name: str) -> None:
         """Count an attempt to sign in."""
+
+    def signs_up(self, address: str) -> None:
+        """Count a sign-up."""
 
 
 class TenantTurns(Protocol):
@@ -34,6 +40,11 @@ class TenantTurns(Protocol):
 class ConsoleServices(msgspec.Struct, frozen=True, kw_only=True):
     tenants: TenantService
     sessions: SessionService
+    identities: IdentityService | None
+    """None: the server has no identity provider."""
+    sign_up: SignUpService | None
+    """None: strangers cannot sign up."""
+    lessons: LessonService
     clock: Clock
     reality: Callable[[], str]
     """`simulated`, `mixed` or `real`."""

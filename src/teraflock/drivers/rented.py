@@ -3,7 +3,8 @@
 Invariants:
 - before it rents a machine, the driver asks the cloud whether the instance already has one (by its label);
 - before it rents another machine, it gives back any machine with an older launch token;
-- if the cloud ignores tokens, a launch that may have succeeded is not repeated until `GRACE` has passed;
+- a launch that may have succeeded is not repeated until `GRACE` has passed. Even a cloud that honours tokens, and would
+  return the same machine, may not say since when it costs money; its listing does;
 - `delete` gives back the named machine, or all machines of the instance. A machine that does not exist counts
   as deleted.
 """
@@ -18,6 +19,7 @@ import msgspec
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
+from teraflock.dataset.model import DatasetCopy
 from teraflock.fleet.model import HostReport
 from teraflock.fleet.telemetry.model import HostReading
 from teraflock.instance.driver import (
@@ -39,6 +41,7 @@ from teraflock.instance.driver import (
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineMissing, EngineRefused
 from teraflock.instance.model import InstanceId
+from teraflock.instance.volume.model import VolumeMount, VolumeSeen
 from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
 from teraflock.network.walls import Walls
 
@@ -77,8 +80,6 @@ class RentedDriver(ABC):
     simulated = False
     patience = timedelta(minutes=10)
     capabilities: frozenset[Capability] = frozenset()
-    honours_tokens = False
-    """Whether the cloud returns the same machine for the same token."""
 
     def __init__(self, site: str, mark: str, clock: Clock) -> None:
         self.site = site
@@ -123,7 +124,7 @@ class RentedDriver(ABC):
                 return made_of(found)
             self._give_back(found)
         asked = rental.asked_at is not None and self._clock.now() - rental.asked_at < GRACE
-        if asked and not self.honours_tokens:
+        if asked:
             raise EngineBusy(
                 f"The site `{self.site}` may have launched this machine already",
                 hint="Teraflock checks again before it retries",
@@ -201,6 +202,15 @@ class RentedDriver(ABC):
     def balancers(self) -> Sequence[BalancerSeen]:
         return ()
 
+    def volumes(self) -> Sequence[VolumeSeen]:
+        return ()
+
+    def datasets(self) -> Sequence[DatasetCopy]:
+        return ()
+
+    def delete_dataset(self, host: str, dataset_id: str) -> None:
+        return None
+
     def delete_snapshot(self, handle: Handle, snapshot_id: str) -> None:
         return None
 
@@ -226,6 +236,33 @@ class RentedDriver(ABC):
 
     def slice_card(self, host: str, address: str, profiles: tuple[str, ...]) -> None:
         self._lacks(Capability.SLICES)
+
+    def create_volume(self, host: str, volume_id: str, size_bytes: int) -> None:
+        self._lacks(Capability.VOLUMES)
+
+    def attach_volume(self, host: str, instance_id: str, mount: VolumeMount) -> None:
+        self._lacks(Capability.VOLUMES)
+
+    def detach_volume(self, host: str, instance_id: str, volume_id: str) -> None:
+        self._lacks(Capability.VOLUMES)
+
+    def snapshot_volume(self, host: str, volume_id: str, snapshot_id: str) -> int:
+        self._lacks(Capability.VOLUMES)
+
+    def restore_volume(self, host: str, volume_id: str, snapshot_id: str) -> None:
+        self._lacks(Capability.VOLUMES)
+
+    def delete_volume_snapshot(self, host: str, volume_id: str, snapshot_id: str) -> None:
+        self._lacks(Capability.VOLUMES)
+
+    def delete_volume(self, host: str, volume_id: str) -> None:
+        self._lacks(Capability.VOLUMES)
+
+    def receive_dataset(self, host: str, dataset_id: str, offset: int, piece: bytes) -> None:
+        self._lacks(Capability.DATASETS)
+
+    def unpack_dataset(self, host: str, dataset_id: str, digest: str, size_bytes: int) -> None:
+        self._lacks(Capability.DATASETS)
 
     def allow_out(self, host: str, networks: tuple[str, ...]) -> None:
         self._lacks(Capability.PLACEMENT)

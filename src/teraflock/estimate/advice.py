@@ -9,6 +9,7 @@ from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
 from teraflock.estimate.batch import LIMIT_SHARE
 from teraflock.estimate.estimator import Estimator
+from teraflock.estimate.memory import plain_peak
 from teraflock.estimate.model import Estimate
 from teraflock.workload.model import Workload
 
@@ -35,6 +36,10 @@ def advice(estimate: Estimate, room_bytes: int) -> Iterator[str]:
                     {"lora_rank": 16, "gradient_checkpointing": True, "precision": "bf16"},
                 )
             )
+        if not workload.load_in:
+            fields = {"gradient_checkpointing": True, "precision": "bf16", "load_in": "4bit"}
+            rank = workload.lora_rank or 16
+            changes.append(("LoRA over 4-bit weights, and checkpointing", {"lora_rank": rank, **fields}))
     elif workload.precision == "fp32":
         changes.append(("bf16 weights", {"precision": "bf16"}))
     for name, fields in changes:
@@ -64,7 +69,10 @@ def _spread(workload: Workload, largest: int, room_bytes: int) -> Iterator[str]:
 
 
 def _need(workload: Workload) -> int | None:
+    """The live peak as a plain sum: a replay for each suggestion takes most of the time of an answer."""
     try:
-        return Estimator(workload).memory().live_peak_bytes
+        estimator = Estimator(workload)
     except BadInput:
         return None  # the zoo has no trace of this variant
+    peak = plain_peak(estimator.scene(), estimator.optimizer, cublas_bytes=estimator.cublas_bytes)
+    return peak + sum(estimator.held().values())

@@ -13,7 +13,7 @@ import msgspec
 
 from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.cards import all_cards
-from teraflock.catalog.model import Card
+from teraflock.catalog.model import SM_LANES, Card
 from teraflock.estimate.bounds import (
     CLASSES,
     CONVOLUTION,
@@ -34,23 +34,21 @@ class Generation(msgspec.Struct, frozen=True):
     context_mib: int
     """CUDA context and libraries, which PyTorch does not count as reserved. Measured on Hopper, otherwise assumed."""
     year: int
-    lanes: int
-    """fp32 lanes per SM."""
     steps: bool = True
     """Whether the fit included whole steps on a card of this generation."""
 
 
 GENERATIONS: Final = {
-    "Blackwell": Generation(770, 2025, 128),
-    "Hopper": Generation(770, 2022, 128),
-    "Ada": Generation(560, 2022, 128),
-    "Ampere": Generation(520, 2020, 128),
-    "Turing": Generation(460, 2018, 64),
-    "Volta": Generation(460, 2017, 64),
-    "Pascal": Generation(400, 2016, 128),
-    "Maxwell": Generation(350, 2014, 128, steps=False),
-    "Kepler": Generation(330, 2012, 192),
-    "AMD": Generation(900, 2018, 64, steps=False),
+    "Blackwell": Generation(770, 2025),
+    "Hopper": Generation(770, 2022),
+    "Ada": Generation(560, 2022),
+    "Ampere": Generation(520, 2020),
+    "Turing": Generation(460, 2018),
+    "Volta": Generation(460, 2017),
+    "Pascal": Generation(400, 2016),
+    "Maxwell": Generation(350, 2014, steps=False),
+    "Kepler": Generation(330, 2012),
+    "AMD": Generation(900, 2018, steps=False),
 }
 LANES: Final = {
     "Ampere GA100": 64, "Pascal GP100": 64, "AMD CDNA3 Aqua Vanjaram": 128, "AMD CDNA3": 128, "AMD CDNA4": 128,
@@ -80,12 +78,17 @@ def age(card: Card) -> float:
     return min(AGE_MAX, (YEAR_NOW - known.year) / 5) if known else AGE_MAX
 
 
+def _lanes(card: Card) -> int:
+    """fp32 lanes per SM."""
+    return LANES.get(card.architecture) or SM_LANES[card.architecture.split()[0]]
+
+
 def clock_hz(card: Card) -> float:
     """The boost clock: the fp32 rate of the data sheet divided by the lanes."""
     known = generation(card)
     if known is None or not card.sms or not card.fp32_tflops:
         return CLOCK_H200
-    return card.fp32_tflops * 1e12 / (2 * card.sms * LANES.get(card.architecture, known.lanes))
+    return card.fp32_tflops * 1e12 / (2 * card.sms * _lanes(card))
 
 
 def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None) -> Peaks | None:
@@ -112,7 +115,7 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
         fp32=fp32,
         tf32=(card.tf32_tensor_tflops or 0.0) * 1e12,
         half=half,
-        sms=card.sms or _likely_sms(card, known),
+        sms=card.sms or _likely_sms(card),
         fp32_reach=fp32_reach,
         bandwidth_reach=factor(reach.bandwidth, card),
         square=0.0 if same else fp32 * factor(reach.convolution, card),
@@ -135,9 +138,9 @@ ROCM_SLOWER: Final = 1.3
 """Assumed: MIOpen and hipBLAS reach less of the data sheet than cuDNN and cuBLAS."""
 
 
-def _likely_sms(card: Card, known: Generation) -> int:
+def _likely_sms(card: Card) -> int:
     """The SMs of a card without a published number, from its fp32 rate at the H200's clock."""
-    return max(1, round((card.fp32_tflops or 0.0) * 1e12 / (2 * known.lanes * CLOCK_H200)))
+    return max(1, round((card.fp32_tflops or 0.0) * 1e12 / (2 * _lanes(card) * CLOCK_H200)))
 
 
 FITTED_CARDS: Final = frozenset(

@@ -48,6 +48,7 @@ def is_slice(card: Card) -> bool:
 
 
 def throttled(card: Card, *, clock_mhz: float | None = None, watts: float | None = None) -> Card:
+    """A limit above what the card has changes nothing, not even its name."""
     if clock_mhz is not None:
         card = _with_clock(card, clock_mhz)
     return _with_watts(card, watts) if watts is not None else card
@@ -59,13 +60,15 @@ def _with_clock(card: Card, clock_mhz: float) -> Card:
         raise BadInput(
             f"A clock of {clock_mhz:g} MHz is too low for {card.id}: its boost clock is {boost:,.0f} MHz"
         )
-    share = min(1.0, clock_mhz / boost)
+    share = clock_mhz / boost
+    if share >= 1.0:
+        return card  # it runs at its boost clock
     return replace(
         card,
         **_rates(card, share),
         id=f"{card.id} at {clock_mhz:g} MHz",
         bandwidth_gbs=card.bandwidth_gbs * min(1.0, CROSSBAR * share) if card.bandwidth_gbs else None,
-        tdp_watts=card.tdp_watts if share == 1.0 else None,  # slower SMs never reach the power limit
+        tdp_watts=None,  # slower SMs never reach the power limit
     )
 
 
@@ -74,7 +77,9 @@ def _with_watts(card: Card, watts: float) -> Card:
         raise BadInput(
             f"A power limit of {watts:g} W is too low for {card.id}: its rated power is {card.tdp_watts:g} W"
         )
-    return replace(card, id=f"{card.id} at {watts:g} W", tdp_watts=min(watts, card.tdp_watts or watts))
+    if card.tdp_watts is not None and watts >= card.tdp_watts:
+        return card
+    return replace(card, id=f"{card.id} at {watts:g} W", tdp_watts=watts)
 
 
 def _rates(card: Card, share: float) -> dict[str, float | None]:

@@ -52,9 +52,17 @@ class Estimator:
         self.trace = msgspec.structs.replace(
             self.trace, expressions=folded_all(self.trace.expressions, fixed)
         )
+        if self.workload.load_in == "8bit" and self.trace.has_backward:
+            from teraflock.workload.outliers import with_kept_inputs  # imported here: few estimates need it
+
+            self.trace = with_kept_inputs(self.trace, checkpointing=self.workload.gradient_checkpointing)
         if self.workload.compile:
             from teraflock.workload.compiled import compiled  # imported here: few estimates need it
 
+            if not self.is_trace and zoo.is_encoder(self.workload.model):
+                from teraflock.workload.masked import with_scores
+
+                self.trace = with_scores(self.trace)
             self.trace = compiled(self.trace)
         if self.workload.accumulate > 1:
             self.trace = accumulated(self.trace)

@@ -8,16 +8,16 @@ llama-3.2-1b and llama-3.2-3b on an H200 and judged by qwen2.5-0.5b and llama-3.
 from typing import Final
 
 from teraflock.estimate.memory import Scene
+from teraflock.workload.outliers import TO_INT8
 
 UNPACK_SECONDS: Final = 160e-6
 """Host time to unpack the weights of one product."""
 OUTLIER_SECONDS: Final = 0.78e-3
 """Waiting time of one product with 8-bit weights."""
-OUTLIERS: Final = "to_int8"
 
 
 def wait_seconds(scene: Scene) -> float:
     """Time in which host and GPU wait for each other."""
-    if not any(each.name == OUTLIERS for each in scene.works):
+    if not any(each.name == TO_INT8 for each in scene.works):
         return 0.0
-    return OUTLIER_SECONDS * sum(each.name == OUTLIERS for each in scene.step_works())
+    return OUTLIER_SECONDS * sum(each.name == TO_INT8 for each in scene.step_works())

@@ -8,7 +8,10 @@ host that fits less tightly.
 import threading
 from bisect import bisect_left, insort
 from datetime import datetime, timedelta
+from heapq import heappop, heappush
 from typing import Final
+
+from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.size import Size
@@ -19,7 +22,8 @@ from teraflock.fleet.room import Room
 from teraflock.storage.database import Transaction
 
 AGE_MAX: Final = timedelta(seconds=1)
-"""Reading 500 hosts takes about ten milliseconds, so this is at most a hundredth of a server's time."""
+AGE_READINGS: Final = 20
+"""It may also be as old as this many readings take, so that they take at most a twentieth of a server's time."""
 
 ORDERS_MAX: Final = 64
 """Sizes that launches have asked for since the last reading. Most ask for the same few."""
@@ -35,6 +39,7 @@ class FleetMemory:
         self._kinds_read_at: datetime | None = None
         self._rooms: dict[HostId, Room] = {}
         self._rooms_read_at: datetime | None = None
+        self._age_max = AGE_MAX
         self._orders: dict[Size, list[tuple[float, int, int, int, HostId]]] = {}
         """For each size, the tightness of all rooms that fit it, sorted."""
 
@@ -49,13 +54,31 @@ class FleetMemory:
         self, tx: Transaction, policy: Policy, need: Size, *, limit: int, fresh: bool = False
     ) -> list[HostId]:
         """Hosts that seem to have room, tightest fit first. An empty list means that the database has none."""
-        now = self._clock.now()
-        if not fresh and not _is_old(self._rooms_read_at, now) and (found := self._tightest(need, limit)):
+        if not fresh and self._is_recent() and (found := self._tightest(need, limit)):
             return found
+        self._read(tx, policy)
+        return self._tightest(need, limit)
+
+    def candidates_for_many(self, tx: Transaction, policy: Policy, need: Size, count: int) -> list[HostId]:
+        """A host for each of `count` instances, as `choose_many` chooses them. Empty: there are no such hosts."""
+        if self._is_recent() and (found := self._chosen(need, count)):
+            return found
+        self._read(tx, policy)
+        return self._chosen(need, count)
+
+    def forget(self) -> None:
+        """Read the rooms again before the next launch: they are not as the last one expected."""
+        self._rooms_read_at = None
+
+    def _is_recent(self) -> bool:
+        return not _is_old(self._rooms_read_at, self._clock.now(), self._age_max)
+
+    def _read(self, tx: Transaction, policy: Policy) -> None:
+        now = self._clock.now()
         rooms = {room.host_id: room for room in store.rooms(tx, policy)}
         with self._lock:
             self._rooms, self._rooms_read_at, self._orders = rooms, now, {}
-        return self._tightest(need, limit)
+            self._age_max = max(AGE_MAX, AGE_READINGS * (self._clock.now() - now))
 
     def take(self, id: HostId, need: Size) -> None:
         """Subtract what a launch takes, so that the next launch sees it."""
@@ -73,14 +96,37 @@ class FleetMemory:
 
     def _tightest(self, need: Size, limit: int) -> list[HostId]:
         with self._lock:
-            order = self._orders.get(need)
-            if order is None:
-                if len(self._orders) >= ORDERS_MAX:
-                    self._orders.clear()
-                order = sorted(room.tightness(need) for room in self._rooms.values() if room.fits(need))
-                self._orders[need] = order
-            return [host_id for *_, host_id in order[:limit]]
+            return [host_id for *_, host_id in self._ordered(need)[:limit]]
+
+    def _chosen(self, need: Size, count: int) -> list[HostId]:
+        chosen: list[HostId] = []
+        with self._lock:
+            left = iter(self._ordered(need))
+            begun: list[tuple[tuple[float, int, int, int, HostId], Room]] = []
+            """Hosts that have some of the instances and room for more."""
+            following = next(left, None)
+            while len(chosen) < count and (begun or following):
+                if following and not (begun and begun[0][0] < following):
+                    room = self._rooms[following[-1]]
+                    room = replace(room, free_gpus=dict(room.free_gpus))
+                    following = next(left, None)
+                else:
+                    _, room = heappop(begun)
+                room.take(need)
+                chosen.append(room.host_id)
+                if room.fits(need):
+                    heappush(begun, (room.tightness(need), room))
+        return chosen if len(chosen) == count else []
+
+    def _ordered(self, need: Size) -> list[tuple[float, int, int, int, HostId]]:
+        order = self._orders.get(need)
+        if order is None:
+            if len(self._orders) >= ORDERS_MAX:
+                self._orders.clear()
+            order = sorted(room.tightness(need) for room in self._rooms.values() if room.fits(need))
+            self._orders[need] = order
+        return order
 
 
-def _is_old(read_at: datetime | None, now: datetime) -> bool:
-    return read_at is None or not timedelta(0) <= now - read_at < AGE_MAX
+def _is_old(read_at: datetime | None, now: datetime, age_max: timedelta = AGE_MAX) -> bool:
+    return read_at is None or not timedelta(0) <= now - read_at < age_max

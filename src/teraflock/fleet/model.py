@@ -132,6 +132,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     token_at: datetime | None = None
     made_at: datetime | None = None
     """When the provider confirmed that it exists."""
+    ending_at: datetime | None = None
+    """When the provider was last asked to end its machine."""
     gone_at: datetime | None = None
     cost: HostCost | None = None
     vcpus_held: int = 0

@@ -20,7 +20,7 @@ from teraflock.base.size import Size
 from teraflock.fleet.model import HostId, HostState
 from teraflock.fleet.room import Obstacle, Room
 
-RAM_BYTES_OF_HOUSE = GIB  # kept back on every host for its own system and the engine
+RAM_BYTES_OF_HOST = GIB  # kept back on every host for its own system and the engine
 ZONE: Final = "zone"
 REGION: Final = "region"
 

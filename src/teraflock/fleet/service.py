@@ -8,11 +8,12 @@ from ipaddress import IPv4Network
 from msgspec.structs import replace
 
 from teraflock.base.clock import LATEST, Clock
-from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
+from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.fleet import store
 from teraflock.fleet.card import store as cards
+from teraflock.fleet.fragmentation import CardCapacity, capacities
 from teraflock.fleet.label.service import set_labels
-from teraflock.fleet.model import Host, HostKind, HostState, Idle
+from teraflock.fleet.model import Host, HostId, HostKind, HostState, Idle
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
 from teraflock.storage.database import Database, Transaction
@@ -48,6 +49,15 @@ class FleetService:
         with self._database.read() as tx:
             return found_host(tx, ref)
 
+    def capacity(self) -> tuple[CardCapacity, ...]:
+        """The cards of all hosts that take new instances: how many are free, and how they are spread."""
+        with self._database.read() as tx:
+            return capacities(cards.blocks(tx))
+
+    def names(self, ids: Sequence[HostId]) -> Mapping[HostId, str]:
+        with self._database.read() as tx:
+            return store.names(tx, ids)
+
     def own_host(self, ref: str) -> Host:
         """A host that is not rented."""
         with self._database.read() as tx:
@@ -57,21 +67,16 @@ class FleetService:
         self, actor: Actor, ref: str, state: HostState, *, drain_at: datetime | None = None
     ) -> Host:
         """`draining` accepts no new instances. At `drain_at`, a loop moves those that may move. `ready` accepts
-        instances again."""
+        instances again. A host that is away gets the state when it returns."""
         if drain_at is not None and (state != HostState.DRAINING or drain_at > LATEST):
             raise BadInput("Only a draining host has a deadline", hint="Set `state` to `draining`")
 
         def work(tx: Transaction) -> Host:
             host = own_host(tx, ref)
-            if host.state == HostState.AWAY:
-                raise Conflict(
-                    f"`{host.name}` does not answer, and is away until it does",
-                    hint="Try again when it is back: `tera host list`",
-                )
-            store.set_state(tx, host.id, state, drain_at=drain_at)
+            store.set_drained(tx, host.id, state == HostState.DRAINING, drain_at=drain_at)
             at = {"drain_at": drain_at.isoformat()} if drain_at else {}
             self._audit.record(tx, actor, f"host.{state}", host.id, name=host.name, **at)
-            return replace(host, state=state, drain_at=drain_at)
+            return found_host(tx, host.id)
 
         return self._database.write(work)
 

@@ -11,7 +11,7 @@ import msgspec
 from teraflock.base.quantities import GIB
 from teraflock.base.size import Size
 from teraflock.fleet.model import Host
-from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE
+from teraflock.fleet.placement import RAM_BYTES_OF_HOST
 from teraflock.fleet.room import Room
 
 CPU_SIZES: Final = (1, 2, 4, 8, 16, 32)
@@ -54,7 +54,7 @@ def card_need(hosts: Iterable[Host], gpu: str, count: int) -> Size | None:
         cards = sum(1 for each in host.gpus if each.gpu == gpu)
         if cards >= count:
             all_cards = len(host.gpus)
-            ram = (host.ram_bytes - RAM_BYTES_OF_HOUSE) * count // all_cards
+            ram = (host.ram_bytes - RAM_BYTES_OF_HOST) * count // all_cards
             shares.append((max(1, host.vcpus * count // all_cards), max(GIB, ram // GIB * GIB)))
     if not shares:
         return None

@@ -10,12 +10,13 @@ from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.label import store as labels
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostKind, HostReport, HostState
-from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy
+from teraflock.fleet.placement import RAM_BYTES_OF_HOST, Policy
 from teraflock.fleet.room import Room
 from teraflock.fleet.rows import COLUMNS, HOST, host_from
 from teraflock.fleet.slicing import store as slicing
 from teraflock.fleet.slicing.rules import withheld
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import in_list
 
 _HELD: Final = (
     "SELECT host_id, SUM(held_vcpus), SUM(held_ram_bytes), SUM(held_disk_bytes) FROM instance"
@@ -120,7 +121,8 @@ def put_report(
     tx.run_many(_PUT_REPORT, [HOST.row(_new_host(site, report, id, simulated=simulated, now=now))])
     host_id = HostId(known[0]) if known else id
     tx.run(
-        "UPDATE host SET state = 'ready', gone_at_us = NULL WHERE id = :id AND state IN ('away', 'gone')",
+        "UPDATE host SET state = CASE WHEN drained = 1 THEN 'draining' ELSE 'ready' END, gone_at_us = NULL"
+        " WHERE id = :id AND state IN ('away', 'gone')",
         id=host_id,
     )
     gpus = withheld(report.gpus, slicing.of_host(tx, host_id)) if known else report.gpus
@@ -152,19 +154,31 @@ def _new_host(site: str, report: HostReport, id: HostId, *, simulated: bool, now
     )
 
 
-def set_state(tx: Transaction, id: HostId, state: HostState, *, drain_at: datetime | None = None) -> None:
-    """Set the state. `drain_at` is when instances that may move are moved from a draining host."""
+def set_drained(tx: Transaction, id: HostId, drained: bool, *, drain_at: datetime | None = None) -> None:
+    """Drain a host, or let it take instances again. `drain_at` is when instances that may move are moved from it.
+
+    A host that is away stays away, and has the new state when it returns.
+    """
     tx.run(
-        "UPDATE host SET state = :state, drain_at_us = :drain_at WHERE id = :id",
-        state=state,
+        "UPDATE host SET drained = :drained, drain_at_us = :drain_at, state = CASE WHEN state = 'away' THEN state"
+        " WHEN :drained = 1 THEN 'draining' ELSE 'ready' END WHERE id = :id",
+        drained=int(drained),
         drain_at=microseconds(drain_at) if drain_at else None,
         id=id,
     )
 
 
+def mark_away(tx: Transaction, id: HostId) -> None:
+    tx.run("UPDATE host SET state = 'away' WHERE id = :id", id=id)
+
+
 def mark_removed(tx: Transaction, id: HostId, now: datetime) -> None:
     """Keep the row of a host that was removed, for bills and audits. If it joins again, it gets the row back."""
-    tx.run("UPDATE host SET state = 'gone', gone_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
+    tx.run(
+        "UPDATE host SET state = 'gone', gone_at_us = :now, drained = 0, drain_at_us = NULL WHERE id = :id",
+        now=microseconds(now),
+        id=id,
+    )
 
 
 def rename_only_host(tx: Transaction, site: str, name: str) -> str:
@@ -278,17 +292,25 @@ def rooms(
                 site=site,
                 threads=vcpus,
                 vcpus=int(vcpus * policy.vcpu_overcommit) - vcpus_held,
-                ram_bytes=ram - RAM_BYTES_OF_HOUSE - ram_held,
+                ram_bytes=ram - RAM_BYTES_OF_HOST - ram_held,
                 disk_bytes=int(disk * policy.disk_overcommit) - disk_held,
                 free_gpus=free.get(id, {}),
                 gpus_total=total.get(id, 0),
-                ram_bytes_total=ram - RAM_BYTES_OF_HOUSE,
+                ram_bytes_total=ram - RAM_BYTES_OF_HOST,
                 region=region,
                 labels=labels_of.get(id, {}),
                 state=HostState(state),
                 reserved_for=queued,
             )
         )
+    return found
+
+
+def rooms_to_divide(tx: Transaction, policy: Policy, *, empty: bool = False) -> list[Room]:
+    """The rooms of all own hosts without their reservations, for the queue and the auctions: they decide those anew."""
+    found = rooms(tx, policy, ready=False, labelled=True, empty=empty)
+    for room in found:
+        room.reserved_for = ""
     return found
 
 
@@ -317,6 +339,8 @@ def _free_gpus(
     return free, total
 
 
+CANDIDATES_FEW: Final = 4
+"""How many hosts a launch tries first. PostgreSQL compares every host with each of them."""
 CANDIDATES_MAX: Final = 24
 """How many hosts a launch tries before it waits for one. More than the threads of a server that launch at once."""
 
@@ -329,20 +353,23 @@ def lock_hosts(tx: Transaction, ids: Collection[HostId]) -> None:
 
 def lock_one_host(tx: Transaction, ids: Sequence[HostId], *, waits: bool) -> HostId | None:
     """Lock the first of these hosts that is not locked. If all are: wait for the first one, or return None."""
-    few = [*ids[:CANDIDATES_MAX], *([ids[0]] * (CANDIDATES_MAX - len(ids)))]
-    rows = tx.lock_free(_FIRST_FREE, **{f"i{n}": id for n, id in enumerate(few)})
-    if rows:
-        return HostId(rows[0][0])
+    for count in (CANDIDATES_FEW, CANDIDATES_MAX):
+        some = [*ids[:count], *([ids[0]] * (count - len(ids)))]
+        if rows := tx.lock_free(_first_free(count), **{f"i{n}": id for n, id in enumerate(some)}):
+            return HostId(rows[0][0])
     if not waits:
         return None
     lock_hosts(tx, ids[:1])
     return ids[0]
 
 
-_FIRST_FREE: Final = (
-    f"SELECT id FROM host WHERE id IN ({', '.join(f':i{n}' for n in range(CANDIDATES_MAX))}) ORDER BY CASE id"
-    f" {' '.join(f'WHEN :i{n} THEN {n}' for n in range(CANDIDATES_MAX))} END, id LIMIT 1"
-)
+@cache
+def _first_free(count: int) -> str:
+    numbers = range(count)
+    return (
+        f"SELECT id FROM host WHERE id IN ({', '.join(f':i{n}' for n in numbers)}) ORDER BY CASE id"
+        f" {' '.join(f'WHEN :i{n} THEN {n}' for n in numbers)} END, id LIMIT 1"
+    )
 
 
 def _with_parts(tx: Transaction, rows: Sequence[Row]) -> tuple[Host, ...]:
@@ -354,3 +381,13 @@ def _with_parts(tx: Transaction, rows: Sequence[Row]) -> tuple[Host, ...]:
         host_from(row, held.get(row[0], (0, 0, 0)), tuple(gpus.get(row[0], ())), labels_of.get(row[0], {}))
         for row in rows
     )
+
+
+def names(tx: Transaction, ids: Sequence[HostId]) -> dict[HostId, str]:
+    """The names of hosts, by id."""
+    if not ids:
+        return {}
+    marks, values = in_list(ids)
+    return {
+        HostId(id): name for id, name in tx.all(f"SELECT id, name FROM host WHERE id IN ({marks})", **values)
+    }

@@ -67,6 +67,33 @@ def check_quota(
         quotas.check(quota, QuotaAmounts() if ever else used, more, of=of, hint=hint)
 
 
+def check_quota_of_several(
+    tx: Transaction, project: Project, own: Sequence[tuple[Size, int]], whole: Sequence[tuple[Size, int]]
+) -> None:
+    """Refuse launches that exceed a quota together: those of the project, and of all projects of its organisation.
+    Each launch is a size and a number of instances."""
+    hint = "See `tera quota show`"
+    quotas.check(
+        project.quota, store.usage(tx, project.id), _amounts(own), of=f"project `{project.name}`", hint=hint
+    )
+    name, wall = name_and_quota(tx, project.organisation_id)
+    used = store.usage_of_organisation(tx, project.organisation_id)
+    quotas.check(wall, used, _amounts(whole), of=f"organisation `{name}`", hint=hint)
+
+
+def _amounts(launches: Sequence[tuple[Size, int]]) -> QuotaAmounts:
+    gpus = Counter[str]()
+    for size, count in launches:
+        gpus[size.gpu] += count * size.gpus
+    return QuotaAmounts(
+        instances=sum(count for _, count in launches),
+        vcpus=sum(count * size.vcpus for size, count in launches),
+        ram_bytes=sum(count * size.ram_bytes for size, count in launches),
+        disk_bytes=sum(count * size.disk_bytes for size, count in launches),
+        gpus=dict(gpus),
+    )
+
+
 def check_snapshots_quota(tx: Transaction, project: Project) -> None:
     """Refuse a snapshot if the disk quota is used up. The size of a snapshot is known only when it is ready."""
     for quota, used, of, hint in _both(tx, project, "Delete a snapshot"):
@@ -76,10 +103,12 @@ def check_snapshots_quota(tx: Transaction, project: Project) -> None:
 def _both(tx: Transaction, project: Project, instead: str) -> Iterator[tuple[Quota, QuotaAmounts, str, str]]:
     """The quota of the project and of its organisation, each with what is used, its name, and a hint."""
     hint = f"{instead}, or ask an owner of the organisation for more: `tera quota show`"
-    yield project.quota, store.usage(tx, project.id), f"project `{project.name}`", hint
     name, wall = name_and_quota(tx, project.organisation_id)
-    if not quotas.limits_nothing(wall):
-        used = store.usage_of_organisation(tx, project.organisation_id)
+    if quotas.limits_nothing(wall):
+        yield project.quota, store.usage(tx, project.id), f"project `{project.name}`", hint
+    else:
+        own, used = store.usage_of_both(tx, project.id, project.organisation_id)
+        yield project.quota, own, f"project `{project.name}`", hint
         hint = f"{instead} in any of its projects, or ask the operator for more: `tera quota show`"
         yield wall, used, f"organisation `{name}`", hint
 
@@ -92,10 +121,12 @@ def place(
     Hosts with room are looked up without a lock, and checked again once they are locked. If others were faster and a
     second look would have to wait for another lock, the whole transaction starts again.
     """
-    if count == 1 and terms.is_plain:
+    if not terms.is_plain:
+        chosen = _lock_on_terms(tx, policy, need, count, terms)
+    elif count == 1:
         chosen = _lock_one(tx, policy, memory, need)
     else:
-        chosen = _lock_many(tx, policy, need, count, terms)
+        chosen = _lock_many(tx, policy, memory, need, count)
     if not chosen:
         raise _no_room(tx, policy, need, count, terms)
     return chosen
@@ -114,18 +145,34 @@ def _lock_one(tx: Transaction, policy: Policy, memory: FleetMemory, need: Size) 
     raise Overtaken("other launches took the room")
 
 
-def _lock_many(tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms) -> list[Room]:
-    chosen = list(decide(rooms_for(tx, policy, terms), need, count, terms).chosen)
-    fleet.lock_hosts(tx, [room.host_id for room in chosen])
-    locked = {
-        id: fleet.rooms(tx, policy, only=id, queued_id=terms.queued_id)
-        for id in {room.host_id for room in chosen}  # once for each host, not for each instance
-    }
-    for id in (room.host_id for room in chosen):
+def _lock_many(tx: Transaction, policy: Policy, memory: FleetMemory, need: Size, count: int) -> list[Room]:
+    ids = memory.candidates_for_many(tx, policy, need, count)
+    try:
+        rooms = _locked(tx, policy, need, ids)
+    except Overtaken:
+        memory.forget()
+        raise
+    for id in ids:
+        memory.take(id, need)
+    return rooms
+
+
+def _lock_on_terms(tx: Transaction, policy: Policy, need: Size, count: int, terms: PlaceTerms) -> list[Room]:
+    chosen = decide(rooms_for(tx, policy, terms), need, count, terms).chosen
+    return _locked(tx, policy, need, [room.host_id for room in chosen], terms.queued_id)
+
+
+def _locked(
+    tx: Transaction, policy: Policy, need: Size, ids: Sequence[HostId], queued_id: str = ""
+) -> list[Room]:
+    """Lock these hosts, and return the room of each. A host occurs once for each instance that it gets."""
+    fleet.lock_hosts(tx, ids)
+    locked = {id: fleet.rooms(tx, policy, only=id, queued_id=queued_id) for id in set(ids)}
+    for id in ids:
         if not locked[id] or not locked[id][0].fits(need):
             raise Overtaken("other launches took the room")
         locked[id][0].take(need)
-    return chosen
+    return [locked[id][0] for id in ids]
 
 
 def rooms_for(tx: Transaction, policy: Policy, terms: PlaceTerms, *, ready: bool = True) -> list[Room]:

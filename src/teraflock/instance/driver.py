@@ -11,8 +11,8 @@ Every driver guarantees:
 The protocol is for public clouds as well as own hosts. An engine without PLACEMENT rents a machine for each instance:
 - `Machine.rental` is what to rent. `create` first looks for a machine with the instance's label, so that a launch that
   was not confirmed does not rent a second machine. It gives back a machine with an older token;
-- the token is stored before `create` is called, and `Rental.asked_at` is the time of its first use. If listings lag and
-  the cloud ignores tokens, the driver raises `EngineBusy` until the machine is listed or `GRACE` has passed;
+- the token is stored before `create` is called, and `Rental.asked_at` is the time of its first use. If listings lag,
+  the driver raises `EngineBusy` until the machine is listed or `GRACE` has passed;
 - `create` returns what the cloud decided (`Made`), `ready` returns where the guest can be reached (`Endpoint`);
 - after `NoRoom` the launch tries the next place. `OverQuota` and `NoMoney` end the launch. `BadCredentials` ends
   nothing: an account that cannot be read gives no information about its machines.
@@ -26,9 +26,13 @@ from typing import Final, Protocol
 
 import msgspec
 
+from teraflock.dataset.driver import DatasetDriver
+from teraflock.dataset.model import DatasetMount
 from teraflock.fleet.model import GpuKind, HostReport
 from teraflock.fleet.telemetry.model import HostReading
 from teraflock.instance.model import InstanceId
+from teraflock.instance.volume.driver import VolumeDriver
+from teraflock.instance.volume.model import VolumeMount
 from teraflock.network.driver import BalancerDriver, WallDriver
 from teraflock.tenant.model import ProjectId
 
@@ -48,8 +52,7 @@ class Capability(StrEnum):
     """Rents machines to the highest bidder."""
     LIVE_RESIZE = "live-resize"
     """Can change processors and memory, and grow a disk, while the guest runs."""
-    STOP = "stop"
-    """A stopped instance keeps its disk."""
+    STOP = "stop"  # a stopped instance keeps its disk
     STOP_SPOT = "stop-spot"  # also machines of mode `spot` and `bid`
     JUPYTER = "jupyter"  # its port can be reached
     SNAPSHOTS = "snapshots"
@@ -72,6 +75,8 @@ class Capability(StrEnum):
     """Runs load balancers in the networks of projects."""
     TELEMETRY = "telemetry"
     """Reads what cards and guests use."""
+    VOLUMES = "volumes"  # disks that outlive instances
+    DATASETS = "datasets"  # on its hosts, shared by guests
 
 
 class Handle(msgspec.Struct, frozen=True):
@@ -196,6 +201,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     ram_bytes: int
     disk_bytes: int
     gpus: tuple[GpuSlot, ...] = ()
+    graphics: bool = False  # whether it can draw with its cards, too
     network: Network
     address: str
     more_nics: tuple[Nic, ...] = ()
@@ -209,6 +215,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     jupyter_token: str = ""
     user_data: str = ""
     environment: Mapping[str, str] = {}
+    data: tuple[DatasetMount, ...] = ()
+    volumes: tuple[VolumeMount, ...] = ()
+    """Datasets and volumes are on its host before it is created."""
     rental: Rental | None = None
     """Set for engines without PLACEMENT."""
 
@@ -307,7 +316,7 @@ class GuestFile(msgspec.Struct, frozen=True, kw_only=True):
     """The content of a file, read on demand. It may be shorter or longer than `size_bytes`."""
 
 
-class ComputeDriver(WallDriver, BalancerDriver, Protocol):
+class ComputeDriver(WallDriver, BalancerDriver, DatasetDriver, VolumeDriver, Protocol):
     """Runs instances on one engine. See the module docstring."""
 
     @property

@@ -11,7 +11,7 @@ class StillEnding(EngineBusy):
 
     for_tenant: ClassVar[str] = "Its provider is deleting it. This continues by itself"
 
-    def __init__(self, sentence: str, *, over_at: datetime) -> None:
-        """`over_at` is when the machine stopped costing money."""
+    def __init__(self, sentence: str, *, over_at: datetime | None = None) -> None:
+        """`over_at` is when the machine stopped costing money. None: the driver does not know."""
         super().__init__(sentence)
         self.over_at = over_at

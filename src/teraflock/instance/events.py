@@ -46,7 +46,13 @@ def operated(instance: Instance, act: str, reason: str, now: datetime, random_by
 def _amounts(instance: Instance) -> tuple[object, ...]:
     held = instance.held
     amounts = (held.vcpus, held.ram_bytes, held.disk_bytes, held.snapshots_bytes, len(held.gpus))
-    return (*amounts, instance.shape.gpu, instance.host_id, labels_text(instance.labels))
+    return (*amounts, instance.shape.gpu, instance.host_id, labels_text(instance.labels), *_bid(instance))
+
+
+def _bid(instance: Instance) -> tuple[int, int]:
+    """What it offers for each card, and what each card costs. Zeros: it does not bid."""
+    how = instance.preemptible
+    return (how.bid_micros_per_hour, how.card_micros_per_hour) if how and how.bid_micros_per_hour else (0, 0)
 
 
 def host_of(before: Instance | None, after: Instance) -> str:
@@ -98,11 +104,25 @@ def _metered(before: Instance | None, after: Instance, sequence: int, region: st
         "host": host_of(before, after),
         "region": region,
         "member": after.created_by,
-        "mode": "spot" if after.spec.mode == "bid" else after.spec.mode,  # both have the same price
+        **_mode(after),
         "labels": labels_text(after.labels),
         "wanted": after.wanted,
         "asked_at_us": microseconds(after.wanted_at),
     }
+
+
+def _mode(instance: Instance) -> Details:
+    """How it is bought. A rented machine with a bid has the spot price."""
+    how, mode = instance.preemptible, instance.spec.mode
+    details: Details = {"mode": "spot" if mode == "bid" and how is None else mode}
+    if how and how.bid_micros_per_hour is not None:
+        details |= {
+            "bid_micros_per_hour": how.bid_micros_per_hour,
+            "card_micros_per_hour": how.card_micros_per_hour,
+        }
+    if how and how.waits_since is not None:
+        details["preempted"] = True
+    return details
 
 
 def notice_of(

@@ -1,6 +1,6 @@
 """Turns an order into rows: quota, image, hosts, cards, addresses and ports, in one transaction or not at all."""
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -9,16 +9,18 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Conflict, unknown_name
 from teraflock.base.ids import new_id
 from teraflock.base.size import Size
+from teraflock.dataset.model import DatasetMount
+from teraflock.dataset.service import mounts
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.model import Gpu, GpuKind, Host, HostCost, HostId, HostKind, HostState
 from teraflock.fleet.placement import PlaceTerms, Policy
-from teraflock.fleet.rented import store as rented_hosts
 from teraflock.fleet.room import Room
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.instance import store
-from teraflock.instance.account import store as accounts
 from teraflock.instance.across import store as across
+from teraflock.instance.bid.model import ReadPrices, no_prices
+from teraflock.instance.bid.terms import preemptible_on
+from teraflock.instance.candidates import choice_of
 from teraflock.instance.claims import check_quota, place, take
 from teraflock.instance.driver import Capability, ComputeDriver, MachineType
 from teraflock.instance.engines import Engines
@@ -27,18 +29,24 @@ from teraflock.instance.model import (
     Instance,
     InstanceId,
     NetworkSpec,
+    Preemptible,
+    RentalChoice,
     RentalSpec,
     RestartPolicy,
     Spec,
     guest_ports,
 )
-from teraflock.instance.naming import new_name, numbered
+from teraflock.instance.naming import new_names, numbered
 from teraflock.instance.orders import Order, ShapeWish, shape_of
 from teraflock.instance.placing import terms_of
+from teraflock.instance.providing import usable_sites
+from teraflock.instance.rented_host import with_rented_host
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.rules import removed
 from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.volume.launch import attach_at_launch, volumes_to_launch
+from teraflock.instance.volume.model import Volume, VolumeMount
 from teraflock.network.interfaces import InterfaceWish, interfaces
 from teraflock.network.model import Interface
 from teraflock.network.security_group import store as security_groups
@@ -46,6 +54,8 @@ from teraflock.network.security_group.service import join_at_launch
 from teraflock.network.service import layouts_to_launch
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.ssh_key.rules import keys_of_launch
+from teraflock.tenant.ssh_key.store import keys_of
 
 
 class _Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,8 +65,12 @@ class _Launch(msgspec.Struct, frozen=True, kw_only=True):
     project: Project
     order: Order
     image: Image
+    data: tuple[DatasetMount, ...] = ()
     now: datetime
     random_bytes: Callable[[int], bytes]
+    read_prices: ReadPrices
+    choices: tuple[RentalChoice, ...] = ()
+    """All machines that may be rented, the ordered one first. Empty: only that one."""
 
 
 def launch(
@@ -72,11 +86,26 @@ def launch(
     now: datetime,
     random_bytes: Callable[[int], bytes],
     queued_id: str = "",
+    choices: tuple[RentalChoice, ...] = (),
+    read_prices: ReadPrices = no_prices,
 ) -> tuple[Instance, ...]:
     """Write the rows of an order, all or none. The caller has claimed the project. Hosts are locked last, because many
     launches want them. `queued_id` is the queued launch whose reserved hosts it may use."""
     image = _image(tx, project, order.image)
-    new = _Launch(actor=actor, project=project, order=order, image=image, now=now, random_bytes=random_bytes)
+    data = mounts(tx, project, order.data)
+    own = (each.public_key for each in keys_of(tx, actor.member_id))
+    order = replace(order, authorized_keys=keys_of_launch(order.authorized_keys, own))
+    new = _Launch(
+        actor=actor,
+        project=project,
+        order=order,
+        image=image,
+        data=data,
+        now=now,
+        random_bytes=random_bytes,
+        choices=choices,
+        read_prices=read_prices,
+    )
     if order.site:
         check_site(tx, engines, project, order)
     if order.site and not engines.can(order.site, Capability.PLACEMENT):
@@ -97,23 +126,35 @@ def _launch_on_own_hosts(
     tx: Transaction, new: _Launch, policy: Policy, memory: FleetMemory, queued_id: str
 ) -> tuple[Instance, ...]:
     order = new.order
-    if order.mode == "bid":
-        raise BadInput("Own hosts do not accept bids", hint="`--mode spot` is cheaper than on-demand there")
     site = _site_of_image(tx, new.image, order.site)
     shape = _shape(tx, memory, order.shape)
     check_quota(tx, new.project, shape, order.instances)
     names = _names(tx, new.project, order, new.random_bytes)
     places = _interfaces(tx, new)
     groups = join_at_launch(tx, new.project, order.security_groups)
+    volumes = volumes_to_launch(tx, new.project, order.volumes)
     terms = terms_of(tx, new.project.id, order, site=site, queued_id=queued_id)
     rooms = place(tx, policy, memory, shape, order.instances, terms)
+    hows = _preemptible(tx, new, policy, shape, rooms)
     made = tuple(
-        _set_aside(tx, _connected(_blank(new, shape, name), each), room, new.now, new.random_bytes)
-        for name, each, room in zip(names, places, rooms, strict=True)
+        _set_aside(
+            tx, _connected(_blank(new, shape, name, how), each), room, volumes, new.now, new.random_bytes
+        )
+        for name, each, room, how in zip(names, places, rooms, hows, strict=True)
     )
+    attach_at_launch(tx, volumes, made)
     for group in groups:
         security_groups.join(tx, group, [instance.id for instance in made])
     return made
+
+
+def _preemptible(
+    tx: Transaction, new: _Launch, policy: Policy, shape: Size, rooms: Sequence[Room]
+) -> Sequence[Preemptible | None]:
+    """How each instance gives way to others on its host."""
+    if new.order.mode == "on-demand":
+        return [None] * len(rooms)
+    return preemptible_on(tx, policy, new.order, new.read_prices(tx, new.now), shape, rooms)
 
 
 def _interfaces(tx: Transaction, new: _Launch) -> list[tuple[Interface, ...]]:
@@ -144,8 +185,7 @@ def _shape(tx: Transaction, memory: FleetMemory, wish: ShapeWish) -> Size:
 def check_site(tx: Transaction, engines: Engines, project: Project, order: Order) -> None:
     """Refuse an unknown site and a site that the project may not use with the same words."""
     site = order.site
-    shared = accounts.names_for(tx, project.id)
-    allowed = sites.names_for(tx, project.organisation_id) | shared | engines.for_all
+    allowed = usable_sites(tx, engines, project)
     over = removed(engines.records, sites.records(tx))
     names = [
         each.site
@@ -164,7 +204,8 @@ def check_site(tx: Transaction, engines: Engines, project: Project, order: Order
             f"The site `{site}` has own hosts and does not rent machines by type",
             hint="Ask for a shape: `--gpu MODEL --gpus N`, or `--shape NAME`",
         )
-    if order.mode == "bid" and not engines.can(site, Capability.BIDS):
+    accepts_bids = engines.can(site, Capability.BIDS) or engines.can(site, Capability.PLACEMENT)
+    if order.mode == "bid" and not accepts_bids:
         raise BadInput(
             f"The site `{site}` does not accept bids", hint="Use `--mode spot` or `--mode on-demand`"
         )
@@ -190,10 +231,22 @@ def _launch_rented(
             f"The site `{order.site}` does not support security groups",
             hint="Leave out `--security-group`, or use our own hosts",
         )
+    if order.graphics:
+        raise BadInput(
+            f"The site `{order.site}` rents machines, whose drivers come with them",
+            hint="Leave out `--graphics`",
+        )
+    if order.volumes:
+        raise BadInput(f"The site `{order.site}` has no volumes", hint="Use our own hosts")
     if order.networks or order.subnets or order.addresses:
         raise BadInput(
             f"The site `{order.site}` rents machines, which are in no network of the project",
             hint="Leave out `--network`, `--subnet` and `--address`, or use our own hosts",
+        )
+    if new.data and not order.copies_data:
+        raise BadInput(
+            f"The site `{order.site}` rents machines, which do not share data",
+            hint="`tera run --data` copies it there. Or use our own hosts",
         )
     _site_of_image(tx, new.image, order.site)
     shape, rental = choose(order, types)
@@ -209,71 +262,38 @@ def _launch_rented(
         )
     check_quota(tx, new.project, shape, order.instances)
     names = _names(tx, new.project, order, new.random_bytes)
-    first = (rental.type, rental.regions[0])
-    machine = next(each for each in types if (each.name, each.region) == first)
+    chosen = choice_of(order, shape, rental, driver)
     made = []
     for name in names:
         blank = _blank(new, shape, name)
-        rented = replace(blank, spec=_rented_spec(blank.spec, order, rental, can))
-        made.append(_rent(tx, new, rented, driver, machine))
+        spec = _rented_spec(blank.spec, order, replace(rental, choices=new.choices), chosen)
+        made.append(_rent(tx, new, replace(blank, spec=spec), driver, types))
     return tuple(made)
 
 
-def _rented_spec(spec: Spec, order: Order, rental: RentalSpec, can: Set[Capability]) -> Spec:
+def _rented_spec(spec: Spec, order: Order, rental: RentalSpec, chosen: RentalChoice) -> Spec:
     return replace(
         spec,
+        data=(),
         rental=rental,
-        keeps_disk=Capability.STOP in can and (order.mode == "on-demand" or Capability.STOP_SPOT in can),
-        watches_guest=Capability.EXEC in can,
-        restart_policy=order.restart_policy or RestartPolicy.NEVER,
+        keeps_disk=chosen.keeps_disk,
+        watches_guest=chosen.watches_guest,
+        restart_policy=order.restart_policy or _restarts(order, rental),
     )
+
+
+def _restarts(order: Order, rental: RentalSpec) -> RestartPolicy:
+    """The default: only who names other machines for one that can be taken back expects to pay for another one."""
+    return RestartPolicy.ELSEWHERE if rental.choices and order.mode != "on-demand" else RestartPolicy.NEVER
 
 
 def _rent(
-    tx: Transaction, new: _Launch, blank: Instance, driver: ComputeDriver, machine: MachineType
+    tx: Transaction, new: _Launch, blank: Instance, driver: ComputeDriver, types: Sequence[MachineType]
 ) -> Instance:
     """Write an instance with its own host. The loops rent the machine."""
-    host = _rented_host(new, blank, driver, machine)
-    rented_hosts.add_rented(tx, host)
-    price = machine.prices.get(blank.spec.mode)
-    if price is not None:  # spending limits count it from now on
-        rented_hosts.set_cost(tx, host.id, HostCost(micros_per_hour=price, currency=machine.currency))
-    held = take(tx, blank.id, host.id, blank.shape, guest_ports=())
-    instance = replace(blank, site=driver.site, host_id=host.id, held=held)
+    at = replace(blank, site=driver.site)
+    instance = with_rented_host(tx, at, driver, types, now=new.now, random_bytes=new.random_bytes)
     return store.insert(tx, instance, now=new.now, random_bytes=new.random_bytes)
-
-
-def _rented_host(new: _Launch, blank: Instance, driver: ComputeDriver, machine: MachineType) -> Host:
-    shape = blank.shape
-    return Host(
-        id=HostId(new_id("hst", new.now, new.random_bytes)),
-        site=driver.site,
-        name=blank.id,
-        kind=HostKind.RENTED,
-        state=HostState.READY,
-        address="",
-        vcpus=shape.vcpus,
-        ram_bytes=shape.ram_bytes,
-        disk_bytes=shape.disk_bytes,
-        simulated=driver.simulated,
-        region=machine.region,
-        registered_at=new.now,
-        seen_at=new.now,
-        type=machine.name,
-        gpus=tuple(_rented_card(shape.gpu, number, machine.gpu_memory_bytes) for number in range(shape.gpus)),
-    )
-
-
-def _rented_card(gpu: str, number: int, memory_bytes: int) -> Gpu:
-    return Gpu(
-        slot=f"rented-{number}",
-        kind=GpuKind.PHYSICAL,
-        gpu=gpu,
-        name=gpu,
-        memory_bytes=memory_bytes,
-        healthy=True,
-        instance_id=None,
-    )
 
 
 def _image(tx: Transaction, project: Project, name: str) -> Image:
@@ -296,14 +316,13 @@ def _names(
     tx: Transaction, project: Project, order: Order, random_bytes: Callable[[int], bytes]
 ) -> list[str]:
     if order.name is None:
-        taken = store.taken_names(tx, project.id, "")
-        names: list[str] = []
-        for _ in range(order.instances):
-            names.append(new_name(random_bytes, taken))
-            taken.add(names[-1])
-        return names
+        drawn: set[str] = set()
+        while len(drawn) < order.instances:
+            more = new_names(random_bytes, order.instances - len(drawn), drawn)
+            drawn |= more - store.taken_names(tx, project.id, sorted(more))
+        return sorted(drawn)
     names = numbered(order.name, order.instances)
-    taken = store.taken_names(tx, project.id, order.name)
+    taken = store.taken_names(tx, project.id, names)
     for name in names:
         if name in taken:
             raise Conflict(
@@ -313,7 +332,7 @@ def _names(
     return names
 
 
-def _blank(new: _Launch, shape: Size, name: str) -> Instance:
+def _blank(new: _Launch, shape: Size, name: str, preemptible: Preemptible | None = None) -> Instance:
     """The instance before it has a host."""
     order = new.order
     return Instance(
@@ -326,7 +345,8 @@ def _blank(new: _Launch, shape: Size, name: str) -> Instance:
         shape=shape,
         image=new.image.name,
         access=order.access,
-        spec=_spec(order, new.image, new.random_bytes),
+        spec=_spec(order, new.image, new.data, new.random_bytes),
+        preemptible=preemptible,
         labels=order.labels,
         created_at=new.now,
         created_by=new.actor.member_id,
@@ -334,7 +354,9 @@ def _blank(new: _Launch, shape: Size, name: str) -> Instance:
     )
 
 
-def _spec(order: Order, image: Image, random_bytes: Callable[[int], bytes]) -> Spec:
+def _spec(
+    order: Order, image: Image, data: tuple[DatasetMount, ...], random_bytes: Callable[[int], bytes]
+) -> Spec:
     return Spec(
         authorized_keys=order.authorized_keys,
         command=order.command,
@@ -347,7 +369,9 @@ def _spec(order: Order, image: Image, random_bytes: Callable[[int], bytes]) -> S
         recipe=image.recipe,
         time_limit_seconds=order.time_limit_seconds,
         delete_when_done=order.delete_when_done,
+        graphics=order.graphics,
         place=order.place,
+        data=data,
     )
 
 
@@ -355,9 +379,11 @@ def _set_aside(
     tx: Transaction,
     blank: Instance,
     room: Room,
+    volumes: Sequence[tuple[Volume, str]],
     now: datetime,
     random_bytes: Callable[[int], bytes],
 ) -> Instance:
     held = take(tx, blank.id, room.host_id, blank.shape, guest_ports(blank.access))
-    instance = replace(blank, site=room.site, host_id=room.host_id, held=held)
+    mounts = tuple(VolumeMount(each.disk_id, path, room.host_id) for each, path in volumes)
+    instance = replace(blank, site=room.site, host_id=room.host_id, held=held, volumes=mounts)
     return store.insert(tx, instance, now=now, random_bytes=random_bytes)

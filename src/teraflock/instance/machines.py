@@ -1,5 +1,6 @@
 """Builds the values that drivers get from the row of an instance. Pure."""
 
+from teraflock.dataset.model import FOLDER
 from teraflock.fleet.model import Host, HostKind
 from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Nic, Port, Rental
 from teraflock.instance.model import Instance, NetworkSpec, Operation, guest_ports
@@ -75,6 +76,13 @@ def _ports(instance: Instance) -> tuple[Port, ...]:
     return tuple(Port(port.host_port, port.guest_port) for port in instance.held.ports)
 
 
+def _image_of(instance: Instance) -> str:
+    """The image to create it from: its own, or a copy of its disk that its lost host left."""
+    request = instance.request
+    is_copy = request is not None and request.operation == Operation.LAUNCH and request.subject
+    return request.subject if request and is_copy else instance.spec.image_id
+
+
 def machine_of(instance: Instance, host: Host, project_name: str) -> Machine:
     """The machine as the current operation wants it. While a resize is undone, that is the machine before it."""
     shape, slots = instance.shape, {card.slot for card in instance.held.gpus}
@@ -88,7 +96,7 @@ def machine_of(instance: Instance, host: Host, project_name: str) -> Machine:
     return Machine(
         handle=handle_of(instance, host),
         hostname=instance.name,
-        image=spec.image_id,
+        image=_image_of(instance),
         recipe=spec.recipe,
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
@@ -102,7 +110,10 @@ def machine_of(instance: Instance, host: Host, project_name: str) -> Machine:
         command=spec.command,
         command_run=instance.command_run,
         jupyter_token=spec.jupyter_token,
+        graphics=spec.graphics,
         user_data=spec.user_data,
-        environment=spec.environment,
+        environment={"TERA_DATA": FOLDER, **spec.environment} if spec.data else spec.environment,
+        data=spec.data,
+        volumes=tuple(each for each in instance.volumes if each.host_id == host.id),
         rental=rental_of(instance, host),
     )

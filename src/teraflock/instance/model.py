@@ -8,8 +8,10 @@ from typing import Final, Literal, NewType
 import msgspec
 
 from teraflock.base.size import Size
+from teraflock.dataset.model import DatasetMount
 from teraflock.fleet.model import GpuKind, HostId
 from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.volume.model import VolumeMount
 from teraflock.tenant.model import MemberId, OrganisationId, ProjectId
 
 InstanceId = NewType("InstanceId", str)
@@ -58,6 +60,25 @@ class PlaceWish(msgspec.Struct, frozen=True, kw_only=True):
     """As close to each other as possible: on one host, else in one zone, else in one region."""
 
 
+class RentalChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine that may be rented for an instance, and how the instance is there."""
+
+    site: str
+    type: str
+    regions: tuple[str, ...]
+    """The regions to try, in this order."""
+    zone: str = ""
+    mode: str = "on-demand"
+    bid_micros_per_hour: int | None = None
+    price_limit_micros_per_hour: int | None = None
+    currency: str = ""
+    size: Size
+    keeps_disk: bool = False
+    watches_guest: bool = True
+    offer: str = ""
+    """The offer of the catalog from which it was chosen."""
+
+
 class RentalSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The rented machine as it was ordered."""
 
@@ -68,6 +89,9 @@ class RentalSpec(msgspec.Struct, frozen=True, kw_only=True):
     bid_micros_per_hour: int | None = None
     price_limit_micros_per_hour: int | None = None
     currency: str = ""
+    choices: tuple[RentalChoice, ...] = ()
+    """All machines that may be rented, in this order. The fields above are those of the selected one. Empty: only this
+    one."""
 
 
 class NetworkSpec(msgspec.Struct, frozen=True):
@@ -100,10 +124,12 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     time_limit_seconds: int | None = None
     """How long it may run after each start."""
     place: PlaceWish = PlaceWish()
+    graphics: bool = False
     delete_when_done: bool = False
     """Delete it, instead of stopping it, when its command ends or its time limit is reached."""
     networks: tuple[NetworkSpec, ...] = ()
     """One for each address. Empty: from before projects had several networks, so it is in that of its project."""
+    data: tuple[DatasetMount, ...] = ()
 
 
 class Operation(StrEnum):
@@ -130,7 +156,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     operation: Operation
     subject: str = ""
-    """The id of the snapshot or image that it is about."""
+    """The id of the snapshot or image that it is about. Of a launch: the copy of its disk to start from."""
     shape_before: Size | None = None
     """The shape before a resize, so that the resize can be undone."""
     slots_before: tuple[str, ...] = ()
@@ -154,6 +180,20 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """There was no room. Once this launch is undone, the next place is tried."""
     doing: str = ""
     """What the current step waits for, in the words of the engine."""
+
+
+class Preemptible(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance of mode `spot` or `bid` on an own host. It runs on idle cards, and gives way with notice to instances
+    on demand and to higher bids. Then it is stopped, keeps its disk, and waits until it can run again."""
+
+    bid_micros_per_hour: int | None = None
+    """What it offers for each card, in the first currency of the price book. None: spot."""
+    card_micros_per_hour: int = 0
+    """What each card costs now, as the last auction decided. 0: the spot price."""
+    leaving_at: datetime | None = None
+    """When it must stop. None: nobody needs its cards."""
+    waits_since: datetime | None = None
+    """Since when it waits to run again. None: it runs, or the tenant stopped it."""
 
 
 class HeldGpu(msgspec.Struct, frozen=True):
@@ -204,10 +244,12 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """The engine or account that runs it."""
     host_id: HostId | None = None
     candidate: int = 0
-    """Counts the places that were tried. It selects one of `spec.rental.regions`, in turn."""
+    """Counts the places that were tried. It selects one of them in turn: see `candidates.py`."""
     address: str | None = None
     more_addresses: tuple[str, ...] = ()
     """Of its further interfaces, in their order."""
+    volumes: tuple[VolumeMount, ...] = ()
+    """The volumes that it should have."""
     host_key: str = ""
     problem: str = ""
     """Why it failed or waits, in words for the tenant."""
@@ -216,6 +258,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     notice: str = ""
     """An incident, such as the loss of its disk. Shown until the tenant acknowledges it."""
     hold: Hold | None = None
+    preemptible: Preemptible | None = None
     exit_code: int | None = None
     labels: Mapping[str, str] = {}
     command_run: int = 0
@@ -299,6 +342,8 @@ class WantedRunning(msgspec.Struct, frozen=True, kw_only=True):
     host_id: str
     """Empty: it has no host."""
     mode: str
+    card_micros_per_hour: int = 0
+    """With mode `bid` on an own host: the most that each card may cost."""
     phase: Phase
 
 

@@ -1,6 +1,6 @@
 """Generated names for instances that were launched without one."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Set
 from typing import Final
 
 _BIRDS: Final = (
@@ -20,6 +20,14 @@ def new_name(random_bytes: Callable[[int], bytes], taken: Container[str]) -> str
         name = f"{_BIRDS[drawn[0] % len(_BIRDS)]}-{drawn[1]:02x}{drawn[2]:02x}"
         if name not in taken:
             return name
+
+
+def new_names(random_bytes: Callable[[int], bytes], count: int, taken: Set[str]) -> set[str]:
+    """As many different names as `count`, none of them in `taken`."""
+    names: set[str] = set()
+    while len(names) < count:
+        names.add(new_name(random_bytes, names | taken))
+    return names
 
 
 def numbered(name: str, count: int) -> list[str]:

@@ -30,6 +30,8 @@ TIME_LIMIT_SECONDS_MAX: Final = 366 * 86_400
 USER_DATA_BYTES_MAX: Final = 65_536
 INSTANCES_MAX: Final = 100
 PLACE_WISHES_MAX: Final = 16
+ALTERNATIVES_MAX: Final = 31
+DATASETS_MAX: Final = 16
 NUMBERED_NAME_LENGTH_MAX: Final = 59
 """A name of 63 characters less `-100`."""
 RAM_BYTES_MIN: Final = 64 * MIB
@@ -48,6 +50,21 @@ class ShapeWish(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes: int | None = None
 
 
+class RentalWish(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine to rent if those before it cannot be had. The fields mean what they mean in an order."""
+
+    site: str = ""
+    provider: str = ""
+    type: str = ""
+    shape: ShapeWish = ShapeWish()
+    region: str = ""
+    zone: str = ""
+    mode: str = "on-demand"
+    bid_micros_per_hour: int | None = None
+    price_limit_micros_per_hour: int | None = None
+    offer: str = ""
+
+
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     shape: ShapeWish = ShapeWish()
@@ -61,6 +78,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     mode: str = "on-demand"
     time_limit_seconds: int | None = None
     delete_when_done: bool = False
+    graphics: bool = False
+    """Give it the libraries that draw on a GPU, too."""
     instances: int = 1
     host: str | None = None
     site: str = ""
@@ -75,6 +94,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     zone: str = ""
     bid_micros_per_hour: int | None = None
     price_limit_micros_per_hour: int | None = None
+    offer: str = ""
+    """The offer of the catalog that the order was made from."""
+    alternatives: tuple[RentalWish, ...] = ()
+    """What to rent instead, in this order, where the machine cannot be had or does not work."""
     security_groups: tuple[str, ...] = ()
     """Names. Empty: the project's `default` group."""
     networks: tuple[str, ...] = ()
@@ -82,16 +105,44 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     subnets: tuple[str, ...] = ()
     addresses: tuple[str, ...] = ()
     place: PlaceWish = PlaceWish()
+    data: tuple[str, ...] = ()
+    """Datasets that the instance reads."""
+    volumes: tuple[str, ...] = ()
+    """Volumes that the instance gets, as `NAME` or `NAME:PATH`."""
+    copies_data: bool = False
+    """The caller copies them to a rented machine, which cannot share them."""
     queue: bool = False
     """Wait for room instead of failing."""
     priority: int = 0
     """Among the queued launches of the project. Higher ones start first."""
     restart_policy: RestartPolicy | None = None
-    """None: `same-host` on an own host, `never` on a rented machine, because creating it again costs money."""
+    """None: `same-host` on an own host, `elsewhere` on a spot machine with alternatives, and `never` on other rented
+    machines, because creating them again costs money."""
+
+
+def wishes(order: Order) -> tuple[Order, ...]:
+    """The order, and the same order for each of its alternatives."""
+    alone = replace(order, alternatives=())
+    others = (msgspec.structs.asdict(each) for each in order.alternatives)
+    return (alone, *(replace(alone, **each) for each in others))
 
 
 def check(order: Order) -> None:
     """Refuse an order that cannot be carried out, before anything is looked up."""
+    if len(order.alternatives) > ALTERNATIVES_MAX:
+        raise BadInput(
+            f"{len(order.alternatives)} alternatives are too many", hint=f"Use up to {ALTERNATIVES_MAX}"
+        )
+    if order.alternatives and not all(each.type or each.provider for each in wishes(order)):
+        raise BadInput(
+            "Alternatives are other machines to rent, and this order rents none",
+            hint="Give a provider and a machine type for each of them",
+        )
+    for each in wishes(order):
+        _check_one(each)
+
+
+def _check_one(order: Order) -> None:
     if order.name is not None:
         check_name(order.name)
     if not 1 <= order.instances <= INSTANCES_MAX:
@@ -105,6 +156,14 @@ def check(order: Order) -> None:
         )
     if order.mode not in MODES:
         raise BadInput(f"Unknown mode `{order.mode[:40]}`", hint=f"One of: {', '.join(MODES)}")
+    if len(order.data) > DATASETS_MAX:
+        raise BadInput(
+            f"An instance can have at most {DATASETS_MAX} datasets, not {len(order.data)}", hint="Use fewer"
+        )
+    if order.volumes and order.instances > 1:
+        raise BadInput(
+            "Only one instance can have a volume", hint="Launch them one by one, each with its own"
+        )
     _check_command(order)
     _check_place(order)
     check_place_wish(order)
@@ -138,7 +197,9 @@ def _check_place(order: Order) -> None:
             "`--provider` needs a machine type or a GPU", hint="Add `--type TYPE` or `--gpu MODEL`"
         )
     if order.burst and not (order.type or order.provider):
-        raise BadInput("`--burst` needs what to rent", hint="Add `--provider NAME` and `--type TYPE`")
+        raise BadInput(
+            "`--burst` needs a provider and a machine type", hint="Add `--provider NAME` and `--type TYPE`"
+        )
     if order.type and order.host:
         raise BadInput(
             "`--host` selects an own host and `--type` rents a machine", hint="Use only one of them"
@@ -151,7 +212,6 @@ def _check_place(order: Order) -> None:
     only_rented = {
         "--region": order.region,
         "--zone": order.zone,
-        "--bid": order.bid_micros_per_hour,
         "--price-max": order.price_limit_micros_per_hour,
     }
     if not (order.type or order.provider) and (
@@ -242,7 +302,7 @@ def _check_texts(order: Order) -> None:
 def check_labels(labels: Mapping[str, str]) -> None:
     if len(labels) > LABELS_MAX:
         raise BadInput(
-            f"An instance can have {LABELS_MAX} labels, not {len(labels)}", hint="Remove some of them"
+            f"An instance can have at most {LABELS_MAX} labels, not {len(labels)}", hint="Remove some of them"
         )
     for name in labels:
         if not LABEL_KEY.fullmatch(name):

@@ -16,6 +16,7 @@ from teraflock.instance import store
 from teraflock.instance.claims import rooms_for
 from teraflock.instance.model import PlaceWish
 from teraflock.instance.orders import Order
+from teraflock.instance.volume.launch import host_of, volumes_meant
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import ProjectId
 
@@ -31,12 +32,13 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 def terms_of(
     tx: Transaction, project: ProjectId, order: Order, *, site: str = "", queued_id: str = ""
 ) -> PlaceTerms:
+    host_id = _host_id(tx, order.host) if order.host else None
     return wish_terms(
         tx,
         project,
         order.place,
         labels=order.labels,
-        host_id=_host_id(tx, order.host) if order.host else None,
+        host_id=host_of(volumes_meant(tx, project, order.volumes), host_id) if order.volumes else host_id,
         site=site or order.site,
         queued_id=queued_id,
     )

@@ -7,8 +7,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.instance.candidates import at_candidate, places
 from teraflock.instance.driver import Capability
-from teraflock.instance.model import Held, Instance, Operation, Progress, Request, RestartPolicy
+from teraflock.instance.model import Access, Held, Instance, Operation, Progress, Request, RestartPolicy
 from teraflock.instance.states import BILLABLE, MOVES, Phase, Wanted
 
 
@@ -34,9 +35,6 @@ COURSES: Final[Mapping[Operation, Course]] = {
     Operation.PUBLISH: Course(),
     Operation.DELETE: Course(during=Phase.DELETING, done=Phase.GONE),
 }
-
-STARTED_AGAIN: Final = frozenset({Operation.RESIZE_RESTART, Operation.RESTORE_RESTART})
-"""When one of these is undone, the instance is started again as it was before, with everything that it held."""
 
 TIME_LIMIT_NOTICE_MAX: Final = timedelta(minutes=10)
 """How long before the end of a time limit the event is recorded, or a tenth of the limit if that is shorter."""
@@ -149,13 +147,38 @@ def _stop_at(instance: Instance, now: datetime) -> datetime | None:
     return None if seconds is None else now + timedelta(seconds=seconds)
 
 
+def started(instance: Instance, held: Held, now: datetime) -> Instance:
+    """A stopped instance that should run again."""
+    return replace(
+        withdrawn(instance),
+        wanted=Wanted.RUNNING,
+        wanted_at=now,
+        held=held,
+        exit_code=None,
+        problem="",
+        problem_operator="",
+        hold=None,
+        command_run=instance.command_run + (instance.access == Access.COMMAND),
+        stop_at=None,
+        stop_told=False,
+    )
+
+
+def withdrawn(instance: Instance) -> Instance:
+    """The instance without a notice to leave, and without a wait for cards."""
+    how = instance.preemptible
+    if how is None or (how.leaving_at is None and how.waits_since is None):
+        return instance
+    return replace(instance, preemptible=replace(how, leaving_at=None, waits_since=None), notice="")
+
+
 def ended(instance: Instance, at: datetime) -> Instance:
     """The instance when its command ended or its time limit was reached: it stops, or is deleted if that was asked."""
     if instance.wanted == Wanted.GONE:
         return instance
     wanted = Wanted.GONE if instance.spec.delete_when_done else end_of(instance)
     first = instance.wanted_at if instance.wanted == Wanted.STOPPED else asked_at(instance, at)
-    return replace(instance, wanted=wanted, wanted_at=first)  # the first request counts
+    return replace(withdrawn(instance), wanted=wanted, wanted_at=first)  # the first request counts
 
 
 def deletes_itself(instance: Instance) -> bool:
@@ -178,20 +201,17 @@ def with_next_place(instance: Instance, now: datetime) -> Instance:
     assert instance.progress is not None, "only an instance with a launch has a next place"
     before = instance.progress
     progress = Progress(operation=before.operation, since=now, tries=before.tries + 1)
-    return replace(instance, candidate=instance.candidate + 1, progress=progress, due_at=now)
+    return replace(at_candidate(instance, instance.candidate + 1), progress=progress, due_at=now)
 
 
 def is_last_place(instance: Instance) -> bool:
-    """Whether a launch has tried all allowed places. One that is created again may have to stay in its place."""
+    """Whether a launch has tried all allowed places. One that is created again may have to stay in its place, and any
+    other operation stays with the machine that exists."""
     rental, progress = instance.spec.rental, instance.progress
+    if progress is not None and progress.operation != Operation.LAUNCH:
+        return True
     stays = instance.request is not None and instance.spec.restart_policy != RestartPolicy.ELSEWHERE
-    return rental is None or progress is None or stays or progress.tries + 1 >= len(rental.regions)
-
-
-def region_of(instance: Instance) -> str:
-    """The region in which an instance is rented, or will be."""
-    rental = instance.spec.rental
-    return rental.regions[instance.candidate % len(rental.regions)] if rental else ""
+    return rental is None or progress is None or stays or progress.tries + 1 >= len(places(rental))
 
 
 def given_up(instance: Instance, problem: str) -> Instance:
@@ -269,7 +289,7 @@ def holding(instance: Instance) -> Instance:
     """The instance with what it holds in its phase. While it runs, that is its shape."""
     held = instance.held
     if instance.phase in (Phase.FAILED, Phase.GONE):
-        return replace(instance, held=Held(), address=None, more_addresses=(), host_id=None)
+        return replace(instance, held=Held(), address=None, more_addresses=(), volumes=(), host_id=None)
     if instance.phase == Phase.STOPPED and instance.wanted != Wanted.RUNNING:
         kept = replace(held, vcpus=0, ram_bytes=0, disk_bytes=instance.shape.disk_bytes, gpus=())
         return replace(instance, held=kept)

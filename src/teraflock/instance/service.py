@@ -13,12 +13,15 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, QuotaReached, Refused
 from teraflock.base.size import Size
+from teraflock.dataset import store as datasets
 from teraflock.fleet import store as fleet
 from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.model import Host
 from teraflock.fleet.placement import Policy
 from teraflock.image import store as images
 from teraflock.instance import launching, store
+from teraflock.instance.bid.model import ReadPrices, no_prices
+from teraflock.instance.bid.service import BidService
 from teraflock.instance.changes import Admits, InstanceChanges
 from teraflock.instance.claims import (
     NoCapacity,
@@ -33,13 +36,12 @@ from teraflock.instance.engines import Engines
 from teraflock.instance.guest.service import GuestService
 from teraflock.instance.lookup import cannot, check_at_rest, found, found_or_deleted, is_at_rest
 from teraflock.instance.model import (
-    Access,
-    Held,
     Hold,
     Instance,
     InstanceFilter,
     InstanceId,
     Operation,
+    RentalChoice,
     RentalSpec,
     Request,
     View,
@@ -47,15 +49,17 @@ from teraflock.instance.model import (
 from teraflock.instance.orders import Order, ShapeWish, changed_shape, check, check_labels
 from teraflock.instance.output import store as outputs
 from teraflock.instance.placing import Explanation, explain
-from teraflock.instance.providing import at_provider, own_first, sites_at_provider
+from teraflock.instance.providing import own_first
 from teraflock.instance.queue.look import UsedBy
 from teraflock.instance.queue.model import QueuedLaunch
 from teraflock.instance.queue.service import QueueService
 from teraflock.instance.region import check_region, move_host
+from teraflock.instance.rentable import Rentable
 from teraflock.instance.renting import choose
-from teraflock.instance.rules import asked_at, end_of, holding
+from teraflock.instance.rules import asked_at, end_of, holding, started, withdrawn
 from teraflock.instance.snapshot.service import SnapshotService
 from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.volume.service import VolumeService
 from teraflock.storage.database import Database, Row, Transaction
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
@@ -78,6 +82,7 @@ class InstanceService:
         wake: Callable[[], None] = lambda: None,
         admits: Admits = lambda tx, project_id: None,
         used_by: UsedBy = lambda tx, now: {},
+        read_prices: ReadPrices = no_prices,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -85,10 +90,14 @@ class InstanceService:
         self._policy = policy or Policy()
         self._memory = memory or FleetMemory(clock)
         self._changes = InstanceChanges(database, clock, engines, random_bytes, wake, admits)
+        self._rentable = Rentable(database, engines)
         self._shown: dict[Row, View] = {}
         self.snapshots = SnapshotService(self._changes)
+        self.volumes = VolumeService(self._changes)
         self.guests = GuestService(self._changes)
         self.queue = QueueService(self._changes, self._launch_queued, self._policy, used_by)
+        self.bids = BidService(self._changes, self._policy, read_prices)
+        self._read_prices = read_prices
 
     def page(
         self,
@@ -107,16 +116,26 @@ class InstanceService:
         with self._database.read() as tx:
             return self._marked(found_or_deleted(tx, project, ref, self._clock.now()))
 
+    def views_of(self, made: Sequence[Instance]) -> tuple[View, ...]:
+        """The views of instances that the transaction of this request has just written."""
+        with self._database.read() as tx:
+            return tuple(self._marked(store.view_of(tx, each)) for each in made)
+
     def usage(self, project: ProjectId) -> QuotaAmounts:
         """What counts against a project's quota, including images."""
         with self._database.read() as tx:
-            return replace(store.usage(tx, project), images_bytes=images.kept_bytes(tx, project))
+            return replace(
+                store.usage(tx, project),
+                images_bytes=images.kept_bytes(tx, project),
+                data_bytes=datasets.kept_bytes(tx, project),
+            )
 
     def usage_of_organisation(self, organisation: OrganisationId) -> QuotaAmounts:
         with self._database.read() as tx:
             return replace(
                 store.usage_of_organisation(tx, organisation),
                 images_bytes=images.kept_bytes_of_organisation(tx, organisation),
+                data_bytes=datasets.kept_bytes_of_organisation(tx, organisation),
                 projects=count_projects(tx, organisation),
             )
 
@@ -124,7 +143,12 @@ class InstanceService:
 
     def to_rent(self, project: Project, order: Order) -> tuple[Size, RentalSpec]:
         """What an order would rent, and where."""
-        return choose(order, self._types(project, order))
+        found, types, _ = self._rentable.find(project, order)
+        return choose(found, types)
+
+    def providers(self, project: Project) -> frozenset[str]:
+        """The providers at which a project may rent machines."""
+        return self._rentable.providers(project)
 
     def explain(self, project: Project, order: Order) -> Explanation:
         """Where an order would run now, and why not elsewhere. Quotas and budgets are not checked."""
@@ -141,8 +165,10 @@ class InstanceService:
     def launch_or_queue(
         self, actor: Actor, project: Project, order: Order
     ) -> tuple[tuple[Instance, ...], QueuedLaunch | None]:
-        """Launch an order. With `queue`, add it to the queue if there is no room or quota now."""
-        if not order.queue:
+        """Launch an order. Add it to the queue if it must wait: with `queue`, for room or quota; without, only for
+        preemptible instances that have to leave their cards to it."""
+        is_rented = bool(order.site) and not self._engines.can(order.site, Capability.PLACEMENT)
+        if not order.queue and (is_rented or order.type or order.provider or order.mode == "spot"):
             return self.launch(actor, project, order), None
         check(order)
 
@@ -153,9 +179,15 @@ class InstanceService:
                 made = self._placed(tx, actor, fresh, order)
             except (NoCapacity, QuotaReached) as error:  # raised before anything is written
                 need, terms = launching.on_own_hosts(tx, self._memory, fresh, order)
+                takes = isinstance(error, NoCapacity) and self.bids.makes_room(
+                    tx, project.id, order, need, terms
+                )
+                if not (order.queue or takes):
+                    raise
                 check_possible(tx, self._policy, need, order.instances, terms)
                 check_quota(tx, fresh, need, order.instances, ever=True)
-                return (), self.queue.add(tx, actor, fresh, order, need, error.sentence)
+                why = "Preemptible instances leave their cards to it" if takes else error.sentence
+                return (), self.queue.add(tx, actor, fresh, order, need, why)
             return self._admitted(tx, actor, project, made), None
 
         made, queued = self._database.write_with_locks(work)
@@ -164,21 +196,25 @@ class InstanceService:
 
     def launch(self, actor: Actor, project: Project, order: Order) -> tuple[Instance, ...]:
         check(order)
-        if order.provider:
-            order = self._at_provider(project, order)
-        types = self._types(project, order) if order.site else ()
-        if order.burst and (own := own_first(order, types)):
+        order, types, choices = self._rentable.find(project, order)
+        if order.burst and order.mode != "bid" and (own := own_first(order, types)):
             with suppress(NoCapacity, BadInput):  # no host of ours has room for it: rent
                 return self._launch(actor, project, own, ())
-        return self._launch(actor, project, order, types)
+        return self._launch(actor, project, order, types, choices)
 
     def _launch(
-        self, actor: Actor, project: Project, order: Order, types: Sequence[MachineType]
+        self,
+        actor: Actor,
+        project: Project,
+        order: Order,
+        types: Sequence[MachineType],
+        choices: tuple[RentalChoice, ...] = (),
     ) -> tuple[Instance, ...]:
         def work(tx: Transaction) -> tuple[Instance, ...]:
             fresh = claimed(tx, project)
             check_active(tx, project.organisation_id)
-            return self._admitted(tx, actor, project, self._placed(tx, actor, fresh, order, types))
+            made = self._placed(tx, actor, fresh, order, types, choices=choices)
+            return self._admitted(tx, actor, project, made)
 
         made = self._database.write_with_locks(work)
         self._changes.wake()
@@ -192,6 +228,7 @@ class InstanceService:
         order: Order,
         types: Sequence[MachineType] = (),
         queued_id: str = "",
+        choices: tuple[RentalChoice, ...] = (),
     ) -> tuple[Instance, ...]:
         return launching.launch(
             tx,
@@ -205,6 +242,8 @@ class InstanceService:
             now=self._clock.now(),
             random_bytes=self._changes.random_bytes,
             queued_id=queued_id,
+            choices=choices,
+            read_prices=self._read_prices,
         )
 
     def _admitted(
@@ -222,17 +261,6 @@ class InstanceService:
         made = self._placed(tx, actor, project, order, queued_id=queued_id)
         return self._admitted(tx, actor, project, made)
 
-    def _at_provider(self, project: Project, order: Order) -> Order:
-        with self._database.read() as tx:
-            names = sites_at_provider(tx, self._engines, project, order)
-        return at_provider(order, {name: self._engines.at(name).types() for name in names})
-
-    def _types(self, project: Project, order: Order) -> Sequence[MachineType]:
-        """The machine types of a site that the project may use. Read before a launch takes its locks."""
-        with self._database.read() as tx:
-            launching.check_site(tx, self._engines, project, order)
-        return self._engines.at(order.site).types()
-
     def stop(self, actor: Actor, project: Project, ref: str, *, reason: str = "") -> Instance:
         """Stop an instance. With a reason, it is the operator's stop, and the tenant cannot start the instance."""
 
@@ -242,7 +270,7 @@ class InstanceService:
                 raise cannot("be stopped", instance)
             held = replace(instance, hold=Hold(reason=reason, since=now)) if reason else instance
             if instance.wanted == Wanted.STOPPED:
-                return held  # the first request counts: it is charged until then
+                return withdrawn(held)  # the first request counts: it is charged until then
             return _ended(held, Wanted.STOPPED, asked_at(instance, now))
 
         return self._changes.apply(actor, project, ref, "stop", change, reason)
@@ -292,7 +320,7 @@ class InstanceService:
                 raise cannot("be started", instance)
             self._changes.check_can(instance, Capability.STOP, "be started again")
             outputs.remove_output(tx, instance.id)  # the command starts with an empty log
-            return _started(instance, take_back(tx, self._policy, instance), now)
+            return started(instance, take_back(tx, self._policy, instance), now)
 
         return self._changes.apply(actor, project, ref, "start", change, reason, grows=True)
 
@@ -407,26 +435,9 @@ def _held(instance: Instance, hold: Hold) -> Refused:
     )
 
 
-def _started(instance: Instance, held: Held, now: datetime) -> Instance:
-    """A stopped instance that should run again."""
-    return replace(
-        instance,
-        wanted=Wanted.RUNNING,
-        wanted_at=now,
-        held=held,
-        exit_code=None,
-        problem="",
-        problem_operator="",
-        hold=None,
-        command_run=instance.command_run + (instance.access == Access.COMMAND),
-        stop_at=None,
-        stop_told=False,
-    )
-
-
 def _ended(instance: Instance, wanted: Wanted, at: datetime) -> Instance:
     """An instance that should no longer run. If its start has not begun, it gives back what it held for it."""
-    after = replace(instance, wanted=wanted, wanted_at=at)
+    after = replace(withdrawn(instance), wanted=wanted, wanted_at=at)
     not_begun = instance.phase == Phase.STOPPED and instance.progress is None
     return holding(after) if not_begun else after
 

@@ -61,19 +61,5 @@ MOVES: Final[Mapping[Phase, Set[Phase]]] = {
     Phase.GONE: frozenset(),
 }
 
-LIVE: Final = frozenset(Phase) - {Phase.GONE, Phase.FAILED}
-"""Count against quotas."""
-ON_ENGINE: Final = frozenset(
-    {
-        Phase.STARTING,
-        Phase.RUNNING,
-        Phase.CHANGING,
-        Phase.AWAY,
-        Phase.STOPPING,
-        Phase.STOPPED,
-        Phase.DELETING,
-    }
-)
-"""Something of the instance may exist on an engine."""
 BILLABLE: Final = frozenset({Phase.RUNNING, Phase.CHANGING})
 """The tenant pays for these phases, the operator for starts and stops. On a host that is away, no instance has one."""

@@ -22,6 +22,7 @@ from teraflock.instance.engine_errors import DoesNotBoot, EngineMissing
 from teraflock.instance.model import Operation
 
 ENDING_AGAIN_SECONDS: Final = 2.0
+DATA_AGAIN_SECONDS: Final = 0.5
 READY_AGAIN_SECONDS: Final = 0.05
 READY_AGAIN_SECONDS_MAX: Final = 15.0
 READY_AGAIN_PARTS: Final = 8
@@ -36,6 +37,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the snapshot or image that it is about."""
     since: datetime
     now: datetime
+    ending_at: datetime | None = None
+    """When the engine was asked before to end the machine."""
 
 
 class StepDone(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +84,6 @@ def _call(call: Callable[[ComputeDriver, Task], object]) -> Act:
     return act
 
 
-_prepare: Final = _call(lambda driver, task: driver.prepare(task.machine))
 _start: Final = _call(lambda driver, task: driver.start(task.machine.handle))
 _expose: Final = _call(lambda driver, task: driver.expose(task.machine))
 _hide: Final = _call(lambda driver, task: driver.hide(task.machine.handle))
@@ -93,6 +95,21 @@ _publish: Final = _call(lambda driver, task: driver.publish(task.machine.handle,
 _drop_image: Final = _call(lambda driver, task: driver.delete_image(task.subject))
 
 
+def _prepare(driver: ComputeDriver, task: Task) -> Outcome:
+    """Create the networks on the host, and wait for the datasets, which a loop copies there."""
+    driver.prepare(task.machine)
+    wanted = {each.id: each.name for each in task.machine.data}
+    if wanted:
+        host = task.machine.handle.host
+        there = {each.dataset_id for each in driver.datasets() if each.host == host}
+        for name in (wanted[id] for id in wanted if id not in there):
+            return Wait(DATA_AGAIN_SECONDS, f"waiting for the data `{name}` on its host")
+    volumes = {each.id for each in task.machine.volumes}
+    if volumes and not volumes <= {each.volume_id for each in driver.volumes()}:
+        return Wait(DATA_AGAIN_SECONDS, "waiting for its volumes")
+    return StepDone()
+
+
 def _create(driver: ComputeDriver, task: Task) -> Outcome:
     return StepDone(made=driver.create(task.machine))
 
@@ -101,7 +118,9 @@ def _delete(driver: ComputeDriver, task: Task) -> Outcome:
     try:
         driver.delete(task.machine.handle)
     except StillEnding as still:
-        return Wait(ENDING_AGAIN_SECONDS, still.sentence, over_at=still.over_at)
+        # a driver that was started since then does not know it
+        over_at = still.over_at or task.ending_at or task.now
+        return Wait(ENDING_AGAIN_SECONDS, still.sentence, over_at=over_at)
     return StepDone()
 
 

@@ -30,7 +30,7 @@ from teraflock.instance.model import (
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
 from teraflock.instance.rules import deletes_itself
 from teraflock.instance.states import Phase
-from teraflock.network.store import tenancies
+from teraflock.network.store import addresses_from
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
 from teraflock.storage.table import in_list
@@ -40,10 +40,11 @@ from teraflock.tenant.quota.rules import QuotaAmounts
 
 COLUMNS: Final = ", ".join(NAMES)
 COLUMNS_OF_I: Final = ", ".join(f"i.{name}" for name in NAMES)
+_COLUMNS_OF_HOST: Final = (
+    "h.kind, h.type, h.region, h.zone, h.login, h.remote_id, h.endpoints, h.name, h.address, h.simulated"
+)
 _VIEW: Final = (
-    f"SELECT {COLUMNS_OF_I}, h.kind, h.type, h.region, h.zone, h.login, h.remote_id, h.endpoints, h.name,"
-    " h.address, h.simulated"
-    " FROM instance i LEFT JOIN host h ON h.id = i.host_id"
+    f"SELECT {COLUMNS_OF_I}, {_COLUMNS_OF_HOST} FROM instance i LEFT JOIN host h ON h.id = i.host_id"
 )
 _OF_HOST: Final = 10
 """The number of columns of a view that belong to its host."""
@@ -87,6 +88,12 @@ def put(
         _UPDATE,
         **{name: value for name, value in values_of(stored).items() if name not in _FIXED or name == "id"},
     )
+    if before.spec is not stored.spec and before.spec != stored.spec:  # another machine is rented for it
+        tx.run(
+            "UPDATE instance SET spec = :spec, version = version + 1 WHERE id = :id",
+            spec=values_of(stored)["spec"],
+            id=stored.id,
+        )
     place = place_of(tx, host_of(before, stored)) if kinds else ("", 0)
     for sequence, kind in enumerate(kinds, start=before.sequence + 1):
         record_event(
@@ -220,6 +227,12 @@ def views_by_id(tx: Transaction, ids: Sequence[str]) -> tuple[View, ...]:
     return _views(tx, tx.all(f"{_VIEW} WHERE i.id IN ({marks}) ORDER BY i.id", **values))
 
 
+def view_of(tx: Transaction, instance: Instance) -> View:
+    """The view of an instance that this transaction has just written."""
+    row = tx.one(f"SELECT {_COLUMNS_OF_HOST} FROM host h WHERE h.id = :id", id=instance.host_id or "")
+    return _viewed(instance, row or (None,) * _OF_HOST)
+
+
 def find(tx: Transaction, project: ProjectId, ref: str) -> View | None:
     """Find an instance by id in any phase, or by name if it is not gone."""
     rows = tx.all(
@@ -255,30 +268,50 @@ def find_deleted_by_itself(tx: Transaction, project: ProjectId, name: str, since
 
 def usage(tx: Transaction, project: ProjectId) -> QuotaAmounts:
     """What counts against a project's quota. Stopped instances count, because they can be started again."""
-    return _usage(tx, "project_id = :id", project)
+    return _sum(_used(tx, "project_id = :id", project, project))
 
 
 def usage_of_organisation(tx: Transaction, organisation: OrganisationId) -> QuotaAmounts:
     """What counts against an organisation's quota, in all its projects. Removed projects are empty."""
-    return _usage(tx, f"project_id IN ({IN_ORGANISATION})", organisation)
+    return _sum(_used(tx, f"project_id IN ({IN_ORGANISATION})", organisation, ""))
 
 
-def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
-    rows = tx.all(
-        "SELECT gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes), SUM(disk_bytes + held_snapshots_bytes),"
-        " 0, 0, 0"
-        f" FROM instance WHERE {where} AND phase <> 'gone' AND phase <> 'failed' GROUP BY gpu"
-        " UNION ALL SELECT '', 0, 0, 0, 0, 0,"
-        f" (SELECT COUNT(*) FROM published_port WHERE {where})"
-        f" + (SELECT COUNT(*) FROM balancer WHERE published IS NOT NULL AND {where}),"
-        f" (SELECT COUNT(*) FROM address WHERE {where}),"
-        f" (SELECT COUNT(*) FROM network WHERE {where} AND removed_at_us IS NULL)",
+def usage_of_both(
+    tx: Transaction, project: ProjectId, organisation: OrganisationId
+) -> tuple[QuotaAmounts, QuotaAmounts]:
+    """Of a project and of its organisation. One statement, because every launch needs it."""
+    rows = _used(tx, f"project_id IN ({IN_ORGANISATION})", organisation, project)
+    return _sum([row for row in rows if row[0]]), _sum(rows)
+
+
+def _used(tx: Transaction, where: str, id: str, project: str) -> list[Row]:
+    """What is used, by GPU model. The first column is 1 for what belongs to `project`."""
+    own = "CASE WHEN project_id = :project THEN 1 ELSE 0 END"
+    return tx.all(
+        f"SELECT {own}, gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes),"
+        " SUM(disk_bytes + held_snapshots_bytes), 0, 0, 0"
+        f" FROM instance WHERE {where} AND phase <> 'gone' AND phase <> 'failed' GROUP BY 1, gpu"
+        f" UNION ALL SELECT {own}, '', 0, 0, 0, 0, 0, COUNT(*), 0, 0 FROM published_port WHERE {where} GROUP BY 1"
+        f" UNION ALL SELECT {own}, '', 0, 0, 0, 0, 0, COUNT(*), 0, 0 FROM balancer"
+        f" WHERE {where} AND published IS NOT NULL GROUP BY 1"
+        f" UNION ALL SELECT {own}, '', 0, 0, 0, 0, 0, 0, COUNT(*), 0 FROM address WHERE {where} GROUP BY 1"
+        f" UNION ALL SELECT {own}, '', 0, 0, 0, 0, 0, 0, 0, COUNT(*) FROM network"
+        f" WHERE {where} AND removed_at_us IS NULL GROUP BY 1"
+        f" UNION ALL SELECT {own}, '', 0, 0, 0, 0, SUM(size_bytes + snapshots_bytes), 0, 0, 0 FROM volume"
+        f" WHERE {where} AND deleting = 0 GROUP BY 1",
         id=id,
+        project=project,
     )
-    columns = (1, 3, 4, 5, 6, 7, 8)
-    instances, vcpus, ram, disk, ports, addresses, networks = (
-        sum(int(row[n]) for row in rows) for n in columns
+
+
+def _sum(rows: Sequence[Row]) -> QuotaAmounts:
+    instances, _, vcpus, ram, disk, ports, addresses, networks = (
+        sum(int(row[n]) for row in rows) for n in range(2, 10)
     )
+    gpus: dict[str, int] = defaultdict(int)
+    for _, gpu, _, count, *_ in rows:
+        if gpu:
+            gpus[gpu] += int(count)
     return QuotaAmounts(
         ports=ports,
         addresses=addresses,
@@ -287,7 +320,7 @@ def _usage(tx: Transaction, where: str, id: str) -> QuotaAmounts:
         vcpus=vcpus,
         ram_bytes=ram,
         disk_bytes=disk,
-        gpus={row[0]: int(row[2]) for row in rows if row[0]},
+        gpus=dict(gpus),
     )
 
 
@@ -295,11 +328,23 @@ class _Mode(msgspec.Struct):
     mode: str = "on-demand"
 
 
+class _Bid(msgspec.Struct):
+    bid_micros_per_hour: int | None = None
+
+
+def _bought(spec: str, preemptible: str) -> tuple[str, int]:
+    """The purchase mode as the meter knows it, and what each card may cost if its price is set by an auction."""
+    mode = msgspec.json.decode(spec, type=_Mode).mode
+    bid = msgspec.json.decode(preemptible, type=_Bid).bid_micros_per_hour if preemptible else None
+    return ("spot", 0) if mode == "bid" and bid is None else (mode, bid or 0)
+
+
 def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, ...]:
     """The instances of a project that should run, with their sizes. One statement, because every launch needs it."""
     rows = tx.all(
-        "SELECT id, gpu, gpus, vcpus, ram_bytes, disk_bytes, COALESCE(host_id, ''), spec, phase FROM instance"
-        " WHERE project_id = :project AND wanted = 'running' AND phase NOT IN ('gone', 'failed') ORDER BY id",
+        "SELECT id, gpu, gpus, vcpus, ram_bytes, disk_bytes, COALESCE(host_id, ''), spec, preemptible, phase"
+        " FROM instance WHERE project_id = :project AND wanted = 'running' AND phase NOT IN ('gone', 'failed')"
+        " ORDER BY id",
         project=project,
     )
     return tuple(
@@ -307,18 +352,35 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
             id=InstanceId(id),
             size=Size(gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk),
             host_id=host,
-            mode=msgspec.json.decode(spec, type=_Mode).mode,
+            mode=(bought := _bought(spec, preemptible))[0],
+            card_micros_per_hour=bought[1],
             phase=Phase(phase),
         )
-        for id, gpu, gpus, vcpus, ram, disk, host, spec, phase in rows
+        for id, gpu, gpus, vcpus, ram, disk, host, spec, preemptible, phase in rows
     )
 
 
 def taken_addresses(tx: Transaction, project: ProjectId) -> set[str]:
     """The addresses of all interfaces of instances, of balancers, and of copies that a lost host may still run."""
-    rows = tx.all("SELECT address FROM left_behind WHERE project_id = :project", project=project)
-    left = {address for row in rows for address in row[0].split()}
-    return {each.address for each in tenancies(tx, project)} | left
+    rows = tx.all(
+        "SELECT address, more_addresses FROM instance WHERE project_id = :project AND address IS NOT NULL"
+        " UNION ALL SELECT address, '[]' FROM balancer WHERE project_id = :project"
+        " UNION ALL SELECT address, '[]' FROM left_behind WHERE project_id = :project",
+        project=project,
+    )
+    return {address for first, more in rows for address in (*first.split(), *addresses_from(more))}
+
+
+def with_label(tx: Transaction, project: ProjectId, key: str, value: str) -> tuple[Instance, ...]:
+    """The instances of a project with this label that are not gone."""
+    rows = tx.all(
+        f"SELECT {COLUMNS_OF_I} FROM instance_label l JOIN instance i ON i.id = l.instance_id"
+        " WHERE l.project_id = :project AND l.key = :key AND l.value = :value AND i.phase <> 'gone' ORDER BY i.id",
+        project=project,
+        key=key,
+        value=value,
+    )
+    return instances_from(tx, rows)
 
 
 def hosts_with_label(tx: Transaction, project: ProjectId, key: str, value: str, *, but: str) -> list[str]:
@@ -335,14 +397,13 @@ def hosts_with_label(tx: Transaction, project: ProjectId, key: str, value: str, 
     return [row[0] for row in rows]
 
 
-def taken_names(tx: Transaction, project: ProjectId, prefix: str) -> set[str]:
-    """Names with this prefix, of instances that are not gone."""
+def taken_names(tx: Transaction, project: ProjectId, names: Sequence[str]) -> set[str]:
+    """Those of these names that instances have which are not gone."""
+    marks, values = in_list(names)
     rows = tx.all(
-        "SELECT name FROM instance WHERE project_id = :project AND phase <> 'gone' AND name >= :prefix"
-        " AND name < :end",
+        f"SELECT name FROM instance WHERE project_id = :project AND phase <> 'gone' AND name IN ({marks})",
         project=project,
-        prefix=prefix,
-        end=prefix + "\U0010ffff",
+        **values,
     )
     return {row[0] for row in rows}
 
@@ -358,7 +419,11 @@ def _views(tx: Transaction, rows: Sequence[Row]) -> tuple[View, ...]:
 
 
 def _view_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ...]) -> View:
-    kind, type, region, zone, login, remote_id, endpoints, name, address, simulated = row[-_OF_HOST:]
+    return _viewed(instance_from(row[:-_OF_HOST], gpus, ports), row[-_OF_HOST:])
+
+
+def _viewed(instance: Instance, host: Row) -> View:
+    kind, type, region, zone, login, remote_id, endpoints, name, address, simulated = host
     rented = None
     if kind == HostKind.RENTED:
         reached = _ENDPOINTS.decode(endpoints) if endpoints else {}
@@ -366,7 +431,7 @@ def _view_from(row: Row, gpus: tuple[HeldGpu, ...], ports: tuple[HeldPort, ...])
             type=type, region=region, zone=zone, user=login, remote_id=remote_id, endpoints=reached
         )
     return View(
-        instance=instance_from(row[:-_OF_HOST], gpus, ports),
+        instance=instance,
         host_name=name,
         host_address=address,
         simulated=bool(simulated),

@@ -4,6 +4,8 @@ For decisions that cannot wait for a loop: what a project has spent includes eve
 has not read it yet.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from teraflock.meter import store
@@ -19,11 +21,13 @@ class Ahead(msgspec.Struct, frozen=True, kw_only=True):
     """Intervals after the given number, each in its last revision."""
 
 
-def ahead(tx: Transaction, project_id: str, number: int) -> Ahead:
-    """What is open, and what was closed after the interval with this number."""
-    meters = {meter.instance_id: meter for meter in store.open_meters(tx, project_id)}
+def ahead(tx: Transaction, project_id: str, number: int, only: Sequence[str] | None = None) -> Ahead:
+    """What is open, and what was closed after the interval with this number. `only` some instances are read faster."""
+    meters = {meter.instance_id: meter for meter in store.open_meters(tx, project_id, only)}
     closed = store.intervals_of_project_after(tx, project_id, number)
-    for id in store.instances_unmetered(tx, project_id):
+    if only is not None:
+        closed = [each for each in closed if each.instance_id in only]
+    for id in store.instances_unmetered(tx, project_id, only):
         meter = meters.pop(id, None) or store.meter(tx, id) or Meter(instance_id=id, project_id=project_id)
         for change in store.changes_of(tx, id, meter.sequence):
             if change.sequence != meter.sequence + 1:

@@ -12,7 +12,9 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     size: Size = Size()
     snapshots_bytes: int = 0
     mode: str = "on-demand"
-    """`on-demand` or `spot`. Months and years are purchases, see bill/purchase."""
+    """`on-demand`, `spot` or `bid`. Months and years are purchases, see bill/purchase."""
+    card_micros_per_hour: int = 0
+    """With mode `bid`: what each card costs, as the auction decided, in the first currency of the price book."""
     host: str = ""
     region: str = ""
     name: str = ""
@@ -35,6 +37,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When the tenant asked for this change."""
     last_seen_us: int | None = None
     """When the host was last seen, if it was lost."""
+    preempted: bool = False
+    """It stopped because others needed its cards."""
 
 
 class Open(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,8 +77,8 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     until_us: int
     run_us: int | None
     ends_run: bool = False
-    house_fault: bool = False
-    """The run ended because its host was lost, not because the tenant stopped it."""
+    operator_fault: bool = False
+    """The run ended because its host was lost or its cards were taken, not because the tenant stopped it."""
     held: Holding
 
 

@@ -65,14 +65,19 @@ def charged(change: Change) -> Holding | None:
     return None
 
 
-def recut(run: Sequence[Interval], cut_us: int, *, house_fault: bool) -> tuple[Interval, ...]:
+def not_by_tenant(change: Change) -> bool:
+    """Whether a run that ends with this change was ended by others: its host was lost, or its cards were taken."""
+    return change.last_seen_us is not None or change.preempted
+
+
+def recut(run: Sequence[Interval], cut_us: int, *, operator_fault: bool) -> tuple[Interval, ...]:
     """The intervals that change if a run ended at `cut_us`: later ones become empty, and the last one before it ends
     the run."""
     before = [each for each in run if each.from_us < cut_us]
     behind = [each for each in run if each.from_us >= cut_us]
-    changed = [replace(each, until_us=each.from_us, ends_run=False, house_fault=False) for each in behind]
+    changed = [replace(each, until_us=each.from_us, ends_run=False, operator_fault=False) for each in behind]
     if before:
-        last = replace(before[-1], until_us=cut_us, ends_run=True, house_fault=house_fault)
+        last = replace(before[-1], until_us=cut_us, ends_run=True, operator_fault=operator_fault)
         changed.insert(0, last)
     return tuple(replace(each, revision=each.revision + 1) for each in changed)
 
@@ -120,5 +125,5 @@ def _closed(meter: Meter, opened: Open, change: Change, at_us: int) -> Interval:
     return Interval(
         instance_id=meter.instance_id, sequence=opened.sequence, generation=opened.generation,
         project_id=meter.project_id, from_us=opened.from_us, until_us=max(at_us, opened.from_us), run_us=opened.run_us,
-        ends_run=ends_run, house_fault=ends_run and change.last_seen_us is not None, held=opened.held,
+        ends_run=ends_run, operator_fault=ends_run and not_by_tenant(change), held=opened.held,
     )  # fmt: skip

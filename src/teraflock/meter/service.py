@@ -20,7 +20,7 @@ from teraflock.base.clock import Clock, at_microseconds
 from teraflock.base.ids import new_id
 from teraflock.meter import store
 from teraflock.meter.model import Change, Interval, Meter
-from teraflock.meter.rules import latest, recut, take
+from teraflock.meter.rules import latest, not_by_tenant, recut, take
 from teraflock.storage.database import Database, Transaction
 
 CHANGES_PER_TURN: Final = 5_000  # takes a few hundred milliseconds and a few megabytes
@@ -161,7 +161,7 @@ def after_next(
         return step.meter, closed
     first = meter.open.run_sequence if meter.open else None
     assert first is not None, "only a run is cut back"
-    cut = recut(latest(run(first)), step.cut_us, house_fault=change.last_seen_us is not None)
+    cut = recut(latest(run(first)), step.cut_us, operator_fault=not_by_tenant(change))
     return step.meter, [*cut, *closed]
 
 

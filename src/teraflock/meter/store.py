@@ -3,7 +3,7 @@
 Reads cross tenants, because the meter processes all instances. Tenants see it only through bill/.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,11 +12,20 @@ from teraflock.base.size import Size
 from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter, Open
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, in_list
 
 SHARE_INTERVALS_MAX: Final = 50_000
 """How many of the newest intervals count for the fair share of projects: a bound on what one reading costs."""
-KINDS: Final = ("instance.held", "instance.moved", "instance.troubled", "image.moved", "address.moved")
+KINDS: Final = (
+    "instance.held",
+    "instance.moved",
+    "instance.troubled",
+    "image.moved",
+    "address.moved",
+    "balancer.moved",
+    "dataset.moved",
+    "volume.moved",
+)
 """Events that count in an instance's sequence. If another kind counts too, the sweep finds the gap."""
 _HELD: Final = Table("meter_interval", Holding, embed={"size": ""})
 _INTERVAL: Final = Table("meter_interval", Interval, embed={"held": "", "held.size": ""})
@@ -46,6 +55,7 @@ class _Details(msgspec.Struct, kw_only=True):
     wanted: str = ""
     asked_at_us: int | None = None
     last_seen_us: int | None = None
+    preempted: bool = False
 
 
 _decode_details: Final = msgspec.json.Decoder(_Details).decode
@@ -134,27 +144,36 @@ def instances_missed(tx: Transaction) -> list[str]:
     rows = tx.all(
         "SELECT i.id FROM instance i LEFT JOIN meter_instance m ON m.instance_id = i.id"
         " WHERE i.sequence > COALESCE(m.sequence, 0)"
-        # A deleted image or address has no row, so its events are counted. It has few.
+        # A deleted image, address or balancer has no row, so its events are counted. It has few.
         " UNION SELECT e.subject FROM event e LEFT JOIN meter_instance m ON m.instance_id = e.subject"
-        " WHERE e.kind IN ('image.moved', 'address.moved') GROUP BY e.subject, m.sequence"
+        " WHERE e.kind IN ('image.moved', 'address.moved', 'balancer.moved', 'dataset.moved', 'volume.moved')"
+        " GROUP BY e.subject, m.sequence"
         " HAVING COUNT(*) > COALESCE(m.sequence, 0)"
         " ORDER BY 1"
     )
     return [row[0] for row in rows]
 
 
-def instances_unmetered(tx: Transaction, project_id: str) -> list[str]:
+def instances_unmetered(tx: Transaction, project_id: str, only: Sequence[str] | None = None) -> list[str]:
     """Instances of one project with events that are not applied yet, as far as indexes show it."""
+    marks, values = in_list(only) if only else ("", {})
+    among = f"IN ({marks})" if marks else "IS NOT NULL"
+    if only is not None and not only:
+        return []
     rows = tx.all(
         "SELECT i.id FROM instance i LEFT JOIN meter_instance m ON m.instance_id = i.id"
         " WHERE i.project_id = :project AND i.phase <> 'gone' AND i.sequence > COALESCE(m.sequence, 0)"
+        f" AND i.id {among}"
         # Gone, but the meter has not read the end yet.
         " UNION SELECT m.instance_id FROM meter_instance m JOIN instance i ON i.id = m.instance_id"
         " WHERE m.project_id = :project AND m.open_sequence IS NOT NULL AND i.sequence > m.sequence"
+        f" AND m.instance_id {among}"
         " UNION SELECT subject FROM event WHERE project_id = :project AND id > :id"
-        " AND kind IN ('instance.moved', 'image.moved', 'address.moved')",
+        " AND kind IN ('instance.moved', 'image.moved', 'address.moved', 'dataset.moved', 'volume.moved')"
+        f" AND subject {among}",
         project=project_id,
         id=cursor(tx).event_id,
+        **values,
     )
     return sorted(row[0] for row in rows)
 
@@ -177,7 +196,7 @@ def _change_from(row: Row) -> Change:
     return Change(
         instance_id=subject, project_id=project, sequence=said.sequence, generation=said.generation, at_us=at_us,
         phase=Phase(said.to), held=_holding(details), asked_at_us=said.asked_at_us if is_asked else None,
-        last_seen_us=said.last_seen_us,
+        last_seen_us=said.last_seen_us, preempted=said.preempted,
     )  # fmt: skip
 
 
@@ -219,8 +238,12 @@ def sequence_taken(tx: Transaction, instance_id: str) -> int:
     return int(row[0]) if row else 0
 
 
-def open_meters(tx: Transaction, project_id: str | None = None) -> list[Meter]:
-    """The instances that hold something now, in one project or in all."""
+def open_meters(
+    tx: Transaction, project_id: str | None = None, only: Sequence[str] | None = None
+) -> list[Meter]:
+    """The instances that hold something now, in one project or in all, or only some of a project."""
+    if only is not None:
+        return _open_meters_of(tx, project_id or "", only)
     if project_id is None:
         rows = tx.all(f"{_SELECT_METER} WHERE open_sequence IS NOT NULL ORDER BY project_id, instance_id")
     else:
@@ -228,6 +251,19 @@ def open_meters(tx: Transaction, project_id: str | None = None) -> list[Meter]:
             f"{_SELECT_METER} WHERE project_id = :project AND open_sequence IS NOT NULL ORDER BY instance_id",
             project=project_id,
         )
+    return [_meter_from(row) for row in rows]
+
+
+def _open_meters_of(tx: Transaction, project_id: str, ids: Sequence[str]) -> list[Meter]:
+    if not ids:
+        return []
+    marks, values = in_list(ids)
+    rows = tx.all(
+        f"{_SELECT_METER} WHERE instance_id IN ({marks}) AND project_id = :project"
+        " AND open_sequence IS NOT NULL ORDER BY instance_id",
+        project=project_id,
+        **values,
+    )
     return [_meter_from(row) for row in rows]
 
 

@@ -1,16 +1,18 @@
 """What the edges ask about a project's network: would a connection pass, and who can reach whom."""
 
+from collections.abc import Callable, Collection
 from typing import Final
 
 import msgspec
 
 from teraflock.base.errors import BadInput, Refused
+from teraflock.network.balancer.walls import NAME_PREFIX
 from teraflock.network.openings import Edge, graph
 from teraflock.network.picture import Picture
 from teraflock.network.reach import INTERNET, End, Reached, Stop, asked, reach
 from teraflock.network.security_group.model import Protocol, SecurityGroup
 from teraflock.network.security_group.rules import ports_from
-from teraflock.storage.database import Database
+from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.model import Project
 
 INSTANCES_MAX: Final = 60
@@ -25,15 +27,19 @@ class NetworkCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NetworkChecks:
-    def __init__(self, database: Database) -> None:
+    def __init__(
+        self, database: Database, linked: Callable[[Transaction], Collection[str]] = lambda tx: ()
+    ) -> None:
+        """`linked` sites share the networks of projects."""
         self._database = database
+        self._linked = linked
 
     def check(self, project: Project, source: str, target: str, protocol: str, ports: str) -> NetworkCheck:
-        """Decide about a connection between two ends: instances, `internet` or addresses."""
+        """Decide about a connection between two ends: instances, balancers as `lb:NAME`, `internet` or addresses."""
         kind = _protocol(protocol)
         port = _port(ports, kind)
         with self._database.read() as tx:
-            picture = Picture(tx, project)
+            picture = Picture(tx, project, self._linked(tx))
             one, other = asked(picture.ends(tx, source), picture.ends(tx, target))
         if all(not end.site or end.is_foreign for end in (one, other)):
             raise BadInput(
@@ -54,11 +60,11 @@ class NetworkChecks:
     def graph(self, project: Project) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
         """The names of all ends, and what can pass between them."""
         with self._database.read() as tx:
-            picture = Picture(tx, project)
+            picture = Picture(tx, project, self._linked(tx))
             placed = [each.instance_id for each in picture.members.values() if each.address]
             if len(placed) > INSTANCES_MAX:
                 raise Refused(
-                    f"The project has {len(placed)} instances; a graph shows up to {INSTANCES_MAX}",
+                    f"The project has {len(placed)} instances and balancers; a graph shows up to {INSTANCES_MAX}",
                     hint="Ask about single connections: `tera network check --from A --to B --port 22`",
                 )
             ends = [picture.ends(tx, each) for each in (INTERNET, *placed)]
@@ -83,7 +89,7 @@ def _port(text: str, protocol: Protocol) -> int:
     if protocol == Protocol.ICMP and not text:
         return 0
     if not text:
-        raise BadInput("A connection has a port", hint="Add `--port 22`, or `--protocol icmp`")
+        raise BadInput("A TCP or UDP connection needs a port", hint="Add `--port 22`, or `--protocol icmp`")
     first, last = ports_from(text, protocol)
     if first != last:
         raise BadInput("A connection has one port, not a range", hint=f"Use `--port {first}`")
@@ -107,6 +113,13 @@ def _words(picture: Picture, found: Reached, one: End, other: End, what: str) ->
 
 
 def _stopped_on_the_way(stop: Stop, one: End, other: End, what: str) -> tuple[str, str]:
+    if stop == Stop.UNPUBLISHED and other.name.startswith(NAME_PREFIX):
+        return (
+            f"The host of `{other.name}` opens no port that leads to {what} of the balancer",
+            f"It is open at port {', '.join(map(str, other.open_ports))} only"
+            if other.open_ports
+            else "Create a balancer with `--publish`, or attach a public address: `tera address attach`",
+        )
     if stop == Stop.UNPUBLISHED:
         ports = ", ".join(map(str, sorted(other.open_ports))) or "none"
         return (
@@ -123,7 +136,7 @@ def _stopped_on_the_way(stop: Stop, one: End, other: End, what: str) -> tuple[st
         )
         return sentence, "The internet is reached through the first interface"
     sentence = f"{_end_text(one)} and {_end_text(other)} have no common network, and theirs are not peered"
-    return sentence, "Networks at one site can be peered: `tera network peer --help`"
+    return sentence, "Networks can be peered: `tera network peer --help`"
 
 
 def _stopped_by_groups(picture: Picture, found: Reached, one: End, other: End, what: str) -> tuple[str, str]:

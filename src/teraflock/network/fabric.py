@@ -4,12 +4,16 @@ A network is a bridge on each host that has instances in it. A VXLAN link joins 
 host each address is, so nothing is flooded, and a frame from another host is accepted only if it comes from an address
 that is there.
 
+Peered networks reach each other across hosts, too. A host with instances of one also has a bridge of the other. The
+host of the sender routes a packet from the first bridge to the second, whose link brings it to the receiver. So each
+host accepts on the link of a network packets from instances of that network and of those peered with it.
+
 A link between two hosts is plain if both were added with a trusted wire. Otherwise WireGuard encrypts it, and two
 hosts that cannot both do that have no link. The server's own machine goes by what its peers say.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from typing import Final, Protocol, runtime_checkable
 
@@ -82,6 +86,25 @@ class RemoteStation(msgspec.Struct, frozen=True, order=True):
     target: str
 
 
+class PassedNetwork(msgspec.Struct, frozen=True, order=True):
+    """A network that a host has no instances in, but needs a bridge of, because it is peered with one that it has."""
+
+    key: str
+    """What engines know the network by."""
+    network: int
+    project: str
+    """The id of its project."""
+
+
+class RoutedStation(msgspec.Struct, frozen=True, order=True):
+    """An instance on another host whose packets arrive through the link of a network that it is not in."""
+
+    key: str
+    """What engines know that network by."""
+    network: int
+    address: str
+
+
 class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     """What one host needs to know about the others."""
 
@@ -91,7 +114,11 @@ class Fabric(msgspec.Struct, frozen=True, kw_only=True):
     """The largest packet in all networks. 0: no limit of ours."""
     peers: tuple[Peer, ...] = ()
     remotes: tuple[RemoteStation, ...] = ()
-    """In the networks that this host has instances in."""
+    """In the networks that this host has instances in, and in those peered with them."""
+    passed: tuple[PassedNetwork, ...] = ()
+    routed: tuple[RoutedStation, ...] = ()
+    crossing: tuple[str, ...] = ()
+    """Addresses of instances of this host whose packets may cross into peered networks on other hosts."""
 
 
 @runtime_checkable
@@ -107,11 +134,17 @@ class FabricDriver(Protocol):
         ...
 
 
-def fabrics(hosts: Sequence[LinkHost], members: Sequence[NetworkMember]) -> dict[str, Fabric]:
-    """What each host should link, by site."""
+def fabrics(
+    hosts: Sequence[LinkHost],
+    members: Sequence[NetworkMember],
+    peerings: Iterable[tuple[int, int]] = (),
+    networks: Iterable[PassedNetwork] = (),
+) -> dict[str, Fabric]:
+    """What each host should link, by site. `peerings` has numbers of networks, `networks` all that are peered."""
     peers = {host.site: _peers(host, hosts) for host in hosts}
     any_encrypted = any(peer.inner for each in peers.values() for peer in each.values())
     mtu = (MTU_ENCRYPTED if any_encrypted else MTU_PLAIN) if any(peers.values()) else 0
+    view = _Members(members, peerings, {each.network: each for each in networks})
     found = {}
     for host in hosts:
         linked = peers[host.site]
@@ -119,7 +152,10 @@ def fabrics(hosts: Sequence[LinkHost], members: Sequence[NetworkMember]) -> dict
             inner=host.inner if any(peer.inner for peer in linked.values()) else "",
             mtu=mtu,
             peers=tuple(sorted(linked.values())),
-            remotes=_remotes(host.site, linked, members),
+            remotes=view.remotes(host.site, linked),
+            passed=view.passed(host.site, linked),
+            routed=view.routed(host.site, linked),
+            crossing=view.crossing(host.site, linked),
         )
     return found
 
@@ -157,17 +193,60 @@ def _link(host: LinkHost, other: LinkHost) -> Peer | None:
     return Peer(other.address, other.inner, other.wire.key, other.wire.port)
 
 
-def _remotes(
-    site: str, peers: Mapping[str, Peer], members: Sequence[NetworkMember]
-) -> tuple[RemoteStation, ...]:
-    there = defaultdict[int, list[NetworkMember]](list)
-    for member in members:
-        there[member.network].append(member)
-    own = {member.network for member in members if member.site == site}
-    found = (
-        RemoteStation(each.key, each.network, each.address, peers[each.site].target)
-        for network in own
-        for each in there[network]
-        if each.site in peers
-    )
-    return tuple(sorted(found))
+class _Members:
+    """Who is in which network, and which networks are peered."""
+
+    def __init__(
+        self,
+        members: Sequence[NetworkMember],
+        peerings: Iterable[tuple[int, int]],
+        networks: Mapping[int, PassedNetwork],
+    ) -> None:
+        self._there = defaultdict[int, list[NetworkMember]](list)
+        self._own = defaultdict[str, set[int]](set)
+        for member in members:
+            self._there[member.network].append(member)
+            self._own[member.site].add(member.network)
+        self._near = defaultdict[int, set[int]](set)
+        for one, other in peerings:
+            self._near[one].add(other)
+            self._near[other].add(one)
+        self._networks = networks
+
+    def remotes(self, site: str, linked: Mapping[str, Peer]) -> tuple[RemoteStation, ...]:
+        wanted = self._own[site] | {each.network for each in self.passed(site, linked)}
+        found = (
+            RemoteStation(each.key, each.network, each.address, linked[each.site].target)
+            for network in wanted
+            for each in self._there[network]
+            if each.site in linked
+        )
+        return tuple(sorted(found))
+
+    def passed(self, site: str, linked: Container[str]) -> tuple[PassedNetwork, ...]:
+        """Peered networks with instances on other hosts, and none here."""
+        near = {other for each in self._own[site] for other in self._near[each]} - self._own[site]
+        return tuple(sorted(self._networks[each] for each in near if self._is_on(each, linked)))
+
+    def routed(self, site: str, linked: Container[str]) -> tuple[RoutedStation, ...]:
+        found = (
+            RoutedStation(self._networks[network].key, network, each.address)
+            for network in self._own[site]
+            for other in self._near[network]
+            for each in self._there[other]
+            if each.site in linked
+        )
+        return tuple(sorted(found))
+
+    def crossing(self, site: str, linked: Container[str]) -> tuple[str, ...]:
+        found = (
+            each.address
+            for network in self._own[site]
+            if any(self._is_on(other, linked) for other in self._near[network])
+            for each in self._there[network]
+            if each.site == site
+        )
+        return tuple(sorted(found))
+
+    def _is_on(self, network: int, linked: Container[str]) -> bool:
+        return any(each.site in linked for each in self._there[network])

@@ -70,7 +70,9 @@ def _network_names(wish: InterfaceWish, layouts: Sequence[Layout]) -> tuple[str,
         found += [network for each in wish.subnets if (network := each.rpartition("/")[0])]
         names = tuple(dict.fromkeys(found)) or (DEFAULT,)
     if len(names) > INTERFACES_MAX:
-        raise BadInput(f"An instance can have {INTERFACES_MAX} interfaces", hint="Name fewer networks")
+        raise BadInput(
+            f"An instance can have at most {INTERFACES_MAX} interfaces", hint="Name fewer networks"
+        )
     if twice := [name for name in names if names.count(name) > 1]:
         raise BadInput(
             f"The network `{twice[0]}` is named twice", hint="An instance has one interface in a network"

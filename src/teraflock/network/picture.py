@@ -1,13 +1,19 @@
 """What a project's networks look like at one moment: its instances, groups, ACLs, and what it is peered with."""
 
+from collections.abc import Collection, Mapping
+
 from teraflock.base.errors import NotFound, Refused
 from teraflock.network import store
 from teraflock.network.acl import store as acls
+from teraflock.network.address import store as addresses
+from teraflock.network.balancer.model import BalancerId
+from teraflock.network.balancer.rules import group_of
+from teraflock.network.balancer.walls import NAME_PREFIX, BalancerMember, members_of_balancers
 from teraflock.network.peering import store as peerings
 from teraflock.network.reach import INTERNET, End, anyone
 from teraflock.network.rules import number_of, subnet
 from teraflock.network.security_group import store as groups
-from teraflock.network.security_group.model import GroupId, GroupMember, Rule
+from teraflock.network.security_group.model import GroupId, GroupMember, Rule, SecurityGroup
 from teraflock.network.security_group.rules import is_address
 from teraflock.network.walls import Borders, Walls, pair
 from teraflock.storage.database import Transaction
@@ -15,11 +21,18 @@ from teraflock.tenant.model import Project, ProjectId
 
 
 class Picture:
-    def __init__(self, tx: Transaction, project: Project) -> None:
-        self.groups = groups.groups(tx, project.id, project.created_at)
-        self.members: dict[str, GroupMember] = {each.name: each for each in groups.members(tx, project.id)}
+    def __init__(self, tx: Transaction, project: Project, linked: Collection[str] = ()) -> None:
+        """`linked` sites share the networks of projects."""
+        self._linked = linked
+        own_groups = groups.groups(tx, project.id, project.created_at)
+        balancers, hidden = members_of_balancers(tx, project.id, linked)
+        self._balancers = {each.member.instance_id: each for each in balancers}
+        self.groups = (*own_groups, *(_group(each, project, hidden) for each in balancers))
+        members = (*groups.members(tx, project.id), *(each.member for each in balancers))
+        self.members: dict[str, GroupMember] = {each.name: each for each in members}
         self._by_id = {each.instance_id: each for each in self.members.values()}
         self._by_address = {each: member for member in self.members.values() for each in member.addresses}
+        self._project = project.id
         own = {each.network.number for each in store.layouts(tx, project.id)}
         active = [both for both in peerings.active_in_all_projects(tx) if not own.isdisjoint(both)]
         self.foreign: dict[str, GroupMember] = {}
@@ -41,11 +54,13 @@ class Picture:
     def _look_at(self, tx: Transaction, number: int) -> tuple[dict[GroupId, tuple[Rule, ...]], Borders]:
         """Add the instances of a peered network. Return the rules of their groups, and the ACLs of their project."""
         owner: ProjectId = store.owner_in_all_projects(tx, number)
-        members = groups.members(tx, owner)
+        balancers, hidden = members_of_balancers(tx, owner, self._linked)
+        members = (*groups.members(tx, owner), *(each.member for each in balancers))
         found = {a: each for each in members for a in each.addresses if number_of(a) == number}
         self.foreign |= found
-        used = {group for each in found.values() for group in each.groups}
-        return groups.rules_in_all_projects(tx, sorted(used)), acls.borders_in_all_projects(tx, owner)
+        used = {group for each in found.values() for group in each.groups if group not in hidden}
+        rules = {**groups.rules_in_all_projects(tx, sorted(used)), **hidden}
+        return rules, acls.borders_in_all_projects(tx, owner)
 
     def ends(self, tx: Transaction, ref: str) -> tuple[End, ...]:
         """The interfaces of an instance, or one end. Of an instance that is called `internet`, only the id means it."""
@@ -57,8 +72,9 @@ class Picture:
         if member is None and is_address(ref):
             return (self._end_at(tx, ref),)
         if member is None:
-            hint = "Name an instance (`tera ps` lists them), `internet`, or an IPv4 address"
-            raise NotFound(f"There is no instance `{ref[:80]}`", hint=hint)
+            hint = "Name an instance (`tera ps` lists them), a balancer as `lb:NAME`, `internet`, or an IPv4 address"
+            kind = "balancer" if ref.startswith(NAME_PREFIX) else "instance"
+            raise NotFound(f"There is no {kind} `{ref.removeprefix(NAME_PREFIX)[:80]}`", hint=hint)
         if member.address is None:
             raise Refused(
                 f"`{member.name}` has no address in a network of the project",
@@ -67,21 +83,26 @@ class Picture:
         return self._interfaces(tx, member)
 
     def _end_at(self, tx: Transaction, address: str) -> End:
+        if target := addresses.target_of(tx, self._project, address):
+            return self._interfaces(tx, self._by_id[target])[0]
         if member := self._by_address.get(address):
             return next(each for each in self._interfaces(tx, member) if each.address == address)
         if far := self.foreign.get(address):
             inner = address != far.address
-            return End(name=address, address=address, site=far.site, is_inner=inner, is_foreign=True)
+            site = self._place(far.site)
+            return End(name=address, address=address, site=site, is_inner=inner, is_foreign=True)
         return End(name=address, address=address)
 
     def _interfaces(self, tx: Transaction, member: GroupMember) -> tuple[End, ...]:
+        if balancer := self._balancers.get(member.instance_id):
+            return (self._balancer_end(balancer),)
         ports, allowed = store.surroundings(tx, member.instance_id)
         is_public = store.is_public(tx, member.instance_id)
         return tuple(
             End(
                 name=member.name,
                 address=address,
-                site=member.site,
+                site=self._place(member.site),
                 open_ports=ports,
                 is_public=is_public and address == member.address,
                 allowed_out=allowed,
@@ -90,6 +111,20 @@ class Picture:
             for address in member.addresses
         )
 
+    def _balancer_end(self, balancer: BalancerMember) -> End:
+        ports = frozenset({balancer.port} if balancer.is_published else ())
+        return End(
+            name=balancer.member.name,
+            address=balancer.member.address or "",
+            site=self._place(balancer.member.site),
+            open_ports=ports,
+            is_public=balancer.is_public,
+        )
+
+    def _place(self, site: str) -> str:
+        """What ends in the same networks have in common: their site, or that it is linked."""
+        return min(self._linked) if site in self._linked else site
+
     def names(self, end: End) -> str:
         joined = self.walls.stations.get(end.address, ())
         return ", ".join(f"`{each.name}`" for each in self.groups if each.id in joined)
@@ -97,3 +132,17 @@ class Picture:
     def first_group(self, end: End) -> str:
         joined = self.walls.stations.get(end.address, ())
         return next((each.name for each in self.groups if each.id in joined), "NAME")
+
+
+def _group(
+    balancer: BalancerMember, project: Project, rules: Mapping[GroupId, tuple[Rule, ...]]
+) -> SecurityGroup:
+    """The group that only this balancer is in, for answers that name it."""
+    id = group_of(BalancerId(balancer.member.instance_id))
+    return SecurityGroup(
+        id=id,
+        project_id=project.id,
+        name=balancer.member.name,
+        created_at=project.created_at,
+        rules=rules[id],
+    )

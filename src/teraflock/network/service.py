@@ -3,25 +3,23 @@
 Every change claims the project, as launches do, so no instance joins a network while it is deleted.
 """
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
 import msgspec
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Refused, not_found
 from teraflock.base.ids import new_id
 from teraflock.network import store
 from teraflock.network.acl import store as acls
+from teraflock.network.acts import NetworkActs
 from teraflock.network.interfaces import subnet_of
 from teraflock.network.model import DEFAULT, Layout, NetworkId, ProjectNetwork, SubnetView, Tenancy
 from teraflock.network.peering import store as peerings
 from teraflock.network.peering.model import Peering
 from teraflock.network.rules import NETWORKS_KEPT, NETWORKS_MAX, number_of
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
@@ -46,27 +44,16 @@ class NetworkView(msgspec.Struct, frozen=True, kw_only=True):
     peerings: tuple[Peering, ...]
 
 
-class NetworkService:
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._wake = wake
-        self._audit = Audit(clock, random_bytes)
-
-    def all(self, project: Project) -> tuple[NetworkView, ...]:
+class NetworkService(NetworkActs):
+    def all(self, project: Project, *, with_instances: bool = True) -> tuple[NetworkView, ...]:
+        """The networks of a project. A large project is read much faster without its instances."""
         with self._database.read() as tx:
-            return tuple(_view(tx, each) for each in store.layouts(tx, project.id))
+            tenancies = store.tenancies(tx, project.id) if with_instances else ()
+            return tuple(_view(tx, each, tenancies) for each in store.layouts(tx, project.id))
 
     def show(self, project: Project, ref: str) -> NetworkView:
         with self._database.read() as tx:
-            return _view(tx, named(tx, project, ref))
+            return _view(tx, named(tx, project, ref), store.tenancies(tx, project.id))
 
     def create(self, actor: Actor, project: Project, name: str) -> NetworkView:
         check_name("a network", name)
@@ -78,15 +65,17 @@ class NetworkService:
             if any(each.network.name == name for each in layouts):
                 raise Conflict(f"A network `{name}` already exists", hint="Choose another name")
             if len(layouts) >= PER_PROJECT_MAX:
-                raise Refused(f"A project can have {PER_PROJECT_MAX} networks", hint="Delete one first")
+                raise Refused(
+                    f"A project can have at most {PER_PROJECT_MAX} networks", hint="Delete one first"
+                )
             if store.count_of_organisation(tx, project.organisation_id) >= PER_ORGANISATION_MAX:
                 raise Refused(
-                    f"The projects of an organisation can have {PER_ORGANISATION_MAX} networks together",
+                    f"The projects of an organisation can have at most {PER_ORGANISATION_MAX} networks together",
                     hint="Delete one in any of its projects first",
                 )
             made = new_network(tx, actor, fresh, name, self._clock.now(), self._random_bytes)
             self._audit.record(tx, actor, "network.create", made.id, project, name=name, cidr=str(made.cidr))
-            return _view(tx, Layout(network=made))
+            return _view(tx, Layout(network=made), ())
 
         return self._database.write_with_locks(work)
 
@@ -97,7 +86,7 @@ class NetworkService:
             claimed(tx, project)
             layout = named(tx, project, ref)
             network = layout.network
-            check_unused(f"network `{network.name}`", _inside(tx, layout))
+            check_unused(f"network `{network.name}`", _inside(layout, store.tenancies(tx, project.id)))
             if guarded := acls.attachments(tx, project.id, network.name):
                 subnet, acl = next(iter(guarded.items()))
                 raise Conflict(
@@ -108,8 +97,7 @@ class NetworkService:
             store.mark_removed(tx, network, self._clock.now())
             self._audit.record(tx, actor, "network.delete", network.id, project, name=network.name)
 
-        self._database.write_with_locks(work)
-        self._wake()
+        self._write_with_locks(work)
 
 
 def new_network(
@@ -173,24 +161,23 @@ def check_unused(what: str, tenancies: tuple[Tenancy, ...]) -> None:
         )
 
 
-def _inside(tx: Transaction, layout: Layout) -> tuple[Tenancy, ...]:
+def _inside(layout: Layout, tenancies: Sequence[Tenancy]) -> tuple[Tenancy, ...]:
     number = layout.network.number
-    found = store.tenancies(tx, layout.network.project_id)
-    return tuple(each for each in found if number_of(each.address) == number)
+    return tuple(each for each in tenancies if number_of(each.address) == number)
 
 
-def _view(tx: Transaction, layout: Layout) -> NetworkView:
+def _view(tx: Transaction, layout: Layout, tenancies: Sequence[Tenancy]) -> NetworkView:
     return NetworkView(
         network=layout.network,
-        subnets=tuple(subnet_views(tx, layout)),
-        tenancies=_inside(tx, layout),
+        subnets=tuple(subnet_views(tx, layout, tenancies)),
+        tenancies=_inside(layout, tenancies),
         peerings=peerings.of_network(tx, layout.network),
     )
 
 
-def subnet_views(tx: Transaction, layout: Layout) -> list[SubnetView]:
-    """The subnets of a network, `default` first."""
-    network, inside = layout.network, _inside(tx, layout)
+def subnet_views(tx: Transaction, layout: Layout, tenancies: Sequence[Tenancy]) -> list[SubnetView]:
+    """The subnets of a network, `default` first. `tenancies`: those of the project."""
+    network, inside = layout.network, _inside(layout, tenancies)
     guarded = acls.attachments(tx, network.project_id, network.name)
     found = [(DEFAULT, str(network.cidr), ""), *((each.name, each.cidr, each.id) for each in layout.subnets)]
     return [

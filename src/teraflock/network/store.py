@@ -3,14 +3,16 @@
 A project's row repeats the number of its network `default`; below 0 it has none. Both are written here together.
 """
 
+from collections.abc import Container
 from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from teraflock.base.clock import microseconds
-from teraflock.network.fabric import NetworkMember
+from teraflock.network.fabric import NetworkMember, PassedNetwork
 from teraflock.network.model import DEFAULT, Layout, ProjectNetwork, Subnet, Tenancy
+from teraflock.network.naming import SUBDOMAIN, NamedMember
 from teraflock.network.rules import number_of
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
@@ -157,6 +159,14 @@ def surroundings(tx: Transaction, instance: str) -> tuple[frozenset[int], tuple[
     return frozenset(int(each[0]) for each in ports), tuple(row[0].split()) if row else ()
 
 
+def keys_in_all_projects(tx: Transaction, numbers: Container[int]) -> tuple[PassedNetwork, ...]:
+    """What engines know these networks by, and their projects."""
+    rows = tx.all("SELECT engine_key, number, project_id FROM network ORDER BY number")
+    return tuple(
+        PassedNetwork(key, int(number), project) for key, number, project in rows if number in numbers
+    )
+
+
 def members_in_all_projects(tx: Transaction) -> tuple[NetworkMember, ...]:
     """Every address of an instance or a balancer, with its site and its network."""
     keys = {int(number): key for number, key in tx.all("SELECT number, engine_key FROM network")}
@@ -170,3 +180,35 @@ def members_in_all_projects(tx: Transaction) -> tuple[NetworkMember, ...]:
         for address in (first, *addresses_from(more))
     )
     return tuple(sorted(found, key=lambda each: each.address))
+
+
+def named_in_all_projects(tx: Transaction) -> tuple[NamedMember, ...]:
+    """Every address of an instance or a balancer, with its name, its network and its project."""
+    networks = {
+        int(number): (key, name, project_id, project)
+        for number, key, name, project_id, project in tx.all(
+            "SELECT n.number, n.engine_key, n.name, p.id, p.name FROM network n JOIN project p ON p.id = n.project_id"
+        )
+    }
+    rows = tx.all(
+        "SELECT id, name, site, address, more_addresses FROM instance WHERE address IS NOT NULL"
+        f" UNION ALL SELECT id, name || '.{SUBDOMAIN}', site, address, '[]' FROM balancer WHERE ending = 0"
+    )
+    found = []
+    for id, name, site, first, more in rows:
+        for address in (first, *addresses_from(more)):
+            key, network, project_id, project = networks[number := number_of(address)]
+            found.append(
+                NamedMember(
+                    id=id,
+                    name=name,
+                    address=address,
+                    site=site,
+                    key=key,
+                    number=number,
+                    network=network,
+                    project_id=project_id,
+                    project=project,
+                )
+            )
+    return tuple(sorted(found))

@@ -28,7 +28,7 @@ class ComparedCard(msgspec.Struct, frozen=True, kw_only=True):
 class ComparedProvider(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     gpus: tuple[str, ...]
-    """All its cards, cheapest first."""
+    """All its cards, GPUs before other accelerators, cheapest first."""
     best: dict[str, Offer]
     regions: int
     offers: int
@@ -72,13 +72,23 @@ def _provider(name: str, group: list[Cheapest]) -> ComparedProvider:
     best: dict[str, Offer] = {}
     for each in group:
         mode = each.offer.mode or "unknown"
-        if mode not in best or (best[mode].standing != "priced" and each.offer.standing == "priced"):
+        if mode not in best or _worth(each.offer) > _worth(best[mode]):
             best[mode] = each.offer
     return ComparedProvider(
         provider=name,
-        gpus=tuple(dict.fromkeys(each.offer.gpu or each.offer.gpu_name for each in group)),
+        gpus=tuple(
+            dict.fromkeys(
+                each.offer.gpu or each.offer.gpu_name
+                for each in sorted(group, key=lambda each: each.offer.kind == "other")
+            )
+        ),
         best=best,
         regions=len(frozenset[str]().union(*(each.regions for each in group))),
         offers=sum(each.offers for each in group),
         dates=tuple(sorted({each.offer.as_of for each in group if each.offer.as_of})),
     )
+
+
+def _worth(offer: Offer) -> tuple[bool, bool]:
+    """A price of a GPU says more than that of another accelerator, and a known price more than an unknown one."""
+    return offer.kind != "other", offer.standing == "priced"

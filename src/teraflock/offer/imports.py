@@ -28,6 +28,7 @@ SHIPPED: Final = "shipped"
 SHIPPED_PATH: Final = f"{os.path.dirname(__file__)}/data/offers.csv"  # noqa: PTH120 -- pathlib costs a cold start 7 ms
 
 PROGRESS_ROWS: Final = 1_000
+REMOVED_FEW: Final = 100  # so many offers may always be removed, even if they are most of a small catalog
 
 
 def import_offers(
@@ -37,6 +38,8 @@ def import_offers(
     origin: Origin,
     progress: Callable[[int], None] = lambda rows: None,
     random_bytes: Callable[[int], bytes] = os.urandom,
+    *,
+    may_remove_most: bool = True,
 ) -> Report:
     """Replace all offers of a source with those of a file or folder, in one transaction."""
     # Imported here because only imports need the importers, and `tera offers` starts faster without them.
@@ -83,6 +86,11 @@ def import_offers(
             )
         _refuse_older(origin.source, tally.file_day, before)
         gone = stored.keys() - tally.ids.keys()
+        if not may_remove_most and len(gone) > max(REMOVED_FEW, len(stored) // 2):
+            raise Refused(
+                f"This would remove {len(gone):,} of the {len(stored):,} offers of `{origin.source}`",
+                hint="Give the whole catalog, or import a part with another name and `--layout`. `--yes` removes them",
+            )
         until = tally.file_day or on.isoformat()
         store.supersede(tx, origin.source, import_number, until, changed=bool(gone) or tally.changed > 0)
         tally.far = _flag_far_prices(tx, origin.source, rates, on)

@@ -56,6 +56,13 @@ FLAGS: Final[dict[str, str]] = {
 
 DOUBTFUL_PRICE: Final = ("suspect:price", "from-price", "gpu-only", FAR_PRICE)
 """An offer with one of these flags is listed but never chosen."""
+LIVE_PREFIX: Final = "live-"
+"""Sources with what accounts at a provider listed: `live-lambda`."""
+
+NOTHING_EXCLUDED: Final = (
+    "no place is called `{name}`, so `--not-in` excludes nothing; see `tera offers regions`"
+)
+
 NO_RESERVED: Final = (
     "The public catalogs have no reserved prices; ask the provider and import them as your own"
 )

@@ -12,7 +12,7 @@ from math import lcm
 from typing import Final
 
 from teraflock.base.exchange import Rates
-from teraflock.base.money import MICROS, SECONDS, Period, divided
+from teraflock.base.money import HOURS_PER_MONTH, MICROS, SECONDS, Period, divided
 from teraflock.catalog.cards import all_cards
 from teraflock.catalog.figures import FIGURES
 from teraflock.catalog.places import located
@@ -266,8 +266,11 @@ def in_currency(
 
 
 def folded(offers: Iterable[Offer]) -> Iterator[OfferLine]:
-    """Merge offers that differ only in their place into one line. Lazy: reads the offers of one price ahead."""
-    for _, same_price in groupby(offers, key=lambda each: (each.currency, each.price_micros_per_month)):
+    """Merge offers that differ only in their place into one line. Lazy: reads the offers of one price ahead.
+
+    Prices are the same if they are so to a thousandth per hour, as tables show them. A line has the lowest.
+    """
+    for _, same_price in groupby(offers, key=lambda each: (each.currency, _thousandths_per_hour(each))):
         lines: dict[tuple[object, ...], list[Offer]] = {}
         for offer in same_price:
             lines.setdefault(_key_without_place(offer), []).append(offer)
@@ -278,9 +281,14 @@ def folded(offers: Iterable[Offer]) -> Iterator[OfferLine]:
             yield OfferLine(equal[0], tuple(places), len(equal))
 
 
+def _thousandths_per_hour(offer: Offer) -> int | None:
+    price = offer.price_micros_per_month
+    return None if price is None else divided(price, HOURS_PER_MONTH * 1000)
+
+
 def _key_without_place(offer: Offer) -> tuple[object, ...]:
     return (
         offer.provider, offer.instance_type, offer.gpu or offer.gpu_name, offer.gpu_count, offer.gpu_share, offer.vcpus,
-        offer.ram_bytes, offer.mode, offer.term_months, offer.currency, offer.price_micros_per_month, offer.standing,
+        offer.ram_bytes, offer.mode, offer.term_months, offer.currency, _thousandths_per_hour(offer), offer.standing,
         offer.as_of, offer.source, offer.flags,
     )  # fmt: skip

@@ -9,6 +9,7 @@ import msgspec
 
 from teraflock.base.clock import Clock, today
 from teraflock.base.exchange import Rates
+from teraflock.catalog.places import PlaceFilter, located
 from teraflock.offer.comparison import Cheapest, cheapest_of_each
 from teraflock.offer.model import Listing, Offer, OffersFound, Outcome, Query, Removal, Source
 from teraflock.offer.place.store import PlaceCount, place_counts
@@ -94,6 +95,19 @@ class OfferService:
     def places(self) -> list[PlaceCount]:
         with self._database.read() as tx:
             return place_counts(tx)
+
+    def excludes_nothing(self, wanted: PlaceFilter) -> list[str]:
+        """Return the names in `not_in` that no place has. A user who misspells one must be told."""
+        names = [area for area in wanted.not_in if area.kind == "name"]
+        stored = self.places() if names else []
+        return [
+            area.code
+            for area in names
+            if not any(
+                located(each.provider, each.region, each.zone, PlaceFilter((area,))) == "in"
+                for each in stored
+            )
+        ]
 
     def sources(self) -> list[Source]:
         with self._database.read() as tx:

@@ -114,11 +114,11 @@ def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], toda
         count_max=count_max,
         memory_bytes_min=_memory(asked.memory_min),
         memory_total_bytes_min=_memory(asked.memory_total_min),
-        vcpus_min=parse_number(asked.vcpu_min, "vCPUs") if asked.vcpu_min else None,
+        vcpus_min=parse_number(asked.vcpu_min, "vCPUs") if asked.vcpu_min is not None else None,
         ram_bytes_min=_memory(asked.ram_min),
-        price_max=_price_max(asked) if asked.price_max else None,
-        as_of=parse_day(asked.as_of) if asked.as_of else None,
-        newer_than=parse_age(asked.newer_than, today) if asked.newer_than else "",
+        price_max=_price_max(asked) if asked.price_max is not None else None,
+        as_of=parse_day(asked.as_of) if asked.as_of is not None else None,
+        newer_than=parse_age(asked.newer_than, today) if asked.newer_than is not None else "",
         slices=slices,
         sort=next(sort for sort in SORTS if sort == asked.sort),
     )
@@ -161,7 +161,7 @@ def _needs(asked: OfferWords) -> "CardNeeds":
 
 
 def _memory(text: str | None) -> int | None:
-    return min(parse_memory_bytes(text), LARGEST_STORED) if text else None
+    return min(parse_memory_bytes(text), LARGEST_STORED) if text is not None else None
 
 
 def parse_provider(name: str, known_providers: Callable[[], list[str]]) -> str:

@@ -1,7 +1,7 @@
 """Turn a request into a plan. `tera plan` and `POST /v1/plans` share this code."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from teraflock.base.amounts import parse_money
 from teraflock.base.clock import Clock, today
-from teraflock.base.errors import unknown_name
+from teraflock.base.errors import BadInput, unknown_name
 from teraflock.base.exchange import Rates
+from teraflock.estimate.memory import Memory
 from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, NVLINK_REACH, PCIE_REACH
-from teraflock.offer.model import NO_RESERVED, Shape
+from teraflock.offer.model import LIVE_PREFIX, NO_RESERVED, NOTHING_EXCLUDED, Shape
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import parse_provider
 from teraflock.plan.assumptions import Assumptions
@@ -23,7 +24,7 @@ from teraflock.plan.owned import OWN_SOURCE, Server
 from teraflock.plan.pipeline import pipeline_warning
 from teraflock.plan.rules import Estimator
 from teraflock.plan.service import plan as make_plan
-from teraflock.plan.words import PlanWords, assumptions_from, job_from, wish_from
+from teraflock.plan.words import PlanWords, assumptions_from, disk_prices, job_from, wish_from
 from teraflock.storage.database import Database
 from teraflock.workload.words import total_samples
 
@@ -46,6 +47,15 @@ STEPS: Final = (
     " use `--global-batch` to compare equal work"
 )
 
+TOTAL: Final = (
+    "`--batch` is per GPU: {most:,} GPUs train with {samples:,} samples per step in total, which can need more epochs"
+    " or another learning rate; `--global-batch` keeps the total the same"
+)
+
+
+AVAILABLE_MINUTES: Final = 15
+"""How long what a provider listed counts as available."""
+
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan
@@ -59,38 +69,60 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """Currencies of the request and of the shown choices other than the plan's own, for which rates were used."""
     deadline: datetime | None = None
     """The time that a date or the name of a day was understood as. None for a duration."""
+    memory: Memory | None = None
+    """The memory during one step on each GPU of the first choice. None unless it was asked for."""
 
 
 def answer(
-    words: PlanWords, database: Database, rates: Rates, clock: Clock, *, servers: Sequence[Server] = ()
+    words: PlanWords,
+    database: Database,
+    rates: Rates,
+    clock: Clock,
+    *,
+    servers: Sequence[Server] = (),
+    timeline: bool = False,
 ) -> Answered:
-    """Make a plan from the stored offers and the user's own hosts."""
+    """Make a plan from the stored offers and the user's own hosts; with `timeline`, also the memory over a step."""
     currency = rates.known(words.currency)
     wish = wish_from(words, currency, rates, clock, job=words.model is not None)
     assumptions = assumptions_from(words)
     job = job_from(words.model, words, assumptions) if words.model is not None else None
     estimate: Estimator = job or _no_estimate
     service = OfferService(database, rates, clock)
-    wish = replace(wish, providers=tuple(parse_provider(name, service.providers) for name in words.provider))
+
+    def provider_of(name: str) -> str:
+        return parse_provider(name, service.providers)
+
+    wish = replace(
+        wish,
+        providers=tuple(provider_of(name) for name in words.provider),
+        disk_prices=disk_prices(words, currency, rates, clock, provider_of),
+    )
     _check_sources(words.source, service)
+    if words.available:
+        wish = replace(wish, sources=_asked_lately(words, service, clock))
     plan = make_plan(
         database, rates, clock, wish, estimate, assumptions,
         servers=servers, top=words.top,
     )  # fmt: skip
-    plan = replace(plan, warnings=(*plan.warnings, *_warnings(words, plan.choices)))
+    unknown = tuple(NOTHING_EXCLUDED.format(name=name) for name in service.excludes_nothing(wish.places))
+    plan = replace(plan, warnings=(*plan.warnings, *_warnings(words, plan.choices), *unknown))
     none = None
     if not plan.choices:
         small = {each.shape.gpu for each in plan.rejected if each.code == "does_not_fit"}
         none = no_plan(plan, list(job.advice(small)) if job else [], _hints(wish, assumptions))
-    deadline = deadline_at(words.deadline, clock.now()) if words.deadline else None
+    memory = job.memory_over_step(plan.choices[0].gpu_count) if timeline and job and plan.choices else None
+    deadline = deadline_at(words.deadline, clock.now()) if words.deadline is not None else None
     return Answered(
         plan=plan, wish=wish, assumptions=assumptions, no_plan=none, on=today(clock),
         exchanged=_exchanged(words, currency, plan.choices[: words.top]), deadline=deadline,
+        memory=memory,
     )  # fmt: skip
 
 
 def _exchanged(words: PlanWords, currency: str, shown: Sequence[Choice]) -> tuple[str, ...]:
     amounts = [text for text in (words.budget, words.egress_price) if text]
+    amounts += [text.rpartition("=")[2] for text in words.disk_price]
     asked = {parse_money(text, currency).currency for text in amounts}
     return tuple(sorted((asked | {choice.shape.currency for choice in shown}) - {currency}))
 
@@ -99,13 +131,17 @@ def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:
     """Warn about figures that were never measured and about choices that are hard to compare."""
     if words.steps is not None and words.batch is not None and len({each.gpu_count for each in choices}) > 1:
         yield STEPS
+    shown = choices[: words.top]
+    if words.batch is not None and words.task == "train" and any(each.instances > 1 for each in shown):
+        most = max(each.gpu_count for each in shown)
+        yield TOTAL.format(most=most, samples=most * words.batch * (words.accumulate or 1) // words.ways)
     if words.ways > 1 and choices:
         yield TENSOR
     if words.offload and choices:
         yield OFFLOADED
-    if (words.shard or words.zero) and any(choice.gpu_count > 1 for choice in choices[: words.top]):
+    if (words.shard or words.zero) and any(choice.gpu_count > 1 for choice in shown):
         yield SHARDED
-    if words.model is not None and (slow := _pipeline(words, words.model, choices[: words.top])):
+    if words.model is not None and (slow := _pipeline(words, words.model, shown)):
         yield slow
 
 
@@ -130,6 +166,30 @@ def _check_sources(names: Sequence[str], service: OfferService) -> None:
         for name in names:
             if name not in known:
                 raise unknown_name("source", name, known, see="`tera offers sources` lists them")
+
+
+def _asked_lately(words: PlanWords, service: OfferService, clock: Clock) -> tuple[str, ...]:
+    """The sources that `tera offers refresh PROVIDER` imported in the last minutes, and own servers. Only of providers
+    that list what is free."""
+    from teraflock.catalog.renting import renting
+
+    if words.source:
+        raise BadInput("`--available` names the sources itself", hint="Leave out `--source`")
+    since = clock.now() - timedelta(minutes=AVAILABLE_MINUTES)
+    fresh = [
+        each.name
+        for each in service.sources()
+        if each.name.startswith(LIVE_PREFIX)
+        and renting(each.name.removeprefix(LIVE_PREFIX)).stock
+        and datetime.fromisoformat(each.imported_at) >= since
+    ]
+    if not fresh:
+        raise BadInput(
+            f"No provider was asked in the last {AVAILABLE_MINUTES} minutes what is available",
+            hint="Ask one that you have an account at: `tera offers refresh PROVIDER`. It must list free capacity:"
+            " `tera providers PROVIDER`",
+        )
+    return (OWN_SOURCE, *fresh)
 
 
 def _hints(wish: Wish, assumptions: Assumptions) -> Iterator[str]:

@@ -4,12 +4,13 @@ Pure. An own host costs capital, hosting and staff every month, and power while 
 hour costs money only while it is in use. A monthly or reserved machine costs the same every month.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 import msgspec
 
 from teraflock.base.money import HOURS_PER_MONTH
+from teraflock.catalog.providers import is_market
 from teraflock.plan.owned import Server, upkeep
 
 CURVE_STEPS: Final = 20
@@ -18,14 +19,17 @@ Verdict = Literal["buy above", "buy below", "always buy", "always rent"]
 
 
 class Rent(msgspec.Struct, frozen=True, kw_only=True):
-    """The cheapest offer of one purchase mode, scaled to the number of GPUs of the own host."""
+    """The cheapest machines of one purchase mode that together have as many GPUs as the own host, or more."""
 
     mode: str
     provider: str
     instance_type: str
     gpu: str
+    gpu_count: int
+    """GPUs of one machine."""
+    machines: int
     micros_per_month: int
-    """For 730 hours, scaled to the number of GPUs."""
+    """All machines together, for 730 hours."""
     flat: bool
     """Whether a month costs the same at any utilisation."""
     as_of: str
@@ -43,6 +47,41 @@ class CostCurve(msgspec.Struct, frozen=True, kw_only=True):
 
     label: str
     micros: tuple[int, ...]
+
+
+class MachineRent(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole machine that can be rented, with its price for 730 hours."""
+
+    provider: str
+    instance_type: str
+    gpu: str
+    gpu_count: int
+    micros_per_month: int
+    as_of: str
+
+
+def cheapest_rent(gpus: int, mode: str, machines: Iterable[MachineRent]) -> Rent | None:
+    """Find the cheapest machines with that many GPUs together. `machines` are in the order of their price per GPU."""
+    best: Rent | None = None
+    for each in machines:
+        if best and each.micros_per_month * gpus >= best.micros_per_month * each.gpu_count:
+            break  # even without unused GPUs, no further machine is cheaper
+        count = -(-gpus // each.gpu_count)
+        if count > 1 and is_market(each.provider):  # a machine of a marketplace exists once
+            continue
+        if best is None or count * each.micros_per_month < best.micros_per_month:
+            best = Rent(
+                mode=mode,
+                provider=each.provider,
+                instance_type=each.instance_type,
+                gpu=each.gpu,
+                gpu_count=each.gpu_count,
+                machines=count,
+                micros_per_month=count * each.micros_per_month,
+                flat=mode in ("monthly", "reserved"),
+                as_of=each.as_of,
+            )
+    return best
 
 
 def own_month(server: Server, utilisation: float) -> int:

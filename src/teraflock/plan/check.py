@@ -13,6 +13,7 @@ from typing import NamedTuple
 from teraflock.base.exchange import Rates
 from teraflock.catalog.costs import costs_of
 from teraflock.catalog.providers import all_providers
+from teraflock.catalog.retired import retired_on
 from teraflock.offer.model import Shape
 from teraflock.plan.assumptions import Assumptions, billing_of, notice_of
 from teraflock.plan.model import Choice, Hours, Misfit, Plan, Rejection, Wish
@@ -133,6 +134,10 @@ class _Case:
 
     def _disk(self, shape: Shape, hours: float) -> float:
         price, gb = costs_of(shape.provider).disk, self.wish.disk_gb
+        given = dict(self.wish.disk_prices)
+        for provider in (shape.provider, ""):
+            if gb and provider in given:
+                return gb * given[provider] * (1.0 if self.wish.use == "monthly" else hours / 730)
         if price is None or not gb:
             return 0.0
         running, stopped = float(price.price), float(price.stopped or price.price)
@@ -166,7 +171,9 @@ class _Case:
         """Return the requested costs whose price is not known."""
         wish, known = self.wish, costs_of(shape.provider)
         asked = {
-            "disk": bool(wish.disk_gb) and known.disk is None,
+            "disk": bool(wish.disk_gb)
+            and known.disk is None
+            and not {shape.provider, ""} & {provider for provider, _ in wish.disk_prices},
             "egress": bool(wish.egress_gb) and known.egress is None and wish.egress_micros_per_gb is None,
             "address": wish.address and known.address is None,
         }
@@ -243,6 +250,8 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
         return "it is free and may end at any time"
     if (shape.outdated and not wish.sources) or (wish.newer_than and shape.as_of < wish.newer_than):
         return "its price is too old"
+    if retired_on(shape.provider, shape.instance_type) and not wish.sources:
+        return "its provider has retired it"
     if shape.gpu_share < 1 and not wish.slices:
         return "it is a part of a GPU"
     if instances > 1 and any(each.id == shape.provider and each.kind == "market" for each in all_providers()):
@@ -256,16 +265,16 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
 
 def _order_faults(choices: Sequence[Choice], wish: Wish) -> Iterator[str]:
     for earlier, later in pairwise(choices):
-        first = {
-            "cost": (
-                (bool(earlier.uncounted), earlier.cost.expected_micros)
-                > (bool(later.uncounted), later.cost.expected_micros)
-            ),
-            "time": (earlier.hours.p50 > later.hours.p50),
-            "risk": (earlier.interruptions > later.interruptions),
-        }[wish.sort]
-        if first:
+        if _rank(earlier, wish) > _rank(later, wish):
             yield f"{earlier.shape.provider} comes before {later.shape.provider}, which is better by {wish.sort}"
+
+
+def _rank(choice: Choice, wish: Wish) -> tuple[float, ...]:
+    """Return what a plan is sorted by. A cost that is not complete never counts as lower than one that is."""
+    cost = (bool(choice.uncounted), choice.cost.expected_micros)
+    if wish.sort == "cost":
+        return cost
+    return (choice.hours.p50 if wish.sort == "time" else choice.interruptions, *cost)
 
 
 def _pareto_faults(choices: Sequence[Choice]) -> Iterator[str]:

@@ -112,13 +112,13 @@ class Costing:
         hourly = f"{decimal_text(divided(monthly, HOURS_PER_MONTH), 4)} {self._wish.currency}/hour"
         if choice.instances > 1:
             hourly += f" for {choice.instances} machines"
-        parts = [CostPart("rent", work, f"{uninterrupted:,.2f} h × {hourly}")]
+        parts = [CostPart("rent", work, f"{_hours(uninterrupted)} h × {hourly}")]
         if choice.interruptions:
             parts += self._lost_parts(choice, uninterrupted, monthly, hourly, total - work)
         if unused := total - sum(part.micros for part in parts):
             seconds = billed_seconds(real, terms)
             idle = max(0.0, seconds / 3600 - real)
-            why = f"{idle:,.2f} h paid but not used, {_billing_text(shape, seconds)}"
+            why = f"{_hours(idle)} h paid but not used, {_billing_text(shape, seconds)}"
             parts.append(CostPart("unused", unused, why))
         return parts
 
@@ -132,16 +132,14 @@ class Costing:
         lost_hours = real - uninterrupted - saving
         lost = min(_exact(monthly, lost_hours), at_most - saved)
         why = f"a checkpoint of {self._assumptions.checkpoint_seconds:.0f} s every {every * 60:,.0f} min"
-        parts = [CostPart("checkpoints", saved, f"{saving:,.2f} h × {hourly}: {why}")] if saving else []
+        parts = [CostPart("checkpoints", saved, f"{_hours(saving)} h × {hourly}: {why}")] if saving else []
         why = self._interrupted(choice)
-        return [*parts, CostPart("interruptions", lost, f"{lost_hours:,.2f} h × {hourly}: {why}")]
+        return [*parts, CostPart("interruptions", lost, f"{_hours(lost_hours)} h × {hourly}: {why}")]
 
     def _interrupted(self, choice: Choice) -> str:
         assumed, notice = self._assumptions, notice_of(choice.shape.provider)
         expected = choice.interruptions
-        words = (
-            f"{expected:.1f} interruptions expected at {expected / choice.hours.p50:g} per hour, each with a"
-        )
+        words = f"{_few(expected)} interruptions expected at {expected / choice.hours.p50:g} per hour, each with a"
         words += f" restart of {assumed.restart_seconds:.0f} s and "
         if notice.seconds >= assumed.checkpoint_seconds:
             return words + f"a last checkpoint of {assumed.checkpoint_seconds:.0f} s; {notice.because}"
@@ -212,3 +210,12 @@ def _billing_text(shape: Shape, seconds: int) -> str:
 def _exact(monthly: int, hours: float) -> int:
     """Return the share of a monthly price for this time, without billing increments."""
     return divided(monthly * round(hours * 3_600_000_000), MONTH_SECONDS * 1_000_000)
+
+
+def _hours(hours: float) -> str:
+    """`41.73`, and `0.0087` where two decimals would say too little."""
+    return f"{hours:,.2f}" if hours >= 0.1 or not hours else f"{hours:.2g}"
+
+
+def _few(number: float) -> str:
+    return f"{number:,.1f}" if number >= 1 else f"{number:.1g}"

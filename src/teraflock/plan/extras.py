@@ -7,7 +7,7 @@ such a choice after those whose cost is complete.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from teraflock.base.money import HOURS_PER_MONTH, SECONDS, decimal_text
+from teraflock.base.money import HOURS_PER_MONTH, SECONDS, decimal_text, divided
 from teraflock.catalog.costs import Extra, ExtraPrice, costs_of
 from teraflock.offer.model import Shape
 from teraflock.plan.model import CostPart, Wish
@@ -41,7 +41,10 @@ def extras_of(wish: Wish, shape: Shape, instances: int, hours: float, money: Mon
     parts: list[CostPart] = []
     uncounted: list[Extra] = []
     if wish.disk_gb:
-        if known.disk:
+        own = wish.disk_micros_per_gb(shape.provider)
+        if own is not None:
+            parts.append(_own_disk(own, wish, instances, hours))
+        elif known.disk:
             parts.append(_disk(known.disk, wish, instances, hours, money))
         else:
             uncounted.append("disk")
@@ -80,6 +83,18 @@ def _disk(price: ExtraPrice, wish: Wish, instances: int, hours: float, money: Mo
     per_gb = f"{price.price} {price.currency} per GB and month"
     return CostPart(
         "disk", each * instances, f"{machines}{wish.disk_gb:g} GB × {how}, {per_gb}: {price.because}"
+    )
+
+
+def _own_disk(micros: int, wish: Wish, instances: int, hours: float) -> CostPart:
+    """Price a disk with the user's own price, for a month of use or for the time of a job."""
+    time = MONTH_US if wish.use == "monthly" else _microseconds(hours)
+    each = divided(round(wish.disk_gb * GB_PARTS) * micros * time, GB_PARTS * MONTH_US)
+    how = "1 month" if wish.use == "monthly" else f"{hours:,.2f} h of {HOURS_PER_MONTH}"
+    machines = f"{instances} machines × " if instances > 1 else ""
+    per_gb = f"{decimal_text(micros, 4)} {wish.currency} per GB and month"
+    return CostPart(
+        "disk", each * instances, f"{machines}{wish.disk_gb:g} GB × {how}, {per_gb}, from `--disk-price`"
     )
 
 

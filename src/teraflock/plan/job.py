@@ -21,6 +21,7 @@ from teraflock.catalog.cards import all_cards, all_slices, cards_by_id
 from teraflock.catalog.model import Card
 from teraflock.estimate.cards import refuses, unsupported
 from teraflock.estimate.derived import sliced
+from teraflock.estimate.memory import Memory
 from teraflock.estimate.model import GPUS_MAX
 from teraflock.estimate.parallel import step_seconds
 from teraflock.estimate.step import OWN, SHARED, Seconds
@@ -158,6 +159,12 @@ class Job:
                 tensor_parallel=self._ways,
             )
         return self._surveys[batch]
+
+    def memory_over_step(self, gpus: int) -> Memory | None:
+        """The memory in use on each of `gpus` GPUs during one step. None for sharded jobs, which divide it."""
+        if self._stage or self._offload:
+            return None
+        return self._survey(gpus).estimator.memory(timeline=True)
 
 
 def _slice_of(card: Card, shape: Shape) -> Card | None:

@@ -65,12 +65,19 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """In `currency`."""
     currency: str = "USD"
     disk_gb: float = 0.0
+    disk_prices: tuple[tuple[str, int], ...] = ()
+    """The user's prices per GB of disk and month, in `currency`, by provider. The provider "" stands for any other."""
     egress_gb: float = 0.0
     egress_micros_per_gb: int | None = None
     """The user's price per GB of outgoing traffic, in `currency`. Without it, the provider's price counts."""
     address: bool = False
     """Whether each machine needs a public address."""
     sort: Sort = "cost"
+
+    def disk_micros_per_gb(self, provider: str) -> int | None:
+        """Return the user's own price of a disk at a provider, if there is one."""
+        prices = dict(self.disk_prices)
+        return prices.get(provider, prices.get(""))
 
 
 class CostPart(msgspec.Struct, frozen=True):

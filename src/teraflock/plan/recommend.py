@@ -14,6 +14,7 @@ from teraflock.base.errors import BadInput, one_of
 from teraflock.base.quantities import Whole, Word, check_between
 from teraflock.catalog.cards import all_cards
 from teraflock.catalog.purpose import PURPOSES, CardVerdict, Fit, Purpose, verdicts
+from teraflock.catalog.retired import retired_on
 from teraflock.offer.model import DOUBTFUL_PRICE, Mode, Offer, Query, Sort
 from teraflock.offer.rules import measure
 from teraflock.offer.service import OfferService
@@ -126,11 +127,12 @@ def best_by_card(offers: Iterable[Offer], wanted: Container[str], limit: int) ->
 
 
 def is_choosable(offer: Offer) -> bool:
-    """Whether an offer is a whole card with a price to rely on."""
+    """Whether an offer is a whole card that still exists, with a price to rely on."""
     return (
         offer.standing == "priced"
         and offer.gpu_share == 1
         and bool(offer.gpu_count)
+        and not retired_on(offer.provider, offer.instance_type)
         and not any(flag in offer.flags for flag in DOUBTFUL_PRICE)
     )
 

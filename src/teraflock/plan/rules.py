@@ -14,6 +14,7 @@ from teraflock.base.exchange import Rates
 from teraflock.base.money import decimal_text
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.providers import is_market
+from teraflock.catalog.retired import retired_on
 from teraflock.offer.model import Shape
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.cost import Costing
@@ -71,6 +72,16 @@ def _judged(
     hours = estimate(shape, instances) if wish.use == "job" else _hours(shape, instances, wish, estimate)
     if isinstance(hours, Misfit):
         return hours
+    if unpriced := _unpriced(shape, wish):
+        return too_late(hours, wish) or unpriced
+    choice = costing.costed(shape, instances, hours)
+    if isinstance(choice, Misfit):
+        return choice
+    return too_late(choice.hours, wish) or over_budget(choice, wish) or choice
+
+
+def _unpriced(shape: Shape, wish: Wish) -> Misfit | None:
+    """Return why a shape that can run the work has no price to plan with."""
     if not wish.modes and shape.mode == "free":
         return Misfit("free", "free, but may end at any time")
     if shape.standing == "refused":
@@ -79,10 +90,7 @@ def _judged(
         return Misfit("price_unknown", f"price unknown{f' since {shape.as_of}' if shape.as_of else ''}")
     if shape.doubtful:
         return Misfit("price_doubtful", "its price is uncertain: it may not be that of the whole machine")
-    choice = costing.costed(shape, instances, hours)
-    if isinstance(choice, Misfit):
-        return choice
-    return too_late(choice, wish) or over_budget(choice, wish) or choice
+    return None
 
 
 def _nearest(misfits: Sequence[Misfit]) -> Misfit:
@@ -115,6 +123,8 @@ def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
         return Misfit("not_a_gpu", f"has {shape.gpu or shape.gpu_name}, which is not a GPU")
     if shape.outdated and not wish.sources:
         return Misfit("outdated", "a newer price of the same machine is stored")
+    if not wish.sources and (day := retired_on(shape.provider, shape.instance_type)):
+        return Misfit("retired", f"its provider retired this type of machine on {day}")
     if wish.newer_than and shape.as_of < wish.newer_than:
         return Misfit("too_old", f"its price is from {shape.as_of or 'an unknown date'}, too long ago")
     if shape.gpu_share < 1 and not wish.slices:
@@ -149,9 +159,9 @@ def _too_small(shape: Shape, wish: Wish, gpus: int) -> Misfit | None:
     return None
 
 
-def too_late(choice: Choice, wish: Wish) -> Misfit | None:
+def too_late(hours: Hours, wish: Wish) -> Misfit | None:
     """Return a misfit unless the job meets the deadline in nine of ten cases."""
-    late = choice.hours.p90 - wish.deadline_hours if wish.deadline_hours is not None else 0.0
+    late = hours.p90 - wish.deadline_hours if wish.deadline_hours is not None else 0.0
     return Misfit("too_slow", f"misses the deadline by {hours_text(late)}", late) if late > 0 else None
 
 
@@ -172,28 +182,31 @@ def hours_text(hours: float) -> str:
 
 # --- order ---------------------------------------------------------------------------------------------------------
 
-Order = tuple[bool, float, float, str, str, str, int, tuple[object, ...]]
+Order = tuple[float, float, float, str, str, str, int, tuple[object, ...]]
 
 
 def order(wish: Wish) -> Callable[[Choice], Order]:
     """Return the sort key: expected cost, then time, or as `sort` says. The order is total, so plans are repeatable.
 
-    By cost, choices with an uncounted cost come last: their real cost is higher by an unknown amount.
+    Where costs are compared, choices with an uncounted cost come last: their real cost is higher by an unknown amount.
     """
-    by_time, by_risk = wish.sort == "time", wish.sort == "risk"
 
     def key(choice: Choice) -> Order:
         cost, time, shape = float(choice.cost.expected_micros), choice.hours.p50, choice.shape
-        first, second = (time, cost) if by_time else (choice.interruptions, cost) if by_risk else (cost, time)
+        incomplete = float(bool(choice.uncounted))
+        first, second, third = {
+            "cost": (incomplete, cost, time),
+            "time": (time, incomplete, cost),
+            "risk": (choice.interruptions, incomplete, cost),
+        }[wish.sort]
         last = (
             shape.gpu_share, shape.mode or "", shape.term_months or 0, shape.currency, shape.gpu_name,
             shape.gpu_memory_bytes or 0, shape.vcpus or 0.0, shape.ram_bytes or 0,
         )  # fmt: skip
-        incomplete = bool(choice.uncounted) and not by_time and not by_risk
         return (
-            incomplete,
             first,
             second,
+            third,
             shape.provider,
             shape.instance_type,
             shape.gpu,

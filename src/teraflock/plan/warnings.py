@@ -7,6 +7,7 @@ from typing import Final
 from teraflock.base.quantities import count_text
 from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.costs import EXTRA_WORDS, Extra, costs_of
+from teraflock.catalog.providers import CONFIRMED
 from teraflock.estimate.parallel import NVLINK_REACH, PCIE_REACH
 from teraflock.offer.rules import first_day
 from teraflock.plan.assumptions import Assumptions
@@ -27,6 +28,7 @@ def plan_warnings(
     shown: Sequence[Choice], choices: Sequence[Choice], wish: Wish, assumptions: Assumptions, on: date
 ) -> Iterator[str]:
     yield from _uncounted(choices)
+    yield from _unconfirmed(shown, wish)
     if wish.use == "monthly":
         yield from _stopped(shown)
     yield from _old_prices(shown, on)
@@ -57,6 +59,26 @@ def _uncounted(choices: Sequence[Choice]) -> Iterator[str]:
             f"the price of the {EXTRA_WORDS[extra]} is unknown at {', '.join(names[:PROVIDERS_SHOWN])}{more}:"
             f" {count_text(count, 'option')} without it, marked `+`"
         )
+
+
+def _unconfirmed(shown: Sequence[Choice], wish: Wish) -> Iterator[str]:
+    """Say which prices besides rent come from a third party. They decide the order of cheap machines."""
+    doubted: dict[str, dict[str, None]] = {}
+    for choice in shown:
+        provider = choice.shape.provider
+        known = costs_of(provider)
+        prices = {"disk": known.disk, "egress": known.egress, "address": known.address}
+        if wish.disk_micros_per_gb(provider) is not None:
+            prices["disk"] = None
+        if wish.egress_micros_per_gb is not None:
+            prices["egress"] = None
+        for part in choice.parts:
+            price = prices.get(part.what)
+            if price and price.evidence not in CONFIRMED:
+                doubted.setdefault(part.what, {})[provider] = None
+    for extra, words in EXTRA_WORDS.items():
+        if extra in doubted:
+            yield f"the price of the {words} at {', '.join(doubted[extra])} is not confirmed by the provider"
 
 
 def _stopped(shown: Sequence[Choice]) -> Iterator[str]:

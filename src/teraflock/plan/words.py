@@ -1,5 +1,6 @@
 """Parse a plan request from `tera plan` or the API into the wish, the job and the assumptions."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -67,7 +68,10 @@ class PlanWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=
     mode: Words = ()
     source: Words = ()
     """Only offers of these imported catalogs."""
+    available: bool = False
+    """Only offers that accounts at providers listed in the last minutes, and own servers."""
     disk: float = 0.0
+    disk_price: Words = ()
     egress: float = 0.0
     egress_price: Word | None = None
     address: bool = False
@@ -87,7 +91,7 @@ def job_from(model: str, words: PlanWords, assumptions: Assumptions) -> "Job":
     if not all(0 < each <= WORK_MAX for each in amounts):
         raise BadInput(
             "The amount of work is out of range",
-            hint=f"Steps, epochs and samples must be above 0 and at most {WORK_MAX:.0e}",
+            hint=f"Steps, epochs and samples must be above 0 and at most {WORK_MAX:,.0f}",
         )
     check_total(words)
     total = words.global_batch
@@ -157,9 +161,11 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
     if not all(0 <= each <= GB_MAX for each in (words.disk, words.egress)):
         raise BadInput(
             "`--disk` or `--egress` is out of range",
-            hint=f"Give 0 to {GB_MAX:.0e} GB",
+            hint=f"Give 0 to {GB_MAX:,.0f} GB",
         )
-    if words.egress_price and not words.egress:
+    if words.disk_price and not words.disk:
+        raise BadInput("`--disk-price` needs `--disk`", hint="Give the size of the disk in GB")
+    if words.egress_price is not None and not words.egress:
         raise BadInput("`--egress-price` needs `--egress`", hint="Give the amount of traffic in GB")
     check_between("top", words.top, 1, TOP_MAX)
     for mode in words.mode:
@@ -179,20 +185,20 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
         gpus_max=gpus_max,
         instances_min=instances_min,
         instances_max=instances_max,
-        memory_bytes_min=parse_memory_bytes(words.memory_min) if words.memory_min else None,
-        memory_total_bytes_min=parse_memory_bytes(words.memory_total_min) if words.memory_total_min else None,
+        memory_bytes_min=_memory(words.memory_min),
+        memory_total_bytes_min=_memory(words.memory_total_min),
         modes=tuple(mode for mode in MODES if mode in words.mode),
-        deadline_hours=deadline_hours(words.deadline, clock.now()) if words.deadline else None,
-        budget_micros=_money(words.budget, currency, rates, clock) if words.budget else None,
+        deadline_hours=deadline_hours(words.deadline, clock.now()) if words.deadline is not None else None,
+        budget_micros=_money(words.budget, currency, rates, clock) if words.budget is not None else None,
         currency=currency,
         disk_gb=words.disk,
         egress_gb=words.egress,
         egress_micros_per_gb=(
-            _money(words.egress_price, currency, rates, clock) if words.egress_price else None
+            _money(words.egress_price, currency, rates, clock) if words.egress_price is not None else None
         ),
         address=words.address,
         places=place_filter(words.region, words.country, words.not_in),
-        newer_than=parse_age(words.newer_than, today(clock)) if words.newer_than else "",
+        newer_than=parse_age(words.newer_than, today(clock)) if words.newer_than is not None else "",
         slices=words.slices,
         sources=words.source,
         sort=next(sort for sort in SORTS if sort == words.sort),
@@ -221,12 +227,27 @@ def _instances(text: str) -> tuple[int, int]:
     return least, most
 
 
+def _memory(text: str | None) -> int | None:
+    return parse_memory_bytes(text) if text is not None else None
+
+
 def _money(text: str, currency: str, rates: Rates, clock: Clock) -> int:
     """Parse `200`, `$200` or `200 EUR` into micro-units of the plan's currency."""
     money = parse_money(text, currency)
     if not rates.knows(money.currency):
         raise unknown_name("currency", money.currency, rates.currencies(), see="`tera rates` lists them")
     return rates.exchange(money, currency, on=today(clock)).money.micros
+
+
+def disk_prices(
+    words: PlanWords, currency: str, rates: Rates, clock: Clock, provider_of: Callable[[str], str]
+) -> tuple[tuple[str, int], ...]:
+    """Parse `0.05` or `gcp=0.05` of each `--disk-price`. The last one for a provider counts."""
+    found: dict[str, int] = {}
+    for text in words.disk_price:
+        name, equals, amount = text.rpartition("=")
+        found[provider_of(name) if equals else ""] = _money(amount, currency, rates, clock)
+    return tuple(found.items())
 
 
 def _gpu_count(text: str) -> tuple[int, int | None]:

@@ -1,19 +1,25 @@
-"""The loop that brings load balancers to hosts, and what their addresses may reach.
+"""The loop that brings load balancers to hosts, and moves them to other hosts.
 
 Each turn gives every engine all balancers that it should run. The engine compares them with what runs, so a killed
 HAProxy, a restarted server and a change are handled alike. The row of a deleted balancer goes when its engine has
-removed it: until then nobody else gets its address or its port.
+removed it: until then nobody else gets its address or its port. Its counter is read once more before that.
+
+A balancer whose host is lost, gone or drained moves with its address. The lost host may still run it, for the guests
+there: packets of all other hosts go to the new one. It is removed when the host answers.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Final
 
-import msgspec
+from msgspec.structs import replace
 
-from teraflock.base.errors import TeraflockError
-from teraflock.instance.driver import Capability
-from teraflock.network.balancer import store
+from teraflock.base.errors import Refused, TeraflockError
+from teraflock.fleet.model import HostId
+from teraflock.fleet.store import lock_hosts
+from teraflock.instance.driver import Capability, ComputeDriver, Sent
+from teraflock.network.balancer import events, store
 from teraflock.network.balancer.model import (
     BackendSpec,
     Balancer,
@@ -22,11 +28,12 @@ from teraflock.network.balancer.model import (
     BalancerSpec,
     Target,
 )
-from teraflock.network.balancer.rules import firewall_rules, group_of
-from teraflock.network.security_group.model import GroupId, Rule
-from teraflock.network.security_group.rules import default_id
-from teraflock.network.walls import Published
+from teraflock.network.balancer.rules import must_move, other_host
+from teraflock.network.published_port.rules import chosen
+from teraflock.network.published_port.store import taken
+from teraflock.reconcile.linked import linked_sites
 from teraflock.reconcile.surroundings import Surroundings
+from teraflock.reconcile.traffic import keep
 from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -40,23 +47,83 @@ class BalancerLoop:
         self._open_key = open_key
 
     def turn(self) -> None:
+        self._tidy()
         with self._around.database.read() as tx:
-            is_untidy = store.has_leftovers(tx)
             found = store.in_all_projects(tx)
-            targets = store.targets_in_all_projects(tx)
-        if is_untidy:
-            self._around.database.write(_tidy)
+            targets = store.targets_in_all_projects(tx, linked_sites(tx, self._around.engines))
         for driver in self._around.engines:
-            if Capability.BALANCER not in driver.capabilities:
-                continue
-            here = [each for each in found if each[0].site == driver.site]
-            wanted = [spec for each in here if not each[0].ending for spec in self._specs(each, targets)]
-            try:
-                driver.balance(wanted)
-            except (TeraflockError, OSError) as error:
-                LOG.warning("%s: cannot run balancers: %s", driver.site, error)
-                continue
-            self._forget([each[0].id for each in here if each[0].ending])
+            if Capability.BALANCER in driver.capabilities:
+                self._bring(driver, [each for each in found if each[0].site == driver.site], targets)
+
+    def _tidy(self) -> None:
+        """Remove what deleted instances and projects left, and choose hosts for balancers that need another one."""
+        now = self._around.clock.now()
+        with self._around.database.read() as tx:
+            has_leftovers = store.has_leftovers(tx)
+            every = [balancer for balancer, _ in store.in_all_projects(tx)]
+            hosts = {each.id: each for each in store.hosts(tx)} if every else {}
+        if has_leftovers:
+            self._around.database.write(self._remove_leftovers)
+        for each in every:
+            if each.ending and each.host_id not in hosts:
+                self._around.database.write(partial(self._forget, id=each.id, counters=()))
+        for id in [each.id for each in every if must_move(each, hosts.get(each.host_id), now=now)]:
+            if self._around.database.write_with_locks(partial(self._move, id=id)):
+                LOG.warning("%s moves to another host", id)
+                self._around.wake()
+
+    def _remove_leftovers(self, tx: Transaction) -> None:
+        store.end_those_of_removed_projects(tx)
+        store.forget_deleted_instances(tx)
+        for each in store.without_events_in_all_projects(tx):
+            events.record_place(tx, each, self._around.clock.now(), self._around.random_bytes)
+
+    def _move(self, tx: Transaction, id: BalancerId) -> bool:
+        """Give a balancer another host, if it still must leave its own and there is one."""
+        before = store.locked_in_all_projects(tx, id)
+        now, linked = self._around.clock.now(), linked_sites(tx, self._around.engines)
+        hosts = {each.id: each for each in store.hosts(tx)}
+        if before is None or not must_move(before, hosts.get(before.host_id), now=now):
+            return False
+        able = [each for each in hosts.values() if self._around.engines.can(each.site, Capability.BALANCER)]
+        targets = store.targets_in_all_projects(tx, linked).get(id, ())
+        host = other_host(before, able, targets, linked)
+        if host is None:
+            return False
+        lock_hosts(tx, [HostId(host.id)])
+        port = _free_port(tx, before.published, host.id)
+        after = replace(before, site=host.site, host_id=host.id, published=port)
+        events.record_place(tx, after, now, self._around.random_bytes)
+        return True
+
+    def _bring(
+        self,
+        driver: ComputeDriver,
+        here: list[tuple[Balancer, BalancerPlace]],
+        targets: Mapping[BalancerId, tuple[Target, ...]],
+    ) -> None:
+        """Make an engine run its balancers, and forget those that it has removed."""
+        wanted = [spec for each in here if not each[0].ending for spec in self._specs(each, targets)]
+        ended = [balancer for balancer, _ in here if balancer.ending]
+        try:
+            driver.balance(wanted)
+            has_counters = ended and Capability.TRAFFIC in driver.capabilities
+            counters = tuple(driver.all_sent()) if has_counters else ()
+        except (TeraflockError, OSError) as error:
+            LOG.warning("%s: cannot run balancers: %s", driver.site, error)
+            return
+        for each in ended:
+            own = [count for count in counters if str(count.instance_id) == each.id and count.bytes]
+            self._around.database.write(partial(self._forget, id=each.id, counters=own))
+
+    def _forget(self, tx: Transaction, id: BalancerId, counters: Collection[Sent]) -> None:
+        balancer = store.by_id_in_all_projects(tx, id)
+        if balancer is None or not balancer.ending:
+            return
+        now = self._around.clock.now()
+        keep(tx, list(counters), now)
+        events.record_end(tx, balancer, now, self._around.random_bytes)
+        store.remove(tx, id)
 
     def _specs(
         self, row: tuple[Balancer, BalancerPlace], targets: Mapping[BalancerId, tuple[Target, ...]]
@@ -90,46 +157,13 @@ class BalancerLoop:
             backends=tuple(sorted(backends)),
         )
 
-    def _forget(self, ended: list[BalancerId]) -> None:
-        for id in ended:
-            self._around.database.write(lambda tx, id=id: store.remove(tx, id))  # type: ignore[misc]
 
-
-def _tidy(tx: Transaction) -> None:
-    store.end_those_of_removed_projects(tx)
-    store.forget_deleted_instances(tx)
-
-
-class BalancerWalls(msgspec.Struct, frozen=True, kw_only=True):
-    """What the firewall of a site needs for its balancers."""
-
-    stations: Mapping[str, tuple[GroupId, ...]] = {}
-    projects: Mapping[str, str] = {}
-    """By address."""
-    rules: Mapping[GroupId, tuple[Rule, ...]] = {}
-    published: tuple[Published, ...] = ()
-
-
-def walls_of_balancers(tx: Transaction) -> Mapping[str, BalancerWalls]:
-    """By site. A balancer is in the `default` group of its project and in a group of its own."""
-    targets = store.targets_in_all_projects(tx)
-    by_site: dict[str, list[tuple[Balancer, int, str]]] = {}
-    for balancer, place in store.in_all_projects(tx):
-        if not balancer.ending:
-            by_site.setdefault(balancer.site, []).append((balancer, place.network, place.host))
-    return {site: _walls(each, targets) for site, each in by_site.items()}
-
-
-def _walls(
-    rows: Iterable[tuple[Balancer, int, str]], targets: Mapping[BalancerId, tuple[Target, ...]]
-) -> BalancerWalls:
-    stations, projects, rules, published = {}, {}, {}, []
-    for balancer, number, host in rows:
-        group = group_of(balancer.id)
-        projects[balancer.address] = str(balancer.project_id)
-        stations[balancer.address] = tuple(sorted((default_id(balancer.project_id), group)))
-        reached = (each.address for each in targets.get(balancer.id, ()) if each.address)
-        rules[group] = firewall_rules(balancer, number, reached)
-        if balancer.published is not None:
-            published.append(Published(host, balancer.published, balancer.address, balancer.port))
-    return BalancerWalls(stations=stations, projects=projects, rules=rules, published=tuple(published))
+def _free_port(tx: Transaction, wanted: int | None, host: str) -> int | None:
+    """The same port of another host, or a free one if it is taken. None: it is not published, or no port is free."""
+    if wanted is None:
+        return None
+    used = taken(tx, host)
+    try:
+        return chosen(None if wanted in used else wanted, used)
+    except Refused:
+        return None

@@ -1,8 +1,9 @@
 """The loop that empties drained hosts at their deadline.
 
-Before the deadline, tenants of instances that will move are told. At the deadline, each of these instances is stopped
-on the host, then gets another host in one transaction, and its old copy is removed. If the process dies in between,
-`drift.py` starts the stopped instance again or removes the copy. Instances that may not move stay.
+Before the deadline, tenants of instances that will move are told. At the deadline, each of these instances is stopped,
+its disk is copied to another host, which it then gets in one transaction, and the guest on the old host is removed. If
+the process dies in between, `drift.py` starts the stopped instance again or removes it from the old host. Instances
+that may not move stay.
 """
 
 import logging
@@ -13,19 +14,23 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import TeraflockError
+from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.fleet import store as fleet
 from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import HostId, HostState
+from teraflock.fleet.room import Room
 from teraflock.instance import store
 from teraflock.instance.across import store as across
+from teraflock.instance.copy.model import DiskCopy
+from teraflock.instance.copy.rules import is_movable
 from teraflock.instance.driver import ComputeDriver, Handle, Seen, Sighting
 from teraflock.instance.events import notice_of
 from teraflock.instance.lookup import is_at_rest
 from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.states import Phase
+from teraflock.reconcile.copying import copy_disk
 from teraflock.reconcile.drift import remove
-from teraflock.reconcile.moving import elsewhere, is_movable, move
+from teraflock.reconcile.moving import elsewhere, move
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -88,15 +93,30 @@ class DrainLoop:
             chosen = [(each, elsewhere(tx, self._around, each, rooms, same_site=True)) for each in leaving]
         for instance, room in chosen:
             if room is not None:
-                self._alone(host, partial(self._leave, driver, host, instance, room.host_id))
+                self._alone(host, partial(self._leave, driver, host, instance, room))
 
-    def _leave(self, driver: ComputeDriver, host: str, instance: Instance, host_id: HostId) -> None:
+    def _leave(self, driver: ComputeDriver, host: str, instance: Instance, room: Room) -> None:
         handle = Handle(instance.id, host)
         driver.hide(handle)
         driver.stop(handle, force=False)
-        if self._around.database.write(partial(self._move, id=instance.id, host_id=host_id)):
+        copy = self._copied(instance, room)
+        moves = partial(self._move, id=instance.id, host_id=room.host_id, copy=copy)
+        if self._around.database.write(moves):
             LOG.info("%s leaves the drained host %s", instance.id, host)
             self._remove(driver, host, (instance.id, instance.host_id or ""))
+
+    def _copied(self, instance: Instance, room: Room) -> DiskCopy | None:
+        """Copy the disk of a stopped instance to its new host. None: that is not possible, and the disk is lost. If an
+        engine does not answer, it is tried again."""
+        with self._around.database.read() as tx:
+            host = fleet.host(tx, instance.host_id or "")
+        try:
+            return copy_disk(self._around, instance, host, room) if host else None
+        except Unavailable:
+            raise
+        except TeraflockError as error:
+            LOG.warning("the disk of %s cannot be copied: %s", instance.id, error.sentence)
+            return None
 
     def _remove(self, driver: ComputeDriver, host: str, copy: tuple[str, str]) -> None:
         """Remove the old copy of an instance, and let its launch on the other host begin."""
@@ -112,15 +132,19 @@ class DrainLoop:
                 tx, before, replace(before, due_at=now), now=now, random_bytes=self._around.random_bytes
             )
 
-    def _move(self, tx: Transaction, id: InstanceId, host_id: HostId) -> bool:
+    def _move(self, tx: Transaction, id: InstanceId, host_id: HostId, copy: DiskCopy | None) -> bool:
         now, before = self._around.clock.now(), across.by_id_in_all_projects(tx, id)
         if before is None or before.host_id is None or not may_leave(before):
             return False
         host = fleet.host(tx, before.host_id)
         if host is None or host.state != HostState.DRAINING or host.drain_at is None or host.drain_at > now:
             return False
-        words = "The operator drained its host. Its disk was not kept"
-        return move(tx, self._around, before, host_id, words, now, wait=LAUNCH_WAIT)
+        words = (
+            "The operator drained its host"
+            if copy
+            else "The operator drained its host. Its disk was not kept"
+        )
+        return move(tx, self._around, before, host_id, words, now, wait=LAUNCH_WAIT, copy=copy)
 
 
 def may_leave(instance: Instance) -> bool:
@@ -129,6 +153,6 @@ def may_leave(instance: Instance) -> bool:
 
 def leaving_notice(at: datetime) -> str:
     return (
-        f"The operator drains its host. At {at:%Y-%m-%d %H:%M} UTC it is stopped and created again on another host,"
-        " without the contents of its disk"
+        f"The operator drains its host. At {at:%Y-%m-%d %H:%M} UTC it is stopped and started again on another host,"
+        " with a copy of its disk and another address"
     )

@@ -30,14 +30,16 @@ from teraflock.fleet.card import store as cards
 from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance import store
 from teraflock.instance.across import store as across
+from teraflock.instance.candidates import at_candidate, region_of
 from teraflock.instance.driver import GRACE, Capability, ComputeDriver, Handle, Seen, Sighting
 from teraflock.instance.ending import StillEnding
 from teraflock.instance.events import notice_of
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy
-from teraflock.instance.rules import end_of, given_up, lost, region_of, returned, settled
+from teraflock.instance.rules import end_of, given_up, lost, returned, settled
 from teraflock.instance.states import Phase, Wanted
 from teraflock.reconcile import rentals
 from teraflock.reconcile.outage import UNWATCHED
+from teraflock.reconcile.rerenting import rent_again
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -194,7 +196,10 @@ class DriftLoop:
         places = Capability.PLACEMENT in driver.capabilities
         answering = frozenset(report.name for report in driver.hosts()) if places else RENTED
         absent = self._missing_again(driver.site, missing(before, seen, self._around.clock.now()))
-        self._announce_reclaims([sighting for sighting in seen.values() if sighting.leaving_at])
+        # A site is believed only about its own instances.
+        self._announce_reclaims(
+            [seen[each.id] for each in before if each.id in seen and seen[each.id].leaving_at]
+        )
         self._forget_tried(seen)
         if decide(before, seen, answering, absent):
             drift = self._confirmed(driver.site, before, seen, answering, absent)
@@ -306,7 +311,12 @@ class DriftLoop:
         host = fleet.host(tx, before.host_id or "") if before.spec.rental else None
         is_lost = after.phase == Phase.FAILED or _is_remade(after)
         if host is not None and is_lost:
-            rentals.note_end(tx, before, host.id, now, random_bytes)
+            rentals.note_end(tx, before, host.id, now, random_bytes, since=min(host.seen_at, now))
+            if after.phase != Phase.FAILED and after.wanted == Wanted.RUNNING:
+                rent_again(
+                    tx, self._around, before, lost(after), now, fails=_not_remade, last_seen=host.seen_at
+                )
+                return
             if after.host_id is not None:
                 rented_hosts.move_rented(tx, host.id, region_of(after))
             store.put(tx, before, lost(after), now=now, random_bytes=random_bytes, last_seen=host.seen_at)
@@ -402,11 +412,15 @@ def _to_remake(instance: Instance, now: datetime) -> Instance:
         f"Its disk and snapshots were lost at {now:%Y-%m-%d %H:%M} UTC. It gets a new disk from the image"
         f" `{instance.image}`"
     )
-    moves = (
-        instance.spec.rental is not None and policy == RestartPolicy.ELSEWHERE and not _is_remade(instance)
-    )
-    candidate = instance.candidate + moves
-    return replace(instance, request=Request(operation=Operation.LAUNCH), notice=notice, candidate=candidate)
+    remade = replace(instance, request=Request(operation=Operation.LAUNCH), notice=notice)
+    is_rented = instance.spec.rental is not None and instance.wanted == Wanted.RUNNING
+    moves = is_rented and policy == RestartPolicy.ELSEWHERE and not _is_remade(instance)
+    return at_candidate(remade, instance.candidate + 1) if moves else remade
+
+
+def _not_remade(instance: Instance) -> Instance:
+    """The instance that is lost with its disk, and must not be rented again."""
+    return given_up(instance, f"It was lost with its disk. {instance.problem}")
 
 
 def _is_remade(instance: Instance) -> bool:

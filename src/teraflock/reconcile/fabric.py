@@ -16,12 +16,12 @@ from teraflock.network.fabric import (
     Fabric,
     FabricDriver,
     LinkHost,
-    NetworkMember,
     WireKey,
     can_be_peer,
     fabrics,
     unlinked,
 )
+from teraflock.network.peering.store import active_in_all_projects
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -48,7 +48,9 @@ class FabricLoop:
         with self._around.database.read() as tx:
             hosts = self._hosts(tx, set(drivers))
             members = store.members_in_all_projects(tx)
-        self._apply(drivers, hosts, members)
+            peerings = active_in_all_projects(tx)
+            networks = store.keys_in_all_projects(tx, {each for both in peerings for each in both})
+        self._apply(drivers, fabrics(hosts, members, peerings, networks), unlinked(hosts))
         self._has_linked = has_joined
 
     def _ask(self, site: str, driver: FabricDriver) -> None:
@@ -81,10 +83,12 @@ class FabricLoop:
         return found
 
     def _apply(
-        self, drivers: Mapping[str, FabricDriver], hosts: Sequence[LinkHost], members: Sequence[NetworkMember]
+        self,
+        drivers: Mapping[str, FabricDriver],
+        wanted: Mapping[str, Fabric],
+        apart: Sequence[tuple[str, str]],
     ) -> None:
-        wanted = fabrics(hosts, members)
-        for one, other in unlinked(hosts):
+        for one, other in apart:
             reason = "one of them cannot encrypt, and their wire is not trusted"
             self._note(f"{one} and {other}", f"their networks are not linked: {reason}")
         for site, driver in drivers.items():

@@ -323,7 +323,7 @@ class HostLoop:
             self._return(tx, instance_id, now)
         for host in gone:
             LOG.warning("the host %s of %s is away", host.name, host.site)
-            fleet.set_state(tx, host.id, HostState.AWAY)
+            fleet.mark_away(tx, host.id)
             self._leave_unknown(tx, host, now)
 
     def _record_alarms(

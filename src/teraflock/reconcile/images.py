@@ -8,6 +8,7 @@ from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.image import store
 from teraflock.image.events import record_size
 from teraflock.image.model import Image, ImageState
+from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
@@ -47,6 +48,8 @@ class ImageLoop:
         """Ask engines for the size of images made from instances. They are charged from then on."""
         with self._around.database.read() as tx:
             unknown = store.to_measure_in_all_projects(tx)
+            # Only the site where it was made has it, and only that site is believed.
+            site_of = {each.id: across.site_in_all_projects(tx, each.source_instance_id) for each in unknown}
         if not unknown:
             return
         sizes: dict[str, int] = {}
@@ -56,8 +59,7 @@ class ImageLoop:
             except TeraflockError as error:
                 LOG.warning("%s: cannot read the sizes of images: %s", driver.site, error.sentence)
                 continue
-            for id, size_bytes in held.items():
-                sizes[id] = max(size_bytes, sizes.get(id, 0))
+            sizes |= {id: held[id] for id, site in site_of.items() if site == driver.site and id in held}
         for image in unknown:
             if image.id in sizes:
                 self._around.database.write(partial(self._note_kept, image, sizes[image.id]))

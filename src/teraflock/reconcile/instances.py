@@ -32,8 +32,15 @@ from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
-from teraflock.instance.driver import GRACE, PATIENCE, ComputeDriver
-from teraflock.instance.engine_errors import EngineBusy, EngineFailed, EngineMissing, EngineRefused, NoRoom
+from teraflock.instance.driver import GRACE, PATIENCE, ComputeDriver, Rental
+from teraflock.instance.engine_errors import (
+    DoesNotBoot,
+    EngineBusy,
+    EngineFailed,
+    EngineMissing,
+    EngineRefused,
+    NoRoom,
+)
 from teraflock.instance.events import problem_texts
 from teraflock.instance.lease import store as leases
 from teraflock.instance.machines import machine_of
@@ -64,9 +71,10 @@ from teraflock.instance.steps import (
 )
 from teraflock.reconcile import rentals, traffic
 from teraflock.reconcile.hands import Hands
+from teraflock.reconcile.rerenting import rent_again
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
-from teraflock.tenant.project.store import name_of_any_organisation
+from teraflock.tenant.project.store import claim, name_of_any_organisation
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
 LEASES_PER_TURN: Final = 200
@@ -156,7 +164,7 @@ class InstanceLoop:
         elif instance.progress is None:
             operation = next_operation(instance)
             after = begun(instance, operation, now) if operation else settled(instance)
-        if after is not instance:
+        if after != instance:
             after = store.put(tx, instance, after, now=now, random_bytes=self._around.random_bytes)
         if after.progress is None:
             leases.let_go(tx, after.id, self._worker)
@@ -200,7 +208,7 @@ class InstanceLoop:
         after = replace(progress, step=step.name, attempts=0, since=now)
         if _step_of(after) is None or not self._hands.hold(instance):
             return None
-        noted = self._around.database.write_with_locks(
+        noted = self._around.database.write_one(
             lambda tx: leases.note_step(tx, instance, self._worker, step.name, now)
         )
         return replace(instance, progress=after) if noted else None
@@ -225,19 +233,28 @@ class InstanceLoop:
         self._fault(f"{point}:before")
         if not (self._alive() and self._hands.hold(instance)):
             raise _Suspended
-        rental = task.machine.rental
-        if rental is not None and step.name == "create" and not progress.undoing:
-            host_id, token = HostId(instance.host_id or ""), rental.token
-            self._around.database.write(
-                lambda tx: rented_hosts.note_token(tx, host_id, token, task.now, grace=GRACE)
-            )
+        if task.machine.rental is not None:
+            self._note_rental(instance.host_id, step, progress, task.machine.rental, task.now)
         outcome = act(driver, task)
         self._fault(f"{point}:after")
         return outcome
 
+    def _note_rental(
+        self, host_id: HostId, step: Step, progress: Progress, rental: Rental, now: datetime
+    ) -> None:
+        """Store what is about to be asked of a provider: after a crash, nothing else shows it."""
+        if step.name == "create" and not progress.undoing:
+            self._around.database.write(
+                lambda tx: rented_hosts.note_token(tx, host_id, rental.token, now, grace=GRACE)
+            )
+        elif step.name in ("create", "delete"):
+            self._around.database.write(lambda tx: rented_hosts.note_ending(tx, host_id, now))
+
     def _task(self, instance: Instance, progress: Progress) -> tuple[ComputeDriver, Task]:
+        host = self._host(instance)
         task = Task(
-            machine=machine_of(instance, self._host(instance), self._project_name(instance)),
+            machine=machine_of(instance, host, self._project_name(instance)),
+            ending_at=host.ending_at,
             subject=instance.request.subject if instance.request else "",
             since=progress.since,
             now=self._around.clock.now(),
@@ -270,6 +287,8 @@ class InstanceLoop:
 
         def work(tx: Transaction) -> Instance | None:
             now = self._around.clock.now()
+            if instance.progress and instance.progress.try_next:  # quotas and budgets are checked again
+                claim(tx, instance.project_id)
             fresh = find(tx, instance.id, self._worker)
             if fresh is None or _point(fresh) != _point(instance) or not self._hands.hold(instance):
                 return None
@@ -292,8 +311,14 @@ class InstanceLoop:
             after = _with_snapshots(after, snapshots.kept_bytes(tx, after.id))
             if fleet.is_away(tx, after.host_id or ""):  # the host was lost during this step
                 after = lost(after)
-        stored = store.put(tx, fresh, after, now=now, random_bytes=self._around.random_bytes)
-        if after.due_at > now:
+        if after.progress is None:
+            after = settled(after)  # here, so that the row is written once
+        if after.candidate != fresh.candidate:
+            fails = partial(_not_rented, undone=fresh, now=now)
+            stored = rent_again(tx, self._around, fresh, after, now, fails=fails)
+        else:
+            stored = store.put(tx, fresh, after, now=now, random_bytes=self._around.random_bytes)
+        if stored.due_at > now:
             leases.let_go(tx, fresh.id, self._worker)
             return None
         return self._begin(tx, stored, now)
@@ -347,7 +372,7 @@ def _failed(
     attempts = progress.attempts + 1
     problem, for_operator = problem_texts(error)
     if not progress.undoing and step is not None and _gives_up(progress, error, attempts, now, patience):
-        try_next = isinstance(error, NoRoom) and not is_last_place(fresh)
+        try_next = isinstance(error, NoRoom | DoesNotBoot) and not is_last_place(fresh)
         undoing = replace(progress, undoing=True, step=step.name, attempts=0, try_next=try_next, doing="")
         return replace(fresh, progress=undoing, problem=problem, problem_operator=for_operator, due_at=now)
     again = replace(fresh, progress=replace(progress, attempts=attempts), due_at=now + retry_after(attempts))
@@ -369,6 +394,11 @@ def _stepped(fresh: Instance, now: datetime, *, step: Step | None, outcome: Outc
     if _step_of(progress) is not None:
         return fresh
     return with_next_place(fresh, now) if progress.try_next else finished(fresh, now=now)
+
+
+def _not_rented(instance: Instance, *, undone: Instance, now: datetime) -> Instance:
+    """The instance whose launch was undone, and that may not be rented at the next place."""
+    return finished(replace(instance, progress=undone.progress), now=now)
 
 
 def _gives_up(

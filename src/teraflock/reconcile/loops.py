@@ -12,13 +12,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Final, Protocol
 
 from teraflock.base.clock import Clock
 from teraflock.fleet.placement import Policy
+from teraflock.instance.changes import Admits
 from teraflock.instance.engines import Engines
 from teraflock.instance.lease import store as leases
-from teraflock.instance.model import Instance
+from teraflock.instance.model import Instance, InstanceId
 from teraflock.reconcile.apart import Apart
 from teraflock.reconcile.commands import CommandLoop
 from teraflock.reconcile.draining import DrainLoop
@@ -28,6 +30,7 @@ from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import LEASES_PER_TURN, InstanceLoop, no_faults
 from teraflock.reconcile.moving import MoveLoop
+from teraflock.reconcile.names import NameLoop
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.reconcile.slices import SliceLoop
 from teraflock.reconcile.surroundings import Surroundings
@@ -57,6 +60,8 @@ FIRST: Final = ("heartbeat", "hosts")
 DRIFT_REST_PARTS: Final = 9
 """The drift loop pauses for this many times the duration of its turn, so that it takes a tenth of the time at
 any size."""
+WOKEN_REST_PARTS: Final = 3
+"""The same for a loop that changes wake: each launch wakes some that read all instances."""
 REST_SECONDS_MAX: Final = 15.0
 NETWORKS_SECONDS: Final = 5.0
 MOVES_SECONDS: Final = 5.0
@@ -84,6 +89,7 @@ class Loops:
         random_bytes: Callable[[int], bytes] = os.urandom,
         fault: Callable[[str], None] = no_faults,
         policy: Policy | None = None,
+        admits: Admits = lambda tx, project_id: None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -102,6 +108,8 @@ class Loops:
         """Completed turns by loop, for the metrics."""
         self._alive_until = (clock.now(), time.monotonic())
         """When our leases end for other workers; also on a clock that cannot be set back."""
+        self._failed: set[InstanceId] = set()
+        """Leased instances whose thread ended with an error. Their leases must end, or nobody continues with them."""
         self._waiting: set[str] = set()
         """Leased instances that wait for a thread."""
         self.around = around = Surroundings(
@@ -110,6 +118,7 @@ class Loops:
             engines=engines,
             random_bytes=random_bytes,
             policy=policy or Policy(),
+            admits=admits,
             wake=self.wake,
         )
         self.instances = InstanceLoop(
@@ -132,6 +141,7 @@ class Loops:
         self.walls = WallLoop(around)
         self.slices = SliceLoop(around)
         self.fabric = FabricLoop(around)
+        self.names = NameLoop(around)
 
     def also(
         self,
@@ -174,6 +184,7 @@ class Loops:
         self._run("drains", self.drains.turn, DRAINS_SECONDS)
         self._run("walls", self.walls.turn, WALLS_SECONDS, woken=self._walls_due)
         self._run("fabric", self.fabric.turn, FABRIC_SECONDS)
+        self._run("names", self.names.turn, FABRIC_SECONDS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
         self._run("time_limits", self.time_limits.turn, TIME_LIMITS_SECONDS)
         for name, turn, seconds, woken in self._more:
@@ -218,6 +229,8 @@ class Loops:
                     woken.clear()
                 self._guarded(name, turn)
                 worked = time.monotonic() - began
+                if woken:  # at any size and rate of changes, it takes a quarter of the time at most
+                    self._ending.wait(min(WOKEN_REST_PARTS * worked, REST_SECONDS_MAX))
                 pause.wait(max(seconds, min(rest_parts * worked, REST_SECONDS_MAX)))
 
         thread = threading.Thread(target=run, name=name, daemon=True)
@@ -248,6 +261,7 @@ class Loops:
 
     def _turn_of_instances(self) -> None:
         self._due.clear()
+        self._put_off_failed()
         leased = self.instances.lease()
         for instance in leased:
             self._in_hand.acquire()
@@ -267,12 +281,20 @@ class Loops:
         self._waiting.discard(instance.id)
         if self._ending.is_set():
             return
-        self.instances.advance(instance)
+        try:
+            self.instances.advance(instance)
+        except Exception:  # the database failed, so the step could not be recorded
+            LOG.exception("%s is put off", instance.id)
+            self._failed.add(instance.id)
+
+    def _put_off_failed(self) -> None:
+        until = self._clock.now() + timedelta(seconds=FAILED_SECONDS)
+        for id in tuple(self._failed):
+            self._database.write_one(partial(leases.put_off, id=id, worker=self.worker, until=until))
+            self._failed.discard(id)
 
     def _release(self, future: Future[None]) -> None:
         self._in_hand.release()
-        if error := future.exception():
-            LOG.error("a step raised an error that it should have caught", exc_info=error)
 
     def beat(self) -> None:
         now, passed = self._clock.now(), time.monotonic()

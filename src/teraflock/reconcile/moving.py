@@ -1,7 +1,8 @@
 """The loop that creates instances again elsewhere when their host does not come back.
 
-It moves only instances with the restart policy `elsewhere` whose host has been away for `MOVE_AFTER`. The disk is lost.
-To a host of the same site it moves them only if the engine supports several copies; others refuse a second one.
+It moves only instances with the restart policy `elsewhere` whose host has been away for `MOVE_AFTER`. They start from
+the last copy of their disk (`copying.py`) at the site that has it. If there is no copy, the disk is lost. To a host of
+the same site it moves them only if the engine supports several copies; others refuse a second one.
 
 The lost host may still run the old copy: only its connection to us may be cut. Therefore
 - the instance gets a new address, and nobody gets the old one until the copy is removed;
@@ -26,11 +27,14 @@ from teraflock.fleet.room import Room
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.claims import take
+from teraflock.instance.copy import store as copies
+from teraflock.instance.copy.model import DiskCopy
+from teraflock.instance.copy.rules import best, is_movable
 from teraflock.instance.driver import Capability
-from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy, guest_ports
+from teraflock.instance.model import Instance, InstanceId, Operation, Request, guest_ports
 from teraflock.instance.placing import wish_terms
-from teraflock.instance.rules import settled
-from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.rules import settled, withdrawn
+from teraflock.instance.states import Phase
 from teraflock.network.interfaces import other_addresses
 from teraflock.network.store import layouts
 from teraflock.reconcile.surroundings import Surroundings
@@ -39,6 +43,8 @@ from teraflock.storage.database import Transaction
 LOG: Final = logging.getLogger("teraflock.reconcile")
 MOVE_AFTER: Final = timedelta(minutes=5)
 """A host that reboots is back sooner, with all disks."""
+WAIT_FOR_COPY: Final = timedelta(hours=1)
+"""How long an instance waits for room where the copy of its disk is. Then it starts from its image."""
 
 
 class MoveLoop:
@@ -50,13 +56,29 @@ class MoveLoop:
         with self._around.database.read() as tx:
             found = [each for each in across.on_lost_hosts_in_all_projects(tx, before) if may_move(each)]
             rooms = fleet.rooms(tx, self._around.policy, labelled=True) if found else []
-            chosen = [(each.id, elsewhere(tx, self._around, each, rooms)) for each in found]
-        for id, room in chosen:
-            if room and self._around.database.write(partial(self._move, id=id, host_id=room.host_id)):
+            chosen = [(each.id, *self._chosen(tx, each, rooms)) for each in found]
+        for id, room, copy in chosen:
+            if room and self._around.database.write(
+                partial(self._move, id=id, host_id=room.host_id, copy=copy)
+            ):
                 LOG.warning("%s is created again elsewhere: its host is lost", id)
                 self._around.wake()
 
-    def _move(self, tx: Transaction, id: InstanceId, host_id: HostId) -> bool:
+    def _chosen(
+        self, tx: Transaction, instance: Instance, rooms: Sequence[Room]
+    ) -> tuple[Room | None, DiskCopy | None]:
+        """Where an instance goes, and the copy that it starts from. Wait for room where the copy is."""
+        copy = best(copies.of_instance(tx, instance.id))
+        if copy is None:
+            return elsewhere(tx, self._around, instance, rooms), None
+        there = [room for room in rooms if room.site == copy.site]
+        room = elsewhere(tx, self._around, instance, there)
+        since = self._around.clock.now() - WAIT_FOR_COPY
+        if room is None and fleet.is_unseen(tx, instance.host_id or "", since):
+            return elsewhere(tx, self._around, instance, rooms), None
+        return room, copy
+
+    def _move(self, tx: Transaction, id: InstanceId, host_id: HostId, copy: DiskCopy | None) -> bool:
         """Move the current row, if its host is still lost and the new one still has room."""
         now = self._around.clock.now()
         before = across.by_id_in_all_projects(tx, id)
@@ -64,8 +86,10 @@ class MoveLoop:
             return False
         if not fleet.is_away(tx, before.host_id) or not fleet.is_unseen(tx, before.host_id, now - MOVE_AFTER):
             return False
-        words = "Its host was lost, with its disk and snapshots"
-        return move(tx, self._around, before, host_id, words, now)
+        if copy is not None and copy not in copies.of_instance(tx, id):
+            return False
+        words = "Its host was lost" if copy else "Its host was lost, with its disk and snapshots"
+        return move(tx, self._around, before, host_id, words, now, copy=copy)
 
 
 def elsewhere(
@@ -101,9 +125,10 @@ def move(
     now: datetime,
     *,
     wait: timedelta = timedelta(0),
+    copy: DiskCopy | None = None,
 ) -> bool:
-    """Give an instance another host, cards, ports and a new address, and request its launch there after `wait`. False:
-    the host has no room any more."""
+    """Give an instance another host, cards, ports and a new address, and request its launch there after `wait`, from a
+    copy of its disk if there is one. False: the host has no room any more."""
     rooms = fleet.rooms(tx, around.policy, only=host_id)
     if not rooms or not rooms[0].fits(before.shape) or before.address is None or before.host_id is None:
         return False
@@ -115,9 +140,14 @@ def move(
     ports.release_ports(tx, before.id)
     held = take(tx, before.id, host_id, before.shape, guest_ports(before.access))
     there = replace(
-        before, site=rooms[0].site, host_id=host_id, held=held, address=address, more_addresses=tuple(more)
+        withdrawn(before),  # only its old host needed its cards
+        site=rooms[0].site,
+        host_id=host_id,
+        held=held,
+        address=address,
+        more_addresses=tuple(more),
     )
-    after = replace(moved(there, words, now), due_at=now + wait)
+    after = replace(moved(there, words, now, copy), due_at=now + wait)
     store.put(tx, before, after, now=now, random_bytes=around.random_bytes)
     return True
 
@@ -127,15 +157,13 @@ def may_move(instance: Instance) -> bool:
     return instance.phase == Phase.AWAY and instance.progress is None and is_movable(instance)
 
 
-def is_movable(instance: Instance) -> bool:
-    """Whether its tenant allows it. An image made from an instance exists only at its own site."""
-    is_asked = instance.spec.restart_policy == RestartPolicy.ELSEWHERE and instance.wanted == Wanted.RUNNING
-    return is_asked and bool(instance.spec.recipe) and instance.spec.rental is None
-
-
-def moved(instance: Instance, words: str, now: datetime) -> Instance:
+def moved(instance: Instance, words: str, now: datetime, copy: DiskCopy | None) -> Instance:
+    source = f"from the image `{instance.image}`"
+    if copy is not None:
+        source = f"from the copy of its disk of {copy.made_at:%Y-%m-%d %H:%M} UTC"
     notice = (
         f"{words}. At {now:%Y-%m-%d %H:%M} UTC it was created again elsewhere"
-        f" from the image `{instance.image}`, with the address {instance.address}"
+        f" {source}, with the address {instance.address}"
     )
-    return settled(replace(instance, request=Request(operation=Operation.LAUNCH), notice=notice, due_at=now))
+    request = Request(operation=Operation.LAUNCH, subject=copy.id if copy else "")
+    return settled(replace(instance, request=request, notice=notice, due_at=now))

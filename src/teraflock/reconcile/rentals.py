@@ -19,7 +19,6 @@ from teraflock.fleet.model import Host, HostCost, HostId
 from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance.driver import Made, Readiness, Sighting
 from teraflock.instance.model import SSH_PORT, Instance, Operation
-from teraflock.instance.rules import region_of
 from teraflock.instance.steps import StepDone
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -63,8 +62,6 @@ def note(
         note_machine(tx, before, before.host_id, done.made, now, random_bytes)
     if after.candidate != before.candidate or after.host_id is None:
         note_end(tx, before, before.host_id, now, random_bytes)
-    if after.candidate != before.candidate:
-        rented_hosts.move_rented(tx, before.host_id, region_of(after))
     if done.readiness is not None and after.host_id is not None:
         _reached(tx, after.host_id, done.readiness, now)
 
@@ -82,10 +79,17 @@ def note_machine(
         return
     cost = HostCost(micros_per_hour=made.price_micros_per_hour, currency=made.currency)
     if is_new or (host.cost != cost and not _is_ending(instance)):
-        since = min(made.since or host.token_at or now, now) if is_new else now
+        since = _since(made, host, now) if is_new else now
         rented_hosts.set_cost(tx, host_id, cost)
         known = replace(host, remote_id=made.remote_id, zone=made.zone)
         _tell(tx, instance, known, cost, now, random_bytes, since=since)
+
+
+def _since(made: Made, host: Host, now: datetime) -> datetime:
+    """From when on a new machine costs money. Never before it was asked for or after now: the provider's clock may be
+    wrong, and some providers tell whole minutes."""
+    asked_at = min(host.token_at or now, now)
+    return min(max(made.since or asked_at, asked_at), now)
 
 
 def _is_ending(instance: Instance) -> bool:

@@ -4,23 +4,28 @@ A checkpoint is kept only if the guest did not change it while it was read. The 
 file of a replaced checkpoint is removed after its row: a crash leaves at most a file that no row names.
 """
 
+import logging
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import NotFound, Refused
+from teraflock.base.errors import NotFound, Refused, TeraflockError
 from teraflock.base.ids import new_id
 from teraflock.base.quantities import bytes_text
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run import store
+from teraflock.run.bucket import PUSH_BYTES_MAX, RunBuckets, key_of
 from teraflock.run.checkpoint import GuestEntry, to_drop, to_pull
 from teraflock.run.files import RunFiles
 from teraflock.run.guest import CHECKPOINTS, GuestState, RunGuest, folder_of
 from teraflock.run.model import Checkpoint, Run
+from teraflock.run.nodes import nodes_of, with_node
 from teraflock.run.service import OUTPUTS_FILE
 from teraflock.storage.database import Transaction
 
+LOG: Final = logging.getLogger("teraflock.reconcile")
 PULL_BYTES_MAX: Final = 8 << 30
 """Of one checkpoint, and of all outputs."""
 KEPT_BYTES_MAX: Final = 64 << 30
@@ -28,14 +33,30 @@ KEPT_BYTES_MAX: Final = 64 << 30
 
 
 class RunPulls:
-    def __init__(self, around: Surroundings, files: RunFiles) -> None:
+    def __init__(self, around: Surroundings, files: RunFiles, buckets: RunBuckets) -> None:
         self._around = around
         self._files = files
+        self._buckets = buckets
 
-    def log(self, run: Run, seen: GuestState) -> Run:
-        """Add a piece of the guest's log to that of the run."""
-        written = self._files.append_log(run.id, run.log_bytes, seen.log)
-        return replace(run, log_bytes=written, log_guest_bytes=run.log_guest_bytes + len(seen.log))
+    def states(self, run: Run, key: str, guests: Sequence[RunGuest]) -> tuple[Run, list[GuestState], bool]:
+        """Look at a program in all guests, and copy the next piece of its log from each. Also return whether there is
+        more."""
+        found = []
+        for number, (guest, node) in enumerate(zip(guests, nodes_of(run), strict=True)):
+            seen = guest.state(key, node.log_guest_bytes)
+            try:
+                written = self._files.append_log(run.id, node.log_bytes, seen.log, number)
+            except OSError as error:  # a full disk must not end runs: this piece is copied later
+                LOG.warning("%s: its log cannot be written: %s", run.id, error.strerror)
+                found.append(replace(seen, log=b""))
+                continue
+            copied = node.log_guest_bytes + len(seen.log)
+            run = with_node(run, number, replace(node, log_bytes=written, log_guest_bytes=copied))
+            found.append(seen)
+        more = any(
+            seen.has_more(node.log_guest_bytes) for seen, node in zip(found, nodes_of(run), strict=True)
+        )
+        return run, found, more
 
     def checkpoints(self, run: Run, guest: RunGuest) -> None:
         folder = folder_of(run.spec.checkpoints, CHECKPOINTS)
@@ -58,27 +79,75 @@ class RunPulls:
 
     def _pull(self, run: Run, guest: RunGuest, folder: str, entry: GuestEntry) -> None:
         now = self._around.clock.now()
-        id = new_id("ckp", now, self._around.random_bytes)
-        try:
-            pieces = guest.archive(f"{folder}/{entry.name}", PULL_BYTES_MAX)
-            size, digest = self._files.keep(run.id, f"{id}.tar", pieces)
-        except (NotFound, Refused):
-            return  # removed or replaced while it was read: the next look finds what is there then
-        if entry not in guest.entries(folder):
-            self._files.remove(run.id, f"{id}.tar")
-            return
         pulled = Checkpoint(
-            id=id,
+            id=new_id("ckp", now, self._around.random_bytes),
             run_id=run.id,
             name=entry.name,
             mark=entry.mark,
             written_ns=entry.written_ns,
-            size_bytes=size,
-            digest=digest,
+            size_bytes=0,
+            digest="",
             pulled_at=now,
         )
+        path = f"{folder}/{entry.name}"
+        try:
+            pulled = self._pushed(run, guest, path, pulled) or self._copied(guest, path, pulled)
+        except (NotFound, Refused):
+            return  # removed or replaced while it was read: the next look finds what is there then
+        if entry not in guest.entries(folder):
+            self.drop(pulled)
+            return
         for old in self._around.database.write(partial(self._keep, run, pulled)):
-            self._files.remove(run.id, f"{old.id}.tar")
+            self.drop(old)
+
+    def _copied(self, guest: RunGuest, path: str, pulled: Checkpoint) -> Checkpoint:
+        """Copy a checkpoint to the server."""
+        pieces = guest.archive(path, PULL_BYTES_MAX)
+        size, digest = self._files.keep(pulled.run_id, f"{pulled.id}.tar", pieces)
+        return replace(pulled, size_bytes=size, digest=digest)
+
+    def _pushed(self, run: Run, guest: RunGuest, path: str, pulled: Checkpoint) -> Checkpoint | None:
+        """Let the guest push a checkpoint to the bucket of its region. None: it is copied to the server instead."""
+        bucket = self._buckets.get(guest.near)
+        if bucket is None:
+            return None
+        try:
+            packed = guest.pack(run.key, path)
+            self._check_room(run, packed.size_bytes)
+            if packed.size_bytes > PUSH_BYTES_MAX:
+                return None
+            pushed = replace(pulled, bucket=guest.near, size_bytes=packed.size_bytes, digest=packed.digest)
+            guest.push(run.key, bucket.put_url(key_of(pushed), packed.size_bytes))
+            if bucket.sizes(key_of(pushed)).get(key_of(pushed)) != packed.size_bytes:
+                return None
+        except TeraflockError as error:
+            LOG.warning("%s: a checkpoint is copied to the server instead: %s", run.id, error.sentence)
+            return None
+        return pushed
+
+    def drop(self, checkpoint: Checkpoint) -> None:
+        """Remove the content of a checkpoint."""
+        if not checkpoint.bucket:
+            self._files.remove(checkpoint.run_id, f"{checkpoint.id}.tar")
+        elif checkpoint.bucket in self._buckets:
+            try:
+                self._buckets[checkpoint.bucket].remove(key_of(checkpoint))
+            except TeraflockError as error:  # it is removed with the run
+                LOG.warning("%s cannot be removed now: %s", checkpoint.id, error.sentence)
+
+    def restore(self, run: Run, guest: RunGuest, checkpoint: Checkpoint, folder: str) -> None:
+        """Bring a checkpoint to a guest: from the bucket of its own region, or through the server."""
+        if not checkpoint.bucket:
+            if self._files.is_intact(run.id, f"{checkpoint.id}.tar", checkpoint.digest):
+                guest.put(run.key, self._files.tar(run.id, f"{checkpoint.id}.tar"), folder, replace=False)
+            return  # damaged, or not in the backup that was restored: an older one may do
+        bucket, key = self._buckets.get(checkpoint.bucket), key_of(checkpoint)
+        if bucket is None or bucket.sizes(key).get(key) != checkpoint.size_bytes:
+            return
+        if guest.near == checkpoint.bucket:
+            guest.fetch(run.key, bucket.get_url(key), checkpoint.digest, folder, replace=False)
+        else:
+            guest.put(run.key, bucket.get_stream(key), folder, replace=False)
 
     def _keep(self, run: Run, pulled: Checkpoint, tx: Transaction) -> list[Checkpoint]:
         """Write the row. Return the checkpoints that it replaces or that are too old."""
@@ -94,6 +163,6 @@ class RunPulls:
             held = store.kept_bytes(tx, run.project_id)
         if held + more_bytes > KEPT_BYTES_MAX:
             raise Refused(
-                f"The project stores {bytes_text(held)} of outputs and checkpoints, which is the most it may",
+                f"The project stores {bytes_text(held)} of outputs and checkpoints, which is the limit",
                 hint="Outputs and checkpoints are removed 30 days after the end of a run",
             )

@@ -15,12 +15,15 @@ from functools import partial
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
+from teraflock.dataset import store as datasets
 from teraflock.reconcile.run_acts import RunActs
+from teraflock.reconcile.run_starts import TakenOver
 from teraflock.run import store
+from teraflock.run.bucket import DATA, data_key
 from teraflock.run.events import run_event
 from teraflock.run.model import Run
-from teraflock.run.rules import failed_act, is_over
-from teraflock.storage.database import Transaction
+from teraflock.run.rules import failed_act, is_over, put_off
+from teraflock.storage.database import Overtaken, Transaction
 from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -109,28 +112,57 @@ class RunLoop:
         self._fault(f"{run.phase}:before")
         try:
             after = self._acts.act(run, self._put)
+        except TakenOver:
+            after = None
         except TeraflockError as error:
             LOG.warning("%s (%s): %s", run.id, run.phase, error.sentence)
-            after = self._put(run, failed_act(run, error, self._around.clock.now()))
+            after = self._failed(run, error)
         except Exception as error:
             LOG.exception("%s (%s) failed", run.id, run.phase)
-            after = self._put(run, failed_act(run, error, self._around.clock.now()))
+            after = self._failed(run, error)
         self._fault(f"{run.phase}:after")
         return after
 
+    def _failed(self, run: Run, error: Exception) -> Run | None:
+        """Write what a failed act leads to. A run that cannot be cleaned up is not over yet."""
+        now = self._around.clock.now()
+        after = failed_act(run, error, now)
+        try:
+            return self._put(run, after)
+        except Exception as again:
+            if not is_over(after):
+                raise
+            LOG.exception("%s cannot end", run.id)
+            return self._put(run, put_off(run, again, now))
+
     def _put(self, before: Run, after: Run, tx: Transaction | None = None) -> Run | None:
-        """Write the result of an act. None: another process has the run now, and this result is obsolete."""
+        """Write the result of an act. None: another process has the run now, and this result is obsolete.
+
+        Every end of a run comes through here, so that none leaves a queued launch or an instance behind.
+        """
         self._fault(f"{before.phase}:unwritten")
 
-        def work(tx: Transaction) -> Run | None:
-            if not store.put_held(tx, after, self._worker, release=False):
+        def end(tx: Transaction) -> Run | None:
+            if store.held_in_all_projects(tx, after.id, self._worker) is None:
                 return None
-            if after.phase != before.phase or after.attempt != before.attempt:
-                now = self._around.clock.now()
-                record_event(tx, run_event(after, "run.moved", now, self._around.random_bytes))
-            return store.held_in_all_projects(tx, after.id, self._worker)
+            written = self._written(tx, before, self._acts.let_go(tx, after))
+            if written is None:
+                raise Overtaken("another process has taken the run")
+            return written
 
-        return work(tx) if tx is not None else self._around.database.write(work)
+        if tx is not None:
+            return self._written(tx, before, after)
+        if is_over(after):
+            return self._around.database.write_with_locks(end)
+        return self._around.database.write(lambda tx: self._written(tx, before, after))
+
+    def _written(self, tx: Transaction, before: Run, after: Run) -> Run | None:
+        if not store.put_held(tx, after, self._worker, release=False):
+            return None
+        if after.phase != before.phase or after.attempt != before.attempt:
+            now = self._around.clock.now()
+            record_event(tx, run_event(after, "run.moved", now, self._around.random_bytes))
+        return store.held_in_all_projects(tx, after.id, self._worker)
 
     def sweep(self) -> None:
         """Remove what was kept long enough."""
@@ -139,7 +171,21 @@ class RunLoop:
             old = store.over_before_in_all_projects(tx, now - KEPT_FOR, limit=RUNS_PER_TURN)
         for run in old:
             self._acts.files.remove_run(run.id)
+            for bucket in self._acts.buckets.values():
+                bucket.remove(f"{run.id}/")
             self._around.database.write(lambda tx, id=run.id: store.remove(tx, id))  # type: ignore[misc]
         with self._around.database.read() as tx:
             used = store.specs_in_all_projects(tx)
         self._acts.files.remove_uploads((now - UPLOADS_KEPT_FOR).timestamp(), used)
+        self._remove_data()
+
+    def _remove_data(self) -> None:
+        """Remove the datasets that were deleted from the buckets of regions."""
+        if not self._acts.buckets:
+            return
+        with self._around.database.read() as tx:
+            known = {each.id for each in datasets.in_all_projects(tx)}
+        for bucket in self._acts.buckets.values():
+            cached = {key.removeprefix(DATA).partition(".")[0] for key in bucket.sizes(DATA)}
+            for id in cached - known:
+                bucket.remove(data_key(id))

@@ -6,6 +6,7 @@ import msgspec
 
 from teraflock.base.clock import Clock
 from teraflock.fleet.placement import Policy
+from teraflock.instance.changes import Admits
 from teraflock.instance.engines import Engines
 from teraflock.storage.database import Database
 
@@ -16,5 +17,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     engines: Engines
     random_bytes: Callable[[int], bytes]
     policy: Policy = Policy()
+    admits: Admits = lambda tx, project_id: None
+    """Raises if budgets or spending limits do not allow what a project has now."""
     wake: Callable[[], None] = lambda: None
     """A loop calls this when it made something due for the instance loop."""

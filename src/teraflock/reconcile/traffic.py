@@ -14,12 +14,15 @@ from typing import Final
 from teraflock.base.clock import microseconds
 from teraflock.base.errors import TeraflockError
 from teraflock.bill import store as bill_store
-from teraflock.instance.driver import Capability, Sent
+from teraflock.instance.across import store as across
+from teraflock.instance.driver import Capability, ComputeDriver, Sent
 from teraflock.meter.reading import store as readings
+from teraflock.network.balancer import store as balancers
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
+BYTES_MAX: Final = 1 << 62
 BYTES_MIN: Final = 1 << 20
 """A smaller change waits for the next reading, so that an idle guest adds a row a day instead of one a
 minute."""
@@ -34,13 +37,26 @@ class TrafficLoop:
             if Capability.TRAFFIC not in driver.capabilities:
                 continue
             try:
-                counters = [each for each in driver.all_sent() if each.bytes]
+                self.turn_of(driver)
             except TeraflockError as error:
                 LOG.warning("%s: cannot read its counters: %s", driver.site, error.sentence)
-                continue
-            if counters:
-                now = self._around.clock.now()
-                self._around.database.write(partial(keep, counters=counters, now=now, bytes_min=BYTES_MIN))
+            except Exception:
+                LOG.exception("%s: cannot keep its counters", driver.site)
+
+    def turn_of(self, driver: ComputeDriver) -> None:
+        """Read one site. It is believed only about what runs there: a host must not charge tenants of others."""
+        counters = [each for each in driver.all_sent() if 0 < each.bytes <= BYTES_MAX]
+        if not counters:
+            return
+        with self._around.database.read() as tx:
+            here = {row[0] for row in across.on_site_in_all_projects(tx, driver.site)}
+            here |= {
+                balancer.id for balancer, _ in balancers.in_all_projects(tx) if balancer.site == driver.site
+            }
+        own = [each for each in counters if each.instance_id in here]
+        if own:
+            now = self._around.clock.now()
+            self._around.database.write(partial(keep, counters=own, now=now, bytes_min=BYTES_MIN))
 
 
 def keep(tx: Transaction, counters: Sequence[Sent], now: datetime, *, bytes_min: int = 1) -> int:

@@ -12,14 +12,14 @@ from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Capability
 from teraflock.network.acl import store as acls
 from teraflock.network.address import store as addresses
-from teraflock.network.fabric import FabricDriver
+from teraflock.network.balancer.walls import walls_of_balancers
 from teraflock.network.peering import store as peerings
 from teraflock.network.published_port import store as published_ports
 from teraflock.network.rules import subnet
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import GroupId, Rule
-from teraflock.network.walls import Floating, Published, Walls, pair
-from teraflock.reconcile.balancers import walls_of_balancers
+from teraflock.network.walls import Floating, Published, Walls, network_of, pair
+from teraflock.reconcile.linked import linked_sites
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -37,9 +37,8 @@ class WallLoop:
         """Why the last load at each site failed. The log gets each reason once."""
 
     def turn(self) -> None:
-        linked = {each.site for each in self._around.engines if isinstance(each, FabricDriver)}
         with self._around.database.read() as tx:
-            wanted = self._wanted(tx, linked)
+            wanted = self._wanted(tx, linked_sites(tx, self._around.engines))
         for driver in self._around.engines:
             if Capability.FIREWALL not in driver.capabilities:
                 continue
@@ -55,16 +54,15 @@ class WallLoop:
     def _wanted(self, tx: Transaction, linked: Collection[str] = ()) -> Mapping[str, Walls]:
         """What each site should enforce. `linked` sites share the networks of projects."""
         stations: dict[str, Stations] = {}
-        projects: dict[str, str] = {}
-        for site, address, group, project in store.stations_in_all_projects(tx):
+        for site, address, group in store.stations_in_all_projects(tx):
             of_site = stations.setdefault(site, {})
             of_site[address] = (*of_site.get(address, ()), group)
-            projects[address] = project
-        balancers = walls_of_balancers(tx)
+        balancers = walls_of_balancers(tx, linked)
         for site, each in balancers.items():
             stations.setdefault(site, {}).update(each.stations)
-            projects |= each.projects
-        stations = shared(stations, projects, linked)
+        active = peerings.active_in_all_projects(tx)
+        peers = frozenset(pair(str(subnet(one)), str(subnet(other))) for one, other in active)
+        stations = shared(stations, linked, peers)
         used = {group for each in stations.values() for groups in each.values() for group in groups}
         own = {group: rules for each in balancers.values() for group, rules in each.rules.items()}
         used -= own.keys()
@@ -82,8 +80,6 @@ class WallLoop:
         for site, public, private in addresses.floating_in_all_projects(tx):
             floating.setdefault(site, []).append(Floating(public, private))
         borders = acls.borders_in_all_projects(tx)
-        active = peerings.active_in_all_projects(tx)
-        peers = frozenset(pair(str(subnet(one)), str(subnet(other))) for one, other in active)
         return {
             site: Walls(
                 groups=_of(each, rules),
@@ -98,18 +94,20 @@ class WallLoop:
 
 
 def shared(
-    stations: Mapping[str, Stations], projects: Mapping[str, str], linked: Collection[str]
+    stations: Mapping[str, Stations], linked: Collection[str], peers: Collection[tuple[str, str]] = ()
 ) -> dict[str, Stations]:
-    """The stations of each site, with those of the same projects at linked sites: packets to them pass its firewall."""
+    """The stations of each site, with those at linked sites in the same networks and in networks peered with them:
+    packets from and to them pass its firewall."""
     found = dict(stations)
     for site in linked:
-        own = {projects[address] for address in stations.get(site, ())}
+        own = {network_of(address) for address in stations.get(site, ())}
+        near = own | {each for both in peers if not own.isdisjoint(both) for each in both}
         for other in linked:
             if own and other != site:
                 there = stations.get(other, {}).items()
                 found[site] = {
                     **found[site],
-                    **{each: groups for each, groups in there if projects[each] in own},
+                    **{each: groups for each, groups in there if network_of(each) in near},
                 }
     return found
 

@@ -21,6 +21,9 @@ UNFINISHED: Final = (".tmp", ".part", ".partial", ".new", ".incomplete")
 DIGITS: Final = re.compile(r"\d+")
 SAVE_SECONDS: Final = 10.0
 """How long a save blocks the command, as long as nothing is known about it."""
+SAVE_SECONDS_MIN: Final = 1.0
+SAVE_BYTES_PER_SECOND: Final = 500_000_000
+"""A network disk, or a GPU's memory that is copied and written by Python."""
 LOSS_HOURS: Final = {"spot": 2.0, "bid": 2.0}
 LOSS_HOURS_STEADY: Final = 72.0
 """Mean time between losses of a machine, by purchase mode."""
@@ -72,8 +75,29 @@ def newest(entries: Sequence[Entry], keep: int) -> list[Entry]:
     ]
 
 
-def checkpoint_every_seconds(mode: str, *, save_seconds: float = SAVE_SECONDS) -> int:
-    """Return the best time between two checkpoints, by Young and Daly: the square root of 2 × save time × time
+def checkpoint_every_seconds(loss_hours: float, save_seconds: float = SAVE_SECONDS) -> int:
+    """Return the best time between two checkpoints, by Young and Daly: the square root of 2 × save time × mean time
     between losses."""
-    hours = LOSS_HOURS.get(mode, LOSS_HOURS_STEADY)
-    return max(1, round(sqrt(2 * save_seconds * hours * 3600)))
+    return max(1, round(sqrt(2 * save_seconds * loss_hours * 3600)))
+
+
+def expected_loss_hours(mode: str) -> float:
+    """Mean time between losses of a machine, as long as nothing was learned about its place."""
+    return LOSS_HOURS.get(mode, LOSS_HOURS_STEADY)
+
+
+def save_seconds(size_bytes: int | None) -> float:
+    """How long a save of this size blocks the command. None: no checkpoint was seen yet."""
+    if size_bytes is None:
+        return SAVE_SECONDS
+    return max(SAVE_SECONDS_MIN, size_bytes / SAVE_BYTES_PER_SECOND)
+
+
+def egress_seconds(size_bytes: int, micros_per_gb: int, micros_per_hour: int) -> float:
+    """How long the machine could run for what the copy of a checkpoint costs. It counts like time to save."""
+    return size_bytes / 1e9 * micros_per_gb / micros_per_hour * 3600 if micros_per_hour else 0.0
+
+
+def copied_bytes(hours: float, size_bytes: int, every_seconds: int) -> int:
+    """What a run copies to the server: a checkpoint for each interval, and one at the end."""
+    return size_bytes * (1 + int(hours * 3600 / every_seconds))

@@ -1,7 +1,7 @@
 """The files of runs on the server: uploads, logs, outputs and checkpoints, below one folder.
 
     uploads/PROJECT/SHA256          a tar with the files of runs, named by its content; `.part` while it arrives
-    runs/RUN/log                    the output of the command, over all attempts
+    runs/RUN/log                    the output of the command, over all attempts; `log-1` is that of node 1
     runs/RUN/outputs.tar
     runs/RUN/ID.tar                 a checkpoint
 
@@ -9,7 +9,6 @@ Invariants: a file without `.part` or `.new` is complete and on disk; every name
 of a guest or a client is extracted here. With several servers, all of them need the same folder.
 """
 
-import fcntl
 import hashlib
 import os
 import re
@@ -20,11 +19,14 @@ from typing import Final
 
 from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.base.quantities import bytes_text
+from teraflock.dataset import receiving
 
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 UPLOAD_BYTES_MAX: Final = 256 << 20
 PROJECT_BYTES_MAX: Final = 4 << 30
 """Of all uploads of one project. The oldest unused ones are removed after a week."""
+UPLOADS_MAX: Final = 2000
+"""Of one project: also empty ones need room, and every upload looks at all of them."""
 LOG_BYTES_MAX: Final = 16 << 20
 PIECE_BYTES: Final = 1 << 20
 CUT: Final = b"\n[the log is larger than 16 MiB; the rest is not kept]\n"
@@ -38,11 +40,7 @@ class RunFiles:
 
     def received_bytes(self, project: str, digest: str) -> tuple[int, bool]:
         """How much of an upload has arrived, and whether it is complete."""
-        path = self._upload(project, digest)
-        if path.exists():
-            return path.stat().st_size, True
-        part = _part(path)
-        return (part.stat().st_size if part.exists() else 0), False
+        return receiving.received_bytes(self._upload(project, digest))
 
     def receive(
         self, project: str, digest: str, offset: int, content: bytes, size_bytes: int
@@ -52,23 +50,20 @@ class RunFiles:
         if path.exists():
             return path.stat().st_size, True
         self._check_room(path, size_bytes)
-        part = _part(path)
-        part.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with part.open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # of two clients at once, the second continues after the first
-            if file.seek(0, os.SEEK_END) != offset:
-                return file.tell(), False  # the client continues there
-            if offset + len(content) > size_bytes:
-                raise BadInput("The upload is larger than announced", hint="Upload it again")
-            file.write(content)
-        received = offset + len(content)
-        if received == size_bytes:
-            self._complete(part, path, digest)
-        return received, received == size_bytes
+        return receiving.receive(path, digest, offset, content, size_bytes)
 
     def upload(self, project: str, digest: str) -> Iterator[bytes]:
         with self._upload(project, digest).open("rb") as file:
             yield from _pieces(file)
+
+    def whole_upload(self, project: str, digest: str, bytes_max: int) -> bytes:
+        """The content of a complete upload of up to this size."""
+        path = self._upload(project, digest)
+        if not path.exists():
+            raise Conflict("The file is not uploaded", hint="Upload it first")
+        if path.stat().st_size > bytes_max:
+            raise BadInput(f"The file has more than {bytes_text(bytes_max)}", hint="Upload a smaller one")
+        return path.read_bytes()
 
     def remove_uploads(self, before: float, used: Iterable[tuple[str, str]]) -> None:
         """Remove uploads that are older than a time and not used."""
@@ -83,21 +78,18 @@ class RunFiles:
                 f"The files of a run can have up to {bytes_text(UPLOAD_BYTES_MAX)}, not {bytes_text(size_bytes)}",
                 hint="List large files in `.teraignore`, and fetch data in the command",
             )
-        held = sum(each.stat().st_size for each in path.parent.glob("*") if each != _part(path))
+        others = [each for each in path.parent.glob("*") if each != receiving.part_of(path)]
+        if len(others) >= UPLOADS_MAX:
+            raise Refused(
+                f"The project already stores {UPLOADS_MAX:,} files for runs",
+                hint="Unused files are removed after a week",
+            )
+        held = sum(map(_size, others))
         if held + size_bytes > PROJECT_BYTES_MAX:
             raise Refused(
                 f"The project already stores {bytes_text(held)} of files for runs",
                 hint="Unused files are removed after a week",
             )
-
-    def _complete(self, part: Path, path: Path, digest: str) -> None:
-        with part.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-            os.fsync(file.fileno())
-        if found != digest:
-            part.unlink(missing_ok=True)
-            raise Conflict("The upload does not have the announced content", hint="Upload it again")
-        part.replace(path)
 
     def _upload(self, project: str, digest: str) -> Path:
         if not DIGEST.fullmatch(digest):
@@ -106,11 +98,11 @@ class RunFiles:
 
     # logs
 
-    def append_log(self, run: str, at: int, content: bytes) -> int:
+    def append_log(self, run: str, at: int, content: bytes, node: int = 0) -> int:
         """Write a piece of the log at an offset and return the new size. Repeating it changes nothing."""
         if not content or at >= LOG_BYTES_MAX:
             return at
-        path = self._run(run) / "log"
+        path = self._log(run, node)
         if at + len(content) > LOG_BYTES_MAX:
             content = content[: LOG_BYTES_MAX - at] + CUT
         with path.open("r+b" if path.exists() else "wb") as file:
@@ -119,13 +111,16 @@ class RunFiles:
             file.truncate()
         return at + len(content)
 
-    def log(self, run: str, offset: int, bytes_max: int) -> bytes:
-        path = self._run(run) / "log"
+    def log(self, run: str, offset: int, bytes_max: int, node: int = 0) -> bytes:
+        path = self._log(run, node)
         if not path.exists():
             return b""
         with path.open("rb") as file:
             file.seek(offset)
             return file.read(bytes_max)
+
+    def _log(self, run: str, node: int) -> Path:
+        return self._run(run) / (f"log-{node}" if node else "log")
 
     # tars
 
@@ -171,8 +166,11 @@ class RunFiles:
         return folder
 
 
-def _part(path: Path) -> Path:
-    return path.with_name(f"{path.name}.part")
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # it was completed or removed meanwhile
+        return 0
 
 
 def _pieces(file: object) -> Iterator[bytes]:

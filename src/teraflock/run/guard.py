@@ -13,9 +13,10 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import BadInput
-from teraflock.run.checkpoint import checkpoint_every_seconds
+from teraflock.run.checkpoint import checkpoint_every_seconds, expected_loss_hours
+from teraflock.run.learn import learn
 from teraflock.run.model import NextPlace, Run, RunPlace, RunState, RunTerms, Sight, sights_of
-from teraflock.run.policy import safe
+from teraflock.run.policy import SpotPolicy, safe
 from teraflock.run.rules import step_seconds
 from teraflock.run.simulate import aligned, replay
 from teraflock.run.survival import PRIOR_DOWN, PRIOR_UP, ROUNDING_HOURS, age_class
@@ -24,7 +25,7 @@ TICK_HOURS: Final = 0.1
 """The longest time between two decisions, with a margin for a slow server."""
 CHANGEOVER_HOURS: Final = 0.2
 """Launch, setup and restore on another machine, as long as nothing is measured."""
-REPLAYS: Final = 200
+REPLAYS: Final = 120
 SPOT, STEADY = 0, 1
 
 
@@ -37,6 +38,7 @@ class CostDistribution(msgspec.Struct, frozen=True, kw_only=True):
     steady: int
     """On-demand from start to end."""
     late_share: float
+    simulations: int = REPLAYS
 
 
 class GuardedSpot:
@@ -85,7 +87,7 @@ def distribution(
     steady_micros: int,
     seed: int = 0,
 ) -> CostDistribution:
-    """Replay the rule on random availabilities that follow the shipped rates."""
+    """Replay the policy on random availabilities that follow the shipped rates. Without a price, only the guard."""
     if hours[2] + CHANGEOVER_HOURS > deadline_hours:
         raise BadInput(
             f"The deadline in {deadline_hours:.3g} h is too soon: the run may take {hours[2]:.3g} h",
@@ -94,11 +96,15 @@ def distribution(
     draw, places = Random(seed), _places(spot_micros, steady_micros)  # noqa: S311
     ticks = int(deadline_hours / TICK_HOURS) + 2
     steady = (Sight(True, 1e9),) * ticks
+    known = learn([()], TICK_HOURS)
+    terms = [_terms(max(each, TICK_HOURS), deadline_hours) for each in hours]
+    rules = [
+        SpotPolicy(each, places, known) if steady_micros else GuardedSpot(each, places) for each in terms
+    ]
     costs, late = [], 0
     for number in range(REPLAYS):
-        terms = _terms(max(hours[number % 3], TICK_HOURS), deadline_hours)
         sights = aligned((sights_of(availability(ticks, draw), TICK_HOURS), steady))
-        done = replay(terms, places, sights, 0, GuardedSpot(terms, places))
+        done = replay(terms[number % 3], places, sights, 0, rules[number % 3])
         costs.append(done.cost_micros)
         late += done.late
     costs.sort()
@@ -138,4 +144,4 @@ def _places(spot_micros: int, steady_micros: int) -> tuple[RunPlace, RunPlace]:
 
 
 def _unsaved_hours(run: Run) -> float:
-    return checkpoint_every_seconds(run.spec.mode) / 3600
+    return checkpoint_every_seconds(expected_loss_hours(run.spec.mode)) / 3600

@@ -19,13 +19,16 @@ from teraflock.instance.archive import archive
 from teraflock.instance.driver import ComputeDriver, Handle, Ran
 from teraflock.instance.engine_errors import EngineRefused
 from teraflock.run.checkpoint import GuestEntry
+from teraflock.run.losses import with_loss
 from teraflock.run.model import Run, RunProgress
+from teraflock.run.pace import with_pace
 
 WORK: Final = "/root/work"
 OUTPUTS: Final = "/root/outputs"
 CHECKPOINTS: Final = "/root/checkpoints"
 LIBRARY: Final = "/var/lib/teraflock/python"
 SECONDS_MAX: Final = 60.0
+COPY_SECONDS_MAX: Final = 600.0
 PIECE_BYTES: Final = 4 << 20
 LOG_PIECE_BYTES: Final = 256 << 10
 ENTRIES_MAX: Final = 1000
@@ -42,6 +45,13 @@ class GuestState(msgspec.Struct, frozen=True, kw_only=True):
     def has_more(self, offset: int) -> bool:
         """Whether the log continues after this piece. A guest that only says so is not believed."""
         return bool(self.log) and self.log_bytes > offset
+
+
+class GuestTar(msgspec.Struct, frozen=True, kw_only=True):
+    """A tar that the guest made, as it says."""
+
+    size_bytes: Annotated[int, Meta(ge=0, le=1 << 60)]
+    digest: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
 
 
 class _Reported(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,9 +76,11 @@ def library_text() -> str:
 class RunGuest:
     """The guest of one run. It has no state of its own."""
 
-    def __init__(self, driver: ComputeDriver, handle: Handle) -> None:
+    def __init__(self, driver: ComputeDriver, handle: Handle, near: str = "") -> None:
+        """`near` is the region of the bucket that it can use. Empty: none."""
         self._driver = driver
         self._handle = handle
+        self.near = near
 
     def put(self, key: str, pieces: Iterable[bytes], folder: str, *, replace: bool) -> None:
         """Send a tar in pieces and extract it into a folder."""
@@ -76,7 +88,7 @@ class RunGuest:
         for piece in pieces:
             self._call("receive", key, str(offset), stdin=piece)
             offset += len(piece)
-        self._call("unpack", key, folder, "replace" if replace else "add", seconds_max=600)
+        self._call("unpack", key, folder, "replace" if replace else "add", seconds_max=COPY_SECONDS_MAX)
 
     def start(
         self, key: str, command: Iterable[str], environment: Mapping[str, str], folders: list[str]
@@ -109,6 +121,24 @@ class RunGuest:
             msgspec.structs.replace(each, mark=sha256(each.mark.encode("utf-8", "replace")).hexdigest())
             for each in found[:ENTRIES_MAX]
         )
+
+    def pack(self, key: str, path: str) -> GuestTar:
+        """Make a tar of a file or folder, to be pushed."""
+        try:
+            return msgspec.json.decode(
+                self._call("pack", key, path, seconds_max=COPY_SECONDS_MAX).stdout, type=GuestTar
+            )
+        except msgspec.MsgspecError:
+            raise _nonsense() from None
+
+    def push(self, key: str, url: str) -> None:
+        """Send the packed tar to an address of a bucket."""
+        self._call("push", key, stdin=url.encode(), seconds_max=COPY_SECONDS_MAX)
+
+    def fetch(self, key: str, url: str, digest: str, folder: str, *, replace: bool) -> None:
+        """Extract a tar from an address of a bucket into a folder."""
+        self._call("fetch", key, digest, stdin=url.encode(), seconds_max=COPY_SECONDS_MAX)
+        self._call("unpack", key, folder, "replace" if replace else "add", seconds_max=COPY_SECONDS_MAX)
 
     def signal(self, key: str, number: int) -> None:
         self._call("signal", key, str(number))
@@ -158,4 +188,6 @@ def progress_from(text: str, run: Run, now: datetime) -> RunProgress | None:
         first_at=now if first or before is None else before.first_at,
         at=now,
         before_seconds=before.before_seconds if before else None,
+        paces=with_pace(before, said.step, now),
+        losses=with_loss(before.losses if before else (), said.step, said.loss),
     )

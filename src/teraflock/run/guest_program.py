@@ -8,9 +8,14 @@ Nothing of it stays running except the supervisor of `start`, which waits for th
     state KEY OFFSET MAX    a JSON line with the state, then the log from OFFSET
     list FOLDER             the entries of a folder as JSON: name, mark, time, size
     signal KEY NUMBER       send a signal to the program and its children
+    pack KEY PATH           make a tar of a file or folder; its size and SHA-256 as JSON
+    push KEY                send that tar to the address on stdin
+    fetch KEY SHA256        make what is at the address on stdin the incoming file of KEY
 """
 
 import contextlib
+import hashlib
+import heapq
 import json
 import os
 import shutil
@@ -18,6 +23,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +31,7 @@ from typing import Any
 BASE = Path(os.environ.get("TERA_RUN_BASE", "/var/lib/teraflock/runs"))
 PROGRESS_BYTES_MAX = 4096
 ENTRIES_MAX = 1000
+SECONDS_MAX = 120
 Mark = tuple[str, int, int, int]
 
 
@@ -111,21 +118,79 @@ def state(key: str, offset: str, most: str) -> None:
 
 
 def entries(folder: str) -> None:
+    """Only the newest: a program may write any number of them."""
     found: list[dict[str, Any]] = []
-    with contextlib.suppress(OSError):
-        for path in sorted(Path(folder).iterdir())[:ENTRIES_MAX]:
-            if path.is_symlink() or path.name.startswith("."):
-                continue
+    with contextlib.suppress(OSError), os.scandir(folder) as scanned:
+        there = (each for each in scanned if not each.is_symlink() and not each.name.startswith("."))
+        for each in sorted(heapq.nlargest(ENTRIES_MAX, there, key=_changed), key=lambda one: one.name):
+            path = Path(each.path)
             marks = [_mark(path, path)] if path.is_file() else _marks(path)
-            text = ";".join(":".join(map(str, each)) for each in marks)
-            newest = max([each[2] for each in marks], default=0)
-            size = sum(each[1] for each in marks)
-            found.append({"name": path.name, "mark": text, "written_ns": newest, "size_bytes": size})
+            text = ";".join(":".join(map(str, mark)) for mark in marks)
+            newest = max([mark[2] for mark in marks], default=0)
+            size = sum(mark[1] for mark in marks)
+            mark = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+            found.append({"name": path.name, "mark": mark, "written_ns": newest, "size_bytes": size})
     json.dump(found, sys.stdout)
+
+
+def _changed(entry: "os.DirEntry[str]") -> int:
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime_ns
+    except OSError:  # removed meanwhile
+        return 0
 
 
 def send(key: str, number: str) -> None:
     _kill(BASE / key, int(number))
+
+
+def pack(key: str, path: str) -> None:
+    BASE.mkdir(parents=True, exist_ok=True)
+    outgoing = _outgoing(key)
+    with tarfile.open(outgoing, "w") as archive:
+        archive.add(path, Path(path).name, filter=_plain)
+    found = {"size_bytes": outgoing.stat().st_size, "digest": _digest(outgoing)}
+    json.dump(found, sys.stdout)
+
+
+def push(key: str) -> None:
+    """The address is a credential: it comes on stdin, where no other process sees it."""
+    outgoing = _outgoing(key)
+    size = str(outgoing.stat().st_size)
+    with outgoing.open("rb") as file:
+        headers = {"Content-Length": size}
+        request = urllib.request.Request(sys.stdin.read(), file, headers, method="PUT")  # noqa: S310
+        with _opened(request):
+            pass
+    outgoing.unlink()
+
+
+def fetch(key: str, digest: str) -> None:
+    BASE.mkdir(parents=True, exist_ok=True)
+    request = urllib.request.Request(sys.stdin.read())  # noqa: S310
+    with _opened(request) as answer, _incoming(key).open("wb") as file:
+        shutil.copyfileobj(answer, file, 1 << 20)
+    if _digest(_incoming(key)) != digest:
+        sys.exit("what was fetched is damaged")
+
+
+def _opened(request: urllib.request.Request) -> Any:
+    try:
+        return urllib.request.urlopen(request, timeout=SECONDS_MAX)  # noqa: S310  # an address of the server
+    except OSError as error:  # not its text, which may contain the address
+        sys.exit(f"the bucket did not accept the request: {getattr(error, 'code', type(error).__name__)}")
+
+
+def _plain(member: tarfile.TarInfo) -> "tarfile.TarInfo | None":
+    return member if member.isfile() or member.isdir() else None
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def _marks(folder: Path) -> list[Mark]:
@@ -187,6 +252,10 @@ def _incoming(key: str) -> Path:
     return BASE / f"{key}.incoming"
 
 
+def _outgoing(key: str) -> Path:
+    return BASE / f"{key}.outgoing"
+
+
 VERBS: dict[str, Callable[..., None]] = {
     "receive": receive,
     "unpack": unpack,
@@ -194,6 +263,9 @@ VERBS: dict[str, Callable[..., None]] = {
     "state": state,
     "list": entries,
     "signal": send,
+    "pack": pack,
+    "push": push,
+    "fetch": fetch,
 }
 
 if __name__ == "__main__":

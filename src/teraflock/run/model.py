@@ -14,6 +14,7 @@ from typing import Literal, NewType
 import msgspec
 
 from teraflock.instance.orders import ShapeWish
+from teraflock.run.losses import Losses
 from teraflock.run.states import RunPhase, RunWanted
 from teraflock.tenant.model import MemberId, ProjectId
 
@@ -93,7 +94,9 @@ class RunEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """What the client expected before the start. The server only keeps it, to compare it with what was measured."""
 
     source: str = ""
-    """`trace` (of the script) or `hours` (given by the user)."""
+    """`trace` (of the script), `measured` (in earlier runs of it) or `hours` (given by the user)."""
+    script: str = ""
+    """SHA-256 of the script and its arguments."""
     gpu: str = ""
     step_seconds: tuple[float, float, float] | None = None
     """Low, middle and high."""
@@ -116,6 +119,11 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     region: str = ""
     burst: bool = False
     mode: str = "on-demand"
+    bid_micros_per_hour: int | None = None
+    price_limit_micros_per_hour: int | None = None
+    """Do not rent a machine that costs more."""
+    offer: str = ""
+    """The offer of the catalog that it was made from."""
     setup: str = ""
     """A shell script that runs before the files are copied. Its result is cached as an image."""
     requirements: str = ""
@@ -123,6 +131,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = {}
     secrets: tuple[str, ...] = ()
     """Names only. The values are encrypted in another table."""
+    data: tuple[str, ...] = ()
+    """Datasets that the command reads."""
     workdir: str = ""
     """The SHA-256 of the uploaded tar. Empty: no files."""
     outputs: str = ""
@@ -131,9 +141,15 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     keep: int = 3
     """How many checkpoints of each series are kept."""
     attempts_max: int = 10
+    nodes: int = 1
+    """How many instances run the command at the same time, all or none."""
+    priority: int = 0
+    """Among the launches of the project that wait for room."""
     deadline: datetime | None = None
     budget_micros: int | None = None
     estimate: RunEstimate | None = None
+    parameters: Mapping[str, str] = {}
+    """Its values in a sweep."""
 
 
 class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,7 +163,21 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
     first_at: datetime | None = None
     at: datetime | None = None
     before_seconds: float | None = None
-    """The time of a step in the attempt before."""
+    """The mean time of a step in the attempt before."""
+    paces: tuple[float, ...] = ()
+    """Seconds per step between two reports, the newest last. Over all attempts, without the time between them."""
+    losses: Losses = ()
+    """Over all attempts."""
+
+
+class RunNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One instance of a run."""
+
+    instance_id: str
+    log_guest_bytes: int = 0
+    """How much of the guest's log of this attempt was copied."""
+    log_bytes: int = 0
+    """The size of its log on the server, over all attempts."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,27 +189,33 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     spec: RunSpec
     created_at: datetime
     created_by: MemberId
+    sweep: str = ""
+    """The name of its sweep. The budget is that of all runs of a sweep together."""
     attempt: int = 1
     tries: int = 0
     """How often the current act has failed."""
     since: datetime
     """When the current phase began."""
     instance_id: str = ""
+    """Node 0, which has the checkpoints and the outputs."""
+    others: tuple[RunNode, ...] = ()
+    """Nodes 1 and up, of a run with several."""
     instances: tuple[str, ...] = ()
     """Every instance of this run, for its cost."""
     image_id: str = ""
     """The image of the setup that is being made."""
     outcome: RunPhase | None = None
     """What follows after `ending`."""
+    is_term_sent: bool = False
+    """While it stops: the command got SIGTERM."""
     keeps_instance: bool = False
     """Stop the instance instead of deleting it, because its outputs could not be copied."""
     exit_code: int | None = None
     problem: str = ""
     progress: RunProgress | None = None
     log_guest_bytes: int = 0
-    """How much of the guest's log of this attempt was copied."""
     log_bytes: int = 0
-    """The size of the log on the server, over all attempts."""
+    """The log of node 0, as in `RunNode`."""
     outputs_bytes: int | None = None
     pulled_at: datetime | None = None
     """When checkpoints were last looked for."""
@@ -210,3 +246,5 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     """SHA-256 of the tar."""
     pulled_at: datetime
+    bucket: str = ""
+    """The region whose bucket has it. Empty: the server."""

@@ -8,13 +8,15 @@ within `steady_wait_hours`. Everything here is pure.
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from teraflock.base.errors import BadInput
 from teraflock.run.learn import Knowledge
 from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight
 from teraflock.run.survival import CLASSES, ROUNDING_HOURS, age_class
-from teraflock.run.values import ExpectedCosts, RunPrices
+
+if TYPE_CHECKING:
+    from teraflock.run.values import ExpectedCosts
 
 PRICE_STEP: Final = 0.25  # spot prices that differ by less share their tables
 SWITCH_GAIN_MIN: Final = 0.05  # a move must save this share of a steady changeover, or nothing moves
@@ -106,7 +108,7 @@ class SpotPolicy:
             steady if steady is not None else spot, "the deadline is missed, or no place is free"
         )
 
-    def _cost(self, state: RunState, place: int | None, costs: ExpectedCosts, situation: int) -> float:
+    def _cost(self, state: RunState, place: int | None, costs: "ExpectedCosts", situation: int) -> float:
         """Return the expected cost to finish when the run is at `place` now."""
         left = state.left_hours
         time = max(0.0, state.time_left_hours - self._terms.steady_wait_hours)
@@ -122,7 +124,7 @@ class SpotPolicy:
             return costs.keep_steady(situation, time, left, state.overhead_hours)
         return egress + costs.start_steady(situation, time, left)
 
-    def _tables_for(self, spot: int | None, steady: int | None) -> ExpectedCosts:
+    def _tables_for(self, spot: int | None, steady: int | None) -> "ExpectedCosts":
         """Return the tables for the best places of each kind. They are built when first needed."""
         cheapest_spot = self._cheapest_of(self._spot)
         steady = self._cheapest_of(self._steady) if steady is None else steady
@@ -131,6 +133,11 @@ class SpotPolicy:
             level = round(log(self._price(spot) / low) / log(1 + PRICE_STEP))
         key = (level, -1 if steady is None else steady)
         if key not in self._tables:
+            from teraflock.run.values import (
+                ExpectedCosts,
+                RunPrices,
+            )  # numpy takes 15 MB and a tenth of the start
+
             prices = RunPrices(
                 spot=self._price(cheapest_spot) * (1 + PRICE_STEP) ** level,
                 steady=self._price(steady),

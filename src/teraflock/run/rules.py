@@ -4,21 +4,25 @@
 stop, or its instance was lost. Only a lost instance leads to another attempt.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
+from statistics import median
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, TeraflockError, Unavailable
+from teraflock.dataset.model import FOLDER
 from teraflock.instance.archive import checked_path
 from teraflock.instance.model import Access, Instance, RestartPolicy
+from teraflock.instance.naming import numbered
 from teraflock.instance.orders import ENVIRONMENT_NAME, Order
 from teraflock.instance.states import Phase, Wanted
-from teraflock.run.checkpoint import checkpoint_every_seconds
+from teraflock.run.checkpoint import checkpoint_every_seconds, expected_loss_hours
 from teraflock.run.guest import CHECKPOINTS, LIBRARY, OUTPUTS, WORK, folder_of
-from teraflock.run.model import Run, RunSpec
+from teraflock.run.model import Run, RunNode, RunSpec
 from teraflock.run.states import OVER, RUN_MOVES, RunPhase, RunWanted
 
 AWAY_MAX: Final = timedelta(minutes=5)
@@ -35,9 +39,9 @@ ROOM_AGAIN: Final = timedelta(seconds=5)
 TRIES_MAX: Final = 6
 RETRY_MAX: Final = timedelta(seconds=60)
 LABEL: Final = "tera/run"
-COMMAND_WORDS_MAX: Final = 256
-SCRIPT_BYTES_MAX: Final = 64 << 10
 RESERVED: Final = "TERA_"
+NODES_MAX: Final = 32
+NOT_RENTED: Final = "Rented machines have no private network between them, which several nodes need"
 
 
 def moved(run: Run, phase: RunPhase, now: datetime, **changes: Any) -> Run:
@@ -84,6 +88,11 @@ def again(run: Run) -> Run:
     )
 
 
+def excused(run: Run) -> Run:
+    """The run when it leaves its machine without a fault of its command: that does not use up an attempt."""
+    return replace(run, spec=replace(run.spec, attempts_max=run.spec.attempts_max + 1))
+
+
 def retried(run: Run, now: datetime) -> Run:
     """A run that is over, queued again from its last checkpoint, with as many attempts as at first."""
     spec = replace(run.spec, attempts_max=run.attempt + run.spec.attempts_max)
@@ -97,6 +106,8 @@ def instance_verdict(run: Run, instance: Instance | None, now: datetime) -> Run 
         return _stopped(run, "deleted", now)
     if instance.phase == Phase.FAILED:
         return lost(run, f"Its instance failed: {instance.problem or 'no reason given'}", now)
+    if instance.preemptible is not None and instance.preemptible.waits_since is not None:
+        return lost(run, "Others needed its GPUs", now)
     if instance.wanted == Wanted.STOPPED:
         return _stopped(run, "stopped", now)
     if instance.phase == Phase.AWAY:
@@ -114,14 +125,26 @@ def _stopped(run: Run, how: str, now: datetime) -> Run:
 
 
 def failed_act(run: Run, error: Exception, now: datetime) -> Run:
-    """The run after an act raised: try again later, and give up on errors that will not pass."""
-    sentence = error.sentence if isinstance(error, TeraflockError) else "Internal error in Teraflock"
+    """The run after an act raised: try again later, and give up on errors that will not pass.
+
+    Instances cost money: their deletion is never given up.
+    """
+    deletes = run.phase == RunPhase.ENDING and not run.keeps_instance
+    if run.tries + 1 >= TRIES_MAX and not isinstance(error, Unavailable) and not deletes:
+        return _given_up(run, _sentence(error), now)
+    return put_off(run, error, now)
+
+
+def put_off(run: Run, error: Exception, now: datetime) -> Run:
+    """The run whose act raised, tried again later."""
     tries = run.tries + 1
-    if tries >= TRIES_MAX and not isinstance(error, Unavailable):
-        return _given_up(run, sentence, now)
     delay = min(RETRY_MAX, timedelta(seconds=0.5) * 2 ** min(tries, 8))
-    shown = sentence if tries > 2 else run.problem
+    shown = _sentence(error) if tries > 2 else run.problem
     return replace(run, tries=tries, problem=shown, due_at=now + delay)
+
+
+def _sentence(error: Exception) -> str:
+    return error.sentence if isinstance(error, TeraflockError) else "Internal error in Teraflock"
 
 
 def _given_up(run: Run, sentence: str, now: datetime) -> Run:
@@ -175,26 +198,75 @@ def setup_key(run: Run) -> str:
     return f"{run.id}-setup.1"
 
 
+def launched(run: Run, instance_ids: Sequence[str], now: datetime) -> Run:
+    """The run with its new instances, one for each node. The logs of its nodes continue."""
+    first, *others = instance_ids
+    before = {number: each.log_bytes for number, each in enumerate(run.others)}
+    return moved(
+        run,
+        RunPhase.STARTING,
+        now,
+        instance_id=first,
+        others=tuple(
+            RunNode(instance_id=each, log_bytes=before.get(number, 0)) for number, each in enumerate(others)
+        ),
+        instances=(*run.instances, *instance_ids),
+        problem="",
+    )
+
+
+def order_names(run: Run) -> tuple[str, str]:
+    """The name of its instance, and another one if the tenant has an instance of that name."""
+    name = f"{run.name[:46]}-{run.attempt}"
+    return name, f"{name}-{run.id[-6:]}"
+
+
+def is_launched_for(run: Run, instance: Instance) -> bool:
+    """Whether an instance with the label of a run was launched for it and not noted yet. Tenants can set labels too."""
+    names = {name for each in order_names(run) for name in numbered(each, run.spec.nodes)}
+    is_own = instance.name in names and instance.created_by == run.created_by
+    return is_own and instance.id not in run.instances and instance.wanted != Wanted.GONE
+
+
+def with_left(run: Run, found: Sequence[Instance]) -> tuple[Run, list[str]]:
+    """A run that is over, with the instances that the queue launched for it meanwhile, which count in its cost; and the
+    ids of everything of it that must still be deleted. `found` are the instances with its label that are not gone."""
+    new = [each.id for each in found if is_launched_for(run, each)]
+    kept = run.instance_id if run.keeps_instance else ""
+    noted = [each.id for each in found if each.id in run.instances and each.wanted != Wanted.GONE]
+    return replace(run, instances=(*run.instances, *new)), sorted({*new, *noted} - {kept})
+
+
 def order_of(run: Run, image: str) -> Order:
     spec = run.spec
     is_rented = bool(spec.type or spec.provider)
     return Order(
-        name=f"{run.name[:50]}-{run.attempt}",
+        name=order_names(run)[0],
+        instances=spec.nodes,
         shape=spec.shape,
         image=image,
         access=Access.SSH,
         labels={LABEL: run.id},
         mode=spec.mode,
+        bid_micros_per_hour=spec.bid_micros_per_hour,
+        price_limit_micros_per_hour=spec.price_limit_micros_per_hour,
+        offer=spec.offer,
+        priority=spec.priority,
+        queue=bool(spec.priority),
         site=spec.site,
         provider=spec.provider,
         type=spec.type,
         region=spec.region,
         burst=spec.burst,
+        data=spec.data,
+        copies_data=True,
         restart_policy=RestartPolicy.ELSEWHERE if is_rented else RestartPolicy.SAME_HOST,
     )
 
 
-def environment_of(run: Run, secrets: dict[str, str]) -> dict[str, str]:
+def environment_of(
+    run: Run, secrets: Mapping[str, str], checkpoint_every: int | None = None
+) -> dict[str, str]:
     spec = run.spec
     return {
         "HOME": "/root",
@@ -204,17 +276,24 @@ def environment_of(run: Run, secrets: dict[str, str]) -> dict[str, str]:
         "PYTHONPATH": f"{WORK}:{LIBRARY}",
         **spec.environment,
         **secrets,
+        "TERA_DATA": FOLDER,
         "TERA_RUN": run.id,
         "TERA_ATTEMPT": str(run.attempt),
         "TERA_WORKDIR": WORK,
         "TERA_OUTPUTS": folder_of(spec.outputs, OUTPUTS),
         "TERA_CHECKPOINTS": folder_of(spec.checkpoints, CHECKPOINTS),
-        "TERA_CHECKPOINT_EVERY": str(checkpoint_every_seconds(spec.mode)),
+        "TERA_CHECKPOINT_EVERY": str(
+            checkpoint_every or checkpoint_every_seconds(expected_loss_hours(spec.mode))
+        ),
     }
 
 
 def check_spec(spec: RunSpec) -> None:
     """Refuse what cannot be run, before anything is stored."""
+    if not 1 <= spec.nodes <= NODES_MAX:
+        raise BadInput(f"A run cannot have {spec.nodes} nodes", hint=f"Use 1 to {NODES_MAX}")
+    if spec.nodes > 1 and (spec.type or spec.provider):
+        raise BadInput(NOT_RENTED, hint="Leave out `--nodes`, or use own hosts")
     if not spec.command or not spec.command[0].strip():
         raise BadInput(
             "A run needs a command", hint="For example `tera run train.py` or `tera run -- ./train.sh`"
@@ -238,8 +317,15 @@ def is_over(run: Run) -> bool:
     return run.phase in OVER
 
 
+def usual_step_seconds(run: Run) -> float | None:
+    """The time of a step alone: the median leaves out the reports between which a checkpoint was saved."""
+    paces = run.progress.paces if run.progress else ()
+    return median(paces) if paces else step_seconds(run)
+
+
 def step_seconds(run: Run) -> float | None:
-    """The measured time of a step in this attempt, or in the one before. None: not enough was reported."""
+    """The mean time of a step in this attempt, or in the one before, with everything that the command does between
+    steps. None: not enough was reported."""
     seen = run.progress
     if seen is None:
         return None

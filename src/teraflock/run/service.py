@@ -1,7 +1,7 @@
 """The run service for the edges: create, look, cancel, retry, logs, files. `reconcile/runs.py` does the work."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -10,16 +10,19 @@ import msgspec
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, QuotaReached
 from teraflock.base.ids import new_id
+from teraflock.dataset.service import usable
 from teraflock.image import store as images
 from teraflock.instance.naming import new_name
 from teraflock.instance.orders import check as check_order
 from teraflock.instance.orders import check_name
 from teraflock.run import store
+from teraflock.run.bucket import RunBuckets, key_of
 from teraflock.run.events import run_event
 from teraflock.run.files import RunFiles
 from teraflock.run.model import Checkpoint, Run, RunId, RunSpec
 from teraflock.run.rules import check_spec, is_over, order_of, retried
 from teraflock.run.states import RunPhase, RunWanted
+from teraflock.run.sweep import combinations, command_with
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
@@ -30,6 +33,8 @@ ACTIVE_MAX: Final = 200
 """Runs of one project at a time, queued ones included."""
 SECRET_CHARACTERS_MAX: Final = 16 << 10
 LOG_PIECE_BYTES: Final = 256 << 10
+SWEEP_NAME_MAX: Final = 46
+"""Of the name of a sweep in those of its runs: they also have a number, and their instances one more."""
 OUTPUTS_FILE: Final = "outputs.tar"
 
 
@@ -56,6 +61,7 @@ class RunService:
         *,
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
+        buckets: RunBuckets | None = None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -63,51 +69,110 @@ class RunService:
         self._vault = vault
         self._random_bytes = random_bytes
         self._wake = wake
+        self._buckets = {} if buckets is None else buckets
         self._audit = Audit(clock, random_bytes)
 
     def create(
         self, actor: Actor, project: Project, name: str, spec: RunSpec, secrets: Mapping[str, str]
     ) -> Run:
-        spec = msgspec.structs.replace(spec, secrets=tuple(sorted(secrets)))
-        check_spec(spec)
+        (made,) = self._created(actor, project, [(name, spec)], secrets)
+        return made
+
+    def create_sweep(
+        self,
+        actor: Actor,
+        project: Project,
+        name: str,
+        spec: RunSpec,
+        secrets: Mapping[str, str],
+        grid: Mapping[str, Sequence[str]],
+    ) -> tuple[Run, ...]:
+        """Create a run for each combination of values, all or none. The budget is that of all of them together."""
+        name = name or new_name(self._random_bytes, ())
+        wanted = [
+            (
+                f"{name[:SWEEP_NAME_MAX]}-{number}",
+                msgspec.structs.replace(spec, command=command_with(spec.command, each), parameters=each),
+            )
+            for number, each in enumerate(combinations(grid), start=1)
+        ]
+        return self._created(actor, project, wanted, secrets, sweep=name)
+
+    def _created(
+        self,
+        actor: Actor,
+        project: Project,
+        wanted: Sequence[tuple[str, RunSpec]],
+        secrets: Mapping[str, str],
+        sweep: str = "",
+    ) -> tuple[Run, ...]:
         if any(len(text) > SECRET_CHARACTERS_MAX or "\0" in text for text in secrets.values()):
             raise BadInput(
                 "A secret is longer than 16 KB or contains a NUL character", hint="Store it elsewhere"
             )
+        now = self._clock.now()
+        runs = [self._checked(actor, project, name, spec, tuple(secrets), sweep) for name, spec in wanted]
+        first = runs[0].spec
+
+        def work(tx: Transaction) -> tuple[Run, ...]:
+            check_active(tx, project.organisation_id)
+            _check_image(tx, project.id, first.image)
+            usable(tx, project, first.data)
+            if store.count_active(tx, project.id) + len(runs) > ACTIVE_MAX:
+                raise QuotaReached(
+                    f"The project can have at most {ACTIVE_MAX} runs that are not over",
+                    hint="Wait for some of them, or cancel them",
+                )
+            if sweep and store.of_sweep(tx, project.id, sweep):
+                raise Conflict(f"The project has a sweep `{sweep}` already", hint="Choose another name")
+            for run in runs:
+                if store.is_active_name(tx, project.id, run.name):
+                    raise Conflict(
+                        f"The project has a run `{run.name}` that is not over",
+                        hint="Choose another name, or cancel that one",
+                    )
+                sealed = {
+                    each: self._vault.seal(text, bound_to=f"{run.id}/{each}")
+                    for each, text in secrets.items()
+                }
+                store.insert(tx, run, sealed)
+                self._note(tx, actor, project, run, "create", now)
+            return tuple(runs)
+
+        made = self._database.write(work)
+        self._wake()
+        return made
+
+    def _checked(
+        self, actor: Actor, project: Project, name: str, spec: RunSpec, secrets: tuple[str, ...], sweep: str
+    ) -> Run:
+        """A new run, if it can be run."""
+        spec = msgspec.structs.replace(spec, secrets=tuple(sorted(secrets)))
+        check_spec(spec)
         if name:
             check_name(name)
         if spec.workdir and not self.files.received_bytes(project.id, spec.workdir)[1]:
-            raise Conflict("The files of the run are not uploaded", hint="Upload them first")
+            raise Conflict("The files of the run have not been uploaded", hint="Upload them first")
         now = self._clock.now()
-        id = RunId(new_id("run", now, self._random_bytes))
         run = Run(
-            id=id,
+            id=RunId(new_id("run", now, self._random_bytes)),
             project_id=project.id,
             name=name or new_name(self._random_bytes, ()),
             spec=spec,
             created_at=now,
             created_by=actor.member_id,
+            sweep=sweep,
             since=now,
             due_at=now,
         )
         check_order(order_of(run, spec.image))
-        sealed = {each: self._vault.seal(text, bound_to=f"{id}/{each}") for each, text in secrets.items()}
+        return run
 
-        def work(tx: Transaction) -> Run:
-            check_active(tx, project.organisation_id)
-            _check_image(tx, project.id, spec.image)
-            if store.count_active(tx, project.id) >= ACTIVE_MAX:
-                raise QuotaReached(
-                    f"The project already has {ACTIVE_MAX} runs that are not over",
-                    hint="Wait for some of them, or cancel them",
-                )
-            store.insert(tx, run, sealed)
-            self._note(tx, actor, project, run, "create", now)
-            return run
-
-        made = self._database.write(work)
-        self._wake()
-        return made
+    def instances_of_sweep(self, run: Run) -> list[str]:
+        """All instances of all runs of its sweep."""
+        with self._database.read() as tx:
+            found = store.of_sweep(tx, run.project_id, run.sweep) if run.sweep else (run,)
+        return [id for each in found for id in each.instances]
 
     def page(self, project: ProjectId, *, before: str, limit: int, active: bool) -> tuple[Run, ...]:
         with self._database.read() as tx:
@@ -151,10 +216,12 @@ class RunService:
         self._wake()
         return run
 
-    def log(self, project: ProjectId, ref: str, offset: int) -> RunLog:
-        """The log from an offset. A character that is not complete yet comes with the next piece."""
+    def log(self, project: ProjectId, ref: str, offset: int, node: int = 0) -> RunLog:
+        """The log of a node from an offset. A character that is not complete yet comes with the next piece."""
         run = self.run(project, ref)
-        content = self.files.log(run.id, offset, LOG_PIECE_BYTES)
+        if node >= run.spec.nodes:
+            raise NotFound(f"`{run.name}` has no node {node}", hint="The first node is 0")
+        content = self.files.log(run.id, offset, LOG_PIECE_BYTES, node)
         if not is_over(run) or len(content) == LOG_PIECE_BYTES:
             content = whole_characters(content)
         return RunLog(text=content.decode("utf-8", "replace"), next=offset + len(content), run=run)
@@ -169,7 +236,10 @@ class RunService:
     def checkpoint(self, project: ProjectId, ref: str, name: str) -> Iterator[bytes]:
         for each in self.checkpoints(project, ref):
             if name in (each.name, ""):
-                return self.files.tar(each.run_id, f"{each.id}.tar")
+                if not each.bucket:
+                    return self.files.tar(each.run_id, f"{each.id}.tar")
+                if each.bucket in self._buckets:
+                    return self._buckets[each.bucket].get_stream(key_of(each))
         raise NotFound(f"There is no checkpoint `{name[:80]}`", hint="`tera run show` lists them")
 
     def _note(

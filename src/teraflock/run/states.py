@@ -57,4 +57,3 @@ RUN_MOVES: Final[Mapping[RunPhase, Set[RunPhase]]] = {
 """`tera run retry` queues a failed or cancelled run again. A guest that restarted leads from running to starting."""
 
 OVER: Final = frozenset({RunPhase.DONE, RunPhase.FAILED, RunPhase.CANCELLED})
-WITH_INSTANCE: Final = frozenset(RunPhase) - OVER - {RunPhase.QUEUED}

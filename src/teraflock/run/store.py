@@ -52,9 +52,28 @@ def page(tx: Transaction, project: ProjectId, *, before: str, limit: int, active
     return tuple(_RUN.value(row) for row in rows)
 
 
+def of_sweep(tx: Transaction, project: ProjectId, sweep: str) -> tuple[Run, ...]:
+    rows = tx.all(
+        f"{_RUN.select} WHERE project_id = :project AND sweep = :sweep AND sweep <> '' ORDER BY id",
+        project=project,
+        sweep=sweep,
+    )
+    return tuple(_RUN.value(row) for row in rows)
+
+
 def count_active(tx: Transaction, project: ProjectId) -> int:
     row = tx.one(f"SELECT COUNT(*) FROM run WHERE project_id = :id AND phase NOT IN {_OVER}", id=project)
     return int(row[0]) if row else 0
+
+
+def is_active_name(tx: Transaction, project: ProjectId, name: str) -> bool:
+    """Whether a run of this name is not over."""
+    row = tx.one(
+        f"SELECT 1 FROM run WHERE project_id = :project AND name = :name AND phase NOT IN {_OVER} LIMIT 1",
+        project=project,
+        name=name,
+    )
+    return row is not None
 
 
 def set_wanted(tx: Transaction, id: RunId, wanted: RunWanted, now: datetime) -> None:

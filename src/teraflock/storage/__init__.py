@@ -4,7 +4,7 @@
     open.py          opens the database at an address
     sqlite.py        SQLite: readers, and one writer with group commit (group_commit.py)
     memory.py        SQLite without a file
-    postgres.py      PostgreSQL; with its two helpers, the only modules that import psycopg
+    postgres.py      PostgreSQL; with its helpers `postgres_*.py`, the only modules that import psycopg
     migrate.py       applies the migrations in migrations/
     events.py        the event rows
 

@@ -17,8 +17,8 @@ Two kinds of write:
 SQLite has one writer at a time, so both are the same there, and `lock` only reads.
 
 Every work takes locks in this order, which prevents deadlocks:
-    idempotency key → organisation → project → queued launch → installation → image → security group → instance → host
-    → cards and ports of the host → account at a cloud
+    idempotency key → organisation → project → queued launch → installation → image → dataset → security group
+    → volume → instance → balancer → host → cards and ports of the host → account at a cloud
 Within one table, the order is by id. A work that needs an earlier lock raises `Overtaken` and starts again.
 
 The SQL is the same for both engines, with `:name` for values. To keep it portable:
@@ -96,6 +96,14 @@ class Database(Protocol):
 
     def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
         """Like `write`, but isolated only by the rows that the work locks. See the module docstring."""
+        ...
+
+    def write_one(self, work: Callable[[Transaction], T], /) -> T:
+        """Like `write_with_locks`, for a work that runs one statement: on PostgreSQL in one round trip, not three.
+
+        After a lost connection the statement runs again even if it was committed, so it must tolerate that: a
+        comparison in its WHERE, for example, does not find the row a second time.
+        """
         ...
 
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:

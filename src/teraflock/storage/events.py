@@ -5,6 +5,7 @@ earlier, by as long as its transaction took. A reader that must not miss any goe
 and expects to read some events twice.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -13,6 +14,7 @@ from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import in_list
 
 _COLUMNS: Final = "id, at_us, kind, subject, project_id, details"
 _Details = dict[str, str | int | float | bool | None]
@@ -55,16 +57,25 @@ def events_of_project(
 
 
 def newest_of_project(
-    tx: Transaction, project: str, before: EventId | None, *, subject: str = "", limit: int
+    tx: Transaction,
+    project: str,
+    before: EventId | None,
+    *,
+    subject: str = "",
+    kinds: Sequence[str] = (),
+    limit: int,
 ) -> tuple[Event, ...]:
-    """The latest events of one project, or of one thing in it, optionally before `before`; newest first."""
+    """The latest events of one project, or of one thing in it, optionally before `before` or of some kinds only."""
+    marks, values = in_list(kinds) if kinds else ("", {})
+    only = f" AND kind IN ({marks})" if kinds else ""
     rows = tx.all(
         f"SELECT {_COLUMNS} FROM event WHERE project_id = :project AND (:before = '' OR id < :before)"
-        " AND (:subject = '' OR subject = :subject) ORDER BY id DESC LIMIT :limit",
+        f" AND (:subject = '' OR subject = :subject){only} ORDER BY id DESC LIMIT :limit",
         project=project,
         before=before or "",
         subject=subject,
         limit=limit,
+        **values,
     )
     return tuple(_event_from(row) for row in rows)
 

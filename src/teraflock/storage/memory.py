@@ -47,6 +47,8 @@ class MemoryDatabase:
     def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
         return self._write(work, locking=True)
 
+    write_one = write_with_locks
+
     def _write(self, work: Callable[[Transaction], T], *, locking: bool) -> T:
         with self._lock:
             self._check_usable()

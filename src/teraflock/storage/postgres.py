@@ -23,7 +23,8 @@ from psycopg_pool import ConnectionPool
 from teraflock.base.errors import BadInput, Refused, StorageFailed
 from teraflock.storage.database import Database, Misuse, Overtaken, Row, Transaction
 from teraflock.storage.postgres_errors import COLLIDED, translated
-from teraflock.storage.postgres_transaction import Connection, PostgresTransaction, portable_adapters
+from teraflock.storage.postgres_statements import PostgresConnection, Statements, portable_adapters
+from teraflock.storage.postgres_transaction import PostgresTransaction
 
 T = TypeVar("T")
 
@@ -38,14 +39,12 @@ ATTEMPTS_FREE_MAX: Final = 4
 on the same rows could conflict until one of them gives up."""
 PAUSE_SECONDS: Final = 0.002  # about one commit; doubled with each attempt
 PAUSE_SECONDS_MAX: Final = 0.4
-STATEMENTS_PREPARED_MAX: Final = (
-    1000  # more than a server repeats; planning one again takes longer than running it
-)
 ALONE_KEY: Final = 0x7E_4A_F1_0C  # of the advisory lock for `write_alone`; an arbitrary number
 
 _READ: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE: Final = b"BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE"
 _WRITE_WITH_LOCKS: Final = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_WRITE_ONE: Final = b""  # a statement outside a transaction is a transaction by itself
 
 
 def open_postgres(dsn: str) -> Database:
@@ -60,8 +59,9 @@ class PostgresDatabase:
         self.where = where
         self._process = os.getpid()
         self._inside = threading.local()
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
+        self._pool: ConnectionPool[PostgresConnection] = ConnectionPool(
             dsn,
+            connection_class=PostgresConnection,
             min_size=1,
             max_size=CONNECTIONS_MAX,
             timeout=CONNECTION_SECONDS_MAX,
@@ -86,6 +86,9 @@ class PostgresDatabase:
     def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
         return self._repeated(work, _WRITE_WITH_LOCKS)
 
+    def write_one(self, work: Callable[[Transaction], T], /) -> T:
+        return self._repeated(work, _WRITE_ONE)
+
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
         return self._repeated(work, _WRITE, alone=True)
 
@@ -106,7 +109,12 @@ class PostgresDatabase:
 
     def _attempt(self, work: Callable[[Transaction], T], begin: bytes, *, alone: bool) -> T:
         with self._begun(begin, alone=alone) as connection:
-            tx = PostgresTransaction(connection, self._translated, locking=begin is _WRITE_WITH_LOCKS)
+            tx = PostgresTransaction(
+                connection,
+                self._translated,
+                locking=begin is _WRITE_WITH_LOCKS,
+                statements_max=1 if begin is _WRITE_ONE else None,
+            )
             self._inside.work = True
             try:
                 result = work(tx)
@@ -120,12 +128,13 @@ class PostgresDatabase:
             finally:
                 self._inside.work = False
                 tx.end()
-            self._commit(connection)
+            if begin:
+                self._commit(connection)
             return result
 
-    def _commit(self, connection: Connection) -> None:
+    def _commit(self, connection: PostgresConnection) -> None:
         try:
-            connection.commit()
+            connection.statements.command(b"COMMIT")
         except COLLIDED as error:
             raise _Again(error) from None
         except psycopg.Error as error:
@@ -138,7 +147,7 @@ class PostgresDatabase:
             ) from error
 
     @contextmanager
-    def _begun(self, begin: bytes, *, alone: bool = False) -> Iterator[Connection]:
+    def _begun(self, begin: bytes, *, alone: bool = False) -> Iterator[PostgresConnection]:
         connection = self._ready_connection(begin, alone=alone)
         try:
             yield connection
@@ -146,17 +155,18 @@ class PostgresDatabase:
             with suppress(psycopg.Error):  # a broken connection is already rolled back, and is discarded
                 _roll_back(connection)
                 if alone:
-                    connection.execute("SELECT pg_advisory_unlock($1)", [ALONE_KEY])
+                    connection.statements.rows(b"SELECT pg_advisory_unlock($1)", [ALONE_KEY])
             self._pool.putconn(connection)
 
-    def _ready_connection(self, begin: bytes, *, alone: bool) -> Connection:
+    def _ready_connection(self, begin: bytes, *, alone: bool) -> PostgresConnection:
         """A connection with an open transaction. Skips connections that died while idle."""
         for left in range(CONNECTIONS_MAX, -1, -1):
             connection = self._free_connection()
             try:
                 if alone:  # before the transaction, because its snapshot must come after the wait
-                    connection.execute("SELECT pg_advisory_lock($1)", [ALONE_KEY])
-                connection.execute(begin)
+                    connection.statements.rows(b"SELECT pg_advisory_lock($1)", [ALONE_KEY])
+                if begin:
+                    connection.statements.command(begin)
                 return connection
             except psycopg.Error as error:
                 broken = connection.broken
@@ -165,7 +175,7 @@ class PostgresDatabase:
                     raise self._translated(error) from error
         raise AssertionError("the last attempt returns or raises")
 
-    def _free_connection(self) -> Connection:
+    def _free_connection(self) -> PostgresConnection:
         try:
             return self._pool.getconn()
         except psycopg.Error as error:
@@ -188,12 +198,12 @@ class _Again(Exception):
         self.reason = reason
 
 
-def _roll_back(connection: Connection) -> None:
-    """End an open transaction. `connection.rollback` would also discard all prepared statements, which it must do for
-    programs that drop tables."""
-    if connection.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-        connection.pgconn.exec_(b"ROLLBACK")
-    else:
+def _roll_back(connection: PostgresConnection) -> None:
+    """End an open transaction."""
+    status = connection.pgconn.transaction_status
+    if status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+        connection.statements.command(b"ROLLBACK")
+    elif status != TransactionStatus.IDLE:
         connection.rollback()
 
 
@@ -209,13 +219,13 @@ def _connection_options() -> dict[str, object]:
         "cursor_factory": psycopg.RawCursor,
         "context": portable_adapters(),
         "connect_timeout": int(CONNECTION_SECONDS_MAX),
-        "prepare_threshold": 1,  # a statement that comes twice comes often
     }
 
 
-def _configure(connection: Connection) -> None:
-    connection.prepared_max = STATEMENTS_PREPARED_MAX
+def _configure(connection: PostgresConnection) -> None:
+    connection.statements = Statements(connection)
     connection.execute(f"SET lock_timeout = '{LOCK_SECONDS_MAX}s'".encode())
+    connection.execute(b"SET default_transaction_isolation = 'read committed'")  # for `write_one`
     connection.execute(  # `write` must be durable even if the server's default is not; stricter settings are kept
         b"SELECT set_config('synchronous_commit', 'on', false)"
         b" WHERE current_setting('synchronous_commit') = 'off'"

@@ -4,19 +4,17 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from itertools import chain, islice
+from typing import Final
 
 import psycopg
-from psycopg.adapt import AdaptersMap, Buffer, Loader
-from psycopg.types.numeric import Int8Dumper
-from psycopg.types.string import StrDumper
 
-from teraflock.storage.database import Row, Rows
+from teraflock.storage.database import Misuse, Row, Rows
+from teraflock.storage.postgres_statements import PostgresConnection
 from teraflock.storage.sql_text import STATEMENTS_CACHED_MAX, Parsed, parsed
 from teraflock.storage.transaction import Guarded
 
-Connection: TypeAlias = psycopg.Connection[Row]
-
+ROWS_COPIED_MIN: Final = 4  # a COPY is planned each time, and takes two round trips
 ROWS_PER_FETCH: Final = 2000  # one round trip each; a few hundred kilobytes in memory
 
 # An INSERT with only columns and values. COPY does the same several times faster.
@@ -30,27 +28,30 @@ _PLAIN_INSERT: Final = re.compile(
 class PostgresTransaction(Guarded):
     def __init__(
         self,
-        connection: Connection,
+        connection: PostgresConnection,
         translated: Callable[[Exception], Exception],
         *,
         locking: bool = False,
+        statements_max: int | None = None,
     ) -> None:
         super().__init__(translated, locking=locking)
+        self._statements_left = statements_max
         self._connection = connection
         self._streams: set[psycopg.RawServerCursor[Row]] = set()
         self._streams_made = 0
 
     def all(self, sql: str, /, **values: object) -> list[Row]:
-        return self._do(lambda: self._cursor(sql, values).fetchall())
+        return self._do(lambda: self._rows(sql, values))
 
     def one(self, sql: str, /, **values: object) -> Row | None:
-        return self._do(lambda: self._cursor(sql, values).fetchone())
+        rows = self.all(sql, **values)
+        return rows[0] if rows else None
 
     def each(self, sql: str, /, **values: object) -> Iterator[Row]:
         return self._fetched(self._do(lambda: self._stream(sql, values)))
 
     def run(self, sql: str, /, **values: object) -> int:
-        return max(0, self._do(lambda: self._cursor(sql, values).rowcount))
+        return self._do(lambda: self._run(sql, values))
 
     def run_many(self, sql: str, rows: Rows, /) -> int:
         return self._do(lambda: self._changed_by_all(sql, rows))
@@ -74,14 +75,25 @@ class PostgresTransaction(Guarded):
 
     def _locked(self, sql: str, how: str, values: dict[str, object]) -> list[Row]:
         self._check_locking()
-        return self._do(lambda: self._cursor(sql + how, values).fetchall())
+        return self._do(lambda: self._rows(sql + how, values))
 
-    def _cursor(self, sql: str, values: dict[str, object]) -> psycopg.Cursor[Row]:
-        statement = parsed(sql)
-        return self._connection.execute(statement.dollars, statement.values(values))
+    def _parsed(self, sql: str) -> Parsed:
+        if self._statements_left is not None:
+            if not self._statements_left:
+                raise Misuse("`write_one` runs one statement: use `write_with_locks`")
+            self._statements_left -= 1
+        return parsed(sql)
+
+    def _rows(self, sql: str, values: dict[str, object]) -> list[Row]:
+        statement = self._parsed(sql)
+        return self._connection.statements.rows(statement.dollars, statement.values(values))
+
+    def _run(self, sql: str, values: dict[str, object]) -> int:
+        statement = self._parsed(sql)
+        return self._connection.statements.run(statement.dollars, statement.values(values))
 
     def _stream(self, sql: str, values: dict[str, object]) -> psycopg.RawServerCursor[Row]:
-        statement = parsed(sql)
+        statement = self._parsed(sql)
         self._streams_made += 1
         cursor: psycopg.RawServerCursor[Row]
         cursor = psycopg.RawServerCursor(self._connection, f"stream_{self._streams_made}")
@@ -98,9 +110,20 @@ class PostgresTransaction(Guarded):
                 cursor.close()
                 self._streams.discard(cursor)
 
+    def _run_row(self, statement: Parsed, row: Sequence[object]) -> int:
+        if len(row) != len(statement.names):
+            raise psycopg.ProgrammingError("a row needs a value for each name in the SQL")
+        return self._connection.statements.run(statement.dollars, row)
+
     def _changed_by_all(self, sql: str, rows: Rows) -> int:
+        if self._statements_left is not None:
+            raise Misuse("`write_one` runs one statement, not one for each row")
         statement = parsed(sql)
         every = statement.sequences(rows)
+        first = list(islice(every, ROWS_COPIED_MIN))
+        if len(first) < ROWS_COPIED_MIN:
+            return sum(self._run_row(statement, row) for row in first)
+        every = chain(first, every)
         with self._connection.cursor() as cursor:
             if into := copy_into(sql):
                 _copied(cursor, into, statement, every)
@@ -124,26 +147,3 @@ def copy_into(sql: str) -> bytes | None:
     if match is None:
         return None
     return f"COPY {match['table']} ({match['columns']}) FROM STDIN".encode()
-
-
-def portable_adapters() -> AdaptersMap:
-    """Convert values the same way as SQLite does."""
-    adapters = AdaptersMap(psycopg.adapters)
-    adapters.register_dumper(int, Int8Dumper)  # one type for all integers: a statement is prepared once
-    adapters.register_dumper(bool, _TruthDumper)
-    adapters.register_dumper(str, StrDumper)  # always TEXT, never inferred from the context
-    adapters.register_loader("numeric", _NumericLoader)
-    return adapters
-
-
-class _TruthDumper(Int8Dumper):
-    def dump(self, obj: Any) -> Buffer | None:
-        return b"1" if obj else b"0"
-
-
-class _NumericLoader(Loader):
-    """For the sum of a BIGINT, which is NUMERIC. Integers stay integers."""
-
-    def load(self, data: Buffer) -> int | float:
-        text = bytes(data).decode()
-        return int(text) if text.lstrip("-").isdigit() else float(text)

@@ -85,6 +85,8 @@ class SqliteDatabase:
     def write_with_locks(self, work: Callable[[Transaction], T], /) -> T:
         return self._write(work, locking=True)  # there is only one writer, so nobody else can change rows
 
+    write_one = write_with_locks
+
     def write_alone(self, work: Callable[[Transaction], T], /) -> T:
         return self.write(work)  # the file has one writer at a time, across all processes
 

@@ -35,6 +35,8 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     ram_bytes: int | None = None
     disk_bytes: int | None = None
     images_bytes: int | None = None
+    data_bytes: int | None = None
+    """Datasets."""
     ports: int | None = None
     """Published ports."""
     addresses: int | None = None
@@ -148,6 +150,12 @@ class MadeKey(msgspec.Struct, frozen=True, kw_only=True):
     key: ApiKey
     secret: str
     """Shown once and not stored."""
+
+
+class NewOrganisation(msgspec.Struct, frozen=True, kw_only=True):
+    organisation: Organisation
+    project: Project
+    owner: Member
 
 
 class MadeOrganisation(msgspec.Struct, frozen=True, kw_only=True):

@@ -114,20 +114,20 @@ _WITH_REASON: Final = (Permission.INSTANCE_WRITE, Permission.INSTANCE_ENTER)
 
 def in_project(actor: Actor, project: Project) -> frozenset[Permission]:
     """All permissions of the actor in one project."""
-    of_house = OPERATOR if actor.is_operator else NOTHING
+    as_operator = OPERATOR if actor.is_operator else NOTHING
     if project.organisation_id != actor.organisation_id:
-        return of_house
+        return as_operator
     if actor.project_id and actor.project_id != project.id:
-        return of_house
-    return of_house | _capped(actor, _of(actor.roles.get("")) | _of(actor.roles.get(project.id)))
+        return as_operator
+    return as_operator | _capped(actor, _of(actor.roles.get("")) | _of(actor.roles.get(project.id)))
 
 
 def in_organisation(actor: Actor, organisation: OrganisationId) -> frozenset[Permission]:
     """All permissions of the actor in every project of an organisation, and for its members."""
-    of_house = OPERATOR if actor.is_operator else NOTHING
+    as_operator = OPERATOR if actor.is_operator else NOTHING
     if organisation != actor.organisation_id or actor.project_id:
-        return of_house
-    return of_house | _capped(actor, _of(actor.roles.get("")))
+        return as_operator
+    return as_operator | _capped(actor, _of(actor.roles.get("")))
 
 
 def anywhere(actor: Actor) -> frozenset[Permission]:

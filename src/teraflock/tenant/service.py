@@ -33,6 +33,7 @@ from teraflock.tenant.organisation.service import OrganisationService
 from teraflock.tenant.project.service import ProjectService
 from teraflock.tenant.rules import Permission
 from teraflock.tenant.session.store import actor_of_session
+from teraflock.tenant.ssh_key.service import SshKeyService
 
 
 class TenantService(Acts):
@@ -48,6 +49,7 @@ class TenantService(Acts):
         self.projects = ProjectService(database, clock, random_bytes, defaults)
         self.members = MemberService(database, clock, random_bytes)
         self.keys = KeyService(database, clock, random_bytes)
+        self.ssh_keys = SshKeyService(database, clock, random_bytes)
         self.announcements = AnnouncementService(database, clock, random_bytes)
         self._installation = Installation(database, clock, random_bytes)
 

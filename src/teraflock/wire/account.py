@@ -63,6 +63,8 @@ class AccountAnswer(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, str]
     currency: str
     limit_micros: int | None
+    today_micros: int
+    """What its machines cost today (UTC), until now."""
     month_micros: int
     per_hour_micros: int
     instances: int
@@ -81,6 +83,8 @@ class AccountCheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What the provider answered, in one sentence."""
     problem: str
     hint: str
+    code: str = ""
+    """The code of the error. Empty: nothing is wrong."""
 
 
 class OrphanAnswer(msgspec.Struct, frozen=True, kw_only=True):

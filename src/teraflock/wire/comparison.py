@@ -1,6 +1,7 @@
 """A comparison of providers as JSON, for `tera compare --format json`. Numbers are numbers."""
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -39,6 +40,9 @@ class ComparisonShape(msgspec.Struct, frozen=True, kw_only=True):
     offers: int | None
     billing_step: SecondsFactShape | None
     notice: SecondsFactShape | None
+    disk_after_reclaim: Fact | None
+    availability: Fact | None
+    support: Fact | None
 
 
 def shape_card_row(row: ComparedCard, currency: str, price: PriceOf) -> ComparisonShape:
@@ -81,11 +85,14 @@ def _modes(best: dict[str, Offer], price: PriceOf) -> dict[str, ComparedPriceSha
     }
 
 
-def _facts(provider: str) -> dict[str, SecondsFactShape | None]:
+def _facts(provider: str) -> dict[str, Any]:
     facts = provider_facts(provider)
     return {
         "billing_step": _seconds(facts.billing_step_seconds) if facts else None,
         "notice": _seconds(facts.notice_seconds) if facts else None,
+        "disk_after_reclaim": facts.disk_after_reclaim if facts else None,
+        "availability": facts.availability if facts else None,
+        "support": facts.support if facts else None,
     }
 
 

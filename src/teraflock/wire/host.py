@@ -60,6 +60,23 @@ class HostAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gone_at: datetime | None = None
 
 
+class CardCapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The cards of one model on all own hosts that take new instances."""
+
+    gpu: str
+    cards: int
+    free: int
+    broken: int
+    largest: int
+    """The most free cards on one host."""
+    fits: Mapping[int, int]
+    """How many instances with 1, 2, 4, 8 or 16 cards fit, counting cards only."""
+
+
+class HostCapacityList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[CardCapacityAnswer, ...]
+
+
 class SlicingRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     profiles: Annotated[tuple[Annotated[str, msgspec.Meta(max_length=20)], ...], msgspec.Meta(max_length=7)]
     """Slices such as `3g.71gb`. Empty: the whole card."""
@@ -97,6 +114,15 @@ class HostChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Labels to set. A null removes a label. Launches can ask for labels; `zone` says which hosts are close."""
     allow_out: tuple[str, ...] | None = None
     """All private networks that its instances may reach, such as `192.168.10.0/24`. All others are blocked."""
+
+
+class HostUpgradeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A joined host that now has the version of the server."""
+
+    host: str
+    before: str
+    """The version that it had. The same as `version`: nothing was done."""
+    version: str
 
 
 class InvitationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

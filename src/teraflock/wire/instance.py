@@ -14,6 +14,7 @@ from teraflock.wire.word import closed
 
 USER_DATA_BYTES_MAX = 65_536
 INSTANCES_PER_LAUNCH_MAX = 100
+ALTERNATIVES_MAX = 31
 TIME_LIMIT_SECONDS_MIN = 1
 TIME_LIMIT_SECONDS_MAX = 366 * 86_400
 LabelKey = Annotated[
@@ -42,6 +43,25 @@ Micros = Annotated[int, Meta(ge=1, le=10**15)]
 LogSource = Literal["command", "console", "user-data"]
 TimeLimit = Annotated[int, Meta(ge=TIME_LIMIT_SECONDS_MIN, le=TIME_LIMIT_SECONDS_MAX)]
 
+VolumeWord = Annotated[
+    str, Meta(min_length=1, max_length=700, pattern=r"^[a-z0-9_-]+(:[A-Za-z0-9._/-]+)?$(?!\n)")
+]
+
+
+class AlternativeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Another machine to rent. The fields mean what they mean in a launch."""
+
+    site: Ref = ""
+    provider: Ref = ""
+    type: Ref = ""
+    shape: ShapeRequest = ShapeRequest()
+    region: Ref = ""
+    zone: Ref = ""
+    mode: ModeWord = "on-demand"
+    bid_micros_per_hour: Micros | None = None
+    max_price_micros_per_hour: Micros | None = None
+    offer: Ref = ""
+
 
 class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name | None = None
@@ -61,6 +81,8 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Stop the instance this long after each start."""
     delete_when_done: bool = False
     """Delete the instance, instead of stopping it, when its command ends or its time limit is reached."""
+    graphics: bool = False
+    """On own hosts: the instance can also draw with its GPUs (EGL, Vulkan), not only compute."""
     instances: Annotated[int, Meta(ge=1, le=INSTANCES_PER_LAUNCH_MAX)] = 1
     host: Ref | None = None
     """Place it on this host only."""
@@ -76,9 +98,15 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """The region to rent in. Default: the cheapest region with capacity."""
     zone: Ref = ""
     bid_micros_per_hour: Micros | None = None
-    """With mode `bid`: your offer for the whole machine, in the currency of the machine type's price."""
+    """With mode `bid`: the most you pay. On own hosts for each GPU, in the currency of the price book; for a rented
+    machine as a whole, in the currency of its type's price."""
     max_price_micros_per_hour: Micros | None = None
     """The highest price of a rented machine."""
+    offer: Ref = ""
+    """The offer of the catalog that you chose. For your records."""
+    alternatives: Annotated[tuple[AlternativeRequest, ...], Meta(max_length=ALTERNATIVES_MAX)] = ()
+    """What to rent instead, in this order, if a machine is not free, does not boot, lacks its GPUs, or is a lost spot
+    machine. Alternatives that cannot be rented at the time of the launch are left out."""
     security_groups: Annotated[tuple[Ref, ...], Meta(max_length=10)] = ()
     """Names of security groups. Default: the group `default`."""
     networks: Annotated[tuple[Ref, ...], Meta(max_length=8)] = ()
@@ -87,6 +115,10 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """`SUBNET` or `NETWORK/SUBNET`, at most one for each network. Default: the subnet `default`."""
     addresses: Annotated[tuple[Ref, ...], Meta(max_length=8)] = ()
     """Fixed addresses, at most one for each network. Default: the lowest free address."""
+    data: Annotated[tuple[Annotated[Ref, Meta(min_length=1)], ...], Meta(max_length=16)] = ()
+    """Datasets that it reads, under `/data/NAME`."""
+    volumes: Annotated[tuple[VolumeWord, ...], Meta(max_length=16)] = ()
+    """Volumes that it gets, as `NAME` or `NAME:PATH`. It is placed on the host that has them."""
     on: Annotated[Mapping[LabelKey, LabelValue], Meta(max_length=16)] = {}
     """Labels that an own host must have, such as `zone`. `region` is the region of the host."""
     not_with: Annotated[tuple[NotWith, ...], Meta(max_length=16)] = ()
@@ -102,12 +134,15 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     priority: Annotated[int, Meta(ge=-100, le=100)] = 0
     """Among the queued launches of the project. Higher ones start first."""
     restart_policy: RestartPolicyWord | None = None
-    """What to do if it stops by itself or is lost. Default: `same-host`, or `never` for a rented machine."""
+    """What to do if it stops by itself or is lost. Default: `same-host`; for a rented machine `never`, or
+    `elsewhere` if it is a spot machine with alternatives."""
 
 
 class ChangeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    labels: Annotated[Mapping[LabelKey, LabelValue | None], Meta(max_length=64)]
+    labels: Annotated[Mapping[LabelKey, LabelValue | None], Meta(max_length=64)] = {}
     """Labels to set. A null removes a label. Labels that you leave out do not change."""
+    bid_micros_per_hour: Annotated[int, Meta(ge=1, le=10**12)] | None = None
+    """A new bid for each GPU, in the currency of the price book. Only for mode `bid` on own hosts."""
 
 
 class ResizeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -161,6 +196,18 @@ class UserDataAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Null while it runs, or if its end is unknown."""
 
 
+class CandidateAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine that may be rented for an instance."""
+
+    site: str
+    type: str
+    region: str
+    mode: str
+    max_price_micros_per_hour: int | None
+    currency: str
+    offer: str
+
+
 class RentalAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The machine that is rented for an instance."""
 
@@ -168,6 +215,10 @@ class RentalAnswer(msgspec.Struct, frozen=True, kw_only=True):
     region: str
     zone: str
     """Empty until the provider has chosen one."""
+    candidates: tuple[CandidateAnswer, ...] = ()
+    """All machines that may be rented, in the order in which they are tried. Empty: the launch had no alternatives."""
+    candidate: int = 0
+    """The number of the selected one. The first is 0."""
 
 
 class InterfaceAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,6 +241,8 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuAnswer, ...]
     """The cards that it holds now."""
     image: str
+    data: tuple[str, ...] = ()
+    """Datasets that it reads, under `/data/NAME`."""
     access: Annotated[str, closed("ssh", "jupyter", "command")]
     command: tuple[str, ...]
     exit_code: int | None
@@ -200,6 +253,8 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     stop_at: datetime | None = None
     """When its time limit ends. Null until its first start."""
     delete_when_done: bool = False
+    graphics: bool = False
+    """Whether it can draw with its GPUs."""
     labels: Mapping[str, str]
     host: str | None
     private_address: str | None
@@ -223,6 +278,14 @@ class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What the current step waits for, as reported by the site."""
     interfaces: tuple[InterfaceAnswer, ...] = ()
     """Empty: it is on a rented machine, or on no host."""
+    bid_micros_per_hour: int | None = None
+    """What it offers for each GPU. Null: it has no bid on an own host."""
+    card_micros_per_hour: int | None = None
+    """With a bid: what each GPU costs now, as the last auction decided."""
+    leaving_at: datetime | None = None
+    """When it stops because others need its GPUs. Null: nobody does."""
+    waits_for_cards: bool = False
+    """Others took its GPUs. It keeps its disk and starts again when it can."""
 
 
 class InstancePage(msgspec.Struct, frozen=True, kw_only=True):

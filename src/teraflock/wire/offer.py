@@ -7,6 +7,7 @@ import msgspec
 from teraflock.base.exchange import Rates
 from teraflock.base.money import MICROS, Period
 from teraflock.catalog.places import places_of
+from teraflock.catalog.retired import retired_on
 from teraflock.offer.model import Offer
 from teraflock.offer.rules import price_in
 from teraflock.offer.types import TypeLine
@@ -51,6 +52,8 @@ class OfferShape(msgspec.Struct, frozen=True, kw_only=True):
     as_of: str
     outdated: bool = False
     """Whether there is a newer price of the same machine."""
+    retired: str = ""
+    """The day on which the provider retired this type of machine. Empty if it is not known to be retired."""
     country: str = ""
     """ISO code. Several countries are separated by `|`. Empty if unknown."""
     source: str
@@ -93,6 +96,7 @@ def shape_offer(offer: Offer, *, currency: str, per: Period, rates: Rates, on: d
         since=offer.since,
         as_of=offer.as_of,
         outdated=offer.outdated,
+        retired=retired_on(offer.provider, offer.instance_type),
         country="|".join(
             place.country for place in places_of(offer.provider, offer.region, offer.zone)
         ).strip("|"),

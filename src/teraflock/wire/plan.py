@@ -27,6 +27,8 @@ class PlanRequest(PlanWords, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The text of a Hugging Face `config.json`, in place of `model`."""
     trace: Annotated[str, Meta(max_length=TRACE_CHARACTERS_MAX, pattern=r"^[A-Za-z0-9+/=]*$(?!\n)")] = ""
     """A file that `tera trace` wrote, in base64, in place of `model`."""
+    timeline: bool = False
+    """Add the memory over one step, on each GPU of the first choice."""
 
 
 class CostShape(msgspec.Struct, frozen=True):
@@ -116,6 +118,8 @@ class AssumptionsShape(msgspec.Struct, frozen=True, kw_only=True):
     """The time, UTC, that a date or the name of a day was understood as."""
     budget_micros: int | None
     """In the currency of the plan."""
+    disk_prices: dict[str, int] = {}
+    """The request's own prices per GB of disk and month, in the plan's currency, by provider; "" means any other."""
 
 
 class PlanShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +131,10 @@ class PlanShape(msgspec.Struct, frozen=True, kw_only=True):
     no_plan: NoPlanShape | None
     """Set if there are no choices: why, and what would help."""
     assumptions: AssumptionsShape
+    memory_peak_bytes: int = 0
+    """The most in use on each GPU of the first choice, also within an operation. 0 unless `timeline` was set."""
+    memory_timeline_bytes: tuple[int, ...] = ()
+    """Bytes in use after the operations of one step. Empty unless `timeline` was set."""
 
 
 def shape_plan(answered: Answered, *, top: int, rates: Rates) -> PlanShape:
@@ -140,6 +148,8 @@ def shape_plan(answered: Answered, *, top: int, rates: Rates) -> PlanShape:
         warnings=plan.warnings,
         no_plan=NoPlanShape(none.sentence, none.hint) if none else None,
         assumptions=_assumptions(answered, rates),
+        memory_peak_bytes=answered.memory.live_peak_bytes if answered.memory else 0,
+        memory_timeline_bytes=tuple(answered.memory.timeline) if answered.memory else (),
     )
 
 
@@ -164,6 +174,7 @@ def _assumptions(answered: Answered, rates: Rates) -> AssumptionsShape:
         ),
         deadline=answered.deadline.isoformat() if answered.deadline else None,
         budget_micros=wish.budget_micros,
+        disk_prices=dict(wish.disk_prices),
     )
 
 

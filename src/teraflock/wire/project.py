@@ -5,12 +5,12 @@ from datetime import datetime
 import msgspec
 
 from teraflock.wire.field import Name
-from teraflock.wire.quota import QuotaShape
+from teraflock.wire.quota import QuotaRequest, QuotaShape
 
 
 class ProjectRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Name
-    quota: QuotaShape = QuotaShape()
+    quota: QuotaRequest = QuotaRequest()
     """A null limit gets the default for new projects (the setting `default_project_quota`)."""
 
 

@@ -22,6 +22,10 @@ class ProviderShape(msgspec.Struct, frozen=True, kw_only=True):
     """Prices of disks, outgoing traffic and public addresses. `null` means unknown, not free."""
 
 
+class UsableProviders(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[str, ...]
+
+
 def shape_provider(provider: Provider) -> ProviderShape:
     return ProviderShape(
         provider=provider.id,

@@ -33,6 +33,18 @@ class QueuedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: datetime | None
 
 
+class QueuedOfTenantAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """A queued launch of any tenant, for operators."""
+
+    organisation: str
+    project: str
+    queued: QueuedAnswer
+
+
+class QueuedOfTenantList(msgspec.Struct, frozen=True, kw_only=True):
+    items: tuple[QueuedOfTenantAnswer, ...]
+
+
 class QueuedPage(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[QueuedAnswer, ...]
     next: str | None

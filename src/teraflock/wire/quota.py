@@ -9,7 +9,7 @@ from msgspec import Meta
 Amount = Annotated[int, Meta(ge=0, le=1 << 60)]
 
 
-class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QuotaShape(msgspec.Struct, frozen=True, kw_only=True):
     """The most a project can have at a time. Null: no limit."""
 
     instances: Amount | None = None
@@ -19,6 +19,8 @@ class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Disks of instances, including their snapshots."""
     images_bytes: Amount | None = None
     """The project's own images."""
+    data_bytes: Amount | None = None
+    """Datasets. Null in the project and the organisation: 64 GB for each project."""
     ports: Amount | None = None
     """Published ports."""
     addresses: Amount | None = None
@@ -28,10 +30,18 @@ class QuotaShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     gpus_default: Amount | None = None
 
 
-class OrganisationQuotaShape(QuotaShape, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QuotaRequest(QuotaShape, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The most a project can have at a time. Null: no limit."""
+
+
+class OrganisationQuotaShape(QuotaShape, frozen=True, kw_only=True):
     """The most an organisation can have at a time, over all its projects. Null: no limit."""
 
     projects: Amount | None = None
+
+
+class OrganisationQuotaRequest(OrganisationQuotaShape, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The most an organisation can have at a time, over all its projects. Null: no limit."""
 
 
 class OrganisationUsage(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +55,7 @@ class OrganisationUsage(msgspec.Struct, frozen=True, kw_only=True):
     ram_bytes: int
     disk_bytes: int
     images_bytes: int
+    data_bytes: int = 0
     ports: int = 0
     addresses: int = 0
     networks: int = 0
@@ -60,6 +71,7 @@ class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ram_bytes: int
     disk_bytes: int
     images_bytes: int = 0
+    data_bytes: int = 0
     ports: int = 0
     addresses: int = 0
     networks: int = 0

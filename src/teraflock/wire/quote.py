@@ -24,6 +24,8 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     type: Ref = ""
     """A machine type to rent at `site`, instead of a shape."""
     region: Ref = ""
+    provider: Ref = ""
+    """Rent at this provider, with the cheapest account that the project may use. Needs `type`, or a GPU in `shape`."""
 
 
 class QuoteAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,11 +24,13 @@ RunPhaseWord = Literal[
 ]  # fmt: skip
 
 
-class RunEstimateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunEstimateAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What was expected before the start. The server keeps it to compare it with what was measured."""
 
     source: Annotated[str, Meta(max_length=20)] = ""
-    """`trace` (of the script) or `hours` (given by the user)."""
+    """`trace` (of the script), `measured` (in earlier runs of it) or `hours` (given by the user)."""
+    script: Annotated[str, Meta(max_length=64, pattern=r"^[0-9a-f]*$(?!\n)")] = ""
+    """SHA-256 of the script and its arguments. Later runs with the same one use what this run measured."""
     gpu: Ref = ""
     step_seconds: tuple[Hours, Hours, Hours] | None = None
     """Low, middle and high."""
@@ -37,6 +39,10 @@ class RunEstimateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     memory_bytes: Annotated[int, Meta(ge=0, le=10**15)] | None = None
     cost_micros: tuple[int, int, int] | None = None
     currency: Annotated[str, Meta(max_length=3)] = ""
+
+
+class RunEstimateBody(RunEstimateAnswer, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What was expected before the start. The server keeps it to compare it with what was measured."""
 
 
 class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +58,12 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     region: Ref = ""
     burst: bool = False
     mode: ModeWord = "on-demand"
+    bid_micros_per_hour: Micros | None = None
+    """With mode `bid`."""
+    max_price_micros_per_hour: Micros | None = None
+    """Do not rent a machine that costs more."""
+    offer: Ref = ""
+    """The offer of the catalog that you chose. For your records."""
     setup: Script = ""
     """A shell script that prepares the instance. Its result is cached as an image. It does not see the files."""
     requirements: Script = ""
@@ -59,6 +71,8 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     environment: Annotated[Mapping[VariableName, Word], Meta(max_length=64)] = {}
     secrets: Annotated[Mapping[VariableName, Secret], Meta(max_length=32)] = {}
     """Environment variables that are stored encrypted and never shown."""
+    data: Annotated[tuple[Annotated[Ref, Meta(min_length=1)], ...], Meta(max_length=16)] = ()
+    """Datasets that the command reads, under `$TERA_DATA/NAME`."""
     workdir: Digest | None = None
     """The SHA-256 of a tar that was uploaded with `PUT /v1/run-files/{digest}`."""
     outputs: Folder = ""
@@ -69,10 +83,29 @@ class RunRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """How many checkpoints of each series are kept."""
     attempts_max: Annotated[int, Meta(ge=1, le=100)] = 10
     """How often the command may start, if instances are lost."""
+    nodes: Annotated[int, Meta(ge=1, le=32)] = 1
+    """How many instances run the command at the same time, all or none, with the variables of torchrun."""
+    priority: Annotated[int, Meta(ge=-100, le=100)] = 0
+    """Among the launches of the project that wait for room. Higher ones start first."""
     deadline: datetime | None = None
     budget_micros: Micros | None = None
     """Stop the run when it has cost this much, in the currency of the project."""
     estimate: RunEstimateBody | None = None
+
+
+SweepParameter = Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z][A-Za-z0-9_-]*$(?!\n)")]
+SweepValue = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
+
+
+class SweepRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    run: RunRequest
+    """What all runs have in common. Its name is that of the sweep, its budget that of all runs together."""
+    grid: Annotated[
+        Mapping[SweepParameter, Annotated[tuple[SweepValue, ...], Meta(min_length=1, max_length=100)]],
+        Meta(min_length=1, max_length=10),
+    ]
+    """The values of each parameter. `{lr}` in the command becomes a value of `lr`; a parameter without such a mark is
+    added as `--lr VALUE`."""
 
 
 class RunProgressAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,9 +113,9 @@ class RunProgressAnswer(msgspec.Struct, frozen=True, kw_only=True):
     of: int | None
     loss: float | None
     step_seconds: float | None
-    """Measured in this attempt or the one before. Null: not enough was reported."""
+    """The usual time of a step: the median between reports, without saving. Null: not enough was reported."""
     ends_at: datetime | None
-    """Expected, from the measured time of a step."""
+    """Expected, from the mean time of a step in this attempt or the one before."""
     at: datetime | None
 
 
@@ -105,10 +138,18 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
     secrets: tuple[str, ...]
     """Names only."""
+    data: tuple[str, ...] = ()
+    sweep: str = ""
+    """The name of its sweep. Empty: none."""
+    parameters: Mapping[str, str] = {}
+    """Its values in the sweep."""
     attempt: int
     attempts_max: int
     instance_id: str
-    """The instance of this attempt. Empty: none yet."""
+    """The instance of this attempt. Empty: none yet. With several nodes, that of node 0."""
+    nodes: int = 1
+    node_instances: tuple[str, ...] = ()
+    """The instances of this attempt, by node."""
     instances: tuple[str, ...]
     exit_code: int | None
     problem: str
@@ -125,7 +166,7 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
     deadline: datetime | None
     late: bool
     budget_micros: int | None
-    estimate: RunEstimateBody | None
+    estimate: RunEstimateAnswer | None
     cost_micros: int
     """Of all its instances, so far."""
     currency: str
@@ -134,6 +175,8 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunDetails(RunAnswer, frozen=True, kw_only=True):
     checkpoints: tuple[RunCheckpointAnswer, ...] = ()
+    losses: tuple[tuple[int, float], ...] = ()
+    """Steps and losses for a chart, thinned to 120 points."""
 
 
 class RunPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,7 +57,9 @@ class SecurityGroupAnswer(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     rules: tuple[RuleAnswer, ...]
     instances: tuple[str, ...]
-    """The names of its members."""
+    """The names of its members: all, or as many as were asked for."""
+    instance_count: int = 0
+    """How many members it has."""
 
 
 class SecurityGroupList(msgspec.Struct, frozen=True, kw_only=True):

@@ -47,6 +47,7 @@ def facts(account: "AccountAnswer", now: datetime) -> Iterator[tuple[str, str]]:
     yield "options", ", ".join(f"{name}={value}" for name, value in account.options.items() if value)
     yield "instances", str(account.instances)
     yield "cost now", hourly_text(account.per_hour_micros, account.currency)
+    yield "today", amount_text(account.today_micros, account.currency)
     yield "this month", amount_text(account.month_micros, account.currency)
     yield "limit per month", _limit(account.limit_micros, account.currency)
     for number, each in enumerate(account.projects):

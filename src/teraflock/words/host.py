@@ -10,7 +10,7 @@ from teraflock.words.table import Field, Fields
 from teraflock.words.text import SIMULATED, age_text
 
 if TYPE_CHECKING:
-    from teraflock.wire.host import HostAnswer
+    from teraflock.wire.host import HostAnswer, InvitationAnswer
 
 _LIMITS: Final = {
     "hold": "hold",
@@ -39,6 +39,11 @@ def fields(now: datetime) -> "Fields[HostAnswer]":
 
 def state_text(host: "HostAnswer") -> str:
     return f"{host.state} {SIMULATED}" if host.simulated else host.state
+
+
+def join_command(made: "InvitationAnswer") -> str:
+    """What to run on the new host."""
+    return f"tera host join '{made.token}@{made.server}#{made.fingerprint}'"
 
 
 def cost_text(host: "HostAnswer") -> str:

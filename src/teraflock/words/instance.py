@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from teraflock.base.money import decimals_for
 from teraflock.base.quantities import bytes_text
+from teraflock.words.bid import bid_text
 from teraflock.words.bill import cost_text, price_text
 from teraflock.words.shape import cards_text
 from teraflock.words.table import Field, Fields
@@ -14,7 +15,7 @@ from teraflock.words.text import SIMULATED, age_text, details_text, duration_tex
 
 if TYPE_CHECKING:
     from teraflock.wire.bill import CostAnswer
-    from teraflock.wire.instance import InstanceAnswer
+    from teraflock.wire.instance import InstanceAnswer, RentalAnswer
 
 
 def fields(now: datetime, costs: "Mapping[str, CostAnswer]") -> "Fields[InstanceAnswer]":
@@ -46,6 +47,10 @@ def state_text(instance: "InstanceAnswer") -> str:
         words.append(f"(exit {instance.exit_code})")
     if instance.user_data and instance.user_data.exit_code:
         words.append(f"(user-data: exit {instance.user_data.exit_code})")
+    if instance.waits_for_cards:
+        words.append("(waits for GPUs)")
+    elif instance.leaving_at:
+        words.append("(leaving)")
     if instance.simulated:
         words.append(SIMULATED)
     return " ".join(words)
@@ -54,6 +59,15 @@ def state_text(instance: "InstanceAnswer") -> str:
 def rental_text(instance: "InstanceAnswer") -> str:
     """Where a rented instance is: `sky/east`."""
     return f"{instance.site}/{instance.rental.region}" if instance.rental else ""
+
+
+def offers_text(rental: "RentalAnswer") -> str:
+    """Which of its offers is used, and what comes next."""
+    if not rental.candidates:
+        return ""
+    after = rental.candidates[rental.candidate + 1 :]
+    next_one = f"; next: {after[0].type} at {after[0].site} in {after[0].region}" if after else ""
+    return f"{rental.candidate + 1} of {len(rental.candidates)}{next_one}"
 
 
 def facts(
@@ -78,11 +92,18 @@ def facts(
     yield "memory", bytes_text(shape.ram_bytes)
     yield "disk", bytes_text(shape.disk_bytes)
     yield "image", instance.image
+    yield "data", ", ".join(f"/data/{each}" for each in instance.data)
     yield "host", instance.host or ""
     yield "site", instance.site
     if instance.rental:
         yield "rented", f"{instance.rental.type} in {instance.rental.zone or instance.rental.region}"
+        yield "offer", offers_text(instance.rental)
     yield "mode", instance.mode if instance.mode != "on-demand" else ""
+    yield "bid", bid_text(instance)
+    yield (
+        "leaves",
+        f"{time_text(instance.leaving_at)} UTC: others need its GPUs" if instance.leaving_at else "",
+    )
     yield "restarts", instance.restart_policy
     yield "address", ", ".join(f"{each.address} (network `{each.network}`)" for each in instance.interfaces)
     yield "SSH", ssh_text(instance)
@@ -93,6 +114,7 @@ def facts(
     yield "time limit", time_limit_text(instance, now)
     if instance.delete_when_done:
         yield "when done", "deleted; its log and exit code are kept for 7 days"
+    yield "graphics", "EGL and Vulkan" if instance.graphics else ""
     yield "labels", details_text(instance.labels)
     yield "price", price_text(cost)
     yield "cost so far", cost_text(cost)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
 
 INTERNET: Final = "internet"
+EVERYTHING: Final = "everything"
 NODE_WIDTH: Final = 132
 NODE_HEIGHT: Final = 34
 LABELS_MAX: Final = 40
@@ -85,7 +86,7 @@ def picture(graph: "NetworkGraphAnswer") -> str:
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="white"/>',
         '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8"'
         ' orient="auto-start-reverse"><path d="M0,0 L8,4 L0,8 z" fill="#57606a"/></marker></defs>',
-        '<text x="16" y="24" font-size="15">Who can reach whom</text>',
+        '<text x="16" y="24" font-size="15">Who can reach whom (lines without a label: everything)</text>',
     ]
     for number, (source, target, allows, both) in enumerate(merged):
         parts += _arrow(places[source], places[target], (source, target, allows), both, number, len(merged))
@@ -127,12 +128,13 @@ def _arrow(
     x2, y2 = _edge_of(end, across, -1, aside)
     source, target, allows = words
     way = "and" if both else "to"
+    colour = "#b0b7c0" if allows == EVERYTHING else "#0969da"
     first = ' marker-start="url(#arrow)"' if both else ""
     yield (
-        f'<path d="M{x1:.1f},{y1:.1f} L{x2:.1f},{y2:.1f}" stroke="#57606a" fill="none"{first}'
+        f'<path d="M{x1:.1f},{y1:.1f} L{x2:.1f},{y2:.1f}" stroke="{colour}" fill="none"{first}'
         f' marker-end="url(#arrow)"><title>{escape(f"{source} {way} {target}: {allows}")}</title></path>'
     )
-    if count <= LABELS_MAX:
+    if count <= LABELS_MAX and allows != EVERYTHING:
         share = 0.5 if both else 0.26 + 0.06 * (number % 3)
         yield (
             f'<text x="{x1 + (x2 - x1) * share:.1f}" y="{y1 + (y2 - y1) * share - 4:.1f}" text-anchor="middle"'

@@ -18,6 +18,7 @@ def fields(now: datetime) -> "Fields[RunAnswer]":
     return (
         Field("NAME", lambda each: each.name, flexible=True),
         Field("STATE", state_text),
+        Field("SWEEP", sweep_text, worth=5),
         Field("PROGRESS", progress_text, worth=8),
         Field("ATTEMPT", lambda each: str(each.attempt), right=True, worth=4),
         Field("COST", cost_text, right=True, worth=7),
@@ -40,6 +41,11 @@ def state_text(run: "RunAnswer") -> str:
     return " ".join(words)
 
 
+def sweep_text(run: "RunAnswer") -> str:
+    values = " ".join(f"{name}={value}" for name, value in run.parameters.items())
+    return f"{run.sweep}: {values}" if run.sweep else ""
+
+
 def progress_text(run: "RunAnswer") -> str:
     seen = run.progress
     if seen is None:
@@ -59,10 +65,13 @@ def facts(run: "RunDetails", now: datetime) -> Iterator[tuple[str, str]]:
     yield "id", run.id
     yield "command", shlex.join(run.command)
     yield "image", run.image
+    yield "data", ", ".join(run.data)
+    yield "sweep", sweep_text(run)
     yield "environment", " ".join(run.environment)
     yield "secrets", ", ".join(run.secrets)
     yield "attempt", f"{run.attempt} of at most {run.attempts_max}"
-    yield "instance", run.instance_id
+    yield "instance", run.instance_id if run.nodes == 1 else ""
+    yield "nodes", ", ".join(run.node_instances) or str(run.nodes) if run.nodes > 1 else ""
     yield "progress", progress_text(run)
     yield "step time", step_text(run)
     yield "expected end", _at(run.progress.ends_at if run.progress else None)

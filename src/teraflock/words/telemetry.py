@@ -72,6 +72,29 @@ INSTANCES: "Fields[InstanceReadingAnswer]" = (
 )
 
 
+class HostLoad(msgspec.Struct, frozen=True, kw_only=True):
+    """What the cards of a host do, in a few numbers. None: cannot be read."""
+
+    percent: int | None
+    """The mean utilisation."""
+    watts: int | None
+    celsius: int | None
+    """Of the hottest card."""
+    lost: int
+
+
+def load_of(host: "HostReadingAnswer") -> HostLoad:
+    percents = [card.utilisation_percent for card in host.cards if card.utilisation_percent is not None]
+    watts = [card.power_milliwatts for card in host.cards if card.power_milliwatts is not None]
+    degrees = [card.temperature_celsius for card in host.cards if card.temperature_celsius is not None]
+    return HostLoad(
+        percent=sum(percents) // len(percents) if percents else None,
+        watts=sum(watts) // 1000 if watts else None,
+        celsius=max(degrees, default=None),
+        lost=len(host.lost),
+    )
+
+
 def summary_text(hosts: Sequence["HostReadingAnswer"]) -> str:
     """`6 hosts, 32 cards: 4 busy, 28 idle, 8 held, 10 kW`."""
     cards = [card for host in hosts for card in host.cards if "/" not in card.slot]

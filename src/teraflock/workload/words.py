@@ -107,7 +107,10 @@ def workload_from(model: str, batch: int | None, words: WorkloadWords) -> "Workl
         batch = batch or 0
     elif batch is None:
         entry(model)  # if the name is unknown, report that instead
-        raise BadInput("Give the number of samples per step", hint="For example `--batch 64`")
+        raise BadInput(
+            "Give the number of samples per step",
+            hint="For example `--batch 64`. `tera estimate MODEL --batch 1` shows the largest batch that fits",
+        )
     elif optimizer is None:
         optimizer = default_optimizer(model, words.task)
     return Workload(

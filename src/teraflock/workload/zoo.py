@@ -151,6 +151,15 @@ def check(workload: Workload) -> ZooEntry:
     return known
 
 
+def is_encoder(name: str) -> bool:
+    """Whether it is BERT or a relative of it."""
+    known = entry(name)
+    return (known.shape.family if known.shape else known.name.split("-")[0]) in ENCODERS
+
+
+ENCODERS: Final = ("bert", "roberta", "distilbert")
+
+
 def trace_for(workload: Workload) -> Trace:
     """The recorded step of a zoo model. If the variant was not recorded, the error lists those that were."""
     known = entry(workload.model)

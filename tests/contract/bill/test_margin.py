@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.faults.house import SKY, House
+from tests.faults.installation import SKY, Installation
 from tests.unit.bill.world import BOOK, RATES, World
 
 from teraflock.base.clock import FixedClock, microseconds
@@ -24,28 +24,28 @@ HOUR = 3600 * 10**6
 
 
 class Lab:
-    """A house with bills, whose loops turn as time passes."""
+    """A installation with bills, whose loops turn as time passes."""
 
     def __init__(self, database: Database) -> None:
-        self.house = House(database, MemoryWorld(), FixedClock(START), sky=MemoryWorld())
-        self.bills = BillService(database, self.house.clock, RATES)
-        self.house.settle()
-        self.house.clock.move(START + timedelta(hours=1) - self.house.clock.now())
+        self.installation = Installation(database, MemoryWorld(), FixedClock(START), sky=MemoryWorld())
+        self.bills = BillService(database, self.installation.clock, RATES)
+        self.installation.settle()
+        self.installation.clock.move(START + timedelta(hours=1) - self.installation.clock.now())
         self.bills.turn()
 
     def hosts(self, kind: HostKind = HostKind.OWN) -> list[Host]:
-        with self.house.database.read() as tx:
+        with self.installation.database.read() as tx:
             return list(fleet.hosts(tx, limit=99, kind=kind))
 
     def ask(self, act: str, *words: object) -> None:
-        tenant = self.house.tenant
-        getattr(self.house.service, act)(tenant.actor, tenant.project, *words)
-        self.house.settle()
+        tenant = self.installation.tenant
+        getattr(self.installation.service, act)(tenant.actor, tenant.project, *words)
+        self.installation.settle()
 
     def wait(self, **time: float) -> None:
         """Time in which the server watches. A day is two looks: the loops need no more to see nothing change."""
-        self.house.clock.move(timedelta(**time))
-        self.house.workers[0].look()
+        self.installation.clock.move(timedelta(**time))
+        self.installation.workers[0].look()
         self.bills.turn()
 
     def margin(self, by: str = "host", month: str = "2026-11") -> Margin:
@@ -56,7 +56,7 @@ class Lab:
         return found
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
-        with self.house.database.read() as tx:
+        with self.installation.database.read() as tx:
             return tx.all(sql)
 
 
@@ -96,7 +96,7 @@ def test_a_rented_host_costs_from_made_to_gone_also_while_the_tenant_pays_nothin
     charged = lab.rows("SELECT SUM(micros), MIN(from_us), MAX(until_us) FROM charge")[0]
     assert row.revenue_micros == charged[0]
     assert us > int(str(charged[2])) - int(str(charged[1])), "booting and deleting cost us, not the tenant"
-    project = lab.row(lab.house.tenant.project.id, "project")
+    project = lab.row(lab.installation.tenant.project.id, "project")
     assert project.margin_micros == row.revenue_micros - row.cost_micros
     lab.wait(days=3)
     assert lab.row(host.id).cost_micros == row.cost_micros
@@ -122,7 +122,9 @@ def test_a_rented_host_costs_what_the_provider_reports_from_then_on(lab: Lab) ->
     lab.ask("launch", Order(name="one", site=SKY, type="gpu"))
     lab.wait(hours=2)
     before = lab.margin("instance").rows[0]
-    lab.house.sky_trouble.price_changes("gpu", "east", "on-demand", 500_000, lab.house.clock.now())
+    lab.installation.sky_trouble.price_changes(
+        "gpu", "east", "on-demand", 500_000, lab.installation.clock.now()
+    )
     lab.wait(seconds=0)
     lab.wait(hours=10)
     after = lab.margin("instance").rows[0]
@@ -167,8 +169,10 @@ def test_a_change_that_comes_late_books_its_day_again(database: Database) -> Non
 def test_several_servers_book_each_day_once(lab: Lab) -> None:
     for host in lab.hosts():
         lab.bills.host_costs.set(host, 1_000_000, "USD")
-    lab.house.clock.move(timedelta(days=5))
-    others = [BillService(lab.house.database, lab.house.clock, RATES).host_costs for _ in range(4)]
+    lab.installation.clock.move(timedelta(days=5))
+    others = [
+        BillService(lab.installation.database, lab.installation.clock, RATES).host_costs for _ in range(4)
+    ]
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(each.catch_up) for each in others]:
             done.result()

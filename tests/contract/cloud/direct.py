@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.cloud.ground import MORE, START, derive
+from tests.contract.cloud.ground import KINDS, MORE, START, derive
 from tests.contract.driver.grounds import network
 from tests.fakes.guest import FakeLink
 
@@ -23,7 +23,7 @@ ID = InstanceId("ins_m7e81w00zd0ddegj")
 
 class Direct:
     def __init__(self, kind: str, folder: Path, judge: Any = None) -> None:
-        self.kind = MORE[kind]
+        self.kind = {**KINDS, **MORE}[kind]
         self.clock = FixedClock(START)
         self.fake = self.kind.fake(self.clock, judge=judge)
         self.folder = folder

@@ -22,7 +22,7 @@ from tests.fakes.paperspace import FakePaperspace
 from tests.fakes.runpod import FakeRunPod
 from tests.fakes.tencent import FakeTencent
 from tests.fakes.vast import FakeVast
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.base.clock import FixedClock, microseconds
 from teraflock.bill.margin.rules import cost_between
@@ -91,31 +91,36 @@ class Ground:
         self.fake = self.kind.fake(self.clock, **options)
         self.link = FakeLink(self.fake)
         self.folder = folder
-        self.house = House(database, MemoryWorld(), self.clock)
+        self.installation = Installation(database, MemoryWorld(), self.clock)
         self.open()
-        self.house.workers[0].look()
+        self.installation.workers[0].look()
 
     def open(self) -> CloudSite:
         """Open the site as a new process does: without anything in memory."""
-        kind = cloud_class(self.kind.kind)
+        return self.open_site(SITE, self.kind.kind, self.fake, self.link)
+
+    def open_site(self, site: str, name: str, fake: FakeCloud, link: FakeLink) -> CloudSite:
+        kind = cloud_class(name)
         driver = CloudSite(
-            SITE,
-            self.house.tenant.mark,
+            site,
+            self.installation.tenant.mark,
             self.clock,
-            cloud=kind({**kind.facts(self.fake.secret), **self.fake.options}),
-            transport=self.fake,
-            signer=kind.signer(self.fake.secret),
-            pacer=Pacer(Pace(call_seconds=0, launch_seconds=0), seconds=self._seconds, pause=self.house.wait),
-            link=self.link,
+            cloud=kind({**kind.facts(fake.secret), **fake.options}),
+            transport=fake,
+            signer=kind.signer(fake.secret),
+            pacer=Pacer(
+                Pace(call_seconds=0, launch_seconds=0), seconds=self._seconds, pause=self.installation.wait
+            ),
+            link=link,
             derive=derive,
             folder=self.folder,
         )
-        self.house.engines.put(driver, SiteRecord(name=SITE, kind=self.kind.kind), for_all=True)
+        self.installation.engines.put(driver, SiteRecord(name=site, kind=name), for_all=True)
         return driver
 
     @property
     def driver(self) -> CloudSite:
-        driver = self.house.engines.at(SITE)
+        driver = self.installation.engines.at(SITE)
         assert isinstance(driver, CloudSite)
         return driver
 
@@ -126,19 +131,25 @@ class Ground:
         return Order(**{"name": "one", "site": SITE, "type": self.kind.type, **changes})
 
     def launch(self, **changes: Any) -> None:
-        self.house.service.launch(self.house.tenant.actor, self.house.tenant.project, self.order(**changes))
+        self.installation.service.launch(
+            self.installation.tenant.actor, self.installation.tenant.project, self.order(**changes)
+        )
 
     def delete(self) -> None:
-        self.house.service.delete(self.house.tenant.actor, self.house.tenant.project, "one")
+        self.installation.service.delete(
+            self.installation.tenant.actor, self.installation.tenant.project, "one"
+        )
 
     def one(self) -> Instance:
-        return self.house.service.page(self.house.tenant.project.id, limit=9, gone=True)[0].instance
+        return self.installation.service.page(self.installation.tenant.project.id, limit=9, gone=True)[
+            0
+        ].instance
 
     def settle(self) -> None:
         """Settle until listings show everything and extra machines are gone."""
-        self.house.settle()
-        self.house.wait(GRACE.total_seconds())
-        self.house.settle()
+        self.installation.settle()
+        self.installation.wait(GRACE.total_seconds())
+        self.installation.settle()
 
     def work(self, rounds: int = 60, seconds: float = 2.0) -> None:
         """Let the loops run for a while; a worker that dies is replaced by one without memory.
@@ -147,13 +158,13 @@ class Ground:
         """
         over_at = self._seconds() + rounds * seconds
         while (left := over_at - self._seconds()) > 0:
-            worker = self.house.workers[0]
-            if not self.house.survive(worker.turn, 0) or not self.house.survive(worker.look, 0):
+            worker = self.installation.workers[0]
+            if not self.installation.survive(worker.turn, 0) or not self.installation.survive(worker.look, 0):
                 self.open()
-            self.house.wait(min(left, IDLE_ROUNDS * seconds) if self.house.idle() else seconds)
+            self.installation.wait(min(left, IDLE_ROUNDS * seconds) if self.installation.idle() else seconds)
 
-    def recorded(self) -> int:
-        """What the account cost so far, as recorded."""
-        with self.house.database.read() as tx:
-            rates = rates_at_site(tx, SITE, "", 0)
+    def recorded(self, site: str = SITE) -> int:
+        """What an account cost so far, as recorded."""
+        with self.installation.database.read() as tx:
+            rates = rates_at_site(tx, site, "", 0)
         return sum(cost_between(each, 0, microseconds(self.clock.now())) for each in rates.values())

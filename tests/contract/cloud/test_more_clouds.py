@@ -1,5 +1,6 @@
 """What a cloud's module decides, for each cloud: calls, replies, errors, marks. `test_clouds.py` tests the engine."""
 
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from teraflock.instance.engine_errors import (
     BadCredentials,
     EngineBusy,
     EngineDown,
+    EngineMissing,
     NoMoney,
     NoRoom,
     OverQuota,
@@ -114,6 +116,20 @@ def test_quota_and_money_are_told_apart(cloud: Direct, trouble: str, error: type
     assert cloud.fake.machines == {}
 
 
+def test_a_state_that_nobody_knows_is_no_absence(cloud: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Providers add states. A machine that seems absent would be given up, and stay on the bill."""
+    cloud.create()
+    module = sys.modules[type(cloud.site.cloud).__module__]
+    if not hasattr(module, "SEEN"):
+        pytest.skip("this provider reports no single state")
+    monkeypatch.setattr(module, "SEEN", {})
+    try:
+        found = list(cloud.site.sightings())
+    except TeraflockError:
+        return  # nothing is concluded from a listing that fails
+    assert len(found) == 1
+
+
 def test_a_wrong_key_says_nothing_about_machines(cloud: Direct) -> None:
     made = cloud.create()
     cloud.fake.locked_out = True
@@ -136,12 +152,39 @@ def test_too_many_requests_are_busy(cloud: Direct) -> None:
     assert cloud.site.check()
 
 
-@pytest.mark.parametrize("wrong", ["born_dead", "born_broken"])
+@pytest.mark.parametrize("wrong", ["born_dead", "born_broken", "born_short", "born_small"])
 def test_a_machine_that_is_not_usable_is_refused(cloud: Direct, wrong: str) -> None:
     setattr(cloud.fake, wrong, 1)
+    cloud.site.refresh_types()  # they say how much memory is promised
     made = cloud.create()
     with pytest.raises(Unusable):
         cloud.ready(made)
+
+
+@pytest.mark.parametrize(("kind", "micros_per_hour"), [("azure", 13_150), ("gcp", 17_534)])
+def test_a_disk_without_a_machine_is_a_leftover_with_its_cost(
+    kind: str, micros_per_hour: int, tmp_path: Path
+) -> None:
+    cloud = Direct(kind, tmp_path)
+    name = "tf-m7e81w00sm3jsp32-9-1-0"
+    disk = {
+        "name": name,
+        "zone": "us-central1-a",
+        "sizeGb": "128",
+        "labels": {"teraflock": "m7e81w00sm3jsp32"},
+    }
+    cloud.fake.disks = {
+        name: {**disk, "properties": {"diskSizeGB": 128}},
+        "other": {**disk, "name": "other", "properties": {"diskSizeGB": 5}, "users": ["x"]},
+    }
+    (found,) = [each for each in cloud.site.leftovers() if each.kind == "disk"]
+    assert (found.instance_id, found.price_micros_per_hour, found.currency) == (
+        "ins_9",
+        micros_per_hour,
+        "USD",
+    )
+    cloud.site.remove_leftover(found)
+    assert list(cloud.fake.disks) == ["other"]
 
 
 def test_a_machine_that_vanishes_before_it_is_ready_makes_place_for_the_next(cloud: Direct) -> None:
@@ -264,9 +307,9 @@ def test_a_machine_that_is_taken_back_with_a_notice_is_replaced(tmp_path: Path) 
     ground.settle()
     (machine,) = ground.fake.alive
     machine.notice = "TRUE"
-    ground.house.wait(10)
-    ground.house.workers[0].look()
-    with ground.house.database.read() as tx:
+    ground.installation.wait(10)
+    ground.installation.workers[0].look()
+    with ground.installation.database.read() as tx:
         events = tx.all("SELECT kind FROM event WHERE kind = 'instance.leaving'")
     assert len(events) == 1
     ground.fake.end(machine.id)
@@ -280,7 +323,7 @@ def test_a_rented_machine_stops_and_starts_again(tmp_path: Path) -> None:
     ground = Ground("gcp", tmp_path)
     ground.launch()
     ground.settle()
-    service, tenant = ground.house.service, ground.house.tenant
+    service, tenant = ground.installation.service, ground.installation.tenant
     service.stop(tenant.actor, tenant.project, "one")
     ground.settle()
     assert ground.one().phase == Phase.STOPPED
@@ -291,3 +334,20 @@ def test_a_rented_machine_stops_and_starts_again(tmp_path: Path) -> None:
     ground.settle()
     assert ground.fake.alive == []
     assert len(ground.fake.machines) == 1
+
+
+@pytest.mark.parametrize("kind", ["gcp", "lambda"])  # a login user with sudo, and root
+def test_files_of_a_machine_are_read_without_a_call_to_the_provider(kind: str, tmp_path: Path) -> None:
+    cloud = Direct(kind, tmp_path)
+    made = cloud.create()
+    cloud.ready(made)
+    calls = len(cloud.fake.calls)
+    handle = Handle(ID, "", made.remote_id)
+    (tmp_path / "model").write_text("weights")
+    assert {Capability.EXEC, Capability.FILES} <= cloud.site.capabilities
+    with cloud.site.file(handle, f"{tmp_path}/model") as found:
+        assert b"".join(found.content or ()) == b"weights"
+    with pytest.raises(EngineMissing), cloud.site.file(handle, f"{tmp_path}/none"):
+        pass
+    assert len(cloud.fake.calls) == calls
+    cloud.site._inside.close()

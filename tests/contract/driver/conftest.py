@@ -8,35 +8,35 @@ from tests.contract.driver.grounds import Ground
 from tests.contract.driver.joined_ground import joined_ground
 from tests.contract.driver.lxd_ground import driver_in, lxd_ground
 from tests.contract.driver.simulated_ground import FORMS, simulated_ground
-from tests.engine.house import House, NoHouse
+from tests.engine.sandbox import NoSandbox, Sandbox
 
 from teraflock.drivers.lxd import build, recipe
 from teraflock.drivers.lxd.daemon import INCUS, LXD, Program
 from teraflock.drivers.lxd.driver import Lxd
 
 
-def _house(program: Program) -> Iterator[tuple[House, Lxd]]:
+def _sandbox(program: Program) -> Iterator[tuple[Sandbox, Lxd]]:
     from tests.engine.conftest import IMAGES
 
     try:
         build.build(recipe.read("base"), IMAGES, created_at=1)
-        house = House(f"contract-{program.name}-", program)
-    except NoHouse as reason:
+        sandbox = Sandbox(f"contract-{program.name}-", program)
+    except NoSandbox as reason:
         pytest.skip(str(reason))
     except build.BuildFailed as reason:
         pytest.skip(f"the base image cannot be built here: {reason}")
-    yield house, driver_in(house)
-    house.close()
+    yield sandbox, driver_in(sandbox)
+    sandbox.close()
 
 
 @pytest.fixture(scope="session")
-def contract_lxd() -> Iterator[tuple[House, Lxd]]:
-    yield from _house(LXD)
+def contract_lxd() -> Iterator[tuple[Sandbox, Lxd]]:
+    yield from _sandbox(LXD)
 
 
 @pytest.fixture(scope="session")
-def contract_incus() -> Iterator[tuple[House, Lxd]]:
-    yield from _house(INCUS)
+def contract_incus() -> Iterator[tuple[Sandbox, Lxd]]:
+    yield from _sandbox(INCUS)
 
 
 @pytest.fixture(params=[*FORMS, "joined", "lxd", "incus"])
@@ -48,6 +48,6 @@ def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
         with joined_ground(tmp_path) as found:
             yield found
     else:
-        house, driver = request.getfixturevalue(f"contract_{request.param}")
-        with lxd_ground(house, driver, request.param) as found:
+        sandbox, driver = request.getfixturevalue(f"contract_{request.param}")
+        with lxd_ground(sandbox, driver, request.param) as found:
             yield found

@@ -1,4 +1,4 @@
-"""Real LXD or Incus as a test ground, in its own namespaces; see `tests/engine/house.py`."""
+"""Real LXD or Incus as a test ground, in its own namespaces; see `tests/engine/sandbox.py`."""
 
 import os
 import socket
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from tests.contract.driver.grounds import Ground, network
 from tests.engine import broken_image
 from tests.engine.conftest import IMAGES
-from tests.engine.house import INSIDE_ADDRESS, House, mark_cgroups
 from tests.engine.open_walls import OpenWalls
+from tests.engine.sandbox import INSIDE_ADDRESS, Sandbox, mark_cgroups
 
 from teraflock.base.quantities import GIB
 from teraflock.drivers.lxd.driver import Lxd
@@ -30,8 +30,8 @@ class LxdSurroundings:
     image = "img_base"
     image_broken = "img_broken"
 
-    def __init__(self, house: House, name: str) -> None:
-        self.house = house
+    def __init__(self, sandbox: Sandbox, name: str) -> None:
+        self.sandbox = sandbox
         self.name = name
 
     def pass_time(self, seconds: float) -> None:
@@ -39,17 +39,17 @@ class LxdSurroundings:
 
     def port_answers(self, machine: Machine, port: Port) -> bool:
         """Check from outside: the guest's SSH server must answer on the host's port."""
-        said = self.house.outside(sys.executable, "-c", KNOCK, INSIDE_ADDRESS, str(port.host_port))
+        said = self.sandbox.outside(sys.executable, "-c", KNOCK, INSIDE_ADDRESS, str(port.host_port))
         return said.returncode == 0 and "SSH-" in said.stdout
 
 
-def driver_in(house: House) -> Lxd:
-    mark_cgroups(house.folder, f"tera-{INSTALLATION}")
+def driver_in(sandbox: Sandbox) -> Lxd:
+    mark_cgroups(sandbox.folder, f"tera-{INSTALLATION}")
     report = HostReport(
         name=socket.gethostname(), address=INSIDE_ADDRESS, vcpus=2, ram_bytes=4 * GIB, disk_bytes=8 * GIB
     )
     driver = Lxd(
-        house.daemon.socket_path,
+        sandbox.daemon.socket_path,
         INSTALLATION,
         report=lambda: report,
         image_cache=IMAGES,
@@ -57,16 +57,16 @@ def driver_in(house: House) -> Lxd:
         pool=PoolWish(size_bytes=10 * GIB),
         way_out=False,
     )
-    with house.inside():
+    with sandbox.inside():
         driver.set_up()
         driver.build_image(LxdSurroundings.image, "base")
-        _bring_broken(house)
+        _bring_broken(sandbox)
     return driver
 
 
-def _bring_broken(house: House) -> None:
-    engine = LxdClient(house.daemon.socket_path, project=f"tera-{INSTALLATION}")
-    file = broken_image.write(house.folder / "broken.tar")
+def _bring_broken(sandbox: Sandbox) -> None:
+    engine = LxdClient(sandbox.daemon.socket_path, project=f"tera-{INSTALLATION}")
+    file = broken_image.write(sandbox.folder / "broken.tar")
     fingerprint = engine.post("images", body=file)["fingerprint"]
     engine.post("images", "aliases", body={"name": LxdSurroundings.image_broken, "target": fingerprint})
     engine.close()
@@ -86,9 +86,9 @@ class LxdGround(Ground):
 
 
 @contextmanager
-def lxd_ground(house: House, driver: Lxd, name: str) -> Iterator[Ground]:
-    with house.inside():
-        ground = LxdGround(driver, LxdSurroundings(house, name))
+def lxd_ground(sandbox: Sandbox, driver: Lxd, name: str) -> Iterator[Ground]:
+    with sandbox.inside():
+        ground = LxdGround(driver, LxdSurroundings(sandbox, name))
         try:
             yield ground
         finally:

@@ -10,12 +10,14 @@ from msgspec.structs import replace
 from tests.contract.driver.grounds import LOOKS_MAX, Ground, refused
 
 from teraflock.fleet.telemetry.model import GuestCounters
+from teraflock.instance.copy.model import CopyDriver
 from teraflock.instance.driver import Capability, CommandState, FileKind, Handle, Machine
 from teraflock.instance.engine_errors import EngineMissing, EngineRefused
 from teraflock.instance.terminal.model import EngineTerminal, TerminalDriver
 
 FIRST, SECOND = "snp_0000000000000001", "snp_0000000000000002"
 PUBLISHED = "img_0000000000000077"
+PACKED = "cpy_0000000000000001"
 
 
 def test_programs_run_with_input_output_and_exit_code(ground: Ground) -> None:
@@ -209,6 +211,27 @@ def test_delete_removes_snapshots(ground: Ground) -> None:
         ground.advance(machine, stage)
     with pytest.raises(EngineRefused):
         ground.driver.restore(machine.handle, FIRST)
+
+
+def test_disks_are_packed_and_kept_as_images(ground: Ground) -> None:
+    if not isinstance(ground.driver, CopyDriver) or not ground.can(Capability.PLACEMENT):
+        pytest.skip("this engine does not pack disks")
+    machine = ground.up()
+    ground.words(machine, "tee", "/root/file", stdin=b"mine")
+    with ground.driver.pack_disk(machine.handle, PACKED) as packed:
+        content = b"".join(packed.content or ())
+    assert PACKED not in ground.driver.images(), "only the target keeps it"
+    try:
+        for _ in range(2):
+            ground.driver.keep_image(PACKED, iter((content[:7], content[7:])))
+        assert ground.driver.images()[PACKED] > 0
+        ground.driver.delete(machine.handle)
+        made = ground.up(image=PACKED)
+        assert ground.words(made, "cat", "/root/file") == b"mine"
+        ground.driver.delete(made.handle)
+    finally:
+        ground.driver.delete_image(PACKED)
+    assert PACKED not in ground.driver.images()
 
 
 def test_images_can_be_made_from_instances(ground: Ground) -> None:

@@ -70,25 +70,35 @@ def test_a_report_registers_a_host_once(database: Database) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (HostState.READY, HostState.READY),
-        (HostState.DRAINING, HostState.DRAINING),
-        (HostState.AWAY, HostState.READY),
-    ],
-)
-def test_a_report_keeps_what_the_operator_set(
-    database: Database, before: HostState, after: HostState
-) -> None:
+@pytest.mark.parametrize("goes_away", [False, True])
+@pytest.mark.parametrize("drained", [False, True])
+def test_a_report_keeps_what_the_operator_set(database: Database, drained: bool, goes_away: bool) -> None:
+    after = HostState.DRAINING if drained else HostState.READY
     put(database, REPORT)
-    database.write(lambda tx: store.set_state(tx, ID, before))
+    at = START + timedelta(hours=1) if drained else None
+    database.write(lambda tx: store.set_drained(tx, ID, drained, drain_at=at))
+    if goes_away:
+        database.write(lambda tx: store.mark_away(tx, ID))
+        assert host(database).state == HostState.AWAY
     database.write(lambda tx: store.set_region(tx, ID, "north"))
     database.write(lambda tx: store.set_allow_out(tx, ID, ("10.0.0.0/24", "10.1.0.0/24")))
     put(database, replace(REPORT, vcpus=16, address="192.0.2.2"), minutes=1)
     found = host(database)
-    assert (found.state, found.region, found.allow_out) == (after, "north", ("10.0.0.0/24", "10.1.0.0/24"))
+    assert (found.state, found.drain_at) == (after, at)
+    assert (found.region, found.allow_out) == ("north", ("10.0.0.0/24", "10.1.0.0/24"))
     assert (found.vcpus, found.address) == (16, "192.0.2.2")
+
+
+def test_a_host_that_is_away_can_be_drained(database: Database) -> None:
+    put(database, REPORT)
+    database.write(lambda tx: store.mark_away(tx, ID))
+    database.write(lambda tx: store.set_drained(tx, ID, True))
+    assert host(database).state == HostState.AWAY
+    put(database, REPORT, minutes=1)
+    assert host(database).state == HostState.DRAINING
+    database.write(lambda tx: store.mark_removed(tx, ID, START))
+    put(database, REPORT, minutes=2)
+    assert host(database).state == HostState.READY, "it joined again"
 
 
 def test_a_report_keeps_the_holders_of_cards(database: Database) -> None:

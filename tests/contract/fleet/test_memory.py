@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.faults import house as houses
-from tests.faults.house import House
+from tests.faults import installation as installations
+from tests.faults.installation import Installation
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput
@@ -14,7 +14,7 @@ from teraflock.base.size import Size
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.card.store import take_gpus
-from teraflock.fleet.model import GpuKind, GpuReport, HostId, HostReport, HostState
+from teraflock.fleet.model import GpuKind, GpuReport, HostId, HostReport
 from teraflock.instance.claims import NoCapacity
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order, ShapeWish, shape_of
@@ -26,56 +26,58 @@ CARD = ShapeWish(gpu="V100")
 
 
 @pytest.fixture
-def house(database: Database, monkeypatch: pytest.MonkeyPatch) -> House:
+def installation(database: Database, monkeypatch: pytest.MonkeyPatch) -> Installation:
     """Two hosts with one card each. Its clock does not move, so that nothing expires."""
-    monkeypatch.setattr(houses, "HOSTS", "2x1xV100")
-    return House(database, MemoryWorld(), FixedClock(START))
+    monkeypatch.setattr(installations, "HOSTS", "2x1xV100")
+    return Installation(database, MemoryWorld(), FixedClock(START))
 
 
-def launched(house: House, wish: ShapeWish = CARD) -> Instance:
-    return house.service.launch(house.tenant.actor, house.tenant.project, Order(shape=wish))[0]
+def launched(installation: Installation, wish: ShapeWish = CARD) -> Instance:
+    return installation.service.launch(
+        installation.tenant.actor, installation.tenant.project, Order(shape=wish)
+    )[0]
 
 
-def test_capacity_taken_by_another_server_is_not_assigned_twice(house: House) -> None:
-    launched(house)
-    with house.database.read() as tx:
+def test_capacity_taken_by_another_server_is_not_assigned_twice(installation: Installation) -> None:
+    launched(installation)
+    with installation.database.read() as tx:
         (free,) = tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id IS NULL")
-    house.database.write(lambda tx: take_gpus(tx, free[0], "V100-SXM2", 1, "another server's"))
+    installation.database.write(lambda tx: take_gpus(tx, free[0], "V100-SXM2", 1, "another server's"))
     with pytest.raises(NoCapacity):
-        launched(house)
+        launched(installation)
 
 
-def test_released_capacity_is_found(house: House) -> None:
-    first, _ = launched(house), launched(house)
+def test_released_capacity_is_found(installation: Installation) -> None:
+    first, _ = launched(installation), launched(installation)
     with pytest.raises(NoCapacity):
-        launched(house)
-    house.service.delete(house.tenant.actor, house.tenant.project, first.id)
-    house.settle()
-    assert launched(house).host_id == first.host_id
+        launched(installation)
+    installation.service.delete(installation.tenant.actor, installation.tenant.project, first.id)
+    installation.settle()
+    assert launched(installation).host_id == first.host_id
 
 
-def test_a_host_drained_meanwhile_gets_no_instance(house: House) -> None:
-    with house.database.read() as tx:
-        chosen = house.service._memory.candidates(
+def test_a_host_drained_meanwhile_gets_no_instance(installation: Installation) -> None:
+    with installation.database.read() as tx:
+        chosen = installation.service._memory.candidates(
             tx,
-            house.service._policy,
+            installation.service._policy,
             needed(tx),
             limit=1,
         )[0]
-    house.database.write(lambda tx: fleet.set_state(tx, chosen, HostState.DRAINING))
-    assert launched(house).host_id != chosen
+    installation.database.write(lambda tx: fleet.set_drained(tx, chosen, True))
+    assert launched(installation).host_id != chosen
 
 
 def needed(tx: Transaction) -> Size:
     return shape_of(CARD, fleet.kinds_of_hosts(tx))
 
 
-def test_a_new_gpu_model_is_visible_at_once(house: House) -> None:
-    launched(house)
+def test_a_new_gpu_model_is_visible_at_once(installation: Installation) -> None:
+    launched(installation)
     with pytest.raises(BadInput):
-        launched(house, ShapeWish(gpu="A100-80GB-SXM"))
-    add_host(house.database, "new", ["A100-80GB-SXM"])
-    assert launched(house, ShapeWish(gpu="A100-80GB-SXM")).held.gpus[0].gpu == "A100-80GB-SXM"
+        launched(installation, ShapeWish(gpu="A100-80GB-SXM"))
+    add_host(installation.database, "new", ["A100-80GB-SXM"])
+    assert launched(installation, ShapeWish(gpu="A100-80GB-SXM")).held.gpus[0].gpu == "A100-80GB-SXM"
 
 
 def add_host(database: Database, name: str, cards: list[str]) -> None:
@@ -91,15 +93,15 @@ def add_host(database: Database, name: str, cards: list[str]) -> None:
     )
 
 
-def test_cached_hosts_expire(house: House) -> None:
-    launched(house)
-    with house.database.read() as tx:
-        before = house.service._memory.kinds(tx)
-        add_host(house.database, "new", ["A100-80GB-SXM"])
-    with house.database.read() as tx:
-        assert house.service._memory.kinds(tx) == before
-        house.clock.move(timedelta(seconds=1))
-        assert len(house.service._memory.kinds(tx)) == 2
+def test_cached_hosts_expire(installation: Installation) -> None:
+    launched(installation)
+    with installation.database.read() as tx:
+        before = installation.service._memory.kinds(tx)
+        add_host(installation.database, "new", ["A100-80GB-SXM"])
+    with installation.database.read() as tx:
+        assert installation.service._memory.kinds(tx) == before
+        installation.clock.move(timedelta(seconds=1))
+        assert len(installation.service._memory.kinds(tx)) == 2
 
 
 fleets = st.lists(

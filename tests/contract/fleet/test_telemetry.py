@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import NotFound
@@ -24,46 +24,49 @@ START = datetime(2026, 11, 16, tzinfo=UTC)
 
 
 @pytest.fixture
-def house(database: Database) -> House:
-    house = House(database, MemoryWorld(), FixedClock(START))
-    house.settle()
-    return house
+def installation(database: Database) -> Installation:
+    installation = Installation(database, MemoryWorld(), FixedClock(START))
+    installation.settle()
+    return installation
 
 
-def loop_of(house: House) -> TelemetryLoop:
+def loop_of(installation: Installation) -> TelemetryLoop:
     return TelemetryLoop(
         Surroundings(
-            database=house.database, clock=house.clock, engines=house.engines, random_bytes=house.random_bytes
+            database=installation.database,
+            clock=installation.clock,
+            engines=installation.engines,
+            random_bytes=installation.random_bytes,
         )
     )
 
 
-def launched(house: House, gpus: int = 1) -> Instance:
+def launched(installation: Installation, gpus: int = 1) -> Instance:
     order = Order(shape=ShapeWish(gpu="V100", gpus=gpus))
-    made = house.service.launch(house.tenant.actor, house.tenant.project, order)[0]
-    house.settle()
+    made = installation.service.launch(installation.tenant.actor, installation.tenant.project, order)[0]
+    installation.settle()
     return made
 
 
-def read(house: House, loop: TelemetryLoop, times: int, seconds: int = FINE_SECONDS) -> None:
+def read(installation: Installation, loop: TelemetryLoop, times: int, seconds: int = FINE_SECONDS) -> None:
     for _ in range(times):
-        house.clock.move(timedelta(seconds=seconds))
+        installation.clock.move(timedelta(seconds=seconds))
         loop.turn()
 
 
-def rows(house: House, step: int) -> int:
-    with house.database.read() as tx:
+def rows(installation: Installation, step: int) -> int:
+    with installation.database.read() as tx:
         found = tx.one("SELECT COUNT(*) FROM reading_past WHERE step_seconds = :step", step=step)
     assert found is not None
     return int(found[0])
 
 
-def test_a_tenant_sees_a_card_only_while_the_instance_holds_it(house: House) -> None:
-    project, loop = house.tenant.project.id, loop_of(house)
-    service = TelemetryService(house.database, house.clock)
-    read(house, loop, 2)
-    made = launched(house)
-    read(house, loop, 3)
+def test_a_tenant_sees_a_card_only_while_the_instance_holds_it(installation: Installation) -> None:
+    project, loop = installation.tenant.project.id, loop_of(installation)
+    service = TelemetryService(installation.database, installation.clock)
+    read(installation, loop, 2)
+    made = launched(installation)
+    read(installation, loop, 3)
     (now,) = service.last_of_instances(project)
     assert (now.placed.id, now.simulated, len(now.cards)) == (made.id, True, 1)
     assert (now.cards[0].utilisation_percent or 0) >= 60
@@ -72,10 +75,10 @@ def test_a_tenant_sees_a_card_only_while_the_instance_holds_it(house: House) -> 
     assert {(each.instance_id, len(each.times)) for each in mine.series} == {(made.id, 3)}
     assert sorted(bool(each.slot) for each in mine.series) == [False, True]
 
-    house.service.delete(house.tenant.actor, house.tenant.project, made.id)
-    house.settle()
-    second = launched(house)
-    read(house, loop, 2)
+    installation.service.delete(installation.tenant.actor, installation.tenant.project, made.id)
+    installation.settle()
+    second = launched(installation)
+    read(installation, loop, 2)
     other = service.of_instance(project, second.id, ReadingPeriod.HOUR, None)
     assert {each.instance_id for each in other.series} == {second.id}
     with pytest.raises(NotFound):
@@ -83,39 +86,39 @@ def test_a_tenant_sees_a_card_only_while_the_instance_holds_it(house: House) -> 
     assert service.last_of_instances(ProjectId("prj_other")) == ()
 
 
-def test_old_readings_are_joined_and_deleted(house: House) -> None:
-    loop, service = loop_of(house), TelemetryService(house.database, house.clock)
-    read(house, loop, 65)
-    assert rows(house, FINE_SECONDS) == 3 * len(house.engine.hosts())
-    assert rows(house, COARSE_SECONDS) == len(house.engine.hosts())
+def test_old_readings_are_joined_and_deleted(installation: Installation) -> None:
+    loop, service = loop_of(installation), TelemetryService(installation.database, installation.clock)
+    read(installation, loop, 65)
+    assert rows(installation, FINE_SECONDS) == 3 * len(installation.engine.hosts())
+    assert rows(installation, COARSE_SECONDS) == len(installation.engine.hosts())
     day = service.of_host("simulated-0001", ReadingPeriod.DAY, None)
     assert {len(each.times) for each in day.series} == {2}
     assert {
         len(each.times) for each in service.of_host("simulated-0001", ReadingPeriod.MONTH, None).series
     } == {1}
-    house.clock.move(timedelta(days=31))
-    loop_of(house).turn()
-    assert rows(house, FINE_SECONDS) == len(house.engine.hosts())
+    installation.clock.move(timedelta(days=31))
+    loop_of(installation).turn()
+    assert rows(installation, FINE_SECONDS) == len(installation.engine.hosts())
     for until in (START, datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=EAST)):
         assert service.of_host("simulated-0001", ReadingPeriod.MONTH, until).series == ()
     latest = service.of_host("simulated-0001", ReadingPeriod.HOUR, datetime.max.replace(tzinfo=EAST))
-    assert latest.until == house.clock.now()
+    assert latest.until == installation.clock.now()
 
 
-def test_two_servers_store_one_sample_per_step(house: House) -> None:
-    first, second = loop_of(house), loop_of(house)
-    read(house, first, 2)
+def test_two_servers_store_one_sample_per_step(installation: Installation) -> None:
+    first, second = loop_of(installation), loop_of(installation)
+    read(installation, first, 2)
     second.turn()
-    service = TelemetryService(house.database, house.clock)
+    service = TelemetryService(installation.database, installation.clock)
     history = service.of_host("simulated-0001", ReadingPeriod.HOUR, None)
     assert {len(each.times) for each in history.series} == {2}
 
 
-def test_an_engine_that_is_down_keeps_the_last_reading(house: House) -> None:
-    loop = loop_of(house)
-    read(house, loop, 1)
-    first = house.clock.now()
-    house.trouble.engine_goes_down()
-    read(house, loop, 2)
-    with house.database.read() as tx:
+def test_an_engine_that_is_down_keeps_the_last_reading(installation: Installation) -> None:
+    loop = loop_of(installation)
+    read(installation, loop, 1)
+    first = installation.clock.now()
+    installation.trouble.engine_goes_down()
+    read(installation, loop, 2)
+    with installation.database.read() as tx:
         assert {each.reading.at for each in store.last_of_own_hosts(tx)} == {first}

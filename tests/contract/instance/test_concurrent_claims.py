@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from tests.faults import house as houses
-from tests.faults.house import House
+from tests.faults import installation as installations
+from tests.faults.installation import Installation
 from tests.postgres_server import PostgresServer
 
 from teraflock.base.clock import FixedClock, SystemClock
@@ -25,7 +25,7 @@ from teraflock.base.errors import Conflict, NotFound, QuotaReached
 from teraflock.base.quantities import GIB
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
-from teraflock.fleet.placement import RAM_BYTES_OF_HOUSE, Policy
+from teraflock.fleet.placement import RAM_BYTES_OF_HOST, Policy
 from teraflock.instance import launching
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.service import InstanceService
@@ -51,6 +51,7 @@ UNLIMITED = "cow"
 POLICY = Policy()
 WAIT_SECONDS_MAX = 60  # so that a failing test ends
 TOGETHER_SECONDS_MAX = 0.5  # if a lock admits only one thread, the other never arrives
+ATTEMPTS_MAX = 20
 
 
 class Act(NamedTuple):
@@ -68,17 +69,19 @@ class Place:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.house = House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
-        house, operator = self.house, self.house.tenant.actor
+        self.installation = Installation(
+            database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
+        )
+        installation, operator = self.installation, self.installation.tenant.actor
         self.service = InstanceService(
             database,
-            house.clock,
-            house.engines,
+            installation.clock,
+            installation.engines,
             policy=POLICY,
-            random_bytes=house.random_bytes,
+            random_bytes=installation.random_bytes,
             admits=admits,
         )
-        tenants = TenantService(database, house.clock, house.random_bytes, DEFAULTS)
+        tenants = TenantService(database, installation.clock, installation.random_bytes, DEFAULTS)
         self.tenants: list[tuple[Actor, Project]] = []
         for name in ("ant", "bee"):
             made = tenants.organisations.make(operator, name, "owner")
@@ -156,7 +159,7 @@ def _rooms(tx: Transaction) -> Iterator[str]:
     ):
         room = (
             vcpus * POLICY.vcpu_overcommit,
-            ram - RAM_BYTES_OF_HOUSE,
+            ram - RAM_BYTES_OF_HOST,
             disk * POLICY.disk_overcommit,
         )
         if any(have > limit for have, limit in zip(held, room, strict=True)):
@@ -274,7 +277,7 @@ def acts_of(place: Place, script: Sequence[Act]) -> Callable[[], None]:
 def turning(place: Place) -> Iterator[None]:
     """Run the loops meanwhile: stopped and deleted instances release what they held."""
     ending = threading.Event()
-    worker = place.house.workers[0]
+    worker = place.installation.workers[0]
 
     def run() -> None:
         while not ending.is_set():
@@ -292,7 +295,7 @@ def turning(place: Place) -> Iterator[None]:
 @pytest.fixture(params=["sqlite", "postgres"])
 def fresh(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Any]:
     """Creates a place on a new database with each call."""
-    monkeypatch.setattr(houses, "HOSTS", HOSTS)
+    monkeypatch.setattr(installations, "HOSTS", HOSTS)
     server: PostgresServer | None = None
     if request.param == "postgres":
         server = request.getfixturevalue("postgres_server")
@@ -383,20 +386,26 @@ def test_each_lock_is_needed(
 ) -> None:
     """Two launches check before either has written, if they can. Without its lock, an invariant breaks."""
     needs_none = "sqlite" in request.node.name  # it has one writer
-    both = threading.Barrier(2)
     set_aside = launching._set_aside
 
-    def together(*words: Any) -> Any:
-        with suppress(threading.BrokenBarrierError):
-            both.wait(TOGETHER_SECONDS_MAX)
-        return set_aside(*words)
+    def are_right() -> bool:
+        both = threading.Barrier(2)
 
-    with fresh() as place:
-        for tenant in place.tenants:  # so that each has a network
-            place.service.launch(*tenant, Order(shape=ShapeWish(vcpus=1)))
-        monkeypatch.setattr(launching, "_set_aside", together)
-        if not has_lock:
-            monkeypatch.setattr(target, name, replacement)
-        unforeseen = run_at_once([acts_of(place, [each]) for each in (first, second)])
-        is_right = not unforeseen and not broken(place.database)
-        assert is_right == (has_lock or needs_none), (unforeseen, broken(place.database))
+        def together(*words: Any) -> Any:
+            with suppress(threading.BrokenBarrierError):
+                both.wait(TOGETHER_SECONDS_MAX)
+            return set_aside(*words)
+
+        with fresh() as place, monkeypatch.context() as patch:
+            for tenant in place.tenants:  # so that each has a network
+                place.service.launch(*tenant, Order(shape=ShapeWish(vcpus=1)))
+            patch.setattr(launching, "_set_aside", together)
+            if not has_lock:
+                patch.setattr(target, name, replacement)
+            unforeseen = run_at_once([acts_of(place, [each]) for each in (first, second)])
+            return not unforeseen and not broken(place.database)
+
+    if has_lock or needs_none:
+        assert are_right()
+    else:  # on a busy machine, one may have written before the other looks
+        assert not all(are_right() for _ in range(ATTEMPTS_MAX))

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.world import MemoryWorld
@@ -30,19 +30,19 @@ NAMES = ("web-1", "web-2", "web", "job", "job-web", "w")
 
 
 @pytest.fixture
-def house(database: Database) -> House:
-    return House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
+def installation(database: Database) -> Installation:
+    return Installation(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
 
 
-def furnish(house: House) -> None:
-    actor, project = house.tenant.actor, house.tenant.project
+def furnish(installation: Installation) -> None:
+    actor, project = installation.tenant.actor, installation.tenant.project
     for name, labels in zip(NAMES, LABELS, strict=True):
-        house.service.launch(actor, project, Order(name=name, shape=SMALL, labels=labels))
-    house.settle()
-    house.service.stop(actor, project, "web-2")
-    house.service.delete(actor, project, "job")
-    house.service.label(actor, project, "w", {"team": "red", "run": None})
-    house.settle()
+        installation.service.launch(actor, project, Order(name=name, shape=SMALL, labels=labels))
+    installation.settle()
+    installation.service.stop(actor, project, "web-2")
+    installation.service.delete(actor, project, "job")
+    installation.service.label(actor, project, "w", {"team": "red", "run": None})
+    installation.settle()
 
 
 def matches(instance: Instance, only: InstanceFilter, *, gone: bool) -> bool:
@@ -66,10 +66,10 @@ FILTERS = st.builds(
 )
 
 
-def test_filter_in_sql_equals_filter_in_python(house: House) -> None:
-    furnish(house)
-    project = house.tenant.project.id
-    every = [view.instance for view in house.service.page(project, limit=100, gone=True)]
+def test_filter_in_sql_equals_filter_in_python(installation: Installation) -> None:
+    furnish(installation)
+    project = installation.tenant.project.id
+    every = [view.instance for view in installation.service.page(project, limit=100, gone=True)]
     assert len(every) == len(NAMES)
 
     @given(FILTERS, st.booleans(), st.integers(1, 4))
@@ -77,7 +77,7 @@ def test_filter_in_sql_equals_filter_in_python(house: House) -> None:
     def hold(only: InstanceFilter, gone: bool, limit: int) -> None:
         found: list[Instance] = []
         after = ""
-        while page := house.service.page(project, after=after, limit=limit, gone=gone, only=only):
+        while page := installation.service.page(project, after=after, limit=limit, gone=gone, only=only):
             found += [view.instance for view in page]
             after = page[-1].instance.id
         assert found == [each for each in every if matches(each, only, gone=gone)]
@@ -85,11 +85,11 @@ def test_filter_in_sql_equals_filter_in_python(house: House) -> None:
     hold()
 
 
-def test_labels_of_older_rows_are_found_after_an_upgrade(house: House) -> None:
+def test_labels_of_older_rows_are_found_after_an_upgrade(installation: Installation) -> None:
     """Rows from before migration 12 have their labels only in `spec`."""
-    furnish(house)
-    project = house.tenant.project.id
-    views = house.service.page(project, limit=100, gone=True)
+    furnish(installation)
+    project = installation.tenant.project.id
+    views = installation.service.page(project, limit=100, gone=True)
 
     def as_before(tx: Transaction) -> None:
         for view in views:
@@ -102,11 +102,15 @@ def test_labels_of_older_rows_are_found_after_an_upgrade(house: House) -> None:
             )
         tx.run("DELETE FROM instance_label")
 
-    before = {view.instance.id: dict(view.instance.labels) for view in house.service.page(project, limit=100)}
-    house.database.write(as_before)
-    assert house.database.write(store.move_labels) == len(NAMES)
-    assert house.database.write(store.move_labels) == 0
-    red = house.service.page(project, limit=100, only=InstanceFilter(labels=(("team", "red"),)))
+    before = {
+        view.instance.id: dict(view.instance.labels) for view in installation.service.page(project, limit=100)
+    }
+    installation.database.write(as_before)
+    assert installation.database.write(store.move_labels) == len(NAMES)
+    assert installation.database.write(store.move_labels) == 0
+    red = installation.service.page(project, limit=100, only=InstanceFilter(labels=(("team", "red"),)))
     assert {view.instance.name for view in red} == {"web-2", "w"}
-    after = {view.instance.id: dict(view.instance.labels) for view in house.service.page(project, limit=100)}
+    after = {
+        view.instance.id: dict(view.instance.labels) for view in installation.service.page(project, limit=100)
+    }
     assert after == before

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 from tests.contract.driver.joined_ground import derive
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.app.joining.join import Ticket, ask, parse_ticket
 from teraflock.app.joining.listener import JoinPort
@@ -20,7 +20,7 @@ from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import HostId, HostReport, HostState
-from teraflock.instance.join.model import Invited, JoinAnswer, JoinRequest
+from teraflock.instance.join.model import Invited, JoinAnswer, JoinRequest, Package
 from teraflock.instance.join.service import JoinService
 from teraflock.instance.site import store as sites
 from teraflock.instance.store import taken_addresses
@@ -32,17 +32,17 @@ GPU = "GPU-5f3c1a52-0000-4000-8000-000000000001"
 
 @dataclasses.dataclass
 class Ground:
-    house: House
+    installation: Installation
     door: JoinPort
     joins: JoinService
     database: Database
 
     @property
     def clock(self) -> FixedClock:
-        return self.house.clock
+        return self.installation.clock
 
     def invite(self, **options: object) -> Invited:
-        return self.joins.invite(self.house.tenant.actor, **options)  # type: ignore[arg-type]
+        return self.joins.invite(self.installation.tenant.actor, **options)  # type: ignore[arg-type]
 
     def request(self, invited: Invited, **changes: object) -> JoinRequest:
         request = JoinRequest(
@@ -66,19 +66,20 @@ class Ground:
 
 @pytest.fixture
 def ground(database: Database) -> Iterator[Ground]:
-    house = House(database, MemoryWorld(), FixedClock(START))
+    installation = Installation(database, MemoryWorld(), FixedClock(START))
     door = JoinPort(derive, Settings(join_listen="127.0.0.1:0"))
     joins = JoinService(
         database,
-        house.clock,
-        house.engines,
+        installation.clock,
+        installation.engines,
         door,
         version="1",
         mark="m4rk",
+        package=lambda: Package(version="1", content=b""),
         own_cards=lambda: {"GPU-own": "here"},
     )
     door.join = joins.join
-    yield Ground(house, door, joins, database)
+    yield Ground(installation, door, joins, database)
     door.close()
 
 
@@ -186,7 +187,7 @@ def test_one_token_lets_one_of_many_hosts_in(ground: Ground) -> None:
 
 
 def test_only_a_drained_and_empty_host_is_removed(ground: Ground) -> None:
-    actor, name = ground.house.tenant.actor, ground.join().name
+    actor, name = ground.installation.tenant.actor, ground.join().name
     report = HostReport(name=name, address="192.0.2.7", vcpus=4, ram_bytes=1 << 34, disk_bytes=1 << 40)
 
     def reported(id: str) -> None:
@@ -197,8 +198,8 @@ def test_only_a_drained_and_empty_host_is_removed(ground: Ground) -> None:
     reported("hst_one")
     with pytest.raises(Conflict, match="still accepts new instances"):
         ground.joins.remove(actor, name)
-    ground.database.write(lambda tx: fleet.set_state(tx, HostId("hst_one"), HostState.DRAINING))
-    project, now = ground.house.tenant.project.id, ground.clock.now()
+    ground.database.write(lambda tx: fleet.set_drained(tx, HostId("hst_one"), True))
+    project, now = ground.installation.tenant.project.id, ground.clock.now()
     ground.database.write(
         lambda tx: left_behind.note(tx, "ins_moved", "hst_one", project, ("10.128.0.99",), now)
     )
@@ -227,7 +228,7 @@ def test_only_a_drained_and_empty_host_is_removed(ground: Ground) -> None:
 
 def test_a_host_that_never_answered_is_removed(ground: Ground) -> None:
     name = ground.join().name
-    assert ground.joins.remove(ground.house.tenant.actor, name) == name
+    assert ground.joins.remove(ground.installation.tenant.actor, name) == name
     assert name not in ground.site_names()
 
 

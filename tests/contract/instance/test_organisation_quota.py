@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 from typing import Any
 
 import pytest
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput, Forbidden, NotFound, QuotaReached, TeraflockError
@@ -32,9 +32,13 @@ class Firm:
     """An organisation with the default quotas and an owner, in addition to the operator's own."""
 
     def __init__(self, database: Database) -> None:
-        self.house = House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
-        self.operator = self.house.tenant.actor
-        self.tenants = TenantService(database, self.house.clock, self.house.random_bytes, DEFAULTS)
+        self.installation = Installation(
+            database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
+        )
+        self.operator = self.installation.tenant.actor
+        self.tenants = TenantService(
+            database, self.installation.clock, self.installation.random_bytes, DEFAULTS
+        )
         made = self.tenants.organisations.make(self.operator, "firm", "ann")
         self.id = made.organisation.id
         self.ann: Actor = self.tenants.authenticate(made.key.secret)
@@ -44,7 +48,7 @@ class Firm:
         return self.tenants.projects.make(self.ann, name, quota)
 
     def launch(self, project: Project, instances: int = 1, shape: ShapeWish = SMALL) -> None:
-        self.house.service.launch(self.ann, project, Order(shape=shape, instances=instances))
+        self.installation.service.launch(self.ann, project, Order(shape=shape, instances=instances))
 
     def set_quota(self, **limits: Any) -> None:
         self.tenants.organisations.set_quota(self.operator, self.id, OrganisationQuota(**limits))
@@ -90,20 +94,20 @@ def test_another_project_does_not_escape_the_quota(firm: Firm) -> None:
     firm.launch(lab, 2)
     with pytest.raises(QuotaReached, match="organisation `firm` allows 6 instances; this would need 7"):
         firm.launch(firm.project("bypass"))
-    assert firm.house.service.usage_of_organisation(firm.id).instances == 6
+    assert firm.installation.service.usage_of_organisation(firm.id).instances == 6
 
 
 def test_quota_of_an_organisation_holds_under_concurrent_launches(firm: Firm) -> None:
     projects = [firm.default, firm.project("one"), firm.project("two")]
     errors = at_once([partial(firm.launch, project) for project in projects for _ in range(4)])
     assert [type(error) for error in errors] == [QuotaReached] * 6
-    assert firm.house.service.usage_of_organisation(firm.id).instances == 6
+    assert firm.installation.service.usage_of_organisation(firm.id).instances == 6
 
 
 def test_number_of_projects_holds_under_concurrent_requests(firm: Firm) -> None:
     errors = at_once([partial(firm.project, f"p{number}") for number in range(8)])
     assert [type(error) for error in errors] == [QuotaReached] * 5
-    assert firm.house.service.usage_of_organisation(firm.id).projects == 4
+    assert firm.installation.service.usage_of_organisation(firm.id).projects == 4
     with pytest.raises(QuotaReached, match="allows 4 projects"):
         firm.tenants.projects.make(firm.operator, "more", organisation=firm.id)
     firm.set_quota(projects=5)
@@ -122,20 +126,20 @@ def test_gpus_are_counted_over_all_projects_by_model(firm: Firm) -> None:
 
 def test_resize_respects_the_organisations_quota(firm: Firm) -> None:
     firm.launch(firm.default, 2)
-    firm.house.settle()
-    first, second = (view.instance for view in firm.house.service.page(firm.default.id, limit=9))
+    firm.installation.settle()
+    first, second = (view.instance for view in firm.installation.service.page(firm.default.id, limit=9))
     firm.set_quota(vcpus=3)
     with pytest.raises(QuotaReached, match="organisation `firm` allows 3 vCPUs; this would need 4"):
-        firm.house.service.resize(firm.ann, firm.default, first.id, ShapeWish(vcpus=3))
-    firm.house.service.resize(firm.ann, firm.default, first.id, ShapeWish(vcpus=2))
-    firm.house.settle()
+        firm.installation.service.resize(firm.ann, firm.default, first.id, ShapeWish(vcpus=3))
+    firm.installation.service.resize(firm.ann, firm.default, first.id, ShapeWish(vcpus=2))
+    firm.installation.settle()
     firm.set_quota(vcpus=1, instances=1)
-    shrunk = firm.house.service.resize(firm.ann, firm.default, first.id, ShapeWish(vcpus=1))
+    shrunk = firm.installation.service.resize(firm.ann, firm.default, first.id, ShapeWish(vcpus=1))
     assert shrunk.shape.vcpus == 1, "an instance may shrink when the quota is exceeded"
-    firm.house.settle()
-    firm.house.service.stop(firm.ann, firm.default, second.id)
-    firm.house.settle()
-    started = firm.house.service.start(firm.ann, firm.default, second.id)
+    firm.installation.settle()
+    firm.installation.service.stop(firm.ann, firm.default, second.id)
+    firm.installation.settle()
+    started = firm.installation.service.start(firm.ann, firm.default, second.id)
     assert started.phase == Phase.STOPPED, (
         "a stopped instance counts all along, so starting it takes nothing more"
     )
@@ -143,20 +147,20 @@ def test_resize_respects_the_organisations_quota(firm: Firm) -> None:
 
 def test_snapshots_respect_the_organisations_quota(firm: Firm) -> None:
     firm.launch(firm.default)
-    firm.house.settle()
-    name = firm.house.service.page(firm.default.id, limit=1)[0].instance.id
+    firm.installation.settle()
+    name = firm.installation.service.page(firm.default.id, limit=1)[0].instance.id
     firm.set_quota(disk_bytes=GIB)
     with pytest.raises(QuotaReached, match="organisation `firm` allows 1 GB of disk; 2 GB in use"):
-        firm.house.service.snapshots.create(firm.ann, firm.default, name, "before")
+        firm.installation.service.snapshots.create(firm.ann, firm.default, name, "before")
     firm.set_quota(disk_bytes=2 * GIB)
-    firm.house.service.snapshots.create(firm.ann, firm.default, name, "before")
+    firm.installation.service.snapshots.create(firm.ann, firm.default, name, "before")
 
 
 def test_images_respect_both_quotas(firm: Firm) -> None:
     firm.launch(firm.default, 2)
-    firm.house.settle()
-    first, second = (view.instance.id for view in firm.house.service.page(firm.default.id, limit=9))
-    images, database = firm.house.images, firm.house.database
+    firm.installation.settle()
+    first, second = (view.instance.id for view in firm.installation.service.page(firm.default.id, limit=9))
+    images, database = firm.installation.images, firm.installation.database
     firm.set_quota(images_bytes=2 * GIB)
     image = images.from_instance(firm.ann, firm.default, "one", first)
     with database.read() as tx:

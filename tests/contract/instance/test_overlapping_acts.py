@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.api import store as answers
 from teraflock.base.clock import FixedClock
@@ -29,12 +29,16 @@ BLOCKED_SECONDS = 0.5  # how long the launch waits for the other act before it c
 
 
 @pytest.fixture
-def house(database: Database) -> House:
-    return House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
+def installation(database: Database) -> Installation:
+    return Installation(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
 
 
 def overlapped(
-    house: House, monkeypatch: pytest.MonkeyPatch, actor: Actor, project: Project, act: Callable[[], object]
+    installation: Installation,
+    monkeypatch: pytest.MonkeyPatch,
+    actor: Actor,
+    project: Project,
+    act: Callable[[], object],
 ) -> tuple[TeraflockError | None, TeraflockError | None]:
     """The errors of the launch and of the other act, which begins when the launch has made all its checks."""
     checked, is_done = threading.Event(), threading.Event()
@@ -55,63 +59,73 @@ def overlapped(
             is_done.set()
 
     with ThreadPoolExecutor() as pool:
-        launch = pool.submit(house.service.launch, actor, project, Order(name="new"))
+        launch = pool.submit(installation.service.launch, actor, project, Order(name="new"))
         other = pool.submit(second)
         errors = [done.exception() for done in (launch, other)]
     assert all(error is None or isinstance(error, TeraflockError) for error in errors), errors
     return errors[0], errors[1]  # type: ignore[return-value]
 
 
-def firm(house: House) -> tuple[TenantService, Actor, Project]:
-    tenants = TenantService(house.database, house.clock, house.random_bytes)
-    made = tenants.organisations.make(house.tenant.actor, "firm", "ann")
+def firm(installation: Installation) -> tuple[TenantService, Actor, Project]:
+    tenants = TenantService(installation.database, installation.clock, installation.random_bytes)
+    made = tenants.organisations.make(installation.tenant.actor, "firm", "ann")
     return tenants, tenants.authenticate(made.key.secret), made.project
 
 
-def test_project_is_not_removed_during_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    tenants, ann, project = firm(house)
+def test_project_is_not_removed_during_a_launch(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenants, ann, project = firm(installation)
     launch, removal = overlapped(
-        house, monkeypatch, ann, project, lambda: tenants.projects.remove(ann, project.id)
+        installation, monkeypatch, ann, project, lambda: tenants.projects.remove(ann, project.id)
     )
     assert isinstance(removal, Refused) or isinstance(launch, NotFound)
     assert removal is None or launch is None
 
 
-def test_organisation_is_not_deleted_during_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    tenants, ann, project = firm(house)
-    operator = house.tenant.actor
+def test_organisation_is_not_deleted_during_a_launch(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenants, ann, project = firm(installation)
+    operator = installation.tenant.actor
     launch, removal = overlapped(
-        house, monkeypatch, ann, project,
+        installation, monkeypatch, ann, project,
         lambda: tenants.organisations.remove(operator, "firm", "asked for", force=False),
     )  # fmt: skip
     assert isinstance(removal, Refused) or isinstance(launch, Refused)
     assert removal is None or launch is None
 
 
-def test_image_is_not_removed_during_a_launch(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, ann, project = firm(house)
-    tenant = house.tenant
+def test_image_is_not_removed_during_a_launch(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, ann, project = firm(installation)
+    tenant = installation.tenant
     launch, removal = overlapped(
-        house, monkeypatch, ann, project, lambda: house.images.delete(tenant.actor, tenant.project, "base")
+        installation,
+        monkeypatch,
+        ann,
+        project,
+        lambda: installation.images.delete(tenant.actor, tenant.project, "base"),
     )
     assert launch is None
     assert isinstance(removal, Conflict)
 
 
 def test_launch_is_charged_in_the_new_region_of_its_host(
-    house: House, monkeypatch: pytest.MonkeyPatch
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last event of an instance has the region of its host, which decides its price."""
-    _, ann, project = firm(house)
-    with house.database.read() as tx:
+    _, ann, project = firm(installation)
+    with installation.database.read() as tx:
         hosts = [row[0] for row in tx.all("SELECT id FROM host ORDER BY id")]
 
     def move_all() -> None:
         for host in hosts:
-            house.service.set_region(house.tenant.actor, host, "north")
+            installation.service.set_region(installation.tenant.actor, host, "north")
 
-    assert overlapped(house, monkeypatch, ann, project, move_all) == (None, None)
-    with house.database.read() as tx:
+    assert overlapped(installation, monkeypatch, ann, project, move_all) == (None, None)
+    with installation.database.read() as tx:
         rows = tx.all("SELECT details FROM event WHERE kind LIKE 'instance.%'")
     last = max((json.loads(row[0]) for row in rows), key=lambda details: details["sequence"])
     assert last["region"] == "north"

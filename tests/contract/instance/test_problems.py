@@ -4,14 +4,13 @@ import logging
 from datetime import UTC, datetime
 
 import pytest
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
-from teraflock.fleet.model import HostState
 from teraflock.instance.claims import NoCapacity
 from teraflock.instance.engine_errors import (
     DoesNotBoot,
@@ -31,31 +30,35 @@ CHORES = ("make up", "tera doctor", "server's log", "engine", "enlarge the pool"
 
 
 @pytest.fixture
-def house(database: Database) -> House:
-    return House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
+def installation(database: Database) -> Installation:
+    return Installation(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
 
 
-def launched(house: House) -> Instance:
+def launched(installation: Installation) -> Instance:
     order = Order(name="web", shape=ShapeWish(vcpus=1))
-    (made,) = house.service.launch(house.tenant.actor, house.tenant.project, order)
+    (made,) = installation.service.launch(installation.tenant.actor, installation.tenant.project, order)
     return made
 
 
-def seen(house: House) -> Instance:
-    return house.service.view(house.tenant.project.id, "web").instance
+def seen(installation: Installation) -> Instance:
+    return installation.service.view(installation.tenant.project.id, "web").instance
 
 
-def test_problem_is_shown_to_both_and_cleared_when_it_is_over(house: House) -> None:
-    launched(house)
-    house.trouble.faults(SimulatedFault(call="create", kind=Kind.ENGINE_DOWN, times=50))
+def test_problem_is_shown_to_both_and_cleared_when_it_is_over(installation: Installation) -> None:
+    launched(installation)
+    installation.trouble.faults(SimulatedFault(call="create", kind=Kind.ENGINE_DOWN, times=50))
     for _ in range(4):
-        house.workers[0].turn()
-        house.wait(3)
-    waiting = seen(house)
+        installation.workers[0].turn()
+        installation.wait(3)
+    waiting = seen(installation)
     assert waiting.problem.startswith("Its host does not answer now")
     assert "The simulated engine does not answer" in waiting.problem_operator
-    house.settle()
-    assert (seen(house).phase, seen(house).problem, seen(house).problem_operator) == (Phase.RUNNING, "", "")
+    installation.settle()
+    assert (seen(installation).phase, seen(installation).problem, seen(installation).problem_operator) == (
+        Phase.RUNNING,
+        "",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,15 +71,15 @@ def test_problem_is_shown_to_both_and_cleared_when_it_is_over(house: House) -> N
     ],
 )
 def test_launch_waits_longer_for_a_busy_engine_than_for_one_that_is_down(
-    house: House, kind: Kind, minutes: int, phase: Phase
+    installation: Installation, kind: Kind, minutes: int, phase: Phase
 ) -> None:
-    launched(house)
-    house.trouble.faults(SimulatedFault(call="create", kind=kind, times=FOREVER))
+    launched(installation)
+    installation.trouble.faults(SimulatedFault(call="create", kind=kind, times=FOREVER))
     for _ in range(minutes * 12):
-        house.workers[0].turn()
-        house.wait(5)
-    house.settle()
-    assert seen(house).phase == phase
+        installation.workers[0].turn()
+        installation.wait(5)
+    installation.settle()
+    assert seen(installation).phase == phase
 
 
 @pytest.mark.parametrize(
@@ -89,15 +92,20 @@ def test_launch_waits_longer_for_a_busy_engine_than_for_one_that_is_down(
 )
 @pytest.mark.parametrize("call", ["create", "start"])
 def test_launch_is_tried_again_where_the_engine_failed_and_not_where_it_refused(
-    house: House, call: str, kind: Kind, times: int, phase: Phase, caplog: pytest.LogCaptureFixture
+    installation: Installation,
+    call: str,
+    kind: Kind,
+    times: int,
+    phase: Phase,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING, "teraflock.reconcile")
-    launched(house)
-    house.trouble.faults(SimulatedFault(call=call, kind=kind, times=times))
+    launched(installation)
+    installation.trouble.faults(SimulatedFault(call=call, kind=kind, times=times))
     for _ in range(60):
-        house.workers[0].turn()
-        house.wait(5)
-    assert seen(house).phase == phase
+        installation.workers[0].turn()
+        installation.wait(5)
+    assert seen(installation).phase == phase
     assert f"{call} failed" in caplog.text, "the operator is told to look here for the engine's reason"
 
 
@@ -115,54 +123,58 @@ def test_tenant_reads_a_problem_that_the_tenant_can_fix() -> None:
     assert "ValueError" not in problem_texts(ValueError("secret"))[0]
 
 
-def test_failed_snapshot_has_a_reason_and_frees_its_name(house: House) -> None:
-    launched(house)
-    house.settle()
-    house.trouble.faults(SimulatedFault(call="snapshot", kind=Kind.NO_ROOM))
-    house.service.snapshots.create(house.tenant.actor, house.tenant.project, "web", "before")
+def test_failed_snapshot_has_a_reason_and_frees_its_name(installation: Installation) -> None:
+    launched(installation)
+    installation.settle()
+    installation.trouble.faults(SimulatedFault(call="snapshot", kind=Kind.NO_ROOM))
+    installation.service.snapshots.create(
+        installation.tenant.actor, installation.tenant.project, "web", "before"
+    )
     for _ in range(3):
-        house.workers[0].turn()
-        house.wait(1)
-    (failed,) = house.service.snapshots.page(house.tenant.project.id, "web")
+        installation.workers[0].turn()
+        installation.wait(1)
+    (failed,) = installation.service.snapshots.page(installation.tenant.project.id, "web")
     assert failed.state == "failed"
     assert "disks of its host are full" in failed.problem
-    assert seen(house).problem == "", "the instance itself has no problem"
-    house.service.snapshots.create(house.tenant.actor, house.tenant.project, "web", "before")
-    house.settle()
-    (made,) = house.service.snapshots.page(house.tenant.project.id, "web")
+    assert seen(installation).problem == "", "the instance itself has no problem"
+    installation.service.snapshots.create(
+        installation.tenant.actor, installation.tenant.project, "web", "before"
+    )
+    installation.settle()
+    (made,) = installation.service.snapshots.page(installation.tenant.project.id, "web")
     assert (made.state, made.problem) == ("ready", "")
 
 
-def test_lost_disk_is_shown_until_it_is_acknowledged(house: House) -> None:
-    instance = launched(house)
-    house.settle()
-    house.trouble.deleted_by_hand(instance.id)
-    house.settle()
-    assert seen(house).phase == Phase.RUNNING
-    assert seen(house).notice.startswith("Its disk and snapshots were lost at 2026-11-15")
-    house.service.stop(house.tenant.actor, house.tenant.project, "web")
-    house.settle()
-    assert seen(house).notice
-    house.service.acknowledge(house.tenant.actor, house.tenant.project, "web")
-    assert seen(house).notice == ""
+def test_lost_disk_is_shown_until_it_is_acknowledged(installation: Installation) -> None:
+    instance = launched(installation)
+    installation.settle()
+    installation.trouble.deleted_by_hand(instance.id)
+    installation.settle()
+    assert seen(installation).phase == Phase.RUNNING
+    assert seen(installation).notice.startswith("Its disk and snapshots were lost at 2026-11-15")
+    installation.service.stop(installation.tenant.actor, installation.tenant.project, "web")
+    installation.settle()
+    assert seen(installation).notice
+    installation.service.acknowledge(installation.tenant.actor, installation.tenant.project, "web")
+    assert seen(installation).notice == ""
 
 
-def drain(house: House, *, but: int = 0) -> None:
+def drain(installation: Installation, *, but: int = 0) -> None:
     def work(tx: object) -> None:
         for host in fleet.outlines(tx)[but:]:  # type: ignore[arg-type]
-            fleet.set_state(tx, host.id, HostState.DRAINING)  # type: ignore[arg-type]
+            fleet.set_drained(tx, host.id, True)  # type: ignore[arg-type]
 
-    house.database.write(work)
+    installation.database.write(work)
 
 
-def test_error_counts_drained_hosts(house: House) -> None:
-    drain(house)
+def test_error_counts_drained_hosts(installation: Installation) -> None:
+    drain(installation)
     with pytest.raises(NoCapacity, match="No host accepts new instances now: 3 are drained") as refused:
-        launched(house)
+        launched(installation)
     assert "Stop or delete" not in refused.value.hint
-    with house.database.read() as tx:
+    with installation.database.read() as tx:
         name = fleet.outlines(tx)[0].name
     with pytest.raises(NoCapacity, match=f"The host `{name}` accepts no new instances now: it is drained"):
-        house.service.launch(
-            house.tenant.actor, house.tenant.project, Order(shape=ShapeWish(vcpus=1), host=name)
+        installation.service.launch(
+            installation.tenant.actor, installation.tenant.project, Order(shape=ShapeWish(vcpus=1), host=name)
         )

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import pytest
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput, Conflict, NotFound, QuotaReached
@@ -25,213 +25,227 @@ HOST = ShapeWish(gpu="V100", gpus=2)
 
 
 @pytest.fixture
-def house(database: Database) -> House:
+def installation(database: Database) -> Installation:
     """Two hosts with two cards each, and one without."""
-    return House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
+    return Installation(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
 
 
-def launch(house: House, **order: object) -> tuple[tuple[Instance, ...], QueuedLaunch | None]:
+def launch(installation: Installation, **order: object) -> tuple[tuple[Instance, ...], QueuedLaunch | None]:
     wanted = Order(**{"shape": CARD, "queue": True, **order})  # type: ignore[arg-type]
-    return house.service.launch_or_queue(house.tenant.actor, house.tenant.project, wanted)
+    return installation.service.launch_or_queue(
+        installation.tenant.actor, installation.tenant.project, wanted
+    )
 
 
-def queued(house: House, **order: object) -> QueuedLaunch:
-    made, waits = launch(house, **order)
+def queued(installation: Installation, **order: object) -> QueuedLaunch:
+    made, waits = launch(installation, **order)
     assert not made
     assert waits is not None
     return waits
 
 
-def loop(house: House) -> QueueLoop:
-    return QueueLoop(house.workers[0].around, house.service.queue)
+def loop(installation: Installation) -> QueueLoop:
+    return QueueLoop(installation.workers[0].around, installation.service.queue)
 
 
-def end(house: House, instance: Instance) -> None:
-    house.service.delete(house.tenant.actor, house.tenant.project, instance.id)
-    house.settle()
+def end(installation: Installation, instance: Instance) -> None:
+    installation.service.delete(installation.tenant.actor, installation.tenant.project, instance.id)
+    installation.settle()
 
 
-def state(house: House, waits: QueuedLaunch) -> QueuedLaunch:
-    return house.service.queue.show(house.tenant.project.id, waits.id)
+def state(installation: Installation, waits: QueuedLaunch) -> QueuedLaunch:
+    return installation.service.queue.show(installation.tenant.project.id, waits.id)
 
 
-def test_launch_with_room_does_not_wait(house: House) -> None:
-    made, waits = launch(house)
+def test_launch_with_room_does_not_wait(installation: Installation) -> None:
+    made, waits = launch(installation)
     assert len(made) == 1
     assert waits is None
 
 
-def test_waits_for_room_and_starts_once(house: House) -> None:
-    first, _ = launch(house, instances=4)
-    waits = queued(house, name="next", instances=2)
-    assert house.service.usage(house.tenant.project.id).instances == 4, (
+def test_waits_for_room_and_starts_once(installation: Installation) -> None:
+    first, _ = launch(installation, instances=4)
+    waits = queued(installation, name="next", instances=2)
+    assert installation.service.usage(installation.tenant.project.id).instances == 4, (
         "a waiting launch counts against no quota"
     )
-    turns = loop(house)
+    turns = loop(installation)
     turns.turn()
-    assert state(house, waits).state == QueueState.WAITING
-    end(house, first[0])
+    assert state(installation, waits).state == QueueState.WAITING
+    end(installation, first[0])
     turns.turn()
-    assert state(house, waits).state == QueueState.WAITING, "all or none"
-    end(house, first[1])
+    assert state(installation, waits).state == QueueState.WAITING, "all or none"
+    end(installation, first[1])
     turns.turn()
-    loop(house).turn()
-    started = state(house, waits)
+    loop(installation).turn()
+    started = state(installation, waits)
     assert started.state == QueueState.LAUNCHED
     assert started.launch is None, "the order may have secrets"
-    views = house.service.page(house.tenant.project.id, limit=10)
+    views = installation.service.page(installation.tenant.project.id, limit=10)
     assert sorted(view.instance.name for view in views if view.instance.name.startswith("next")) == [
         "next-1",
         "next-2",
     ]
     assert {view.instance.id for view in views} >= set(started.instance_ids)
-    with house.database.read() as tx:
+    with installation.database.read() as tx:
         assert reservations.reserved(tx) == {}
 
 
-def test_reserved_host_is_closed_to_other_launches(house: House) -> None:
-    first, _ = launch(house, instances=4)
-    waits = queued(house, shape=HOST)
-    loop(house).turn()
-    with house.database.read() as tx:
+def test_reserved_host_is_closed_to_other_launches(installation: Installation) -> None:
+    first, _ = launch(installation, instances=4)
+    waits = queued(installation, shape=HOST)
+    loop(installation).turn()
+    with installation.database.read() as tx:
         ((host, whose),) = reservations.reserved(tx).items()
     assert whose == waits.id
-    end(house, next(each for each in first if each.host_id == host))
-    loop(house).turn()
+    end(installation, next(each for each in first if each.host_id == host))
+    loop(installation).turn()
     with pytest.raises(NoCapacity):
-        house.service.launch(house.tenant.actor, house.tenant.project, Order(shape=CARD))
-    explained = house.service.explain(house.tenant.project, Order(shape=CARD)).decision
+        installation.service.launch(installation.tenant.actor, installation.tenant.project, Order(shape=CARD))
+    explained = installation.service.explain(installation.tenant.project, Order(shape=CARD)).decision
     reasons = {str(each.room.host_id): each.obstacle.reason for each in explained.rejected}
     assert reasons[host] == "reserved for a queued launch"
-    end(house, next(each for each in first if each.host_id == host and each.id not in _gone(house)))
-    loop(house).turn()
-    assert state(house, waits).state == QueueState.LAUNCHED
+    end(
+        installation,
+        next(each for each in first if each.host_id == host and each.id not in _gone(installation)),
+    )
+    loop(installation).turn()
+    assert state(installation, waits).state == QueueState.LAUNCHED
 
 
-def _gone(house: House) -> set[str]:
-    views = house.service.page(house.tenant.project.id, limit=10, gone=True)
+def _gone(installation: Installation) -> set[str]:
+    views = installation.service.page(installation.tenant.project.id, limit=10, gone=True)
     return {view.instance.id for view in views if view.instance.phase == "gone"}
 
 
-def test_cancelled_launch_frees_its_hosts_and_never_starts(house: House) -> None:
-    first, _ = launch(house, instances=4)
-    waits = queued(house, name="big", shape=HOST)
-    loop(house).turn()
-    house.service.queue.cancel(house.tenant.actor, house.tenant.project, "big")
-    assert house.service.queue.cancel(house.tenant.actor, house.tenant.project, waits.id).state == "cancelled"
+def test_cancelled_launch_frees_its_hosts_and_never_starts(installation: Installation) -> None:
+    first, _ = launch(installation, instances=4)
+    waits = queued(installation, name="big", shape=HOST)
+    loop(installation).turn()
+    installation.service.queue.cancel(installation.tenant.actor, installation.tenant.project, "big")
+    assert (
+        installation.service.queue.cancel(
+            installation.tenant.actor, installation.tenant.project, waits.id
+        ).state
+        == "cancelled"
+    )
     for each in first:
-        end(house, each)
-    loop(house).turn()
-    assert state(house, waits).state == QueueState.CANCELLED
-    assert launch(house)[0], "its hosts are free again"
+        end(installation, each)
+    loop(installation).turn()
+    assert state(installation, waits).state == QueueState.CANCELLED
+    assert launch(installation)[0], "its hosts are free again"
 
 
-def test_quota_counts_when_it_starts_and_does_not_block_those_behind(house: House) -> None:
+def test_quota_counts_when_it_starts_and_does_not_block_those_behind(installation: Installation) -> None:
     quota = Quota(gpus_default=2)
-    house.database.write(partial(set_quota, id=house.tenant.project.id, quota=quota))
-    first, _ = launch(house, instances=2)
-    waits = queued(house, name="over")
+    installation.database.write(partial(set_quota, id=installation.tenant.project.id, quota=quota))
+    first, _ = launch(installation, instances=2)
+    waits = queued(installation, name="over")
     assert "quota" in waits.reason
-    behind = queued(house, name="plain", shape=CARD, priority=-1)
-    house.clock.move(timedelta(seconds=1))
-    loop(house).turn()
-    assert state(house, waits).state == QueueState.WAITING
-    assert "quota" in state(house, behind).reason
-    end(house, first[0])
-    house.clock.move(BLOCKED_FOR)
-    loop(house).turn()
-    assert state(house, waits).state == QueueState.LAUNCHED
+    behind = queued(installation, name="plain", shape=CARD, priority=-1)
+    installation.clock.move(timedelta(seconds=1))
+    loop(installation).turn()
+    assert state(installation, waits).state == QueueState.WAITING
+    assert "quota" in state(installation, behind).reason
+    end(installation, first[0])
+    installation.clock.move(BLOCKED_FOR)
+    loop(installation).turn()
+    assert state(installation, waits).state == QueueState.LAUNCHED
     with pytest.raises(QuotaReached):
-        launch(house, instances=3)
+        launch(installation, instances=3)
 
 
-def test_launch_that_can_never_start_is_refused_at_once(house: House) -> None:
+def test_launch_that_can_never_start_is_refused_at_once(installation: Installation) -> None:
     with pytest.raises(BadInput, match="too small for 5 ×"):
-        launch(house, instances=5)
+        launch(installation, instances=5)
     with pytest.raises(BadInput, match="works? only with own hosts"):
-        launch(house, shape=ShapeWish(), provider="lambda", type="gpu")
+        launch(installation, shape=ShapeWish(), provider="lambda", type="gpu")
     with pytest.raises(BadInput, match="too small"):
-        launch(house, instances=3, labels={"app": "db"}, place=PlaceWish(not_with=("app=db",)))
+        launch(installation, instances=3, labels={"app": "db"}, place=PlaceWish(not_with=("app=db",)))
 
 
-def test_launch_fails_for_good_if_its_name_is_taken_meanwhile(house: House) -> None:
-    first, _ = launch(house, instances=4)
-    waits = queued(house, name="twin")
+def test_launch_fails_for_good_if_its_name_is_taken_meanwhile(installation: Installation) -> None:
+    first, _ = launch(installation, instances=4)
+    waits = queued(installation, name="twin")
     with pytest.raises(Conflict, match="named `twin` already"):
-        launch(house, name="twin")
-    house.service.launch(house.tenant.actor, house.tenant.project, Order(name="twin"))
-    end(house, first[0])
-    loop(house).turn()
-    failed = state(house, waits)
+        launch(installation, name="twin")
+    installation.service.launch(installation.tenant.actor, installation.tenant.project, Order(name="twin"))
+    end(installation, first[0])
+    loop(installation).turn()
+    failed = state(installation, waits)
     assert (failed.state, failed.launch) == (QueueState.FAILED, None)
     assert "already has an instance `twin`" in failed.reason
 
 
-def test_launch_fails_for_good_without_its_key_or_project(house: House) -> None:
-    first, _ = launch(house, instances=4)
-    revoked = queued(house)
-    house.database.write(
-        lambda tx: tx.run("UPDATE api_key SET revoked_at_us = 1 WHERE id = :id", id=house.tenant.actor.key_id)
+def test_launch_fails_for_good_without_its_key_or_project(installation: Installation) -> None:
+    first, _ = launch(installation, instances=4)
+    revoked = queued(installation)
+    installation.database.write(
+        lambda tx: tx.run(
+            "UPDATE api_key SET revoked_at_us = 1 WHERE id = :id", id=installation.tenant.actor.key_id
+        )
     )
-    end(house, first[0])
-    loop(house).turn()
-    assert "revoked" in state(house, revoked).reason
+    end(installation, first[0])
+    loop(installation).turn()
+    assert "revoked" in state(installation, revoked).reason
 
 
-def test_project_that_is_removed_leaves_the_queue(house: House) -> None:
-    launch(house, instances=4)
-    waits = queued(house)
-    project = house.tenant.project.id
-    house.database.write(lambda tx: tx.run("UPDATE host_gpu SET instance_id = NULL"))
-    house.database.write(lambda tx: remove_project(tx, ProjectId(project), house.clock.now()))
-    loop(house).turn()
-    assert state(house, waits).state == QueueState.FAILED
+def test_project_that_is_removed_leaves_the_queue(installation: Installation) -> None:
+    launch(installation, instances=4)
+    waits = queued(installation)
+    project = installation.tenant.project.id
+    installation.database.write(lambda tx: tx.run("UPDATE host_gpu SET instance_id = NULL"))
+    installation.database.write(lambda tx: remove_project(tx, ProjectId(project), installation.clock.now()))
+    loop(installation).turn()
+    assert state(installation, waits).state == QueueState.FAILED
 
 
-def test_queue_of_a_project_is_bounded(house: House) -> None:
-    launch(house, instances=4)
+def test_queue_of_a_project_is_bounded(installation: Installation) -> None:
+    launch(installation, instances=4)
     for _ in range(WAITING_MAX):
-        queued(house)
+        queued(installation)
     with pytest.raises(Conflict, match=f"{WAITING_MAX} launches"):
-        launch(house)
+        launch(installation)
 
 
-def test_another_project_sees_nothing_of_the_queue(house: House) -> None:
-    launch(house, instances=4)
-    waits = queued(house)
-    assert house.service.queue.page(ProjectId("prj_other"), limit=10) == ()
+def test_another_project_sees_nothing_of_the_queue(installation: Installation) -> None:
+    launch(installation, instances=4)
+    waits = queued(installation)
+    assert installation.service.queue.page(ProjectId("prj_other"), limit=10) == ()
     with pytest.raises(NotFound):
-        house.service.queue.show(ProjectId("prj_other"), waits.id)
+        installation.service.queue.show(ProjectId("prj_other"), waits.id)
 
 
-def test_places_show_the_expected_start(house: House) -> None:
-    launch(house, instances=4, time_limit_seconds=3600)
-    house.settle()
-    began = house.clock.now()
-    waits = queued(house)
-    place = house.service.queue.places()[waits.id]
+def test_places_show_the_expected_start(installation: Installation) -> None:
+    launch(installation, instances=4, time_limit_seconds=3600)
+    installation.settle()
+    began = installation.clock.now()
+    waits = queued(installation)
+    place = installation.service.queue.places()[waits.id]
     assert (place.place, place.of) == (1, 1)
     assert place.expected_at is not None
     assert place.expected_at <= began + timedelta(hours=1)
 
 
-def test_explain_changes_nothing_and_agrees_with_the_launch(house: House) -> None:
+def test_explain_changes_nothing_and_agrees_with_the_launch(installation: Installation) -> None:
     order = Order(shape=CARD, instances=3, place=PlaceWish(together=True))
-    explained = house.service.explain(house.tenant.project, order)
-    again = house.service.explain(house.tenant.project, order)
-    made = house.service.launch(house.tenant.actor, house.tenant.project, order)
+    explained = installation.service.explain(installation.tenant.project, order)
+    again = installation.service.explain(installation.tenant.project, order)
+    made = installation.service.launch(installation.tenant.actor, installation.tenant.project, order)
     hosts = [room.host_id for room in explained.decision.chosen]
     assert hosts == [room.host_id for room in again.decision.chosen] == [each.host_id for each in made]
 
 
-def test_instances_with_a_label_stay_apart(house: House) -> None:
+def test_instances_with_a_label_stay_apart(installation: Installation) -> None:
     apart = PlaceWish(not_with=("app=db",))
-    made = house.service.launch(
-        house.tenant.actor,
-        house.tenant.project,
+    made = installation.service.launch(
+        installation.tenant.actor,
+        installation.tenant.project,
         Order(shape=CARD, instances=2, labels={"app": "db"}, place=apart),
     )
     assert len({each.host_id for each in made}) == 2
     with pytest.raises(NoCapacity, match="on the allowed hosts") as caught:
-        house.service.launch(house.tenant.actor, house.tenant.project, Order(shape=CARD, place=apart))
+        installation.service.launch(
+            installation.tenant.actor, installation.tenant.project, Order(shape=CARD, place=apart)
+        )
     assert "has an instance of `--not-with app=db`" in caught.value.hint

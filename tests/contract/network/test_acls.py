@@ -16,7 +16,7 @@ from teraflock.tenant.service import TenantService
 class Border(Office):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.acls = AclService(database, self.house.clock, self.house.random_bytes)
+        self.acls = AclService(database, self.installation.clock, self.installation.random_bytes)
         self.acls.create(self.actor, self.project, "one")
         self.acls.create(self.actor, self.project, "two")
 
@@ -65,9 +65,9 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
         border.acls.delete(border.actor, border.project, "one")
     monkeypatch.setattr(acts, "ACLS_MAX", 2)
     monkeypatch.setattr(acts, "RULES_MAX", 2)
-    with pytest.raises(Refused, match="can have 2 ACLs"):
+    with pytest.raises(Refused, match="can have at most 2 ACLs"):
         border.acls.create(border.actor, border.project, "three")
-    with pytest.raises(Refused, match="can have 2 rules"):
+    with pytest.raises(Refused, match="can have at most 2 rules"):
         border.add("one", "in", 12)
     assert [(each.direction, each.number) for each in border.acls.show(border.project, "one").rules] == [
         ("in", 10),
@@ -76,7 +76,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(
 
 
 def test_other_projects_are_out_of_reach(border: Border) -> None:
-    tenants = TenantService(border.database, border.house.clock, border.house.random_bytes)
+    tenants = TenantService(border.database, border.installation.clock, border.installation.random_bytes)
     other = tenants.projects.make(border.actor, "other")
     mine = border.acls.show(border.project, "one")
     for ref in ("one", mine.id):

@@ -28,7 +28,7 @@ BOOK = "- {from: 2026-01-01, currency: USD, vcpu: 9/hour, snapshot: 730/month, a
 class Pool(Desk):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        clock, random_bytes = self.house.clock, self.house.random_bytes
+        clock, random_bytes = self.installation.clock, self.installation.random_bytes
         self.addresses = AddressService(database, clock, pool_from("203.0.113.16/30"), random_bytes)
         self.tenants = TenantService(database, clock, random_bytes)
 
@@ -51,7 +51,7 @@ def test_an_address_leads_to_an_instance_or_a_balancer(pool: Pool) -> None:
     address = pool.take()
     assert address == "203.0.113.16"
     assert pool.loaded().floating == ()
-    web = pool.house.service.view(pool.project.id, "web-1").instance.address or ""
+    web = pool.installation.service.view(pool.project.id, "web-1").instance.address or ""
     pool.attach(address, "web-1")
     assert pool.loaded().floating == (Floating(address, web),)
     check = NetworkChecks(pool.database).check
@@ -68,8 +68,8 @@ def test_an_address_leads_to_an_instance_or_a_balancer(pool: Pool) -> None:
     pool.addresses.detach(pool.actor, pool.project, address)
     assert pool.loaded().floating == ()
     pool.attach(address, "web-1")
-    pool.house.service.delete(pool.actor, pool.project, "web-1")
-    pool.house.settle()
+    pool.installation.service.delete(pool.actor, pool.project, "web-1")
+    pool.installation.settle()
     assert pool.loaded().floating == ()
     assert [each.public.address for each in pool.addresses.all(pool.project)] == [address], "it is kept"
     pool.addresses.release(pool.actor, pool.project, address)
@@ -89,7 +89,7 @@ def test_bad_requests_get_one_sentence_and_change_nothing(pool: Pool) -> None:
         with pytest.raises(error, match=sentence):
             pool.attach(address, target)
     for wanted in ("203.0.113.19", "198.51.100.7", "10.128.0.16"):
-        with pytest.raises(Conflict, match="cannot be had"):
+        with pytest.raises(Conflict, match="is not available"):
             pool.take(wanted)
     other = pool.tenants.projects.make(pool.actor, "other")
     with pytest.raises(NotFound):
@@ -111,7 +111,7 @@ def test_no_address_is_given_twice_and_quotas_hold(pool: Pool) -> None:
     assert sorted(found) == [f"203.0.113.{number}" for number in range(16, 20)]
     with pytest.raises(Refused, match="All public addresses are taken"):
         pool.take()
-    assert pool.house.service.usage(pool.project.id).addresses == 4
+    assert pool.installation.service.usage(pool.project.id).addresses == 4
     pool.addresses.release(pool.actor, pool.project, found[0])
     pool.tenants.projects.set_quota(pool.actor, pool.project.id, Quota(addresses=3))
     with pytest.raises(QuotaReached, match="allows 3 public addresses"):
@@ -119,8 +119,8 @@ def test_no_address_is_given_twice_and_quotas_hold(pool: Pool) -> None:
 
 
 def test_an_address_is_charged_by_the_hour_until_it_is_released(pool: Pool) -> None:
-    clock = pool.house.clock
-    bills = BillService(pool.database, clock, RATES, pool.house.random_bytes)
+    clock = pool.installation.clock
+    bills = BillService(pool.database, clock, RATES, pool.installation.random_bytes)
     bills.prices.take(BOOK, name="prices.yaml", member="mem")
     address = pool.take()
     clock.move(timedelta(hours=10))

@@ -36,7 +36,7 @@ from teraflock.tenant.service import TenantService
 class Estate(Office):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        given: tuple[Any, ...] = (database, self.house.clock, self.house.random_bytes)
+        given: tuple[Any, ...] = (database, self.installation.clock, self.installation.random_bytes)
         self.networks = NetworkService(*given)
         self.subnets = SubnetService(*given)
         self.acls = AclService(*given)
@@ -55,7 +55,7 @@ class Estate(Office):
         ).cidr
 
     def put(self, name: str, **words: Any) -> Instance:
-        return self.house.service.launch(self.actor, self.project, Order(name=name, **words))[0]
+        return self.installation.service.launch(self.actor, self.project, Order(name=name, **words))[0]
 
     def delete(self, name: str) -> None:
         self.networks.delete(self.actor, self.project, name)
@@ -65,7 +65,7 @@ class Estate(Office):
 
     def there(self) -> set[str]:
         """The networks that the engine has, by their addresses."""
-        with self.house.world.read() as turn:
+        with self.installation.world.read() as turn:
             return {each.network.subnet for each in turn.every(NetworkThere)}
 
 
@@ -87,7 +87,7 @@ def test_the_first_launch_creates_the_network_default_and_more_are_created_on_re
     assert [(each.instance, each.address) for each in shown.tenancies] == [
         ("back", "10.128.16.17"), ("both", "10.128.16.16"),
     ]  # fmt: skip
-    estate.house.settle()
+    estate.installation.settle()
     assert estate.there() == {"10.128.0.0/20", "10.128.16.0/20"}
     groups = estate.loaded().stations
     assert groups["10.128.16.16"] == groups["10.128.0.17"], "all interfaces are in the instance's groups"
@@ -97,16 +97,16 @@ def test_the_engine_gets_every_interface(estate: Estate) -> None:
     estate.create("backend")
     estate.create("default")
     estate.put("both", networks=("backend", "default"))
-    estate.house.settle()
-    with estate.house.world.read() as turn:
+    estate.installation.settle()
+    with estate.installation.world.read() as turn:
         (guest,) = turn.every(Guest)
     seen = [(each.network.name, each.network.subnet, each.address) for each in guest.machine.nics]
     assert seen == [
         ("backend", "10.128.0.0/20", "10.128.0.16"), ("default", "10.128.16.0/20", "10.128.16.16"),
     ]  # fmt: skip
     assert len({each.network.key for each in guest.machine.nics}) == 2
-    estate.house.service.delete(estate.actor, estate.project, "both")
-    estate.house.settle()
+    estate.installation.service.delete(estate.actor, estate.project, "both")
+    estate.installation.settle()
     with estate.database.read() as tx:
         assert store.tenancies(tx, estate.project.id) == ()
 
@@ -115,11 +115,11 @@ def test_a_deleted_network_leaves_the_engine_before_its_addresses_are_used_again
     estate.put("web")
     estate.create("backend")
     estate.put("db", networks=("backend",))
-    estate.house.settle()
+    estate.installation.settle()
     with pytest.raises(Conflict, match="The network `backend` is in use by `db`"):
         estate.delete("backend")
-    estate.house.service.delete(estate.actor, estate.project, "db")
-    estate.house.settle()
+    estate.installation.service.delete(estate.actor, estate.project, "db")
+    estate.installation.settle()
     estate.delete("backend")
     assert estate.names() == ["default"]
     with pytest.raises(UnknownName, match="backend"):
@@ -135,9 +135,9 @@ def test_a_crash_after_the_engine_removed_a_network_is_repaired(
     estate: Estate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     estate.put("db", networks=(estate.networks.create(estate.actor, estate.project, "backend").network.name,))
-    estate.house.settle()
-    estate.house.service.delete(estate.actor, estate.project, "db")
-    estate.house.settle()
+    estate.installation.settle()
+    estate.installation.service.delete(estate.actor, estate.project, "db")
+    estate.installation.settle()
     estate.delete("backend")
 
     def dies(*_: object) -> None:
@@ -155,13 +155,13 @@ def test_a_crash_after_the_engine_removed_a_network_is_repaired(
 
 def test_the_network_default_can_be_deleted_and_comes_back_with_the_next_launch(estate: Estate) -> None:
     estate.put("web")
-    estate.house.settle()
-    estate.house.service.delete(estate.actor, estate.project, "web")
-    estate.house.settle()
+    estate.installation.settle()
+    estate.installation.service.delete(estate.actor, estate.project, "web")
+    estate.installation.settle()
     estate.delete("default")
     again = estate.put("web")
     assert again.address == "10.128.16.16"
-    estate.house.settle()
+    estate.installation.settle()
     NetworkLoop(estate.around).turn()
     assert estate.there() == {"10.128.16.0/20"}, "the new one is not mistaken for the old one"
     project = estate.tenants.projects.show(estate.actor, None)
@@ -179,12 +179,12 @@ def test_networks_count_against_the_quota(estate: Estate, monkeypatch: pytest.Mo
     assert estate.put("web", networks=("one",)).address == "10.128.0.16"
     estate.tenants.projects.set_quota(estate.actor, estate.project.id, Quota())
     monkeypatch.setattr(acts, "PER_PROJECT_MAX", 2)
-    with pytest.raises(Refused, match="A project can have 2 networks"):
+    with pytest.raises(Refused, match="A project can have at most 2 networks"):
         estate.create("three")
     monkeypatch.setattr(acts, "PER_PROJECT_MAX", 9)
     monkeypatch.setattr(acts, "PER_ORGANISATION_MAX", 2)
     other = estate.tenants.projects.make(estate.actor, "other")
-    with pytest.raises(Refused, match="an organisation can have 2 networks together"):
+    with pytest.raises(Refused, match="an organisation can have at most 2 networks together"):
         estate.networks.create(estate.actor, other, "three")
     with pytest.raises(Conflict, match="A network `one` already exists"):
         estate.create("one")
@@ -252,7 +252,7 @@ def test_bad_subnets_get_one_sentence(
         ),
         ({"addresses": ("10.128.0.20",), "networks": ("more",)}, BadInput, "is in none of the networks"),
         ({"addresses": ("10.128.0.20",), "instances": 2}, BadInput, "Only one instance can have an address"),
-        ({"networks": tuple(f"n{each}" for each in range(9))}, BadInput, "can have 8 interfaces"),
+        ({"networks": tuple(f"n{each}" for each in range(9))}, BadInput, "can have at most 8 interfaces"),
     ],
 )
 def test_bad_launches_get_one_sentence_and_leave_nothing(
@@ -276,9 +276,9 @@ def test_subnets_and_networks_in_use_stay(estate: Estate) -> None:
 
     with pytest.raises(Conflict, match="The subnet `db` is in use by `one`"):
         delete("db")
-    estate.house.settle()
-    estate.house.service.delete(estate.actor, estate.project, "one")
-    estate.house.settle()
+    estate.installation.settle()
+    estate.installation.service.delete(estate.actor, estate.project, "one")
+    estate.installation.settle()
     estate.acls.create(estate.actor, estate.project, "border")
     estate.acls.attach(estate.actor, estate.project, "border", subnet="db")
     with pytest.raises(Conflict, match="The ACL `border` guards the subnet `db`"):

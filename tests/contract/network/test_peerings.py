@@ -24,7 +24,7 @@ class Street(Estate):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.peerings = PeeringService(database, self.house.clock, self.house.random_bytes)
+        self.peerings = PeeringService(database, self.installation.clock, self.installation.random_bytes)
         made = self.tenants.organisations.make(self.actor, "far", "zoe")
         self.zoe: Actor = self.tenants.authenticate(made.key.secret)
         self.theirs: Project = self.tenants.projects.show(self.zoe, None)
@@ -34,7 +34,7 @@ class Street(Estate):
         self.mine: Project = self.tenants.projects.show(self.ann, None)
         for actor, project in ((self.ann, self.mine), (self.zoe, self.theirs)):
             self.networks.create(actor, project, "default")
-            self.house.service.launch(actor, project, Order(name="box"))
+            self.installation.service.launch(actor, project, Order(name="box"))
 
     def ask(self, peer: str = "") -> PeeringState:
         return self.peerings.agree(self.ann, self.mine, "default", peer or f"{self.theirs.id}/default").state
@@ -129,7 +129,7 @@ def test_two_networks_of_one_project_are_peered_at_once(street: Street) -> None:
 def test_the_number_of_peerings_is_limited(street: Street, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acts, "PEERINGS_MAX", 1)
     street.ask()
-    with pytest.raises(Refused, match="can have 1 peerings"):
+    with pytest.raises(Refused, match="can have at most 1 peerings"):
         street.ask("prj_1/default")
 
 

@@ -19,7 +19,9 @@ from teraflock.tenant.service import TenantService
 class Ports(Office):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.ports = PublishedPortService(database, self.house.clock, random_bytes=self.house.random_bytes)
+        self.ports = PublishedPortService(
+            database, self.installation.clock, random_bytes=self.installation.random_bytes
+        )
 
     def publish(self, instance: str, guest_port: int, port: int | None = None) -> int:
         return self.ports.publish(self.actor, self.project, instance, guest_port, port).published.port
@@ -39,7 +41,7 @@ def test_ports_are_published_loaded_and_closed(office: Ports) -> None:
     assert office.publish("web", 8080) == 30_000
     assert office.publish("web", 8080) == 30_000, "safe to run again"
     assert office.publish("web", 443, 30_443) == 30_443
-    host = office.house.service.view(office.project.id, "web").host_name
+    host = office.installation.service.view(office.project.id, "web").host_name
     assert office.loaded().published == (
         Published(str(host), 30_000, address, 8080),
         Published(str(host), 30_443, address, 443),
@@ -47,14 +49,14 @@ def test_ports_are_published_loaded_and_closed(office: Ports) -> None:
     (first, _) = office.ports.all(office.project)
     office.ports.unpublish(office.actor, office.project, first.published.id)
     assert [each.port for each in office.loaded().published] == [30_000]
-    assert office.house.service.usage(office.project.id).ports == 1
+    assert office.installation.service.usage(office.project.id).ports == 1
 
 
 def test_a_deleted_instance_frees_its_ports(office: Ports) -> None:
     office.launch("web")
     office.publish("web", 80)
-    office.house.service.delete(office.actor, office.project, "web")
-    office.house.settle()
+    office.installation.service.delete(office.actor, office.project, "web")
+    office.installation.settle()
     assert office.loaded().published == ()
     NetworkLoop(office.around).turn()
     with office.database.read() as tx:
@@ -84,20 +86,20 @@ def test_bad_ports_get_one_sentence_and_change_nothing(
 
 def test_the_quota_and_the_limit_of_a_project_hold(office: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
     office.launch("web")
-    tenants = TenantService(office.database, office.house.clock, office.house.random_bytes)
+    tenants = TenantService(office.database, office.installation.clock, office.installation.random_bytes)
     tenants.projects.set_quota(office.actor, office.project.id, Quota(ports=1))
     office.publish("web", 80)
     with pytest.raises(QuotaReached, match="allows 1 published ports; this would need 2"):
         office.publish("web", 81)
     tenants.projects.set_quota(office.actor, office.project.id, Quota())
     monkeypatch.setattr(acts, "PER_PROJECT_MAX", 1)
-    with pytest.raises(Refused, match="A project can have 1 published ports"):
+    with pytest.raises(Refused, match="A project can have at most 1 published ports"):
         office.publish("web", 81)
 
 
 def test_concurrent_requests_get_different_ports_within_the_quota(office: Ports) -> None:
     office.launch("web")
-    tenants = TenantService(office.database, office.house.clock, office.house.random_bytes)
+    tenants = TenantService(office.database, office.installation.clock, office.installation.random_bytes)
     tenants.projects.set_quota(office.actor, office.project.id, Quota(ports=6))
 
     def publish(guest_port: int) -> int:
@@ -115,7 +117,7 @@ def test_ports_of_other_projects_are_out_of_reach(office: Ports) -> None:
     office.launch("web")
     office.publish("web", 80)
     (mine,) = office.ports.all(office.project)
-    tenants = TenantService(office.database, office.house.clock, office.house.random_bytes)
+    tenants = TenantService(office.database, office.installation.clock, office.installation.random_bytes)
     other = tenants.projects.make(office.actor, "other")
     with pytest.raises(NotFound):
         office.ports.unpublish(office.actor, other, mine.published.id)
@@ -128,7 +130,7 @@ def test_a_port_follows_its_instance_to_another_host(office: Ports) -> None:
     office.launch("web")
     office.publish("web", 80)
     (port,) = office.ports.all(office.project)
-    there = office.house.service.view(office.project.id, "web").instance.host_id
+    there = office.installation.service.view(office.project.id, "web").instance.host_id
     office.database.write(lambda tx: store.move(tx, port.published.id, "hst_elsewhere", 30_007))
     NetworkLoop(office.around).turn()
     (port,) = office.ports.all(office.project)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused, TeraflockError
@@ -33,16 +33,22 @@ class Office:
     """A project with two instances, and the loop that loads its groups."""
 
     def __init__(self, database: Database) -> None:
-        self.house = House(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
+        self.installation = Installation(
+            database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
+        )
         self.database = database
-        self.groups = SecurityGroupService(database, self.house.clock, random_bytes=self.house.random_bytes)
-        self.actor: Actor = self.house.tenant.actor
-        self.project: Project = self.house.tenant.project
-        self.around = self.house.workers[0].around
+        self.groups = SecurityGroupService(
+            database, self.installation.clock, random_bytes=self.installation.random_bytes
+        )
+        self.actor: Actor = self.installation.tenant.actor
+        self.project: Project = self.installation.tenant.project
+        self.around = self.installation.workers[0].around
         self.loop = WallLoop(self.around)
 
     def launch(self, name: str, *groups: str) -> str:
-        made = self.house.service.launch(self.actor, self.project, Order(name=name, security_groups=groups))
+        made = self.installation.service.launch(
+            self.actor, self.project, Order(name=name, security_groups=groups)
+        )
         assert made[0].address is not None
         return made[0].address
 
@@ -51,7 +57,7 @@ class Office:
 
     def loaded(self) -> Walls:
         self.loop.turn()
-        (engine,) = self.house.engines
+        (engine,) = self.installation.engines
         assert isinstance(engine, SimulatedEngine)
         return engine.walls
 
@@ -85,8 +91,8 @@ def test_changes_reach_the_engine_and_deleted_instances_leave(office: Office) ->
     assert decide(office.loaded(), Packet(outside, db, Protocol.TCP, 80)).passes
     office.groups.detach(office.actor, office.project, "web", "db")
     assert not decide(office.loaded(), Packet(outside, db, Protocol.TCP, 80)).passes
-    office.house.service.delete(office.actor, office.project, "web")
-    office.house.settle()
+    office.installation.service.delete(office.actor, office.project, "web")
+    office.installation.settle()
     assert set(office.loaded().stations) == {db}
     NetworkLoop(office.around).turn()
     with office.database.read() as tx:
@@ -104,8 +110,8 @@ def test_a_group_in_use_and_the_default_group_stay(office: Office) -> None:
     office.allow("db", "in", "tcp", "5432", "sg:web")
     with pytest.raises(Conflict, match="is in use by `one`"):
         delete("web")
-    office.house.service.delete(office.actor, office.project, "one")
-    office.house.settle()
+    office.installation.service.delete(office.actor, office.project, "one")
+    office.installation.settle()
     with pytest.raises(Conflict, match="Rules of `db` name the security group `web`"):
         delete("web")
     delete("db")
@@ -125,25 +131,25 @@ def test_limits_hold(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
         office.groups.create(office.actor, office.project, name)
 
     create("one")
-    with pytest.raises(Refused, match="can have 2 security groups"):
+    with pytest.raises(Refused, match="can have at most 2 security groups"):
         create("two")
     office.allow("one", "in", "tcp", "80", "0.0.0.0/0")
     office.allow("one", "in", "tcp", "80", "0.0.0.0/0")  # safe to run again
-    with pytest.raises(Refused, match="can have 2 rules"):
+    with pytest.raises(Refused, match="can have at most 2 rules"):
         office.allow("one", "in", "tcp", "81", "0.0.0.0/0")
     monkeypatch.setattr(acts, "GROUPS_MAX", 9)
     create("three")
     office.launch("a", "one", "default")
-    with pytest.raises(Refused, match="can be in 2 security groups"):
+    with pytest.raises(Refused, match="can be in at most 2 security groups"):
         office.groups.attach(office.actor, office.project, "three", "a")
-    with pytest.raises(BadInput, match="can be in 2 security groups, not 3"):
+    with pytest.raises(BadInput, match="can be in at most 2 security groups, not 3"):
         office.launch("b", "one", "default", "three")
 
 
 def test_a_launch_into_an_unknown_group_makes_nothing(office: Office) -> None:
     with pytest.raises(NotFound, match="There is no security group `wbe`"):
         office.launch("a", "wbe")
-    assert office.house.service.page(office.project.id, limit=9) == ()
+    assert office.installation.service.page(office.project.id, limit=9) == ()
 
 
 def test_the_last_group_of_an_instance_stays(office: Office) -> None:
@@ -153,7 +159,7 @@ def test_the_last_group_of_an_instance_stays(office: Office) -> None:
 
 
 def test_other_projects_are_out_of_reach(office: Office) -> None:
-    tenants = TenantService(office.database, office.house.clock, office.house.random_bytes)
+    tenants = TenantService(office.database, office.installation.clock, office.installation.random_bytes)
     other = tenants.projects.make(office.actor, "other")
     made = office.groups.create(office.actor, other, "theirs")
     office.launch("mine")

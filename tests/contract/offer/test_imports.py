@@ -19,7 +19,7 @@ from tests.unit.offer.random_offers import RATES
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BrokenSource, Refused, StorageFailed
 from teraflock.offer import imports, store
-from teraflock.offer.imports import SHIPPED_PATH, ensure_shipped, import_offers
+from teraflock.offer.imports import REMOVED_FEW, SHIPPED_PATH, ensure_shipped, import_offers
 from teraflock.offer.model import WITH_GPU, Kind, Offer, Query, Source
 from teraflock.offer.question import store as question_store
 from teraflock.offer.service import OfferService, Point
@@ -94,6 +94,18 @@ def test_an_import_replaces_the_previous_one(database: Database, tmp_path: Path)
     report = imported(database, second, "2026-02-01")
     assert (report.rows_read, report.offers_taken, report.new, report.changed, report.gone) == (2, 2, 1, 0, 1)
     assert prices_of(standing(database)) == {"small": 0.5, "huge": 9, "theirs": 1}
+
+
+def test_an_import_of_a_part_removes_most_offers_only_if_it_may(database: Database, tmp_path: Path) -> None:
+    whole = {f"type-{i}": "1" for i in range(REMOVED_FEW + 2)}
+    imported(database, own(tmp_path / "a.csv", priced(whole)), "2026-01-01")
+    before = everything(database)
+    part = own(tmp_path / "b.csv", priced({"type-0": "1"}))
+    origin = Origin(source="mine", layout="teraflock", path=part, day_of=lambda file: "2026-02-01")
+    with pytest.raises(Refused, match=f"remove {REMOVED_FEW + 1} of the {REMOVED_FEW + 2} offers"):
+        import_offers(database, RATES, CLOCK, origin, may_remove_most=False)
+    assert everything(database) == before
+    assert import_offers(database, RATES, CLOCK, origin).gone == REMOVED_FEW + 1
 
 
 @pytest.mark.parametrize("layout", ["skypilot", "gpuhunt", "teraflock"])

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.faults.run_house import RunHouse
+from tests.faults.run_installation import RunInstallation
 from tests.faults.test_runs import gone, result, steps
 
 from teraflock.base.clock import FixedClock
@@ -15,9 +15,13 @@ from teraflock.storage.database import Database
 
 
 def test_run_survives_a_lost_guest_and_a_crash(database: Database, tmp_path: Path) -> None:
-    house = RunHouse(database, MemoryWorld(), FixedClock(datetime(2026, 11, 16, 9, 0, tzinfo=UTC)), tmp_path)
-    run = house.until(house.ask("train", "60", "1", "5", setup="echo ready"), lambda seen: steps(seen) > 30)
-    house.trouble.deleted_by_hand(run.instance_id)
+    installation = RunInstallation(
+        database, MemoryWorld(), FixedClock(datetime(2026, 11, 16, 9, 0, tzinfo=UTC)), tmp_path
+    )
+    run = installation.until(
+        installation.ask("train", "60", "1", "5", setup="echo ready"), lambda seen: steps(seen) > 30
+    )
+    installation.trouble.deleted_by_hand(run.instance_id)
     deaths: list[str] = []
 
     def die(at: str) -> None:
@@ -25,9 +29,9 @@ def test_run_survives_a_lost_guest_and_a_crash(database: Database, tmp_path: Pat
             deaths.append(at)
             raise Killed(at)
 
-    house.fault = die
-    run = house.finish(run)
-    assert (run.phase, run.attempt, result(house, run)) == (RunPhase.DONE, 2, chain(60).hex())
-    assert house.text(run).count("ready\n") == 1, "the second instance started from the cached setup"
+    installation.fault = die
+    run = installation.finish(run)
+    assert (run.phase, run.attempt, result(installation, run)) == (RunPhase.DONE, 2, chain(60).hex())
+    assert installation.text(run).count("ready\n") == 1, "the second instance started from the cached setup"
     assert len(deaths) == 5
-    assert gone(house)
+    assert gone(installation)

@@ -41,6 +41,15 @@ def test_no_increment_is_lost_with_32_threads_locking_one_row(shared: Database) 
         assert tx.one(ROW, id=1) == (320,)
 
 
+def test_write_one_is_kept_and_rolled_back_like_other_writes(shared: Database) -> None:
+    shared.write(lambda tx: add(tx, 1))
+    shared.write_one(lambda tx: put(tx, 1, 5))
+    with pytest.raises(Misuse):
+        shared.write_one(lambda tx: tx.run("UPDATE thing SET amount = 7 WHERE nothing = 1"))
+    with shared.read() as tx:
+        assert tx.one(ROW, id=1) == (5,)
+
+
 def test_no_write_gives_up_when_all_depend_on_one_row(shared: Database) -> None:
     """Serialisable writes conflict every time. After several conflicts they take turns, so none gives up."""
     shared.write(lambda tx: add(tx, 1))

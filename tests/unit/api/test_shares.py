@@ -21,7 +21,7 @@ def actor(organisation: str, *, is_operator: bool = False) -> Actor:
     )
 
 
-ACTORS = [actor("a"), actor("b"), actor("c"), actor("house", is_operator=True)]
+ACTORS = [actor("a"), actor("b"), actor("c"), actor("operator", is_operator=True)]
 
 
 @given(

@@ -58,7 +58,7 @@ def intervals(draw: st.DrawFn) -> Interval:
     )  # fmt: skip
     return Interval(
         instance_id="ins", sequence=3, generation=1, project_id="prj", from_us=from_us, until_us=from_us + length,
-        run_us=draw(st.sampled_from([run_us, None])), ends_run=draw(st.booleans()), house_fault=draw(st.booleans()),
+        run_us=draw(st.sampled_from([run_us, None])), ends_run=draw(st.booleans()), operator_fault=draw(st.booleans()),
         held=held,
     )  # fmt: skip
 
@@ -150,5 +150,5 @@ def test_a_short_run_costs_the_minimum_unless_it_was_lost() -> None:
     (made,) = slices(run, run.until_us, TARIFF)
     whole = Fraction(3_061_237 * 60, 3600)
     assert made.amounts.gpu + made.amounts.minimum in (int(whole), int(whole) - 1)
-    (lost,) = slices(replace(run, house_fault=True), run.until_us, TARIFF)
+    (lost,) = slices(replace(run, operator_fault=True), run.until_us, TARIFF)
     assert lost.amounts.minimum == 0

@@ -20,10 +20,10 @@ def world() -> Iterator[World]:
 def test_an_invoice_is_a_self_contained_page(world: World) -> None:
     invoices = BillService(world.database, world.clock, RATES).invoices
     made = invoices.one("prj_1", "2026-01")
-    html = page(made, issuer="House & Sons\nA street 1\n<b>Town</b>")
+    html = page(made, issuer="Smith & Sons\nA street 1\n<b>Town</b>")
     assert "2026-01-00001" in html
     assert "VAT 20\u00a0%" in html
-    assert "House &amp; Sons" in html
+    assert "Smith &amp; Sons" in html
     assert "<b>Town" not in html, "what people write is text"
     assert "http" not in html, "nothing is loaded from elsewhere"
     assert "<script" not in html

@@ -32,18 +32,18 @@ PROJECTS = ("prj_1", "prj_2")
 
 def months_of_everything() -> Bills:
     """Usage, spot, a stop that was detected late, purchases of all kinds, credits and tax, over several invoices."""
-    house = Bills()
-    world, bills = house.world, house.bills
+    books = Bills()
+    world, bills = books.world, books.bills
     bills.set_profile(Profile(project_id="prj_2", currency="EUR"))
     bills.credits.grant("prj_1", 25_000_000, "sign-up", world.clock.now() + timedelta(days=9))
-    house.run("ins_1", labels=labels(team="视觉", cost="a,\"b\"\n'c'"), name="training, the first")
-    house.run("ins_2", mode="spot", project="prj_2")
+    books.run("ins_1", labels=labels(team="视觉", cost="a,\"b\"\n'c'"), name="training, the first")
+    books.run("ins_2", mode="spot", project="prj_2")
     world.wait(30)
-    house.run("ins_3", gpu="", gpus=0, disk_bytes=7 * GB, project="prj_2")
+    books.run("ins_3", gpu="", gpus=0, disk_bytes=7 * GB, project="prj_2")
     world.wait(17.000_003)
     world.sent("ins_3", 3 * GB + 1)
     world.move("ins_3", Phase.STOPPING, project="prj_2", gpu="", gpus=0, disk_bytes=7 * GB)
-    house.run("ins_4")
+    books.run("ins_4")
     bought, _ = bills.purchases.buy("prj_1", "ins_1", "monthly")
     bills.purchases.buy("prj_2", "ins_2", "reserved", years=1, upfront=True)
     world.wait(days=12)
@@ -55,7 +55,7 @@ def months_of_everything() -> Bills:
     world.move("ins_1", Phase.RUNNING, gpus=3, snapshots_bytes=GB)
     world.move("ins_2", Phase.STOPPING, mode="spot", project="prj_2")
     world.move("ins_2", Phase.STOPPED, mode="spot", project="prj_2")
-    _until_invoiced(house)
+    _until_invoiced(books)
     late_us = world.now_us - 8 * 24 * 3600 * 10**6
     world.move("ins_1", Phase.STOPPING, gpus=3, asked_at_us=late_us)
     world.move("ins_4", Phase.STOPPING, asked_at_us=late_us)
@@ -64,32 +64,32 @@ def months_of_everything() -> Bills:
     world.book()
     bills.purchases.end("prj_1", bought.id)
     for _ in range(3):
-        _until_invoiced(house)
-    house.check()
-    return house
+        _until_invoiced(books)
+    books.check()
+    return books
 
 
-def _until_invoiced(house: Bills) -> None:
+def _until_invoiced(books: Bills) -> None:
     """Wait until the fifth of the next month."""
-    now = house.world.clock.now()
+    now = books.world.clock.now()
     there = (now.replace(day=1) + timedelta(days=32)).replace(day=5, hour=1)
-    house.world.clock.move(there - now)
-    house.world.book()
-    house.bills.invoices.issue_all()
+    books.world.clock.move(there - now)
+    books.world.book()
+    books.bills.invoices.issue_all()
 
 
 @pytest.fixture(scope="module")
-def house() -> Iterator[Bills]:
+def books() -> Iterator[Bills]:
     made = months_of_everything()
     yield made
     made.world.database.close()
 
 
-def exported(house: Bills, project: str, month: str) -> str:
+def exported(books: Bills, project: str, month: str) -> str:
     account = BillingAccount(
         organisation_id="org_1", organisation="lab", project_id=project, project="default"
     )
-    return "".join(house.bills.focus(account, month))
+    return "".join(books.bills.focus(account, month))
 
 
 def read(text: str) -> list[dict[str, str]]:
@@ -102,14 +102,14 @@ def total(rows: list[dict[str, str]], column: str) -> Decimal:
 
 @pytest.mark.parametrize("month", MONTHS)
 @pytest.mark.parametrize("project", PROJECTS)
-def test_every_month_follows_the_focus_rules(house: Bills, project: str, month: str) -> None:
-    text = exported(house, project, month)
+def test_every_month_follows_the_focus_rules(books: Bills, project: str, month: str) -> None:
+    text = exported(books, project, month)
     assert faults(text) == []
     assert tuple(read(text)[0]) == COLUMNS
 
 
-def test_the_example_covers_every_kind_of_row(house: Bills) -> None:
-    rows = [row for project in PROJECTS for month in MONTHS for row in read(exported(house, project, month))]
+def test_the_example_covers_every_kind_of_row(books: Bills) -> None:
+    rows = [row for project in PROJECTS for month in MONTHS for row in read(exported(books, project, month))]
     seen = {(row["ChargeCategory"], row["ChargeClass"], row["CommitmentDiscountStatus"]) for row in rows}
     assert seen >= {
         ("Usage", "", ""), ("Usage", "", "Used"), ("Usage", "", "Unused"), ("Usage", "Correction", ""),
@@ -123,10 +123,10 @@ def test_the_example_covers_every_kind_of_row(house: Bills) -> None:
     }  # fmt: skip
 
 
-def test_the_export_text_is_stable(house: Bills) -> None:
+def test_the_export_text_is_stable(books: Bills) -> None:
     """Two exports of one month must be identical."""
     kept = gzip.decompress((Path(__file__).parent / "focus_2026.csv.gz").read_bytes()).decode()
-    assert "".join(exported(house, project, month) for project in PROJECTS for month in MONTHS) == kept
+    assert "".join(exported(books, project, month) for project in PROJECTS for month in MONTHS) == kept
 
 
 @given(
@@ -150,19 +150,19 @@ def test_money_is_written_as_an_exact_decimal(micros: int) -> None:
 
 
 @pytest.mark.parametrize("project", PROJECTS)
-def test_billed_costs_add_up_to_each_invoice(house: Bills, project: str) -> None:
-    invoices = [invoice for invoice, _ in house.bills.invoices.of_project(project)]
+def test_billed_costs_add_up_to_each_invoice(books: Bills, project: str) -> None:
+    invoices = [invoice for invoice, _ in books.bills.invoices.of_project(project)]
     assert len(invoices) >= 3
     for invoice in invoices:
-        rows = read(exported(house, project, invoice.month))
+        rows = read(exported(books, project, invoice.month))
         owed = invoice.usage_micros - invoice.credit_micros + invoice.tax_micros
         assert total(rows, "BilledCost") * 1_000_000 == owed
         assert {row["InvoiceId"] for row in rows} == {f"{invoice.month}-{invoice.number:05}"}
 
 
-def test_a_month_ended_early_is_settled(house: Bills) -> None:
+def test_a_month_ended_early_is_settled(books: Bills) -> None:
     """The cost is the fee minus the refund, split completely into used and unused rows."""
-    rows = [row for month in MONTHS for row in read(exported(house, "prj_1", month))]
+    rows = [row for month in MONTHS for row in read(exported(books, "prj_1", month))]
     own = [row for row in rows if row["CommitmentDiscountId"]]
     assert total(own, "EffectiveCost") == total(own, "BilledCost")
     assert total(own, "BilledCost") > 0
@@ -170,8 +170,8 @@ def test_a_month_ended_early_is_settled(house: Bills) -> None:
     assert Decimal(kinds["Adjustment"]["BilledCost"]) < 0
 
 
-def test_an_unfinished_month_has_no_unused_rows(house: Bills) -> None:
-    rows = read(exported(house, "prj_2", house.bills.month_now()))
+def test_an_unfinished_month_has_no_unused_rows(books: Bills) -> None:
+    rows = read(exported(books, "prj_2", books.bills.month_now()))
     assert not [row for row in rows if row["CommitmentDiscountStatus"] == "Unused"]
 
 
@@ -192,9 +192,9 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("column", DAMAGES)
-def test_the_rules_find_a_wrong_field(house: Bills, column: str) -> None:
+def test_the_rules_find_a_wrong_field(books: Bills, column: str) -> None:
     """Change one field of one usage row."""
-    rows = read(exported(house, "prj_1", "2026-01"))
+    rows = read(exported(books, "prj_1", "2026-01"))
     place = next(index for index, row in enumerate(rows) if row["SkuId"].startswith("gpu/"))
     for value in DAMAGES[column]:
         damaged = [dict(row) for row in rows]
@@ -202,8 +202,8 @@ def test_the_rules_find_a_wrong_field(house: Bills, column: str) -> None:
         assert faults(written(damaged)), f"{column} = {value!r} was not found"
 
 
-def test_the_rules_find_missing_and_unknown_columns(house: Bills) -> None:
-    rows = read(exported(house, "prj_1", "2026-01"))
+def test_the_rules_find_missing_and_unknown_columns(books: Bills) -> None:
+    rows = read(exported(books, "prj_1", "2026-01"))
     for name in ("BilledCost", "SkuMeter"):
         assert faults(written([{key: row[key] for key in row if key != name} for row in rows]))
     assert faults(written([{**row, "Colour": "red"} for row in rows]))

@@ -26,125 +26,125 @@ DAY_US = 86_400 * 10**6
 
 
 @pytest.fixture
-def house() -> Bills:
+def books() -> Bills:
     return Bills()
 
 
-def until(house: Bills, *when: int) -> None:
+def until(books: Bills, *when: int) -> None:
     """Let time pass, book everything, and issue the invoices that are due."""
-    house.world.clock.move(datetime(*when, tzinfo=UTC) - house.world.clock.now())  # type: ignore[misc, arg-type]
-    house.world.book()
-    house.bills.invoices.issue_all()
+    books.world.clock.move(datetime(*when, tzinfo=UTC) - books.world.clock.now())  # type: ignore[misc, arg-type]
+    books.world.book()
+    books.bills.invoices.issue_all()
 
 
-def owed(house: Bills) -> int:
-    return house.bills.standing("prj_1")[2]
+def owed(books: Bills) -> int:
+    return books.bills.standing("prj_1")[2]
 
 
 # -- which month -------------------------------------------------------------------------------------------------------
 
 
-def test_late_charges_are_on_the_next_invoice_under_their_month(house: Bills) -> None:
-    house.run("ins_1", name="box")
-    house.run("ins_2", name="other")
-    until(house, 2026, 2, 3)
-    first = house.bills.invoices.one("prj_1", "2026-01")
-    stopped_us = house.world.now_us - 6 * DAY_US
-    house.world.move("ins_1", Phase.STOPPING, name="box", asked_at_us=stopped_us)
-    until(house, 2026, 3, 2)
-    assert house.bills.invoices.one("prj_1", "2026-01") == first, "an invoice never changes"
-    second = house.bills.invoices.one("prj_1", "2026-02")
+def test_late_charges_are_on_the_next_invoice_under_their_month(books: Bills) -> None:
+    books.run("ins_1", name="box")
+    books.run("ins_2", name="other")
+    until(books, 2026, 2, 3)
+    first = books.bills.invoices.one("prj_1", "2026-01")
+    stopped_us = books.world.now_us - 6 * DAY_US
+    books.world.move("ins_1", Phase.STOPPING, name="box", asked_at_us=stopped_us)
+    until(books, 2026, 3, 2)
+    assert books.bills.invoices.one("prj_1", "2026-01") == first, "an invoice never changes"
+    second = books.bills.invoices.one("prj_1", "2026-02")
     (late,) = [line for line in second.document.lines if line.month]
     assert (late.what, late.month) == ("box", "2026-01")
     assert late.micros < 0
     assert late.quantity.startswith("-")
-    made = paper(second, issuer="House")
+    made = paper(second, issuer="Seller")
     assert [part.heading for part in made.parts] == ["", "Corrections for January 2026"]
     assert sum(line.micros for line in second.document.lines) == second.usage_micros
-    charged = house.world.rows("SELECT SUM(micros) FROM charge WHERE month <= '2026-02'")[0][0]
+    charged = books.world.rows("SELECT SUM(micros) FROM charge WHERE month <= '2026-02'")[0][0]
     assert first.usage_micros + second.usage_micros == charged
-    house.check()
+    books.check()
 
 
-def test_a_month_without_charges_has_no_invoice(house: Bills) -> None:
-    house.run("ins_1")
-    house.world.wait(hours=1)
-    house.world.move("ins_1", Phase.STOPPING)
-    house.world.move("ins_1", Phase.GONE)
+def test_a_month_without_charges_has_no_invoice(books: Bills) -> None:
+    books.run("ins_1")
+    books.world.wait(hours=1)
+    books.world.move("ins_1", Phase.STOPPING)
+    books.world.move("ins_1", Phase.GONE)
     for month in range(2, 6):
-        until(house, 2026, month, 2)
-    assert [invoice.month for invoice, _ in house.bills.invoices.of_project("prj_1")] == ["2026-01"]
+        until(books, 2026, month, 2)
+    assert [invoice.month for invoice, _ in books.bills.invoices.of_project("prj_1")] == ["2026-01"]
     with pytest.raises(Refused):
-        house.bills.invoices.issue("prj_1", "2026-03")
-    house.check()
+        books.bills.invoices.issue("prj_1", "2026-03")
+    books.check()
 
 
-def test_a_refund_alone_is_a_credit_note(house: Bills) -> None:
-    house.run("ins_1")
-    until(house, 2026, 2, 1, 0, 20)
-    house.world.move("ins_1", Phase.STOPPING, asked_at_us=house.world.now_us - 9 * DAY_US)
-    until(house, 2026, 3, 2)
-    note = house.bills.invoices.one("prj_1", "2026-02")
+def test_a_refund_alone_is_a_credit_note(books: Bills) -> None:
+    books.run("ins_1")
+    until(books, 2026, 2, 1, 0, 20)
+    books.world.move("ins_1", Phase.STOPPING, asked_at_us=books.world.now_us - 9 * DAY_US)
+    until(books, 2026, 3, 2)
+    note = books.bills.invoices.one("prj_1", "2026-02")
     assert note.due_micros < 0
     assert note.tax_micros == 0
-    made = paper(note, issuer="House")
+    made = paper(note, issuer="Seller")
     assert (made.title, made.due.words) == ("Credit note", "In your favour")
-    house.check()
+    books.check()
 
 
-def test_months_are_invoiced_in_order(house: Bills) -> None:
-    house.run("ins_1")
-    until(house, 2026, 1, 20)
+def test_months_are_invoiced_in_order(books: Bills) -> None:
+    books.run("ins_1")
+    until(books, 2026, 1, 20)
     with pytest.raises(Refused):
-        house.bills.invoices.issue("prj_1", "2026-01")
-    house.world.clock.move(timedelta(days=60))
-    house.world.book()
-    house.bills.invoices.issue("prj_1", "2026-02")
+        books.bills.invoices.issue("prj_1", "2026-01")
+    books.world.clock.move(timedelta(days=60))
+    books.world.book()
+    books.bills.invoices.issue("prj_1", "2026-02")
     with pytest.raises(Conflict):
-        house.bills.invoices.issue("prj_1", "2026-01")
-    (only,) = [invoice for invoice, _ in house.bills.invoices.of_project("prj_1")]
-    charged = house.world.rows("SELECT SUM(micros) FROM charge WHERE month <= '2026-02'")[0][0]
+        books.bills.invoices.issue("prj_1", "2026-01")
+    (only,) = [invoice for invoice, _ in books.bills.invoices.of_project("prj_1")]
+    charged = books.world.rows("SELECT SUM(micros) FROM charge WHERE month <= '2026-02'")[0][0]
     assert only.usage_micros == charged, "January stands on it too"
     assert not any(line.month for line in only.document.lines), "and is no correction: it was not invoiced"
-    house.check()
+    books.check()
 
 
 # -- who pays what -----------------------------------------------------------------------------------------------------
 
 
-def test_a_top_up_pays_the_open_invoice_not_the_next(house: Bills) -> None:
-    house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
-    house.bills.invoices.pay_in("prj_1", 100_000_000)
-    house.run("ins_1")
-    until(house, 2026, 2, 10)
-    january = house.bills.invoices.one("prj_1", "2026-01")
+def test_a_top_up_pays_the_open_invoice_not_the_next(books: Bills) -> None:
+    books.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
+    books.bills.invoices.pay_in("prj_1", 100_000_000)
+    books.run("ins_1")
+    until(books, 2026, 2, 10)
+    january = books.bills.invoices.one("prj_1", "2026-01")
     assert january.paid_micros == 100_000_000
     assert january.due_micros > 0
-    spent = house.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-02'")[0][0]
-    assert owed(house) == january.due_micros + spent
-    house.bills.invoices.pay_in("prj_1", january.due_micros + 7_000_000)
-    ((_, still_open),) = house.bills.invoices.of_project("prj_1")
+    spent = books.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-02'")[0][0]
+    assert owed(books) == january.due_micros + spent
+    books.bills.invoices.pay_in("prj_1", january.due_micros + 7_000_000)
+    ((_, still_open),) = books.bills.invoices.of_project("prj_1")
     assert still_open == 0
-    assert owed(house) == spent - 7_000_000
-    until(house, 2026, 3, 2)
-    february = house.bills.invoices.one("prj_1", "2026-02")
+    assert owed(books) == spent - 7_000_000
+    until(books, 2026, 3, 2)
+    february = books.bills.invoices.one("prj_1", "2026-02")
     assert february.paid_micros == 7_000_000, "what paid January does not stand here"
     assert february.due_micros == february.usage_micros + february.tax_micros - 7_000_000
-    house.check()
+    books.check()
 
 
-def test_a_top_up_pays_the_old_month_before_it_is_invoiced(house: Bills) -> None:
-    house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
-    house.run("ins_1")
-    house.world.clock.move(datetime(2026, 2, 2, tzinfo=UTC) - house.world.clock.now())
-    house.world.book()
-    used = house.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-01'")[0][0]
-    house.bills.invoices.pay_in("prj_1", used - 1_000_000)
-    house.bills.invoices.issue_all()
-    january = house.bills.invoices.one("prj_1", "2026-01")
+def test_a_top_up_pays_the_old_month_before_it_is_invoiced(books: Bills) -> None:
+    books.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
+    books.run("ins_1")
+    books.world.clock.move(datetime(2026, 2, 2, tzinfo=UTC) - books.world.clock.now())
+    books.world.book()
+    used = books.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-01'")[0][0]
+    books.bills.invoices.pay_in("prj_1", used - 1_000_000)
+    books.bills.invoices.issue_all()
+    january = books.bills.invoices.one("prj_1", "2026-01")
     assert january.paid_micros == used - 1_000_000
     assert january.due_micros == january.tax_micros + 1_000_000
-    house.check()
+    books.check()
 
 
 @given(
@@ -161,65 +161,65 @@ def test_dues_are_oldest_first_and_at_most_what_is_owed(unpaid: dict[str, int], 
     assert all(due.micros == positive[due.month] for due in dues[:-1])
 
 
-def test_the_currency_cannot_change_while_there_is_money(house: Bills) -> None:
+def test_the_currency_cannot_change_while_there_is_money(books: Bills) -> None:
     euros = Profile(project_id="prj_1", currency="EUR")
-    house.bills.credits.grant("prj_1", 5_000_000, "gift", house.world.clock.now() + timedelta(days=1))
+    books.bills.credits.grant("prj_1", 5_000_000, "gift", books.world.clock.now() + timedelta(days=1))
     with pytest.raises(Conflict, match="credits"):
-        house.bills.set_profile(euros)
-    until(house, 2026, 1, 20)
-    house.bills.set_profile(euros)  # it has lapsed
-    house.bills.invoices.pay_in("prj_1", 1)
+        books.bills.set_profile(euros)
+    until(books, 2026, 1, 20)
+    books.bills.set_profile(euros)  # it has lapsed
+    books.bills.invoices.pay_in("prj_1", 1)
     with pytest.raises(Conflict, match="paid ahead"):
-        house.bills.set_profile(Profile(project_id="prj_1", currency="USD"))
-    house.check()
+        books.bills.set_profile(Profile(project_id="prj_1", currency="USD"))
+    books.check()
 
 
 # -- the border of a month ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("expires", [(2026, 2, 1), (2026, 1, 31, 23, 59, 59)])
-def test_a_credit_pays_for_its_last_day_and_nothing_after(house: Bills, expires: tuple[int, ...]) -> None:
-    house.bills.credits.grant("prj_1", 10**12, "gift", datetime(*expires, tzinfo=UTC))  # type: ignore[misc, arg-type]
-    house.run("ins_1")
-    until(house, 2026, 3, 5)
-    (grant,) = house.bills.credits.grants("prj_1")
-    used = house.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-01'")[0][0]
+def test_a_credit_pays_for_its_last_day_and_nothing_after(books: Bills, expires: tuple[int, ...]) -> None:
+    books.bills.credits.grant("prj_1", 10**12, "gift", datetime(*expires, tzinfo=UTC))  # type: ignore[misc, arg-type]
+    books.run("ins_1")
+    until(books, 2026, 3, 5)
+    (grant,) = books.bills.credits.grants("prj_1")
+    used = books.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-01'")[0][0]
     assert (grant.drawn_micros, grant.expired) == (used, True)
-    january, february = (house.bills.invoices.one("prj_1", month) for month in ("2026-01", "2026-02"))
+    january, february = (books.bills.invoices.one("prj_1", month) for month in ("2026-01", "2026-02"))
     assert (january.credit_micros, january.due_micros, january.tax_micros) == (used, 0, 0)
     assert february.credit_micros == 0
     assert february.due_micros == february.usage_micros + tax_micros(february.usage_micros, 2_000)
-    house.check()
+    books.check()
 
 
-def test_a_credit_does_not_pay_for_the_month_before_it(house: Bills) -> None:
-    house.run("ins_1")
-    house.world.clock.move(datetime(2026, 2, 1, 0, 5, tzinfo=UTC) - house.world.clock.now())
-    house.bills.credits.grant("prj_1", 10**12, "gift")
-    until(house, 2026, 3, 5)
-    january, february = (house.bills.invoices.one("prj_1", month) for month in ("2026-01", "2026-02"))
+def test_a_credit_does_not_pay_for_the_month_before_it(books: Bills) -> None:
+    books.run("ins_1")
+    books.world.clock.move(datetime(2026, 2, 1, 0, 5, tzinfo=UTC) - books.world.clock.now())
+    books.bills.credits.grant("prj_1", 10**12, "gift")
+    until(books, 2026, 3, 5)
+    january, february = (books.bills.invoices.one("prj_1", month) for month in ("2026-01", "2026-02"))
     assert january.credit_micros == 0, "though it was booked when the credit was there"
     assert february.credit_micros == february.usage_micros
-    house.check()
+    books.check()
 
 
-def test_a_budget_restarts_every_month(house: Bills) -> None:
-    house.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=10**9, levels=(1,)))
-    house.run("ins_1")
-    house.world.clock.move(datetime(2026, 1, 31, 23, 59, tzinfo=UTC) - house.world.clock.now())
-    house.bills.budgets.turn()
-    before = house.bills.budgets.standing("prj_1")
-    house.world.clock.move(timedelta(minutes=2))
-    house.bills.budgets.turn()
-    after = house.bills.budgets.standing("prj_1")
+def test_a_budget_restarts_every_month(books: Bills) -> None:
+    books.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=10**9, levels=(1,)))
+    books.run("ins_1")
+    books.world.clock.move(datetime(2026, 1, 31, 23, 59, tzinfo=UTC) - books.world.clock.now())
+    books.bills.budgets.turn()
+    before = books.bills.budgets.standing("prj_1")
+    books.world.clock.move(timedelta(minutes=2))
+    books.bills.budgets.turn()
+    after = books.bills.budgets.standing("prj_1")
     assert before is not None
     assert after is not None
     assert (before.month, after.month) == ("2026-01", "2026-02")
     assert before.spent_micros > 20 * 24 * 3_000_000
     assert 0 < after.spent_micros < 60_000_000 // 60, "a minute of February, though January is not booked yet"
-    house.world.clock.move(timedelta(hours=30))
-    house.bills.budgets.turn()
-    told = house.world.rows("SELECT month FROM budget_notice WHERE kind = 'level' ORDER BY month")
+    books.world.clock.move(timedelta(hours=30))
+    books.bills.budgets.turn()
+    told = books.world.rows("SELECT month FROM budget_notice WHERE kind = 'level' ORDER BY month")
     assert [row[0] for row in told] == ["2026-01", "2026-02"], "each month tells its own levels"
 
 
@@ -266,10 +266,10 @@ def test_totals_are_labelled_and_rounded_once() -> None:
 
 def test_a_pdf_is_reproducible_and_breaks_pages() -> None:
     short, long = invoice(line(1)), invoice(*(line(number) for number in range(200)))
-    assert pdf(short, issuer="House") == pdf(short, issuer="House")
-    assert pages(pdf(short, issuer="House")) == 1
-    assert pages(pdf(long, issuer="House")) > 8
-    assert pages(pdf(invoice(), issuer="House")) == 1
+    assert pdf(short, issuer="Seller") == pdf(short, issuer="Seller")
+    assert pages(pdf(short, issuer="Seller")) == 1
+    assert pages(pdf(long, issuer="Seller")) > 8
+    assert pages(pdf(invoice(), issuer="Seller")) == 1
 
 
 def test_many_scripts_are_printed_and_unsupported_characters_named() -> None:
@@ -283,7 +283,7 @@ def test_many_scripts_are_printed_and_unsupported_characters_named() -> None:
     ):
         assert pdf(invoice(line(1), customer=name), issuer=name).startswith(b"%PDF-")
     with pytest.raises(Refused, match="these characters: `가 각`"):
-        pdf(invoice(line(1), customer="각가"), issuer="House")
+        pdf(invoice(line(1), customer="각가"), issuer="Seller")
 
 
 def test_a_server_starts_without_loading_the_pdf_library() -> None:
@@ -312,13 +312,13 @@ def test_any_text_is_printed_or_refused(customer: str, what: str, micros: int) -
 # -- what a customer reads ---------------------------------------------------------------------------------------------
 
 
-def test_an_instance_is_one_line_with_its_shapes_in_the_annex(house: Bills) -> None:
-    house.run("ins_1", name="train")
-    house.world.clock.move(timedelta(days=1))
-    house.world.move("ins_1", Phase.RUNNING, name="train", gpus=2)
-    house.run("ins_2", name="plain")
-    until(house, 2026, 2, 3)
-    found = house.bills.invoices.one("prj_1", "2026-01")
+def test_an_instance_is_one_line_with_its_shapes_in_the_annex(books: Bills) -> None:
+    books.run("ins_1", name="train")
+    books.world.clock.move(timedelta(days=1))
+    books.world.move("ins_1", Phase.RUNNING, name="train", gpus=2)
+    books.run("ins_2", name="plain")
+    until(books, 2026, 2, 3)
+    found = books.bills.invoices.one("prj_1", "2026-01")
     assert sorted(each.what for each in found.document.lines) == ["plain", "train"]
     assert [each.what for each in found.document.annex] == ["train", "train"]
     assert {each.unit_price for each in found.document.annex} == {"3.3020 USD/h", "6.3620 USD/h"}
@@ -326,45 +326,45 @@ def test_an_instance_is_one_line_with_its_shapes_in_the_annex(house: Bills) -> N
     assert train.micros == sum(each.micros for each in found.document.annex)
     (plain,) = [each for each in found.document.lines if each.what == "plain"]
     assert plain.unit_price == "3.3020 USD/h"
-    assert house.bills.verify().is_sound
+    assert books.bills.verify().is_sound
 
 
 def test_free_lines_are_omitted_and_tiny_amounts_are_combined() -> None:
     tiny = [InvoiceLine(what=f"t-{n}", details="", quantity="0.000 h", micros=2_000) for n in range(9)]
-    made = paper(invoice(line(1), *tiny), issuer="House")
+    made = paper(invoice(line(1), *tiny), issuer="Seller")
     assert [each.what for each in made.parts[0].lines] == ["box-1", "9 more, each below 0.01\u00a0USD"]
     assert made.parts[0].lines[1].amount == "0.02\u00a0USD"
-    made = paper(invoice(line(1), *tiny[:2]), issuer="House")
+    made = paper(invoice(line(1), *tiny[:2]), issuer="Seller")
     assert [each.what for each in made.parts[0].lines] == ["box-1"]
 
 
-def test_an_invoice_names_the_organisation_tax_number_and_due_date(house: Bills) -> None:
-    house.run("ins_1")
-    house.bills.set_profile(Profile(project_id="prj_1", currency="USD", tax_number="PL 1"))
-    until(house, 2026, 2, 3)
-    found = house.bills.invoices.one("prj_1", "2026-01")
+def test_an_invoice_names_the_organisation_tax_number_and_due_date(books: Bills) -> None:
+    books.run("ins_1")
+    books.bills.set_profile(Profile(project_id="prj_1", currency="USD", tax_number="PL 1"))
+    until(books, 2026, 2, 3)
+    found = books.bills.invoices.one("prj_1", "2026-01")
     named = replace(found, document=replace(found.document, organisation="Vision Lab"))
-    facts = dict(paper(named, issuer="House").facts)
+    facts = dict(paper(named, issuer="Seller").facts)
     assert facts["For"] == "Vision Lab\nTax number PL 1"
     assert facts["Issued"] == "3 February 2026\ndue 17 Feb 2026"
 
 
-def test_a_preview_matches_the_later_invoice_and_changes_nothing(house: Bills) -> None:
-    house.run("ins_1", name="box")
-    house.world.clock.move(timedelta(days=3, hours=5))
-    house.world.book()
-    before = house.bills.invoices.of_project("prj_1")
-    first = house.bills.invoices.preview("prj_1", "2026-01")
-    bill = house.bills.bill("prj_1", "2026-01")
+def test_a_preview_matches_the_later_invoice_and_changes_nothing(books: Bills) -> None:
+    books.run("ins_1", name="box")
+    books.world.clock.move(timedelta(days=3, hours=5))
+    books.world.book()
+    before = books.bills.invoices.of_project("prj_1")
+    first = books.bills.invoices.preview("prj_1", "2026-01")
+    bill = books.bills.bill("prj_1", "2026-01")
     assert first.usage_micros == bill.micros + bill.unbooked_micros
-    assert house.bills.invoices.of_project("prj_1") == before
-    made = paper(first, issuer="House")
+    assert books.bills.invoices.of_project("prj_1") == before
+    made = paper(first, issuer="Seller")
     assert (made.title, made.number) == ("Invoice preview", "2026-01 PREVIEW")
     assert "not an invoice" in made.note
-    house.world.move("ins_1", Phase.STOPPING, name="box")
-    house.world.move("ins_1", Phase.DELETING, name="box")
-    until(house, 2026, 2, 3)
-    issued = house.bills.invoices.one("prj_1", "2026-01")
+    books.world.move("ins_1", Phase.STOPPING, name="box")
+    books.world.move("ins_1", Phase.DELETING, name="box")
+    until(books, 2026, 2, 3)
+    issued = books.bills.invoices.one("prj_1", "2026-01")
     assert (issued.usage_micros, issued.tax_micros) == (first.usage_micros, first.tax_micros)
     with pytest.raises(Conflict, match="has been issued"):
-        house.bills.invoices.preview("prj_1", "2026-01")
+        books.bills.invoices.preview("prj_1", "2026-01")

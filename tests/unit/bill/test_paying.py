@@ -55,7 +55,7 @@ class Bills:
 
 
 @pytest.fixture
-def house() -> Bills:
+def books() -> Bills:
     return Bills()
 
 
@@ -93,20 +93,20 @@ def test_every_payment_has_a_source(
     assert len(set(keys)) == len(keys)
 
 
-def test_the_credit_that_expires_first_pays_first_and_only_for_its_days(house: Bills) -> None:
-    credits = house.bills.credits
+def test_the_credit_that_expires_first_pays_first_and_only_for_its_days(books: Bills) -> None:
+    credits = books.bills.credits
     late = credits.grant("prj_1", 10**9, "gift", START + 60 * DAY)
     soon = credits.grant("prj_1", 30_000_000, "sign-up", START + DAY)
-    house.run()
-    house.world.wait(hours=24 * 5)
-    house.world.book()
+    books.run()
+    books.world.wait(hours=24 * 5)
+    books.world.book()
     grants = {grant.id: grant for grant in credits.grants("prj_1")}
     assert grants[soon.id].drawn_micros == 30_000_000
-    assert grants[late.id].drawn_micros == house.world.charged() - 30_000_000
+    assert grants[late.id].drawn_micros == books.world.charged() - 30_000_000
     assert grants[soon.id].expired
-    _, _, owed = house.bills.standing("prj_1")
+    _, _, owed = books.bills.standing("prj_1")
     assert owed == 0
-    house.check()
+    books.check()
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------------
@@ -145,186 +145,186 @@ def test_a_budget_is_exceeded_by_one_step_at_most_and_warns_before_a_stop(
     assert spent - max(limit, at_start) <= per_look, "announced in the first look, stopped in the second"
 
 
-def test_budget_levels_are_reported_once_and_the_stop_is_announced(house: Bills) -> None:
-    budgets = house.bills.budgets
-    house.run()
+def test_budget_levels_are_reported_once_and_the_stop_is_announced(books: Bills) -> None:
+    budgets = books.bills.budgets
+    books.run()
     budgets.set(
         Budget(project_id="prj_1", currency="", micros=20_000_000, hard_stop=True, notice_seconds=3600)
     )
     for _ in range(7 * 120):
-        house.world.wait(LOOK_SECONDS)
+        books.world.wait(LOOK_SECONDS)
         budgets.turn()
-        if house.stopped:
+        if books.stopped:
             break
-    assert house.stopped == ["prj_1"]
+    assert books.stopped == ["prj_1"]
     standing = budgets.standing("prj_1")
     assert standing is not None
     assert 0 <= 20_000_000 - standing.spent_micros <= standing.micros_per_hour // 120
     kinds = [
-        row[0] for row in house.world.rows("SELECT kind FROM event WHERE kind LIKE 'budget.%' ORDER BY id")
+        row[0] for row in books.world.rows("SELECT kind FROM event WHERE kind LIKE 'budget.%' ORDER BY id")
     ]
     assert kinds == ["budget.reached", "budget.reached", "budget.ending", "budget.stopped"]
 
 
-def test_a_budget_below_the_spending_is_accepted_and_stops_launches(house: Bills) -> None:
-    house.run()
-    house.world.wait(hours=5)
-    house.check_launch("prj_1")
-    standing = house.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=1))
+def test_a_budget_below_the_spending_is_accepted_and_stops_launches(books: Bills) -> None:
+    books.run()
+    books.world.wait(hours=5)
+    books.check_launch("prj_1")
+    standing = books.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=1))
     assert standing.spent_micros > 1
     assert standing.levels_reached == (50, 80, 100)
     with pytest.raises(BudgetReached):
-        house.check_launch("prj_1")
-    house.check_launch("prj_2")
+        books.check_launch("prj_1")
+    books.check_launch("prj_2")
 
 
-def test_a_budget_below_the_spending_is_announced_at_once_and_stops_at_the_first_check(house: Bills) -> None:
-    house.run()
-    house.world.wait(hours=5)
-    standing = house.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=1, hard_stop=True))
-    assert standing.announced_us == house.world.now_us
-    house.world.wait(LOOK_SECONDS)
-    assert house.bills.budgets.turn() == ["prj_1"]
+def test_a_budget_below_the_spending_is_announced_at_once_and_stops_at_the_first_check(books: Bills) -> None:
+    books.run()
+    books.world.wait(hours=5)
+    standing = books.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=1, hard_stop=True))
+    assert standing.announced_us == books.world.now_us
+    books.world.wait(LOOK_SECONDS)
+    assert books.bills.budgets.turn() == ["prj_1"]
 
 
-def test_spending_counts_before_it_is_metered_or_billed(house: Bills) -> None:
+def test_spending_counts_before_it_is_metered_or_billed(books: Bills) -> None:
     """The loops may be hours late. Admission of a launch depends on actual usage, not on what they have processed."""
-    house.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=10_000_000))
+    books.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=10_000_000))
     for phase in (Phase.QUEUED, Phase.STARTING, Phase.RUNNING):
-        house.world.move("ins_1", phase)
-    house.world.wait(hours=4)
+        books.world.move("ins_1", phase)
+    books.world.wait(hours=4)
     with pytest.raises(BudgetReached):
-        house.check_launch("prj_1")
-    house.world.move("ins_1", Phase.STOPPING)
-    for step in (house.bills.meter.catch_up, house.bills.biller.catch_up):
+        books.check_launch("prj_1")
+    books.world.move("ins_1", Phase.STOPPING)
+    for step in (books.bills.meter.catch_up, books.bills.biller.catch_up):
         with pytest.raises(BudgetReached):
-            house.check_launch("prj_1")
-        before = house.bills.budgets.standing("prj_1")
+            books.check_launch("prj_1")
+        before = books.bills.budgets.standing("prj_1")
         step()
-        assert house.bills.budgets.standing("prj_1") == before
+        assert books.bills.budgets.standing("prj_1") == before
 
 
-def test_a_top_up_leads_to_a_new_notice_before_the_balance_ends(house: Bills) -> None:
-    house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
-    house.bills.invoices.pay_in("prj_1", 10_000_000)
-    house.run()
+def test_a_top_up_leads_to_a_new_notice_before_the_balance_ends(books: Bills) -> None:
+    books.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
+    books.bills.invoices.pay_in("prj_1", 10_000_000)
+    books.run()
     kinds = []
     for _ in range(2):
-        house.stopped.clear()
+        books.stopped.clear()
         for _ in range(8 * 120):
-            house.world.wait(LOOK_SECONDS)
-            house.bills.budgets.turn()
-            if house.stopped:
+            books.world.wait(LOOK_SECONDS)
+            books.bills.budgets.turn()
+            if books.stopped:
                 break
-        assert house.stopped
+        assert books.stopped
         kinds = [
             row[0]
-            for row in house.world.rows("SELECT kind FROM event WHERE kind LIKE 'budget.%' ORDER BY id")
+            for row in books.world.rows("SELECT kind FROM event WHERE kind LIKE 'budget.%' ORDER BY id")
         ]
-        house.bills.invoices.pay_in("prj_1", 15_000_000)
+        books.bills.invoices.pay_in("prj_1", 15_000_000)
     assert kinds == ["budget.ending", "budget.stopped", "budget.ending"]
 
 
-def test_a_month_beyond_a_hard_budget_is_neither_bought_nor_renewed(house: Bills) -> None:
-    house.run()
-    budgets, purchases = house.bills.budgets, house.bills.purchases
+def test_a_month_beyond_a_hard_budget_is_neither_bought_nor_renewed(books: Bills) -> None:
+    books.run()
+    budgets, purchases = books.bills.budgets, books.bills.purchases
     budgets.set(Budget(project_id="prj_1", currency="", micros=10**9, hard_stop=True))
     with pytest.raises(BudgetReached):
         purchases.buy("prj_1", "ins_1", "monthly")
     budgets.remove("prj_1")
     bought, _ = purchases.buy("prj_1", "ins_1", "monthly")
     budgets.set(Budget(project_id="prj_1", currency="", micros=10**9, hard_stop=True))
-    house.world.wait(days=40)
-    house.world.book()
+    books.world.wait(days=40)
+    books.world.book()
     purchase, terms = purchases.one("prj_1", bought.id)
     assert purchase.ended
     assert [term.kind for term in terms] == ["bought"]
-    assert house.world.rows("SELECT COUNT(*) FROM event WHERE kind = 'budget.unrenewed'") == [(1,)]
-    house.check()
+    assert books.world.rows("SELECT COUNT(*) FROM event WHERE kind = 'budget.unrenewed'") == [(1,)]
+    books.check()
 
 
-def test_a_prepaid_project_is_stopped_when_its_balance_is_empty(house: Bills) -> None:
-    house.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
+def test_a_prepaid_project_is_stopped_when_its_balance_is_empty(books: Bills) -> None:
+    books.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
     with pytest.raises(BudgetReached):
-        house.check_launch("prj_1")
-    house.bills.invoices.pay_in("prj_1", 10_000_000)
-    house.run()
+        books.check_launch("prj_1")
+    books.bills.invoices.pay_in("prj_1", 10_000_000)
+    books.run()
     for _ in range(4 * 120):
-        house.world.wait(LOOK_SECONDS)
-        house.bills.budgets.turn()
-        if house.stopped:
+        books.world.wait(LOOK_SECONDS)
+        books.bills.budgets.turn()
+        if books.stopped:
             break
-    assert house.stopped == ["prj_1"]
-    house.world.move("ins_1", Phase.STOPPING)
-    house.world.book()
-    profile, balance, owed = house.bills.standing("prj_1")
+    assert books.stopped == ["prj_1"]
+    books.world.move("ins_1", Phase.STOPPING)
+    books.world.book()
+    profile, balance, owed = books.bills.standing("prj_1")
     assert (profile.pays, owed) == ("prepaid", 0)
     assert 0 <= balance < 200_000
-    house.check()
+    books.check()
 
 
 # -- purchases ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_month_is_renewed_on_its_day_and_ended_with_a_refund(house: Bills) -> None:
-    house.run()
-    bought, first = house.bills.purchases.buy("prj_1", "ins_1", "monthly")
+def test_a_month_is_renewed_on_its_day_and_ended_with_a_refund(books: Bills) -> None:
+    books.run()
+    bought, first = books.bills.purchases.buy("prj_1", "ins_1", "monthly")
     assert first.fee_micros > 2_233_000_000
-    house.world.wait(days=45)
-    house.world.book()
-    _, terms = house.bills.purchases.one("prj_1", bought.id)
+    books.world.wait(days=45)
+    books.world.book()
+    _, terms = books.bills.purchases.one("prj_1", bought.id)
     assert [term.kind for term in terms] == ["bought", "renewed"]
     assert terms[1].from_us == microseconds(months_later(moment(first.from_us), 1))
-    assert house.world.charged("ins_1") == 0, "all it holds is paid for"
-    ended = house.bills.purchases.end("prj_1", bought.id)
+    assert books.world.charged("ins_1") == 0, "all it holds is paid for"
+    ended = books.bills.purchases.end("prj_1", bought.id)
     assert -terms[1].fee_micros // 2 < ended.fee_micros < 0
-    house.world.wait(hours=1)
-    house.world.move("ins_1", Phase.STOPPING)
-    house.world.book()
-    assert house.world.charged("ins_1") > 3_000_000
-    house.check()
+    books.world.wait(hours=1)
+    books.world.move("ins_1", Phase.STOPPING)
+    books.world.book()
+    assert books.world.charged("ins_1") > 3_000_000
+    books.check()
 
 
-def test_an_upgrade_costs_the_difference_of_what_is_left(house: Bills) -> None:
-    house.run()
-    bought, first = house.bills.purchases.buy("prj_1", "ins_1", "monthly")
-    house.world.wait(days=20)
-    house.world.move("ins_1", Phase.RUNNING, gpus=2)
-    house.bills.meter.catch_up()
-    grown = house.bills.purchases.upgrade("prj_1", bought.id)
+def test_an_upgrade_costs_the_difference_of_what_is_left(books: Bills) -> None:
+    books.run()
+    bought, first = books.bills.purchases.buy("prj_1", "ins_1", "monthly")
+    books.world.wait(days=20)
+    books.world.move("ins_1", Phase.RUNNING, gpus=2)
+    books.bills.meter.catch_up()
+    grown = books.bills.purchases.upgrade("prj_1", bought.id)
     left = (first.until_us - grown.from_us) / (first.until_us - first.from_us)
     assert abs(grown.fee_micros - 2_233_000_000 * left) < 2
-    house.world.wait(days=1)
-    house.world.book()
-    assert house.world.charged("ins_1") == 0
-    house.check()
+    books.world.wait(days=1)
+    books.world.book()
+    assert books.world.charged("ins_1") == 0
+    books.check()
 
 
-def test_an_overdue_renewal_starts_before_other_changes(house: Bills) -> None:
+def test_an_overdue_renewal_starts_before_other_changes(books: Bills) -> None:
     """If the loop missed a renewal, ending or upgrading the purchase leaves no gap at that time."""
-    house.run()
-    bought, _ = house.bills.purchases.buy("prj_1", "ins_1", "monthly")
-    house.world.wait(days=45)
-    house.bills.purchases.end("prj_1", bought.id)
-    _, terms = house.bills.purchases.one("prj_1", bought.id)
+    books.run()
+    bought, _ = books.bills.purchases.buy("prj_1", "ins_1", "monthly")
+    books.world.wait(days=45)
+    books.bills.purchases.end("prj_1", bought.id)
+    _, terms = books.bills.purchases.one("prj_1", bought.id)
     assert [term.kind for term in terms] == ["bought", "renewed", "ended"]
-    house.world.book()
-    assert house.world.charged("ins_1") == 0
-    house.check()
+    books.world.book()
+    assert books.world.charged("ins_1") == 0
+    books.check()
 
 
-def test_years_are_cheaper_and_cannot_be_ended(house: Bills) -> None:
-    house.run()
-    bought, term = house.bills.purchases.buy("prj_1", "ins_1", "reserved", years=3, upfront=True)
+def test_years_are_cheaper_and_cannot_be_ended(books: Bills) -> None:
+    books.run()
+    bought, term = books.bills.purchases.buy("prj_1", "ins_1", "reserved", years=3, upfront=True)
     assert term.until_us == microseconds(months_later(moment(term.from_us), 36))
     assert abs(term.fee_micros - term.month_micros * 36 * 0.95) < 2
     with pytest.raises(Refused):
-        house.bills.purchases.end("prj_1", bought.id)
+        books.bills.purchases.end("prj_1", bought.id)
     with pytest.raises(Conflict):
-        house.bills.purchases.buy("prj_1", "ins_1", "monthly")
+        books.bills.purchases.buy("prj_1", "ins_1", "monthly")
     with pytest.raises(NotFound):
-        house.bills.purchases.end("prj_2", bought.id)
-    house.check()
+        books.bills.purchases.end("prj_2", bought.id)
+    books.check()
 
 
 @given(
@@ -338,35 +338,35 @@ def test_months_keep_their_day_if_it_exists(at: datetime, months: int) -> None:
     assert later.time() == at.time()
 
 
-def test_a_quote_is_what_is_charged(house: Bills) -> None:
-    house.run()
-    cost = house.bills.costs("prj_1", ["ins_1"])["ins_1"]
+def test_a_quote_is_what_is_charged(books: Bills) -> None:
+    books.run()
+    cost = books.bills.costs("prj_1", ["ins_1"])["ins_1"]
     held = Holding(size=Size(gpu="V100-SXM2", gpus=1, vcpus=8, ram_bytes=61 << 30, disk_bytes=100 << 30))
-    until = house.world.clock.now() + timedelta(hours=31)
-    quote = house.bills.quote("prj_1", held, until=until)
+    until = books.world.clock.now() + timedelta(hours=31)
+    quote = books.bills.quote("prj_1", held, until=until)
     assert quote.micros_per_hour == cost.micros_per_hour
-    house.world.wait(hours=31)
-    house.world.move("ins_1", Phase.STOPPING)
-    house.world.book()
-    assert house.world.charged("ins_1") == quote.micros_until_deadline
-    assert verify(house.world.database).is_sound
+    books.world.wait(hours=31)
+    books.world.move("ins_1", Phase.STOPPING)
+    books.world.book()
+    assert books.world.charged("ins_1") == quote.micros_until_deadline
+    assert verify(books.world.database).is_sound
 
 
 @given(seconds=st.integers(1, 200_000), metered=st.booleans(), billed=st.booleans())
 def test_a_stop_reports_what_is_charged_even_if_loops_are_late(
     seconds: int, metered: bool, billed: bool
 ) -> None:
-    house = Bills()
-    house.run()
-    house.world.wait(seconds)
-    house.world.move("ins_1", Phase.STOPPING)
-    house.world.move("ins_1", Phase.STOPPED)
+    books = Bills()
+    books.run()
+    books.world.wait(seconds)
+    books.world.move("ins_1", Phase.STOPPING)
+    books.world.move("ins_1", Phase.STOPPED)
     if metered:
-        house.bills.meter.catch_up()
+        books.bills.meter.catch_up()
     if metered and billed:
-        house.world.book()
-    cost = house.bills.costs("prj_1", ["ins_1"])["ins_1"]
-    disk = house.bills.quote("prj_1", Holding(size=Size(disk_bytes=100 << 30)))
+        books.world.book()
+    cost = books.bills.costs("prj_1", ["ins_1"])["ins_1"]
+    disk = books.bills.quote("prj_1", Holding(size=Size(disk_bytes=100 << 30)))
     assert cost.micros_per_hour == disk.micros_per_hour, "of what stands still only the disk costs"
-    house.world.book()
-    assert house.world.charged("ins_1") == cost.micros
+    books.world.book()
+    assert books.world.charged("ins_1") == cost.micros

@@ -108,7 +108,7 @@ class World:
         sequence = self._sequences[instance]
         if not self.rows("SELECT 1 FROM instance WHERE id = :id", id=instance):
             project = self.rows("SELECT project_id FROM event WHERE subject = :id", id=instance)[0][0]
-            self._fill_once("organisation", "org_1", name="house")
+            self._fill_once("organisation", "org_1", name="operator")
             self._fill_once(
                 "project", project, organisation_id="org_1", name=project, network_number=-1, quota="{}"
             )

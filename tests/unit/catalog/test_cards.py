@@ -126,7 +126,6 @@ _SAME = {
     "tdp_w": "tdp_watts",
     "nvlink_gbs": "nvlink_gbs",
     "note": "note",
-    "source": "source",
     "usable_source": "usable_source",
 }
 
@@ -136,7 +135,7 @@ def _as_spec(each: Card) -> dict[str, object]:
 
 
 def _numbers(spec: dict[str, str]) -> dict[str, object]:
-    texts = {"arch", "compute_capability", "mem_type", "note", "source", "usable_source"}
+    texts = {"arch", "compute_capability", "mem_type", "note", "usable_source"}
     row: dict[str, object] = {
         column: spec[column] if column in texts else float(spec[column]) if spec[column] else None
         for column in _SAME

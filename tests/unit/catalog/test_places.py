@@ -169,3 +169,19 @@ def test_the_tables_are_consistent() -> None:
     assert len(keys) == len(set(keys))
     names = [name.casefold() for country in all_countries() for name in country.names]
     assert len(names) == len(set(names)), "a name means one country"
+
+
+def test_the_regions_of_aws_are_those_of_its_sdk() -> None:
+    """The SDK describes a region by its city, or by its country alone."""
+    from botocore.session import Session
+
+    sdk = Session().get_data("endpoints")["partitions"]
+    described = {name: each["description"] for part in sdk[:2] for name, each in part["regions"].items()}
+    names = {code: [country.name, *country.names] for code, country in countries_by_code().items()}
+    for region, text in described.items():
+        (place,) = places_of("aws", region, "")
+        assert place.country, f"{region} ({text}) is in no country"
+        inside = text.partition("(")[2].removesuffix(")") or text
+        known = (place.city, *names[place.country], text.partition(" ")[0])
+        expected = (inside, inside.replace("N. ", "Northern "), text.partition(" ")[0])
+        assert set(known) & set(expected), f"{region} is {text}, not {place.city}"

@@ -36,7 +36,13 @@ def test_a_report_has_no_names_and_no_addresses() -> None:
         simulated=False, rents=True, capabilities=(), hosts=0, instances=2, open=False, organisations=("org_1",),
         options={"key": "account:secret-name", "base_url": "https://internal.example"},
     )  # fmt: skip
-    check = AccountCheckAnswer(name="secret-name", ok=True, found="2 types", problem="", hint="")
-    text = str(_report(check, site))
-    assert "lambda" in text
-    assert not any(word in text for word in ("secret-name", "internal", "org_1"))
+    words = "Lambda refused: user 123456 of secret-name may not do this"
+    for check in (
+        AccountCheckAnswer(name="secret-name", ok=True, found="2 types", problem="", hint=""),
+        AccountCheckAnswer(
+            name="secret-name", ok=False, found="", problem=words, hint="", code="engine_refused"
+        ),
+    ):
+        report = _report(check, site)
+        assert (report["provider"], report["check"]) == ("lambda", "ok" if check.ok else "engine_refused")
+        assert not any(word in str(report) for word in ("secret-name", "internal", "org_1", "123456"))

@@ -29,6 +29,7 @@ class Hosts:
             list=lambda: [SimpleNamespace(shape=SimpleNamespace(gpu=name)) for name in PRICES]
         )
         self.quotes = SimpleNamespace(get=self.quote)
+        self.runs = SimpleNamespace(page=lambda: SimpleNamespace(items=()))
 
     def quote(self, asked: QuoteRequest) -> Any:
         if not self.priced:
@@ -94,5 +95,29 @@ def test_spot_with_a_deadline_shows_what_it_may_cost(folder: Path) -> None:
     plan = plan_of(Hosts(), hours=5.0, mode="spot", deadline="40h", gpu="V100-SXM2")
     assert plan.distribution.late_share == 0
     assert plan.distribution.p50 < plan.distribution.steady
-    assert "late in 0.0% of 200 simulations" in dict(lines(plan, None))["on spot"]
+    assert "late in 0.0% of 120 simulations" in dict(lines(plan, None))["on spot"]
     assert plan.request.deadline - NOW == timedelta(hours=40)
+
+
+def test_plan_of_several_nodes_has_the_price_of_all_of_them(folder: Path) -> None:
+    one, three = (plan_of(Hosts(), gpu="V100-SXM2", hours=2.0, nodes=count) for count in (1, 3))
+    assert three.micros_per_hour == 3 * one.micros_per_hour
+    assert three.request.estimate.cost_micros[1] == 3 * one.request.estimate.cost_micros[1]
+    assert ("nodes", "3") in list(lines(three, None))
+
+
+def test_epochs_and_samples_say_how_long_it_takes(folder: Path) -> None:
+    one, two = (
+        plan_of(Hosts(), trace="job.trace", gpu="V100-SXM2", epochs=epochs, samples=64_000.0)
+        for epochs in (1.0, 2.0)
+    )
+    assert two.request.estimate.hours[1] == pytest.approx(2 * one.request.estimate.hours[1])
+    assert not one.notes
+
+
+def test_plan_on_a_rented_machine_has_the_traffic_of_its_checkpoints(folder: Path) -> None:
+    own = plan_of(Hosts(), trace="job.trace", gpu="V100-SXM2", steps=1e6)
+    rented = plan_of(Hosts(), trace="job.trace", gpu="V100-SXM2", steps=1e6, provider="aws")
+    assert not dict(lines(own, None)).get("egress")
+    assert dict(lines(rented, None))["egress"].startswith("up to ")
+    assert "USD" in dict(lines(rented, None))["egress"]

@@ -35,6 +35,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("--cpu-only", "--gpu", "V100", "--", "true"), "contradict each other"),
         (("--requirements", "absent.txt", "--", "true"), "`absent.txt` cannot be read"),
         (("--secret", "A=b", "--", "true"), "takes a name, not a value"),
+        (("--requirements", "train.py.toml", "--", "true"), "`train.py.toml` cannot be read"),
+        (("--offer", "x", "--", "true"), "is not the id of an offer"),
+        (
+            ("--offer", "0123456789abcdef", "--gpu", "V100", "--", "true"),
+            "The offer already names the machine",
+        ),
     ],
 )
 def test_wrong_words_get_one_sentence(folder: Path, words: tuple[str, ...], sentence: str) -> None:
@@ -72,3 +78,12 @@ def test_upload_depends_on_the_content_only(folder: Path) -> None:
     assert (again.digest, again.files, again.skipped) == (first.digest, 1, 1)
     (folder / "train.py").write_text("print(2)\n")
     assert pack(folder).digest != first.digest
+
+
+def test_dependencies_of_a_project_are_its_requirements(folder: Path) -> None:
+    (folder / "pyproject.toml").write_text('[project]\ndependencies = ["numpy>=2", "einops"]\n')
+    words = given_words("train.py", (), {"requirements": "pyproject.toml"})
+    assert words.requirements == "numpy>=2\neinops\n"
+    (folder / "pyproject.toml").write_text("[project]\n")
+    with pytest.raises(TeraflockError, match="no list `dependencies`"):
+        given_words("train.py", (), {"requirements": "pyproject.toml"})

@@ -142,9 +142,11 @@ def replays(name: str, batch: int, lean: bool, limit: int) -> bool:
     share=st.floats(0.3, 1.1),
 )
 def test_fits_within_agrees_with_the_full_replay(name: str, batch: int, lean: bool, share: float) -> None:
-    """Unless the full replay itself changes its answer within 2 %: small blocks are only counted."""
+    """Unless the full replay itself changes its answer within 3 %: small blocks are only counted."""
     made, limit = estimator(name), int(share * roomy_bytes(name, batch, lean))
-    around = {replays(name, batch, lean, int(each * limit)) for each in (0.98, 0.99, 1.0, 1.01, 1.02)}
+    around = {
+        replays(name, batch, lean, int(each * limit)) for each in (0.97, 0.98, 0.99, 1.0, 1.01, 1.02, 1.03)
+    }
     scene = scene_of(name, batch, lean)
     fits = fits_within(scene, made.optimizer, cublas_bytes=made.cublas_bytes, limit_bytes=limit)
     assert fits in around

@@ -47,13 +47,25 @@ def test_a_slice_is_found_by_its_name() -> None:
     assert whole.step_seconds is not None
     assert part.step_seconds.p50 > whole.step_seconds.p50
     assert part.memory_bytes < whole.memory_bytes / 7
-    with pytest.raises(TeraflockError):
+    with pytest.raises(TeraflockError, match="no slice") as caught:
         cards_from(["H200 5g.18gb"])
+    assert "1g.18gb" in caught.value.hint
 
 
 def test_clock_and_power_limit_are_in_the_name() -> None:
     (clocked,), (limited,) = cards_from(["H200"], clock=990), cards_from(["H200"], power_limit=300)
     assert (clocked.id, limited.id) == ("H200-SXM at 990 MHz", "H200-SXM at 300 W")
+
+
+def test_a_limit_above_what_the_card_has_changes_nothing() -> None:
+    assert cards_from(["H200"], clock=9000, power_limit=9000) == [card("H200-SXM")]
+
+
+def test_an_added_card_may_have_its_clock_in_place_of_its_rate() -> None:
+    found = card_from(EXAMPLE.replace("fp32_tflops: 40", "clock_mhz: 2500"))
+    assert found.fp32_tflops == pytest.approx(2 * 128 * 60 * 2500e6 / 1e12)
+    with pytest.raises(BadInput, match="neither"):
+        card_from(EXAMPLE.replace("fp32_tflops: 40", ""))
 
 
 def test_an_added_card_can_be_estimated_and_removed(tmp_path: Path) -> None:

@@ -18,7 +18,12 @@ from teraflock.workload.model import Workload
 
 MEASURED = Path(__file__).parents[3] / "lab/measured/judge_quantized.jsonl.gz"
 ROWS = [json.loads(line) for line in gzip.decompress(MEASURED.read_bytes()).splitlines()]
-INTERMEDIATE = {"llama-3.2-1b": (16, 8192), "llama-3.2-3b": (28, 8192), "llama-3.1-8b": (32, 14336)}
+INTERMEDIATE = {
+    "qwen2.5-0.5b": (24, 4864),
+    "llama-3.2-1b": (16, 8192),
+    "llama-3.2-3b": (28, 8192),
+    "llama-3.1-8b": (32, 14336),
+}
 
 
 def workload(case: dict[str, Any], **words: Any) -> Workload:
@@ -31,16 +36,18 @@ def workload(case: dict[str, Any], **words: Any) -> Workload:
 
 
 def outliers_bytes(case: dict[str, Any]) -> int:
-    """bitsandbytes keeps the columns of an input that have an outlier. With the random weights that were measured,
-    these are all columns of the input of Llama's down projection. Trained weights have few."""
-    layers, width = INTERMEDIATE.get(case["model"], (0, 0))
-    return layers * width * 2 * case["batch"] * case["seq"] if case["load_in"] == "8bit" else 0
+    """bitsandbytes keeps the columns of an input that have an outlier. The estimate assumes half of the columns of the
+    input of each down projection. With the random weights that were measured, Llama has all of them and Qwen none."""
+    layers, width = INTERMEDIATE[case["model"]]
+    half = layers * width * case["batch"] * case["seq"] if case["load_in"] == "8bit" else 0
+    return half if case["model"].startswith("llama") else -half
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(map(str, row["case"].values())))
 def test_live_peak_is_as_measured(row: dict[str, Any]) -> None:
-    peak = Estimator(workload(row["case"])).memory().live_peak_bytes + outliers_bytes(row["case"])
-    assert peak == pytest.approx(row["live"], rel=0.01)
+    peak = Estimator(workload(row["case"])).memory().live_peak_bytes
+    assert peak + outliers_bytes(row["case"]) == pytest.approx(row["live"], rel=0.01)
+    assert peak == pytest.approx(row["live"], rel=0.055 if row["case"].get("ckpt") else 0.03)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: "-".join(map(str, row["case"].values())))

@@ -34,7 +34,7 @@ def intervals(*changes: Change) -> tuple[Interval, ...]:
         if step.cut_us is not None:
             assert before.open is not None
             run = [interval for interval in made if interval.sequence >= (before.open.run_sequence or 0)]
-            made += recut(latest(run), step.cut_us, house_fault=each.last_seen_us is not None)
+            made += recut(latest(run), step.cut_us, operator_fault=each.last_seen_us is not None)
         if step.closed:
             made.append(step.closed)
     return tuple(each for each in latest(made) if each.until_us > each.from_us)
@@ -92,7 +92,7 @@ def test_an_old_wish_is_not_taken_for_one_to_stop() -> None:
 
 def test_a_lost_host_counts_until_it_was_last_seen_and_is_nobody_elses_fault() -> None:
     (found,) = intervals(change(1, 0, R), change(2, 90, A, lost=30))
-    assert (found.until_us, found.ends_run, found.house_fault) == (30, True, True)
+    assert (found.until_us, found.ends_run, found.operator_fault) == (30, True, True)
 
 
 def test_a_clock_that_steps_back_stands_still() -> None:

@@ -9,6 +9,7 @@ from teraflock.network.fabric import (
     Fabric,
     LinkHost,
     NetworkMember,
+    PassedNetwork,
     WireKey,
     can_be_peer,
     fabrics,
@@ -96,16 +97,55 @@ def test_hosts_on_a_trusted_wire_use_larger_packets() -> None:
     assert {each.inner for each in found.values()} == {""}
 
 
-def test_walls_contain_members_of_the_same_project_on_linked_hosts_only() -> None:
+def test_walls_contain_members_of_the_same_and_of_peered_networks_on_linked_hosts() -> None:
     web, other = (GroupId("sgr_web"),), (GroupId("sgr_other"),)
     stations: dict[str, Stations] = {
         "one": {"10.128.0.16": web},
         "two": {"10.128.0.17": web, "10.128.16.16": other},
         "sim": {"10.128.0.18": web},
     }
-    projects = {"10.128.0.16": "a", "10.128.0.17": "a", "10.128.0.18": "a", "10.128.16.16": "b"}
-    found = shared(stations, projects, {"one", "two", "empty"})
+    found = shared(stations, {"one", "two", "empty"})
     assert found["one"] == {"10.128.0.16": web, "10.128.0.17": web}
     assert found["two"] == {"10.128.0.16": web, "10.128.0.17": web, "10.128.16.16": other}
     assert found["sim"] == stations["sim"]
     assert "empty" not in found
+    peered = shared(stations, {"one", "two"}, {("10.128.0.0/20", "10.128.16.0/20")})
+    assert peered["one"] == {"10.128.0.16": web, "10.128.0.17": web, "10.128.16.16": other}
+
+
+NETWORKS = tuple(PassedNetwork(f"prj_{number}", number, f"prj_{number}") for number in range(3))
+PEERINGS = st.sets(st.sampled_from([(0, 1), (0, 2), (1, 2)]))
+
+
+@given(HOSTS, MEMBERS, PEERINGS)
+def test_a_packet_between_peers_is_routed_to_where_it_is_accepted(
+    hosts: list[LinkHost], members: list[NetworkMember], peerings: set[tuple[int, int]]
+) -> None:
+    """Follow a packet between every two instances on two hosts, by what each host knows."""
+    found = fabrics(hosts, members, peerings, NETWORKS)
+    for one in members:
+        for other in members:
+            if one.site == other.site or {one.site, other.site} - found.keys():
+                continue
+            sender, receiver = found[one.site], found[other.site]
+            own = {each.network for each in members if each.site == one.site}
+            bridges = own | {each.network for each in sender.passed}
+            knows = any(each.address == other.address for each in sender.remotes)
+            is_sent = other.network in bridges and knows
+            accepted = {(each.network, each.address) for each in receiver.remotes}
+            accepted |= {(each.network, each.address) for each in receiver.routed}
+            marked = one.network == other.network or one.address in sender.crossing
+            arrives = is_sent and marked and (other.network, one.address) in accepted
+            linked = any(peer.address == address_of(hosts, other.site) for peer in sender.peers)
+            near = (
+                one.network == other.network
+                or (min(one.network, other.network), max(one.network, other.network)) in peerings
+            )
+            if near:
+                assert arrives == linked, (one, other)
+            else:
+                assert (other.network, one.address) not in accepted, "no host accepts it"
+
+
+def address_of(hosts: list[LinkHost], site: str) -> str:
+    return next(each.address for each in hosts if each.site == site)

@@ -192,13 +192,20 @@ def test_offers_that_differ_only_in_place_share_a_line() -> None:
         replace(OFFER, id=1, region="us-east-1"),
         replace(OFFER, id=2, region="us-west-2"),
         replace(OFFER, id=3, region="us-east-1", zone="b"),
+        replace(
+            OFFER,
+            id=7,
+            region="us-east-1",
+            zone="c",
+            price_micros_per_month=(OFFER.price_micros_per_month or 0) + 100_000,
+        ),
         replace(OFFER, id=4, region="us-east-1", price_micros_per_month=385_000_000),
         replace(OFFER, id=5, region="eu", mode="spot"),
         replace(OFFER, id=6, region="US|Germany|UK", mode="spot"),
     ]
     lines = list(folded(offers))
     assert [(line.offer.id, line.places, line.offers) for line in lines] == [
-        (1, ("us-east-1", "us-west-2"), 3),
+        (1, ("us-east-1", "us-west-2"), 4),
         (4, ("us-east-1",), 1),
         (5, ("eu", "US", "Germany", "UK"), 2),
     ]

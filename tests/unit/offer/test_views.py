@@ -86,9 +86,13 @@ def test_a_provider_has_one_row_with_its_cheapest_price(seed: int) -> None:
     assert sorted(row.provider for row in rows) == sorted({offer.provider for offer in offers})
     for row in rows:
         for mode, best in row.best.items():
-            priced = [o for o in offers if (o.provider, o.mode or "unknown") == (row.provider, mode)]
-            if any(each.standing == "priced" for each in priced):
-                assert best == next(each for each in priced if each.standing == "priced")
+            same = [o for o in offers if (o.provider, o.mode or "unknown") == (row.provider, mode)]
+            gpus = [each for each in same if each.kind != "other"] or same
+            priced = [each for each in gpus if each.standing == "priced"] or gpus
+            assert best.standing == priced[0].standing
+            assert best.kind == "other" or priced[0].kind != "other"
+            if best.standing == "priced":
+                assert best == priced[0]
     assert {(row.provider, row.gpu) for row in by_card(found)} == {
         (o.provider, o.gpu) for o in offers if o.gpu
     }

@@ -23,7 +23,7 @@ def _shape(random: Random, number: int) -> Shape:
     one_of = random.choice
     standing: PriceStatus = one_of(("priced", "priced", "priced", "priced", "unknown", "refused"))
     return Shape(
-        provider=one_of(("aws", "paperspace", "runpod", "lambda", "vast", "nobody", "own")),
+        provider=one_of(("aws", "paperspace", "runpod", "lambda", "do", "vast", "nobody", "own")),
         instance_type=f"type-{number}",
         kind=one_of(("gpu", "gpu", "gpu", "gpu", "unstated", "none", "other")),
         gpu=one_of(("V100-SXM2", "A100-SXM4-80", "K80")),
@@ -67,6 +67,7 @@ def random_wish(random: Random) -> Wish:
         budget_micros=sometimes(None, 0, 100_000_000),
         currency=random.choice(("USD", "CNY")),
         disk_gb=sometimes(0.0, 50.0),
+        disk_prices=sometimes((), (("vast", 150_000),), (("aws", 0), ("", 90_000))),
         egress_gb=sometimes(0.0, 20.0),
         egress_micros_per_gb=sometimes(None, 90_000),
         address=sometimes(False, True),

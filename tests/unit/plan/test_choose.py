@@ -84,10 +84,10 @@ def _rent(shape: Shape, wish: Wish, hours: float) -> Fraction:
 
 
 DISKS = {  # price per GB and month, while stopped, and whether it is billed by the hour
-    "aws": ("0.08", "0.08", True), "lambda": ("0.20", "0.20", True), "paperspace": ("0.10", "0.10", False),
-    "runpod": ("0.10", "0.20", False),
+    "aws": ("0.08", "0.08", True), "lambda": ("0.20", "0.20", True), "paperspace": ("0.10", "0.10", True),
+    "runpod": ("0.10", "0.20", True), "do": ("0.06", "0.06", False),
 }  # fmt: skip
-EGRESS = {"aws": ("0.09", 100), "lambda": ("0", 0)}
+EGRESS = {"aws": ("0.09", 100), "lambda": ("0", 0), "runpod": ("0", 0), "do": ("0.01", 0)}
 ADDRESSES = {"aws": "0.005"}
 
 
@@ -99,7 +99,11 @@ def _extras(shape: Shape, wish: Wish, hours: float, machines: int) -> Fraction:
         _exchange("USD", wish) * 10**6,
         Fraction(round(hours * 3.6e9), 3_600_000_000),
     )
-    if wish.disk_gb and shape.provider in DISKS:
+    given = wish.disk_micros_per_gb(shape.provider)
+    if wish.disk_gb and given is not None:
+        months = Fraction(1) if wish.use == "monthly" else time / 730
+        cost += machines * Fraction(wish.disk_gb) * given * months
+    elif wish.disk_gb and shape.provider in DISKS:
         running, stopped, prorated = DISKS[shape.provider]
         used = min(time / 730, Fraction(1))
         months = time / 730 if prorated else Fraction(max(1, ceil(hours / 730 - 1e-9)))
@@ -122,7 +126,9 @@ def _extras(shape: Shape, wish: Wish, hours: float, machines: int) -> Fraction:
 def uncounted(shape: Shape, wish: Wish) -> set[str]:
     """Return the requested costs whose price nobody knows."""
     missing = {
-        "disk": bool(wish.disk_gb) and shape.provider not in DISKS,
+        "disk": bool(wish.disk_gb)
+        and shape.provider not in DISKS
+        and wish.disk_micros_per_gb(shape.provider) is None,
         "egress": bool(wish.egress_gb) and wish.egress_micros_per_gb is None and shape.provider not in EGRESS,
         "address": wish.address and shape.provider not in ADDRESSES,
     }
@@ -154,6 +160,9 @@ def test_no_plan_ranks_an_uncounted_cost_above_a_counted_one_without_saying_so(s
     wish = replace(random_wish(random), disk_gb=50.0, deadline_hours=None, budget_micros=None)
     plan = planned(shapes, wish)
     incomplete = [bool(uncounted(choice.shape, wish)) for choice in plan.choices]
+    if wish.sort == "risk":  # of equal risk, complete costs come first
+        pairs = [(choice.interruptions, part) for choice, part in zip(plan.choices, incomplete, strict=True)]
+        assert pairs == sorted(pairs)
     if wish.sort == "cost":
         assert incomplete == sorted(incomplete), "complete costs come first"
         for flag in (False, True):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.faults.checker import faults
-from tests.faults.house import House
+from tests.faults.installation import Installation
 
 from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.world import MemoryWorld
@@ -22,23 +22,23 @@ LONG = WORKER_TIME.total_seconds() + 1
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def installation(tmp_path: Path) -> Iterator[Installation]:
     clock = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
     database = open_database(f"sqlite:///{tmp_path / 'cloud.db'}", clock)
-    house = House(database, MemoryWorld(), clock)
-    house.service.launch(house.tenant.actor, house.tenant.project, Order(name="one"))
-    yield house
+    installation = Installation(database, MemoryWorld(), clock)
+    installation.service.launch(installation.tenant.actor, installation.tenant.project, Order(name="one"))
+    yield installation
     database.close()
 
 
-def asleep_at(house: House, point: str, meanwhile: Callable[[], None]) -> Callable[[str], None]:
+def asleep_at(installation: Installation, point: str, meanwhile: Callable[[], None]) -> Callable[[str], None]:
     """Return a hook that suspends the worker once, at this point, while others work."""
     left = [point]
 
     def reach(here: str) -> None:
         if here in left:
             left.remove(here)
-            house.wait(LONG)
+            installation.wait(LONG)
             meanwhile()
 
     return reach
@@ -46,71 +46,73 @@ def asleep_at(house: House, point: str, meanwhile: Callable[[], None]) -> Callab
 
 @pytest.mark.parametrize("step", STEPS_OF_LAUNCH)
 def test_worker_suspended_before_a_call_does_not_make_it(
-    house: House, step: str, monkeypatch: pytest.MonkeyPatch
+    installation: Installation, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[str] = []
-    sleeper, other = house.workers
+    sleeper, other = installation.workers
 
     def after_waking() -> None:
-        original = getattr(house.engine, step)
+        original = getattr(installation.engine, step)
 
         def call(*words: object) -> object:
             called.append(step)
             return original(*words)
 
-        monkeypatch.setattr(house.engine, step, call)
+        monkeypatch.setattr(installation.engine, step, call)
 
-    monkeypatch.setattr(sleeper.instances, "_fault", asleep_at(house, f"launch.{step}:before", after_waking))
+    monkeypatch.setattr(
+        sleeper.instances, "_fault", asleep_at(installation, f"launch.{step}:before", after_waking)
+    )
     sleeper.turn()
     assert called == []
-    house.wait(1)
+    installation.wait(1)
     other.turn()
     assert step in called, "the next worker creates it"
-    house.settle()
-    assert faults(house.database, house.world, house.clock.now()) == []
+    installation.settle()
+    assert faults(installation.database, installation.world, installation.clock.now()) == []
 
 
 @pytest.mark.parametrize("step", STEPS_OF_LAUNCH)
 def test_worker_suspended_during_another_s_work_changes_nothing(
-    house: House, step: str, monkeypatch: pytest.MonkeyPatch
+    installation: Installation, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another worker started and stopped the instance in the meantime: the pending call could undo that."""
-    sleeper, other = house.workers
+    sleeper, other = installation.workers
 
     def brought_up_and_stopped() -> None:
         for _ in range(3):
             other.turn()
-            house.wait(1)
-        house.service.stop(house.tenant.actor, house.tenant.project, "one")
+            installation.wait(1)
+        installation.service.stop(installation.tenant.actor, installation.tenant.project, "one")
         other.turn()
 
-    reach = asleep_at(house, f"launch.{step}:before", brought_up_and_stopped)
+    reach = asleep_at(installation, f"launch.{step}:before", brought_up_and_stopped)
     monkeypatch.setattr(sleeper.instances, "_fault", reach)
     sleeper.turn()
-    (sighting,) = house.engine.sightings()
+    (sighting,) = installation.engine.sightings()
     assert sighting.seen == "stopped"
-    assert faults(house.database, house.world, house.clock.now()) == []
+    assert faults(installation.database, installation.world, installation.clock.now()) == []
 
 
-def test_thread_overtaken_by_its_own_process_does_nothing(house: House) -> None:
+def test_thread_overtaken_by_its_own_process_does_nothing(installation: Installation) -> None:
     """It was suspended, another worker leased the row and died, and its own process leased it again at the
     same step."""
-    sleeper, other = house.workers
+    sleeper, other = installation.workers
     sleeper.lease()
     (old,) = sleeper.in_hand
-    house.wait(LONG)
+    installation.wait(LONG)
     other.beat()
     other.lease()
     assert other.in_hand
-    house.wait(LONG)
+    installation.wait(LONG)
     sleeper.beat()
     sleeper.lease()
     _, new = sleeper.in_hand
-    before = house.service.view(house.tenant.project.id, "one")
+    before = installation.service.view(installation.tenant.project.id, "one")
     sleeper.instances.advance(old)
-    assert list(house.engine.sightings()) == []
-    assert house.service.view(house.tenant.project.id, "one") == before
+    assert list(installation.engine.sightings()) == []
+    assert installation.service.view(installation.tenant.project.id, "one") == before
     sleeper.instances.advance(new)
-    assert list(house.engine.sightings())
-    house.settle()
-    assert faults(house.database, house.world, house.clock.now()) == []
+    assert list(installation.engine.sightings())
+    installation.settle()
+    assert faults(installation.database, installation.world, installation.clock.now()) == []

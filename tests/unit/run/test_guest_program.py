@@ -150,3 +150,43 @@ def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> No
     assert after[0] == before[0]
     assert after[1]["mark"] != before[1]["mark"], "a replaced file of the same size is another one"
     assert json.loads(inside.call("list", str(inside.folder / "absent"))) == []
+
+
+def test_folder_is_packed_pushed_and_fetched(inside: Inside) -> None:
+    """Without links: they would lead out of the folder where it is extracted."""
+    from tests.faults.test_run_buckets import HttpBucket
+
+    saved = inside.folder / "saved" / "step-1"
+    saved.mkdir(parents=True)
+    (saved / "weights").write_bytes(b"w" * 5000)
+    (saved / "link").symlink_to("/etc/passwd")
+    bucket = HttpBucket()
+    try:
+        packed = json.loads(inside.call("pack", "run.1", str(saved)))
+        inside.call("push", "run.1", stdin=bucket.put_url("a.tar", packed["size_bytes"]).encode())
+        assert len(bucket.objects["a.tar"]) == packed["size_bytes"]
+        inside.call("fetch", "run.2", packed["digest"], stdin=bucket.get_url("a.tar").encode())
+        inside.call("unpack", "run.2", str(inside.folder / "back"), "add")
+        assert (inside.folder / "back" / "step-1" / "weights").read_bytes() == b"w" * 5000
+        assert not (inside.folder / "back" / "step-1" / "link").exists()
+        with pytest.raises(AssertionError, match="damaged"):
+            inside.call("fetch", "run.3", "0" * 64, stdin=bucket.get_url("a.tar").encode())
+        inside.call("pack", "run.1", str(saved))
+        with pytest.raises(AssertionError, match="403") as told:
+            inside.call("push", "run.1", stdin=bucket.put_url("a.tar", 7).encode())
+        assert "127.0.0.1" not in str(told.value), "the address is a credential"
+    finally:
+        bucket.close()
+
+
+def test_of_many_entries_the_newest_are_listed(inside: Inside) -> None:
+    folder = inside.folder / "saved"
+    folder.mkdir()
+    for number in range(1100):
+        path = folder / f"step-{number:06}"
+        path.write_bytes(b"x")
+        os.utime(path, ns=(number, (2000 - number) * 1_000_000_000))
+    listed = {each["name"] for each in json.loads(inside.call("list", str(folder)))}
+    assert len(listed) == 1000
+    assert "step-000000" in listed
+    assert "step-001099" not in listed

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from teraflock.base.errors import BadInput, Conflict, Refused
+from teraflock.run import files as run_files
 from teraflock.run.files import LOG_BYTES_MAX, UPLOAD_BYTES_MAX, RunFiles
 from teraflock.run.service import whole_characters
 
@@ -38,6 +39,16 @@ def test_upload_with_another_content_is_refused(tmp_path: Path) -> None:
     for name in ("../../etc/passwd", "A" * 64, ""):
         with pytest.raises(BadInput, match="SHA-256"):
             files.receive("prj_1", name, 0, CONTENT, len(CONTENT))
+
+
+def test_number_of_uploads_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_files, "UPLOADS_MAX", 2)
+    files = RunFiles(tmp_path)
+    for name in ("1", "2", "2"):
+        files.receive("prj_1", name * 64, 0, b"", 10)
+    with pytest.raises(Refused, match="already stores 2 files"):
+        files.receive("prj_1", "3" * 64, 0, b"", 10)
+    files.receive("prj_2", "3" * 64, 0, b"", 10)
 
 
 def test_log_is_the_same_when_a_piece_is_written_twice(tmp_path: Path) -> None:

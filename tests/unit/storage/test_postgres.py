@@ -1,18 +1,19 @@
 """Failures that only PostgreSQL has: an unreachable server, a lost connection, endless conflicts."""
 
+import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from tests.postgres_server import PostgresServer
 
 from teraflock.base.errors import BadInput, Refused, StorageFailed, TeraflockError, Unavailable
-from teraflock.storage.database import Database, Transaction
+from teraflock.storage.database import Database, Misuse, Transaction
 
 psycopg = pytest.importorskip("psycopg")
 
-from teraflock.storage import postgres  # noqa: E402
+from teraflock.storage import postgres, postgres_statements  # noqa: E402
 from teraflock.storage.postgres import ATTEMPTS_MAX, open_postgres  # noqa: E402
+from teraflock.storage.postgres_statements import Statements  # noqa: E402
 from teraflock.storage.postgres_transaction import copy_into  # noqa: E402
 
 HANG_UP = "SELECT pg_terminate_backend(pg_backend_pid())"
@@ -92,14 +93,15 @@ def test_a_connection_that_always_breaks_is_an_error(
 def test_a_connection_lost_during_the_commit_has_an_unknown_result(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commit = psycopg.Connection.commit
+    command = Statements.command
 
-    def breaks(connection: Any) -> None:
-        connection.execute(HANG_UP)
-        commit(connection)
+    def breaks(statements: Statements, sql: bytes) -> None:
+        if sql == b"COMMIT":
+            statements.rows(HANG_UP.encode(), ())
+        command(statements, sql)
 
     attempts: list[Transaction] = []
-    monkeypatch.setattr(psycopg.Connection, "commit", breaks)
+    monkeypatch.setattr(Statements, "command", breaks)
     with pytest.raises(StorageFailed, match="was lost during a commit") as lost:
         database.write(attempts.append)
     assert "Check whether" in lost.value.hint
@@ -119,6 +121,63 @@ def test_conflicts_are_retried_up_to_a_limit(database: Database, monkeypatch: py
         database.write(collides)
     assert len(attempts) == ATTEMPTS_MAX == len(pauses) + 1
     assert all(0 <= pause <= postgres.PAUSE_SECONDS_MAX for pause in pauses)
+
+
+def test_write_one_refuses_a_second_statement(database: Database) -> None:
+    def twice(tx: Transaction) -> None:
+        tx.run("INSERT INTO thing (id) VALUES (1)")
+        tx.run("INSERT INTO thing (id) VALUES (2)")
+
+    with pytest.raises(Misuse, match="one statement"):
+        database.write_one(twice)
+    with pytest.raises(Misuse, match="one statement"):
+        database.write_one(lambda tx: tx.run_many("INSERT INTO thing (id) VALUES (:id)", [(3,), (4,)]))
+
+
+def test_write_one_skips_a_connection_that_broke_while_idle(
+    database: Database, postgres_address: str
+) -> None:
+    hang_up_all(postgres_address)
+    assert database.write_one(lambda tx: tx.run("INSERT INTO thing (id) VALUES (1)")) == 1
+    assert count(database) == 1
+
+
+def test_prepared_statements_follow_a_change_of_their_table(database: Database) -> None:
+    def work(tx: Transaction) -> None:
+        tx.run("INSERT INTO thing (id) VALUES (1)")
+        assert [tx.one("SELECT * FROM thing") for _ in range(3)] == [(1,)] * 3
+        tx.run("ALTER TABLE thing ADD COLUMN name TEXT DEFAULT 'a'")
+        assert [tx.one("SELECT * FROM thing") for _ in range(3)] == [(1, "a")] * 3
+
+    database.write(work)
+
+
+def test_a_connection_recovers_when_another_one_changes_a_table(database: Database) -> None:
+    with database.read() as tx:
+        assert [tx.one("SELECT * FROM thing") for _ in range(3)] == [None] * 3
+        other = threading.Thread(
+            target=database.write, args=[lambda tx: tx.run("ALTER TABLE thing ADD COLUMN name TEXT")]
+        )
+        other.start()  # waits for the read
+    other.join()
+    failures = 0
+    for _ in range(4):
+        try:
+            with database.read() as tx:
+                tx.one("SELECT * FROM thing")
+        except Misuse:
+            failures += 1
+    assert failures <= 1
+
+
+def test_the_oldest_prepared_statements_are_removed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres_statements, "STATEMENTS_PREPARED_MAX", 3)
+    with database.read() as tx:
+        for n in (*range(10), *range(10)):
+            assert [tx.one(f"SELECT {n}, :n", n=n) for _ in range(3)] == [(n, n)] * 3
+        assert tx.one("SELECT COUNT(*) FROM pg_prepared_statements") == (3,)
 
 
 def test_no_free_connection_is_an_error(postgres_address: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,11 +72,11 @@ class World:
     def __post_init__(self) -> None:
         self.service = TenantService(self.database, self.clock, Random(next(_numbers)).randbytes)
         self.service.install()
-        house = self.service.operator_key()
-        actor = self.service.authenticate(house.secret)
+        operator = self.service.operator_key()
+        actor = self.service.authenticate(operator.secret)
         home = Organisation(actor.organisation_id, "operator")
         self.operator = Member(actor.member_id, "operator", home, {None: "owner"}, operator=True)
-        self.keys.append(Key(house.key.id, house.secret, self.operator))
+        self.keys.append(Key(operator.key.id, operator.secret, self.operator))
         for _ in range(2):
             name = f"o{next(_numbers)}"  # unique, because all worlds of a test are in one database
             made = self.service.organisations.make(actor, name, "ann")
@@ -326,13 +326,13 @@ class World:
     def clean_up(self) -> None:
         """Release the networks: there are 2,048, and other worlds need some. Leave the installation, which all worlds
         share, unchanged."""
-        house = self.service.authenticate(self.service.operator_key().secret)
-        self.service.members.set_role(house, self.operator.id, Role.OWNER, "")
+        operator = self.service.authenticate(self.service.operator_key().secret)
+        self.service.members.set_role(operator, self.operator.id, Role.OWNER, "")
         for member in self.members:
             if member.here and member.organisation is self.operator.organisation:
-                self.service.members.remove(house, member.id)
+                self.service.members.remove(operator, member.id)
         for project in self.living_projects():
-            self.service.projects.remove(house, project.id)
+            self.service.projects.remove(operator, project.id)
 
     # --- comparing -----------------------------------------------------------------------------------------------
 

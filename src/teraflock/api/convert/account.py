@@ -35,6 +35,7 @@ def account_answer(view: AccountView) -> AccountAnswer:
         options=view.options,
         currency=account.currency,
         limit_micros=account.limit_micros,
+        today_micros=view.spending.today_micros,
         month_micros=view.spending.month_micros,
         per_hour_micros=view.spending.per_hour_micros,
         instances=view.instances,
@@ -55,7 +56,12 @@ def _project_answer(use: UseView) -> AccountProjectAnswer:
 
 def account_check_answer(check: AccountCheck) -> AccountCheckAnswer:
     return AccountCheckAnswer(
-        name=check.name, ok=not check.problem, found=check.found, problem=check.problem, hint=check.hint
+        name=check.name,
+        ok=not check.problem,
+        found=check.found,
+        problem=check.problem,
+        hint=check.hint,
+        code=check.code,
     )
 
 

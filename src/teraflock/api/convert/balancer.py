@@ -8,7 +8,7 @@ from teraflock.network.balancer.model import (
     ShownBalancer,
     Target,
 )
-from teraflock.network.balancer.rules import SUBDOMAIN
+from teraflock.network.naming import SUBDOMAIN
 from teraflock.wire.balancer import BackendAnswer, BalancerAnswer, BalancerRequest
 
 

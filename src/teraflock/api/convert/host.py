@@ -2,11 +2,19 @@
 
 from teraflock.base.clock import at_microseconds
 from teraflock.bill.margin.model import CostRate
+from teraflock.fleet.fragmentation import CardCapacity
 from teraflock.fleet.model import Gpu, Host
 from teraflock.fleet.slicing.model import SlicingView
 from teraflock.fleet.slicing.rules import state_of
 from teraflock.instance.join.model import Invited
-from teraflock.wire.host import HostAnswer, HostCostAnswer, HostGpuAnswer, InvitationAnswer, SlicingAnswer
+from teraflock.wire.host import (
+    CardCapacityAnswer,
+    HostAnswer,
+    HostCostAnswer,
+    HostGpuAnswer,
+    InvitationAnswer,
+    SlicingAnswer,
+)
 
 
 def host_answer(host: Host) -> HostAnswer:
@@ -82,4 +90,15 @@ def host_cost_answer(number: int, rate: CostRate, name: str) -> HostCostAnswer:
         micros_per_hour=rate.micros_per_hour,
         currency=rate.currency,
         recorded_at=at_microseconds(rate.recorded_at_us),
+    )
+
+
+def capacity_answer(capacity: CardCapacity) -> CardCapacityAnswer:
+    return CardCapacityAnswer(
+        gpu=capacity.gpu,
+        cards=capacity.cards,
+        free=capacity.free,
+        broken=capacity.broken,
+        largest=capacity.largest,
+        fits=capacity.fits,
     )

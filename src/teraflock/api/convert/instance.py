@@ -1,6 +1,6 @@
 """Converters of instances. The Jupyter token is included only for those who may log in."""
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -15,14 +15,18 @@ from teraflock.instance.model import (
     InstanceFilter,
     Log,
     PlaceWish,
+    Preemptible,
+    RentalSpec,
     RestartPolicy,
     View,
 )
-from teraflock.instance.orders import Order
+from teraflock.instance.orders import Order, RentalWish
 from teraflock.instance.rules import next_operation
 from teraflock.instance.states import Phase
 from teraflock.network.model import DEFAULT
 from teraflock.wire.instance import (
+    AlternativeRequest,
+    CandidateAnswer,
     ExecAnswer,
     GpuAnswer,
     HoldAnswer,
@@ -40,6 +44,21 @@ from teraflock.wire.instance import (
 SSH_USER: Final = "root"  # as set up in the images
 
 
+def _wish_from(request: AlternativeRequest) -> RentalWish:
+    return RentalWish(
+        site=request.site,
+        provider=request.provider,
+        type=request.type,
+        shape=wish_from(request.shape),
+        region=request.region,
+        zone=request.zone,
+        mode=request.mode,
+        bid_micros_per_hour=request.bid_micros_per_hour,
+        price_limit_micros_per_hour=request.max_price_micros_per_hour,
+        offer=request.offer,
+    )
+
+
 def order_from(request: LaunchRequest) -> Order:
     return Order(
         name=request.name,
@@ -54,6 +73,7 @@ def order_from(request: LaunchRequest) -> Order:
         mode=request.mode,
         time_limit_seconds=request.time_limit_seconds,
         delete_when_done=request.delete_when_done,
+        graphics=request.graphics,
         instances=request.instances,
         host=request.host,
         site=request.site,
@@ -64,10 +84,14 @@ def order_from(request: LaunchRequest) -> Order:
         zone=request.zone,
         bid_micros_per_hour=request.bid_micros_per_hour,
         price_limit_micros_per_hour=request.max_price_micros_per_hour,
+        offer=request.offer,
+        alternatives=tuple(_wish_from(each) for each in request.alternatives),
         security_groups=request.security_groups,
         networks=request.networks,
         subnets=request.subnets,
         addresses=request.addresses,
+        data=request.data,
+        volumes=request.volumes,
         restart_policy=RestartPolicy(request.restart_policy) if request.restart_policy else None,
         place=PlaceWish(
             on=request.on,
@@ -121,6 +145,7 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         shape=shape_answer(instance.shape),
         gpus=tuple(GpuAnswer(slot=card.slot, kind=card.kind, gpu=card.gpu) for card in instance.held.gpus),
         image=instance.image,
+        data=tuple(each.name for each in instance.spec.data),
         access=instance.access,
         command=instance.spec.command,
         exit_code=instance.exit_code,
@@ -128,6 +153,7 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         time_limit_seconds=instance.spec.time_limit_seconds,
         stop_at=instance.stop_at,
         delete_when_done=instance.spec.delete_when_done,
+        graphics=instance.spec.graphics,
         labels=instance.labels,
         host=None if view.rented else view.host_name,
         private_address=instance.address,
@@ -143,12 +169,50 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
         mode=instance.spec.mode,
         restart_policy=instance.spec.restart_policy,
         doing=progress.doing if progress else "",
+        **_preemptible(instance.preemptible),
     )
 
 
+def _preemptible(how: Preemptible | None) -> dict[str, Any]:
+    if how is None:
+        return {}
+    bids = how.bid_micros_per_hour is not None
+    return {
+        "bid_micros_per_hour": how.bid_micros_per_hour,
+        "card_micros_per_hour": how.card_micros_per_hour if bids else None,
+        "leaving_at": how.leaving_at,
+        "waits_for_cards": how.waits_since is not None,
+    }
+
+
 def _rental(view: View) -> RentalAnswer | None:
-    found = view.rented
-    return RentalAnswer(type=found.type, region=found.region, zone=found.zone) if found else None
+    found, rental = view.rented, view.instance.spec.rental
+    if found is None:
+        return None
+    candidates = _candidates(rental) if rental else ()
+    return RentalAnswer(
+        type=found.type,
+        region=found.region,
+        zone=found.zone,
+        candidates=candidates,
+        candidate=view.instance.candidate % len(candidates) if candidates else 0,
+    )
+
+
+def _candidates(rental: RentalSpec) -> tuple[CandidateAnswer, ...]:
+    return tuple(
+        CandidateAnswer(
+            site=each.site,
+            type=each.type,
+            region=region,
+            mode=each.mode,
+            max_price_micros_per_hour=each.price_limit_micros_per_hour,
+            currency=each.currency,
+            offer=each.offer,
+        )
+        for each in rental.choices
+        for region in each.regions
+    )
 
 
 def _user_data(instance: Instance) -> UserDataAnswer | None:

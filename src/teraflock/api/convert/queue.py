@@ -3,8 +3,14 @@
 from collections.abc import Mapping
 
 from teraflock.api.convert.shape import shape_answer
-from teraflock.instance.queue.model import QueuedLaunch, QueuePlace
-from teraflock.wire.queue import QueuedAnswer
+from teraflock.instance.queue.model import QueuedLaunch, QueuedOfTenant, QueuePlace
+from teraflock.wire.queue import QueuedAnswer, QueuedOfTenantAnswer
+
+
+def queued_of_tenant_answer(found: QueuedOfTenant, places: Mapping[str, QueuePlace]) -> QueuedOfTenantAnswer:
+    return QueuedOfTenantAnswer(
+        organisation=found.organisation, project=found.project, queued=queued_answer(found.queued, places)
+    )
 
 
 def queued_answer(queued: QueuedLaunch, places: Mapping[str, QueuePlace]) -> QueuedAnswer:

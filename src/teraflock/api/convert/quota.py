@@ -44,6 +44,7 @@ def usage_answer(used: QuotaAmounts, quota: Quota, whole: OrganisationUsage | No
         ram_bytes=used.ram_bytes,
         disk_bytes=used.disk_bytes,
         images_bytes=used.images_bytes,
+        data_bytes=used.data_bytes,
         ports=used.ports,
         addresses=used.addresses,
         networks=used.networks,

@@ -2,7 +2,7 @@
 
 from base64 import b64decode
 from binascii import Error as BinasciiError
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,13 +11,15 @@ from msgspec.structs import asdict
 from teraflock.api.convert.shape import wish_from
 from teraflock.base.clock import LATEST
 from teraflock.base.errors import BadInput
+from teraflock.bill.costs import InstanceCost
 from teraflock.run.model import Checkpoint, Run, RunEstimate, RunSpec
-from teraflock.run.rules import RunCost, is_over, step_seconds
+from teraflock.run.nodes import nodes_of
+from teraflock.run.rules import RunCost, is_over, step_seconds, usual_step_seconds
 from teraflock.wire.run import (
     RunAnswer,
     RunCheckpointAnswer,
     RunDetails,
-    RunEstimateBody,
+    RunEstimateAnswer,
     RunProgressAnswer,
     RunRequest,
     UploadRequest,
@@ -25,10 +27,15 @@ from teraflock.wire.run import (
 
 
 def spec_from(request: RunRequest) -> RunSpec:
-    same = ("command", "image", "site", "provider", "type", "region", "burst", "mode", "setup", "requirements",
-            "environment", "outputs", "checkpoints", "keep", "attempts_max", "deadline", "budget_micros")  # fmt: skip
+    same = ("command", "image", "site", "provider", "type", "region", "burst", "mode", "setup", "data", "offer",
+            "requirements", "environment", "outputs", "checkpoints", "keep", "attempts_max", "nodes", "priority",
+            "deadline", "budget_micros")  # fmt: skip
     given = {name: getattr(request, name) for name in same}
     estimate = RunEstimate(**asdict(request.estimate)) if request.estimate else None
+    given |= {
+        "bid_micros_per_hour": request.bid_micros_per_hour,
+        "price_limit_micros_per_hour": request.max_price_micros_per_hour,
+    }
     return RunSpec(**given, shape=wish_from(request.shape), workdir=request.workdir or "", estimate=estimate)
 
 
@@ -52,7 +59,17 @@ def run_details(
         )
         for each in kept
     )
-    return RunDetails(**_fields(run, cost, now, simulated), checkpoints=shown)
+    losses = run.progress.losses if run.progress else ()
+    return RunDetails(**_fields(run, cost, now, simulated), checkpoints=shown, losses=losses)
+
+
+def run_cost(costs: Sequence[InstanceCost]) -> RunCost:
+    """The sum over the instances of a run."""
+    return RunCost(
+        currency=costs[0].currency if costs else "",
+        micros=sum(each.micros for each in costs),
+        micros_per_hour=sum(each.micros_per_hour for each in costs),
+    )
 
 
 def _fields(run: Run, cost: RunCost, now: datetime, simulated: bool) -> Mapping[str, Any]:
@@ -68,12 +85,17 @@ def _fields(run: Run, cost: RunCost, now: datetime, simulated: bool) -> Mapping[
         "image": spec.image,
         "environment": spec.environment,
         "secrets": spec.secrets,
+        "data": spec.data,
+        "sweep": run.sweep,
+        "parameters": spec.parameters,
         "attempts_max": spec.attempts_max,
+        "nodes": spec.nodes,
+        "node_instances": tuple(each.instance_id for each in nodes_of(run)),
         "progress": _progress(run),
         "deadline": spec.deadline,
         "late": spec.deadline is not None and ends > spec.deadline,
         "budget_micros": spec.budget_micros,
-        "estimate": RunEstimateBody(**asdict(spec.estimate)) if spec.estimate else None,
+        "estimate": RunEstimateAnswer(**asdict(spec.estimate)) if spec.estimate else None,
         "cost_micros": cost.micros,
         "currency": cost.currency,
         "simulated": simulated,
@@ -90,5 +112,10 @@ def _progress(run: Run) -> RunProgressAnswer | None:
         left = max(0, seen.of - seen.step) * seconds
         ends_at = min(seen.at + timedelta(seconds=min(left, 3e9)), LATEST)
     return RunProgressAnswer(
-        step=seen.step, of=seen.of, loss=seen.loss, step_seconds=seconds, ends_at=ends_at, at=seen.at
+        step=seen.step,
+        of=seen.of,
+        loss=seen.loss,
+        step_seconds=usual_step_seconds(run),
+        ends_at=ends_at,
+        at=seen.at,
     )

@@ -1,20 +1,28 @@
 """Hosts, for operators."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.host import host_answer, host_cost_answer, invitation_answer, slicing_answer
-from teraflock.api.query import HostPageQuery, Page
-from teraflock.api.route import Routes, Scope
+from teraflock.api.convert.host import (
+    capacity_answer,
+    host_answer,
+    host_cost_answer,
+    invitation_answer,
+    slicing_answer,
+)
+from teraflock.api.query import HostCostPageQuery, HostPageQuery
+from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.base.errors import BadInput
-from teraflock.fleet.model import HostKind, HostState
+from teraflock.fleet.model import HostId, HostKind, HostState
 from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission
 from teraflock.wire.host import (
     HostAnswer,
+    HostCapacityList,
     HostChange,
     HostCostAnswer,
     HostCostPage,
     HostCostRequest,
     HostPage,
+    HostUpgradeAnswer,
     InvitationAnswer,
     InvitationRequest,
     SlicingPage,
@@ -33,6 +41,12 @@ def list_hosts(call: Call, query: HostPageQuery) -> HostPage:
     found = call.nouns.fleet.hosts(after=query.after, limit=query.limit + 1, kind=kind)
     rows, last = cut(found, query.limit)
     return HostPage(items=tuple(map(host_answer, rows)), next=last.id if last else None)
+
+
+@routes.get("/v1/host-capacity", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+def show_host_capacity(call: Call) -> HostCapacityList:
+    """Show how many cards are free, and how they are spread over the hosts."""
+    return HostCapacityList(items=tuple(map(capacity_answer, call.nouns.fleet.capacity())))
 
 
 @routes.get("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
@@ -92,6 +106,19 @@ def invite_host(call: Call, body: InvitationRequest) -> InvitationAnswer:
     return invitation_answer(invited)
 
 
+@routes.post(
+    "/v1/hosts/{host}/upgrade",
+    scope=Scope.INSTALLATION,
+    may=Permission.HOST_WRITE,
+    work=RouteWork.LONG,
+    errors=("refused", "bad_input", "bad_credentials", "engine_down", "engine_busy", "engine_refused"),
+)
+def upgrade_host(call: Call, host: str) -> HostUpgradeAnswer:
+    """Install the server's version on a joined host and restart its host program. Instances keep running."""
+    done = call.nouns.joins.upgrade(call.actor, host)
+    return HostUpgradeAnswer(host=done.name, before=done.before, version=done.version)
+
+
 @routes.delete("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
 def remove_host(call: Call, host: str) -> None:
     """Remove a joined host that is drained and has no instances. Its certificate is no longer accepted."""
@@ -99,13 +126,13 @@ def remove_host(call: Call, host: str) -> None:
 
 
 @routes.get("/v1/host-costs", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
-def list_host_costs(call: Call, query: Page) -> HostCostPage:
+def list_host_costs(call: Call, query: HostCostPageQuery) -> HostCostPage:
     """List what operators recorded as the cost of own hosts, in the order it was recorded."""
     after = min(int(query.after), NUMBER_MAX) if query.after.isdigit() else 0
-    found = call.nouns.bills.host_costs.history(after=after, limit=query.limit + 1)
+    found = call.nouns.bills.host_costs.history(query.host, after=after, limit=query.limit + 1)
     rows, last = cut(tuple(found), query.limit)
-    names = {id: call.nouns.fleet.host(id).name for id in {rate.host_id for _, rate in rows}}
-    items = tuple(host_cost_answer(number, rate, names[rate.host_id]) for number, rate in rows)
+    names = call.nouns.fleet.names(sorted({HostId(rate.host_id) for _, rate in rows}))
+    items = tuple(host_cost_answer(number, rate, names[HostId(rate.host_id)]) for number, rate in rows)
     return HostCostPage(items=items, next=str(last[0]) if last else None)
 
 

@@ -66,11 +66,14 @@ def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> Launc
     """Launch one or more instances.
 
     Either all of them are placed or none. The response comes immediately; `state` shows when they run. With `queue`, a
-    launch without room waits for it; see `GET /v1/queue`.
+    launch without room waits for it; see `GET /v1/queue`. So does a launch on demand, or with a bid, that takes the
+    GPUs of preemptible instances: they leave after a notice of a minute.
     """
     made, queued = call.nouns.instances.launch_or_queue(call.actor, call.project, order_from(body))
     return LaunchAnswer(
-        items=tuple(_shown(call, instance.id) for instance in made),
+        items=tuple(
+            instance_answer(view, enters=_enters(call)) for view in call.nouns.instances.views_of(made)
+        ),
         queued=queued_answer(queued, {}) if queued else None,
     )
 
@@ -81,12 +84,21 @@ def show_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer
     return _shown(call, instance)
 
 
-@routes.patch("/v1/instances/{instance}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+@routes.patch(
+    "/v1/instances/{instance}",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    errors=("suspended", "quota_reached"),
+)
 def change_instance(call: Call, query: InProject, instance: str, body: ChangeRequest) -> InstanceAnswer:
-    """Change the labels of an instance.
+    """Change the labels or the bid of an instance.
 
-    Later charges have the new labels; earlier charges keep the old ones.
+    Later charges have the new labels; earlier charges keep the old ones. A new bid counts in the next auction, within
+    seconds.
     """
+    if body.bid_micros_per_hour is not None:
+        bids = call.nouns.instances.bids
+        bids.change(call.actor, call.project, instance, body.bid_micros_per_hour)
     return _shown(call, call.nouns.instances.label(call.actor, call.project, instance, body.labels).id)
 
 

@@ -2,7 +2,7 @@
 
 from teraflock.api.call import Call
 from teraflock.api.convert.network import check_answer, graph_answer, network_answer, peering_answer
-from teraflock.api.query import InProject, NetworkCheckQuery
+from teraflock.api.query import InProject, NetworkCheckQuery, NetworkListQuery
 from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.network import (
@@ -37,9 +37,10 @@ def show_network_graph(call: Call, query: InProject) -> NetworkGraphAnswer:
 
 
 @routes.get("/v1/networks", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
-def list_networks(call: Call, query: InProject) -> NetworkList:
+def list_networks(call: Call, query: NetworkListQuery) -> NetworkList:
     """List the networks of a project, with their subnets, instances and peerings."""
-    return NetworkList(items=tuple(map(network_answer, call.nouns.networks.all(call.project))))
+    found = call.nouns.networks.all(call.project, with_instances=query.instances)
+    return NetworkList(items=tuple(map(network_answer, found)))
 
 
 @routes.post(

@@ -4,15 +4,18 @@ from teraflock.api.call import Call, cut
 from teraflock.api.convert.event import event_answer
 from teraflock.api.convert.instance import log_answer
 from teraflock.api.convert.operator import located_instance
-from teraflock.api.query import OperatorPageQuery, OperatorQuery, Page, ReasonQuery
+from teraflock.api.convert.queue import queued_of_tenant_answer
+from teraflock.api.query import LimitQuery, OperatorPageQuery, OperatorQuery, ReasonQuery, ServerEventsQuery
 from teraflock.api.route import ENGINE, Routes, RouteWork, Scope
 from teraflock.base.ids import EventId
+from teraflock.fleet.alarms import ALERTS
 from teraflock.instance.model import Located
 from teraflock.storage.events import newest_of_project
 from teraflock.tenant.rules import Permission
 from teraflock.wire.event import EventPage
 from teraflock.wire.instance import LogAnswer
 from teraflock.wire.operator import LocatedInstance, LocatedPage, StartByOperator, StopByOperator
+from teraflock.wire.queue import QueuedOfTenantList
 
 routes = Routes("operator")
 MAY = Permission.INSTANCE_OPERATE
@@ -113,11 +116,21 @@ def show_any_log(call: Call, query: ReasonQuery, instance: str) -> LogAnswer:
     return log_answer(call.nouns.operator.log(call.actor, found, query.reason))
 
 
+@routes.get("/v1/operator/queue", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+def list_whole_queue(call: Call, query: LimitQuery) -> QueuedOfTenantList:
+    """List the launches of every tenant that wait for room, in the order of the queue."""
+    queue = call.nouns.instances.queue
+    found = queue.waiting_in_all_projects(limit=query.limit)
+    places = queue.places() if found else {}
+    return QueuedOfTenantList(items=tuple(queued_of_tenant_answer(each, places) for each in found))
+
+
 @routes.get("/v1/operator/events", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
-def list_server_events(call: Call, query: Page) -> EventPage:
+def list_server_events(call: Call, query: ServerEventsQuery) -> EventPage:
     """List the events of the server itself, such as a restart of its engine, newest first."""
+    kinds = ALERTS if query.alerts else ()
     with call.services.snapshots.read() as tx:
-        found = newest_of_project(tx, "", EventId(query.after), limit=query.limit + 1)
+        found = newest_of_project(tx, "", EventId(query.after), limit=query.limit + 1, kinds=kinds)
     rows, last = cut(found, query.limit)
     return EventPage(items=tuple(map(event_answer, rows)), next=last.id if last else None)
 

@@ -7,7 +7,7 @@ from teraflock.api.route import Routes, Scope
 from teraflock.tenant.model import Organisation
 from teraflock.tenant.rules import Permission, in_organisation
 from teraflock.wire.project import ProjectAnswer
-from teraflock.wire.quota import OrganisationQuotaShape, OrganisationUsage, QuotaShape, UsageAnswer
+from teraflock.wire.quota import OrganisationQuotaRequest, OrganisationUsage, QuotaRequest, UsageAnswer
 
 routes = Routes("quotas")
 
@@ -27,7 +27,9 @@ def show_organisation_usage(call: Call, organisation: str) -> OrganisationUsage:
     may=Permission.ORGANISATION_WRITE,
     errors=("unknown_name",),
 )
-def set_organisation_quota(call: Call, organisation: str, body: OrganisationQuotaShape) -> OrganisationUsage:
+def set_organisation_quota(
+    call: Call, organisation: str, body: OrganisationQuotaRequest
+) -> OrganisationUsage:
     """Set the most an organisation can have at a time, over all its projects.
 
     Existing usage above the quota stays, but cannot grow. For operators.
@@ -44,7 +46,7 @@ def _usage(call: Call, found: Organisation) -> OrganisationUsage:
 @routes.put(
     "/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE, errors=("unknown_name",)
 )
-def set_quota(call: Call, project: str, body: QuotaShape) -> ProjectAnswer:
+def set_quota(call: Call, project: str, body: QuotaRequest) -> ProjectAnswer:
     """Set the most a project can have at a time.
 
     For owners of the organisation, within its quota, and for operators.

@@ -25,8 +25,8 @@ def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
     """Show the price of a launch per hour, per month, and until a deadline."""
     if body.until is not None and body.until.tzinfo is None:
         raise BadInput("The deadline has no time zone", hint="Write it as `2026-12-01T18:00:00Z`")
-    shape, places = _to_rent(call, body) if body.type else _on_own_hosts(call, body)
-    held = Holding(size=shape, mode="spot" if body.mode == "bid" else body.mode)
+    shape, places = _to_rent(call, body) if body.type or body.provider else _on_own_hosts(call, body)
+    held = Holding(size=shape, mode="spot" if body.mode == "bid" else body.mode)  # a bid pays at least this
     found = call.nouns.bills.quote(
         call.project.id, held, places=places, instances=body.instances, until=body.until
     )
@@ -47,6 +47,13 @@ def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace
 
 
 def _to_rent(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace]]:
-    order = Order(site=body.site, type=body.type, region=body.region, mode=body.mode)
+    order = Order(
+        site=body.site,
+        provider=body.provider,
+        type=body.type,
+        shape=wish_from(body.shape),
+        region=body.region,
+        mode=body.mode,
+    )
     shape, rental = call.nouns.instances.to_rent(call.project, order)
     return shape, [PricePlace("", region) for region in rental.regions]

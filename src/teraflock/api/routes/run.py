@@ -1,12 +1,12 @@
 """Runs: commands that the server carries to their end on instances of their own."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.run import content_from, run_answer, run_details, spec_from
+from teraflock.api.convert.run import content_from, run_answer, run_cost, run_details, spec_from
 from teraflock.api.query import CheckpointQuery, InProject, RunLogQuery, RunPageQuery
 from teraflock.api.route import Routes, RouteWork, Scope
-from teraflock.run.model import Run
+from teraflock.run.model import Run, RunId
 from teraflock.run.rules import RunCost
 from teraflock.tenant.rules import Permission
 from teraflock.wire.run import (
@@ -15,6 +15,7 @@ from teraflock.wire.run import (
     RunLogAnswer,
     RunPage,
     RunRequest,
+    SweepRequest,
     UploadAnswer,
     UploadRequest,
 )
@@ -29,7 +30,10 @@ def list_runs(call: Call, query: RunPageQuery) -> RunPage:
         call.project.id, before=query.after, limit=query.limit + 1, active=query.active
     )
     rows, last = cut(found, query.limit)
-    return RunPage(items=tuple(_answer(call, run) for run in rows), next=last.id if last else None)
+    costs = _costs(call, rows)
+    now, simulated = call.services.clock.now(), _is_simulated(call)
+    items = tuple(run_answer(run, costs[run.id], now, simulated=simulated) for run in rows)
+    return RunPage(items=items, next=last.id if last else None)
 
 
 @routes.post(
@@ -48,6 +52,23 @@ def create_run(call: Call, query: InProject, body: RunRequest) -> RunAnswer:
     """
     run = call.nouns.runs.create(call.actor, call.project, body.name or "", spec_from(body), body.secrets)
     return _answer(call, run)
+
+
+@routes.post(
+    "/v1/sweeps",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    status=202,
+    creates=True,
+    errors=("suspended", "quota_reached", "conflict"),
+)
+def create_sweep(call: Call, query: InProject, body: SweepRequest) -> RunPage:
+    """Create a run for each combination of values, up to 100. All or none of them are created."""
+    given = body.run
+    made = call.nouns.runs.create_sweep(
+        call.actor, call.project, given.name or "", spec_from(given), given.secrets, body.grid
+    )
+    return RunPage(items=tuple(_answer(call, run) for run in made), next=None)
 
 
 @routes.get("/v1/runs/{run}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
@@ -80,7 +101,7 @@ def retry_run(call: Call, query: InProject, run: str) -> RunAnswer:
 @routes.get("/v1/runs/{run}/log", scope=Scope.PROJECT, may=Permission.INSTANCE_ENTER, work=RouteWork.LOOKUP)
 def show_run_log(call: Call, query: RunLogQuery, run: str) -> RunLogAnswer:
     """Get the output of a run from an offset on. It stays after the end of the run, for 30 days."""
-    log = call.nouns.runs.log(call.project.id, run, query.offset)
+    log = call.nouns.runs.log(call.project.id, run, query.offset, query.node)
     return RunLogAnswer(text=log.text, next=log.next, state=log.run.phase, exit_code=log.run.exit_code)
 
 
@@ -139,13 +160,14 @@ def _answer(call: Call, run: Run) -> RunAnswer:
 
 
 def _cost(call: Call, run: Run) -> RunCost:
-    costs = call.nouns.bills.costs(run.project_id, list(run.instances)) if run.instances else {}
-    currency = next((each.currency for each in costs.values()), "")
-    return RunCost(
-        currency=currency,
-        micros=sum(each.micros for each in costs.values()),
-        micros_per_hour=sum(each.micros_per_hour for each in costs.values()),
-    )
+    return _costs(call, [run])[run.id]
+
+
+def _costs(call: Call, runs: Sequence[Run]) -> dict[RunId, RunCost]:
+    """What runs of the project cost so far. Reads the books once for all of them."""
+    ids = [id for run in runs for id in run.instances]
+    costs = call.nouns.bills.costs(call.project.id, ids) if ids else {}
+    return {run.id: run_cost([costs[id] for id in run.instances]) for run in runs}
 
 
 def _is_simulated(call: Call) -> bool:

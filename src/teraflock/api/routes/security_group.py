@@ -1,8 +1,8 @@
 """Security groups: what may reach instances, and what they may reach."""
 
 from teraflock.api.call import Call
-from teraflock.api.convert.security_group import rule_answer, security_group_answers
-from teraflock.api.query import InProject, OfInstanceQuery
+from teraflock.api.convert.security_group import names_by_group, rule_answer, security_group_answers
+from teraflock.api.query import InProject, SecurityGroupListQuery, SecurityGroupQuery
 from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.security_group import (
@@ -17,12 +17,14 @@ routes = Routes("security groups")
 
 
 @routes.get("/v1/security-groups", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
-def list_security_groups(call: Call, query: OfInstanceQuery) -> SecurityGroupList:
+def list_security_groups(call: Call, query: SecurityGroupListQuery) -> SecurityGroupList:
     """List the security groups of a project, with their rules and members."""
     service = call.nouns.security_groups
     every = service.all(call.project)
     found = service.all(call.project, instance=query.instance) if query.instance else every
-    return SecurityGroupList(items=security_group_answers(found, every, service.members(call.project)))
+    members = names_by_group(service.members(call.project)) if query.instances else {}
+    counts = service.member_counts(call.project)
+    return SecurityGroupList(items=security_group_answers(found, every, members, counts))
 
 
 @routes.post(
@@ -40,9 +42,9 @@ def create_security_group(call: Call, query: InProject, body: SecurityGroupReque
 
 
 @routes.get("/v1/security-groups/{group}", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
-def show_security_group(call: Call, query: InProject, group: str) -> SecurityGroupAnswer:
+def show_security_group(call: Call, query: SecurityGroupQuery, group: str) -> SecurityGroupAnswer:
     """Show one security group, by id or name."""
-    return _shown(call, group)
+    return _shown(call, group, query.instances_max)
 
 
 @routes.delete("/v1/security-groups/{group}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE, status=204)
@@ -98,8 +100,12 @@ def detach_security_group(call: Call, query: InProject, group: str, instance: st
     return _shown(call, group)
 
 
-def _shown(call: Call, ref: str) -> SecurityGroupAnswer:
+def _shown(call: Call, ref: str, instances_max: int | None = None) -> SecurityGroupAnswer:
     service = call.nouns.security_groups
+    every = service.all(call.project)
     found = service.show(call.project, ref)
-    every, members = service.all(call.project), service.members(call.project)
-    return security_group_answers([found], every, members)[0]
+    if instances_max is None:
+        members = names_by_group(service.members(call.project))
+    else:
+        members = {found.id: service.names_of_members(found, limit=instances_max)}
+    return security_group_answers([found], every, members, service.member_counts(call.project))[0]

@@ -2,7 +2,7 @@
 
 from teraflock.api.call import Call
 from teraflock.api.convert.telemetry import history_answer, host_reading_answer, instance_reading_answer
-from teraflock.api.query import InProject, ReadingsInProject, ReadingsQuery
+from teraflock.api.query import HostReadingsQuery, InProject, ReadingsInProject, ReadingsQuery
 from teraflock.api.route import Routes, Scope
 from teraflock.fleet.telemetry.model import ReadingPeriod
 from teraflock.tenant.rules import Permission
@@ -12,9 +12,10 @@ routes = Routes("readings")
 
 
 @routes.get("/v1/host-readings", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
-def list_host_readings(call: Call) -> HostReadingList:
-    """Get the last reading of every own host: cards and instances."""
-    return HostReadingList(items=tuple(map(host_reading_answer, call.nouns.telemetry.last_of_hosts())))
+def list_host_readings(call: Call, query: HostReadingsQuery) -> HostReadingList:
+    """Get the last reading of own hosts: cards and instances. Default: all own hosts."""
+    found = call.nouns.telemetry.last_of_hosts(query.host)
+    return HostReadingList(items=tuple(map(host_reading_answer, found)))
 
 
 @routes.get("/v1/hosts/{host}/readings", scope=Scope.INSTALLATION, may=Permission.HOST_READ)

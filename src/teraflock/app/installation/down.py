@@ -1,7 +1,7 @@
 """`make down` and `make purge`: stop what runs, and remove what we created, nothing else.
 
-Everything we created on an engine has the mark of our installation. Everything we created on disk is in
-`<TERA_HOME>/cloud`, `<TERA_HOME>/ssh` and the folder of our own engine. Prices and plans next to them stay.
+Everything we created on an engine has the mark of our installation. Everything we created on disk is in the folders
+`cloud`, `host` and `ssh` of `TERA_HOME`, and in the folder of our own engine. Prices and plans next to them stay.
 """
 
 import shutil
@@ -15,10 +15,14 @@ from teraflock.app.engines import engine_mark
 from teraflock.app.installation import background, connection, engine, removal, unit
 from teraflock.app.installation.places import Places
 from teraflock.app.installation.up import server_url
+from teraflock.app.joining import departure
+from teraflock.app.joining.background import stop as stop_host
+from teraflock.app.joining.config import HostPlaces
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd.daemon import Daemon
+from teraflock.drivers.lxd.names import Names
 from teraflock.storage.open import open_database
 from teraflock.tenant.installation.store import installation_id
 
@@ -57,11 +61,13 @@ def purge(places: Places, on_progress: OnProgress) -> list[str]:
     on_progress("server")
     background.stop(places)
     unit.remove(places)
+    _purge_host(places, on_progress)
     settings = kept_settings(places)
     left: list[str] = []
     if settings and settings.engine == "lxd":
         on_progress("engine")
-        _purge_engine(places, settings)
+        installation = installation_of(places, settings)
+        _purge_engine(places, Path(settings.lxd_socket), Names(installation) if installation else None)
     elif places.engine.exists():  # left by an engine that never answered
         Daemon(places.lxd).stop()
         removal.unmount_below(places.engine)
@@ -80,13 +86,25 @@ def purge(places: Places, on_progress: OnProgress) -> list[str]:
     return left
 
 
-def _purge_engine(places: Places, settings: Settings) -> None:
-    socket, installation = Path(settings.lxd_socket), installation_of(places, settings)
+def _purge_host(places: Places, on_progress: OnProgress) -> None:
+    """Remove what a joined host has, and its host program."""
+    host = HostPlaces(places.home)
+    if not host.folder.exists():
+        return
+    on_progress("host program")
+    stop_host(host)
+    config = departure.config_of_engine(host)
+    if config is not None:
+        _purge_engine(places, Path(config.options["socket"]), departure.names_of(config))
+    departure.remove_files(host)
+
+
+def _purge_engine(places: Places, socket: Path, ours: Names | None) -> None:
     is_ours = socket.parent == places.lxd
     if is_ours and places.lxd.exists():
         Daemon(places.lxd).ensure()  # only the daemon itself can remove its guests and pools
-    if installation:
-        removal.remove_all(socket, installation)
+    if ours:
+        removal.remove_all(socket, ours)
     if is_ours:
         engine.stop(places, guests_too=True)
         removal.unmount_below(places.lxd)

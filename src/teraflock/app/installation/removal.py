@@ -41,15 +41,14 @@ def stop_guests(socket: Path, installation: str) -> int:
     return len(running)
 
 
-def remove_all(socket: Path, installation: str) -> None:
+def remove_all(socket: Path, ours: Names) -> None:
     """Remove guests, images, networks, firewall, pool and project, if they have our mark."""
-    ours = Names(installation)
     host = LxdClient(socket)
     try:
         networks = LxdNetworks(host, ours, way_out=False)
         LxdBalancers(ours, networks).leave()
         purge(host, ours, networks)
-        (LOCKS / f"tera-{installation}-firewall").unlink(missing_ok=True)
+        (LOCKS / f"tera-{ours.installation}-firewall").unlink(missing_ok=True)
     finally:
         host.close()
 

@@ -28,6 +28,8 @@ from teraflock.drivers.joined.authority import request_for
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import Failed, raised
 from teraflock.drivers.joined.site import PORT
+from teraflock.drivers.lxd.rest import LxdClient
+from teraflock.drivers.lxd.setup import member_of
 from teraflock.drivers.lxd.wire import can_encrypt
 from teraflock.host.inspect import inspect
 from teraflock.host.model import Inspection
@@ -57,6 +59,8 @@ class HostJoined(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     listen: str
     engine: str
+    member: str
+    """Its name in the cluster of its LXD or Incus. Empty: it is in none."""
     gpus: int
     pid: int
     was_joined: bool
@@ -115,6 +119,7 @@ def join(
     pid = background.start(places)
     return HostJoined(
         name=found.name, address=found.address, listen=found.listen, engine=found.engine,
+        member=found.options.get("member", ""),
         gpus=len(inspected.cards), pid=pid, was_joined=was_joined,
     )  # fmt: skip
 
@@ -148,16 +153,21 @@ def _engine(places: HostPlaces, wish: JoinWish, environment: Mapping[str, str]) 
         return "simulated", {"hosts": wish.simulated_hosts}
     if not is_root():
         raise Refused("A host runs containers, which needs root", hint="Run the command as root")
-    house = Places(places.home)
-    if INSTALL.exists() and engine.choose(house, environment).kind == "simulated":
+    own = Places(places.home)
+    if INSTALL.exists() and engine.choose(own, environment).kind == "simulated":
         subprocess.run(["sh", str(INSTALL)], check=False)
-    chosen = engine.prepared(engine.choose(house, environment), house)
+    chosen = engine.prepared(engine.choose(own, environment), own)
     if chosen.kind == "simulated":
         raise Refused(
             f"This machine cannot run instances: {chosen.description}",
             hint=chosen.repair or "Install LXD or Incus, then join again",
         )
-    return "lxd", {"socket": chosen.socket}
+    client = LxdClient(Path(chosen.socket))
+    try:
+        member = member_of(client)
+    finally:
+        client.close()
+    return "lxd", {"socket": chosen.socket, **({"member": member} if member else {})}
 
 
 def _ask(

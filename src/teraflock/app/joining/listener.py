@@ -10,15 +10,17 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from teraflock.app.settings import Settings, address_of
 from teraflock.base.errors import BadInput, Refused, TeraflockError, Unavailable
-from teraflock.drivers.joined.authority import Authority, joining_context
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import Failed, failed
 from teraflock.host.inspect import inspect, own_address
 from teraflock.instance.join.model import JoinAnswer, JoinPlace, JoinRequest
+
+if TYPE_CHECKING:
+    from teraflock.drivers.joined.authority import Authority
 
 LOG: Final = logging.getLogger("teraflock.hosts")
 SECONDS_MAX: Final = 10.0
@@ -40,7 +42,11 @@ class JoinPort:
         self._room = threading.BoundedSemaphore(CONNECTIONS_MAX)
 
     @cached_property
-    def authority(self) -> Authority:
+    def authority(self) -> "Authority":
+        from teraflock.drivers.joined.authority import (
+            Authority,
+        )  # only servers with joined hosts need cryptography
+
         return Authority(self._derive)
 
     def join_place(self) -> JoinPlace:
@@ -93,6 +99,8 @@ class JoinPort:
                 raw.close()
 
     def _answer(self, raw: socket.socket, source: str) -> None:
+        from teraflock.drivers.joined.authority import joining_context
+
         try:
             raw.settimeout(SECONDS_MAX)
             with raw, joining_context(self.authority.server).wrap_socket(raw, server_side=True) as tls:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -22,22 +23,43 @@ from teraflock.app.installation import engine
 from teraflock.app.installation.keeper import EngineKeeper
 from teraflock.app.installation.places import Places
 from teraflock.app.joining.config import HostConfig, HostPlaces, identity_of, joined_config
+from teraflock.app.joining.releases import Releases
 from teraflock.app.settings import Place, address_of, load_settings
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Conflict, TeraflockError, Unavailable
 from teraflock.drivers.joined.authority import host_context
+from teraflock.drivers.joined.frames import Upgrade
 from teraflock.drivers.joined.serving import BACKLOG, HostServer
 from teraflock.drivers.opening import Opening
-from teraflock.drivers.registry import open_site
+from teraflock.drivers.registry import kind, open_site
 from teraflock.instance.driver import ComputeDriver
 
 LOG: Final = logging.getLogger("teraflock.host")
 ENGINE_FOLDER: Final = "engine"
 KEEP_SECONDS: Final = 2.0
+FINISH_SECONDS_MAX: Final = 20.0
+"""How long calls in progress delay the end of the program. All of them can be repeated."""
+ANSWER_SECONDS: Final = 0.5
+"""Between an upgrade and the restart: the server gets its answer."""
 
 
 def serve(places: HostPlaces) -> None:
-    """Serve until a signal arrives."""
+    """Serve until a signal arrives. After an upgrade, become the new version."""
+    releases = Releases(places)
+    newer = releases.newer()
+    if newer is None:
+        _serve(places, releases)
+        newer = releases.newer()
+    if newer is not None:
+        releases.run(newer)
+
+
+def check() -> None:
+    """Load all that the host program needs, without touching the engine. An upgrade tries a new version with it."""
+    kind(joined_config(HostPlaces()).engine)
+
+
+def _serve(places: HostPlaces, releases: Releases) -> None:
     config = joined_config(places)
     logging.basicConfig(
         stream=sys.stderr, level="INFO", format="%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -45,10 +67,14 @@ def serve(places: HostPlaces) -> None:
     with _alone(places), _listening(config) as listener:
         _prepare(places, config)
         driver = _driver(places, config)
-        server = HostServer(
-            driver, host_context(identity_of(places, config)), listener, now=SystemClock().now
-        )
         ending = threading.Event()
+        server = HostServer(
+            driver,
+            host_context(identity_of(places, config)),
+            listener,
+            now=SystemClock().now,
+            install=partial(_install, releases, ending),
+        )
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, lambda *_: ending.set())
         put(places.pid, f"{os.getpid()}\n".encode())
@@ -59,6 +85,13 @@ def serve(places: HostPlaces) -> None:
             if keeper is not None:
                 keeper.turn()
         server.stop()
+        server.finish(FINISH_SECONDS_MAX)
+
+
+def _install(releases: Releases, ending: threading.Event, request: Upgrade, content: bytes) -> None:
+    releases.install(request, content)
+    LOG.info("version %s is installed", request.version)
+    threading.Timer(ANSWER_SECONDS, ending.set).start()
 
 
 def _driver(places: HostPlaces, config: HostConfig) -> ComputeDriver:
@@ -74,19 +107,19 @@ def _prepare(places: HostPlaces, config: HostConfig) -> None:
     """Start the engine after a boot. The program runs without it, too, and says that it is down."""
     if config.engine != "lxd":
         return
-    house = Places(places.home)
+    own = Places(places.home)
     try:
-        engine.prepared(engine.choose(house), house)
+        engine.prepared(engine.choose(own), own)
     except TeraflockError as error:
         LOG.warning("%s", error.sentence)
 
 
 def _keeper(places: HostPlaces, config: HostConfig) -> EngineKeeper | None:
     """Restarts our own engine if it dies. An engine that existed before us is left alone."""
-    house = Places(places.home)
-    if config.engine != "lxd" or Path(config.options.get("socket", "")).parent != house.lxd:
+    own = Places(places.home)
+    if config.engine != "lxd" or Path(config.options.get("socket", "")).parent != own.lxd:
         return None
-    return EngineKeeper(house, None, SystemClock(), os.urandom)
+    return EngineKeeper(own, None, SystemClock(), os.urandom)
 
 
 @contextmanager

@@ -108,7 +108,9 @@ def _plan(task: PlannerTask, files: PlannerFiles) -> object:
     rates = files.rates()
     servers = files.servers() if task.with_costs else ()
     try:
-        answered = plan(words, files.database(), rates, SystemClock(), servers=servers)
+        answered = plan(
+            words, files.database(), rates, SystemClock(), servers=servers, timeline=words.timeline
+        )
     except (*_BROKEN, UnsoundPlan) as error:
         if not (words.config or words.trace):
             raise

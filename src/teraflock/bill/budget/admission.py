@@ -4,12 +4,11 @@ So the second of two simultaneous launches sees the first, and a refusal rolls b
 change counts, whether it is charged or not: neither the meter nor the biller must have processed it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import QuotaReached
 from teraflock.base.money import decimal_text
-from teraflock.bill import store
 from teraflock.bill.budget import store as budget_store
 from teraflock.bill.budget.model import Purse
 from teraflock.bill.budget.purse import ahead_purse, budget_purse
@@ -41,12 +40,13 @@ def admission(clock: Clock) -> Callable[[Transaction, str], None]:
     return lambda tx, project_id: check_launch(tx, project_id, microseconds(clock.now()))
 
 
-def check_launch(tx: Transaction, project_id: str, now_us: int) -> None:
+def check_launch(tx: Transaction, project_id: str, now_us: int, more: Sequence[Wished] = ()) -> None:
+    """`more` is what is not written yet."""
+    if not budget_store.is_limited(tx, project_id):
+        return  # the usual case
     own, cap = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id)
-    if own is None and cap is None and store.pays(tx, project_id) != "prepaid":
-        return  # in the usual case a launch reads only three rows
     desk = Desk(tx)
-    needed = _needed(tx, desk, project_id, now_us)
+    needed = _needed(tx, desk, project_id, now_us, more)
     for budget in watched(own, cap):
         hint = RAISE if own and own.micros == budget.micros else CAPPED
         purse, words = budget_purse(tx, desk, budget, now_us), _words(budget.micros, budget.currency)
@@ -84,11 +84,11 @@ def affords(
     return all(lasts(purse, fee_micros) for purse in purses)
 
 
-def _needed(tx: Transaction, desk: Desk, project_id: str, now_us: int) -> int:
+def _needed(tx: Transaction, desk: Desk, project_id: str, now_us: int, more: Sequence[Wished]) -> int:
     """The minimum cost of everything that should run: for one step, or for the minimum charge of a run."""
     period = desk.book.at(now_us)
     minimum = period.prices.minimum_seconds if period else 0
-    wished = budget_store.wanted_running(tx, project_id)
+    wished = [*budget_store.wanted_running(tx, project_id), *more]
     return sum(_cost(desk, each, project_id, now_us, STEP_SECONDS if each.runs else max(STEP_SECONDS, minimum))
                for each in wished)  # fmt: skip
 

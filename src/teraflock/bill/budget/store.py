@@ -29,6 +29,17 @@ def budget(tx: Transaction, project_id: str) -> Budget | None:
     return _BUDGET.value(row) if row else None
 
 
+def is_limited(tx: Transaction, project_id: str) -> bool:
+    """Whether a project has a budget or a cap, or pays in advance. One statement, because every launch needs it."""
+    row = tx.one(
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM budget WHERE project_id = :project)"
+        " OR EXISTS (SELECT 1 FROM budget_cap WHERE project_id = :project)"
+        " OR EXISTS (SELECT 1 FROM bill_profile WHERE project_id = :project AND pays = 'prepaid')",
+        project=project_id,
+    )
+    return row is not None
+
+
 def budgets_in_all_projects(tx: Transaction) -> list[Budget]:
     return [_BUDGET.value(row) for row in tx.all(f"{_BUDGET.select} ORDER BY project_id")]
 
@@ -114,7 +125,12 @@ def wanted_running(tx: Transaction, project_id: str) -> list[Wished]:
         Wished(
             id=each.id,
             runs=each.phase in BILLABLE,
-            held=Holding(size=each.size, host=each.host_id, mode=each.mode),
+            held=Holding(
+                size=each.size,
+                host=each.host_id,
+                mode=each.mode,
+                card_micros_per_hour=each.card_micros_per_hour,
+            ),
         )
         for each in instances.wanted_running(tx, ProjectId(project_id))
     ]

@@ -19,7 +19,16 @@ from msgspec.structs import replace
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Covered, Subject
-from teraflock.bill.price.model import BASIS, Period, PriceBook, PricedPeriod, PricePlace, Units, list_mode
+from teraflock.bill.price.model import (
+    BASIS,
+    BID,
+    Period,
+    PriceBook,
+    PricedPeriod,
+    PricePlace,
+    Units,
+    list_mode,
+)
 from teraflock.meter.model import Holding, Interval
 
 SECOND_US: Final = 1_000_000
@@ -58,6 +67,13 @@ class Tariff:
         self.at(us)
         return self._found_until_us
 
+    def units(self, priced: PricedPeriod, held: Holding) -> Units:
+        """The monthly prices of what is held, in its purchase mode."""
+        place = PricePlace(held.host, held.region)
+        if held.mode == BID:
+            return priced.of_bid(held.size.gpu, place, held.card_micros_per_hour, self.book.currency)
+        return priced.units(held.size.gpu, held.mode, place)
+
     def priced(self, period: Period) -> PricedPeriod:
         key = (period.version, period.from_us)
         known = self._priced.get(key)
@@ -87,7 +103,7 @@ def slices(
         )
         if cover is not None or discount_bp or mode != "on-demand":
             weight = (BASIS - discount_bp) * (to_us - from_us)
-            added = _cost(priced.units(gpu, mode, place), beyond_cover(held, cover), weight)
+            added = _cost(tariff.units(priced, held), beyond_cover(held, cover), weight)
         exact, exact_listed = _sum(exact, added), _sum(exact_listed, listed)
         now = _floored(exact)
         now_listed = sum(now) if exact == exact_listed else sum(_floored(exact_listed))
@@ -256,7 +272,7 @@ def _with_end(
 def _minimum_micros(interval: Interval, tariff: Tariff, covers: Sequence[Covered]) -> int:
     """GPUs, vCPUs and RAM for the time that is missing to the minimum, at the prices when the run began."""
     run_us, held = interval.run_us, interval.held
-    if run_us is None or interval.house_fault or interval.until_us == run_us:
+    if run_us is None or interval.operator_fault or interval.until_us == run_us:
         return 0  # the last slice: the tenant asked to stop before the run began
     priced = tariff.at(run_us)
     if priced is None:
@@ -264,7 +280,7 @@ def _minimum_micros(interval: Interval, tariff: Tariff, covers: Sequence[Covered
     missing_us = priced.period.prices.minimum_seconds * SECOND_US - (interval.until_us - run_us)
     if missing_us <= 0:
         return 0
-    units = priced.units(held.size.gpu, held.mode, PricePlace(held.host, held.region))
+    units = tariff.units(priced, held)
     beyond = beyond_cover(held, cover_at(covers, run_us))
     return sum(
         units[index] * beyond[index] * BASIS * missing_us // _SCALES[index]

@@ -17,14 +17,13 @@ from teraflock.base.quantities import GIB
 from teraflock.base.size import Size
 from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
 from teraflock.bill.charge.rules import DAY_US, Tariff, booking
-from teraflock.bill.price.model import PricePlace
 from teraflock.meter.model import Change, Holding
 from teraflock.meter.reading.model import MeterReading
 
 
 def sender(held: Holding) -> Holding:
     """The parts of a holding that traffic is grouped by."""
-    return replace(held, size=Size(gpu=held.size.gpu), snapshots_bytes=0)
+    return replace(held, size=Size(gpu=held.size.gpu), snapshots_bytes=0, card_micros_per_hour=0)
 
 
 def traffic_charges(
@@ -62,7 +61,7 @@ def _slice(from_us: int, until_us: int, sent_bytes: int, held: Holding, tariff: 
     period = tariff.book.at(from_us)
     if period is None:
         return ChargeSlice(from_us, until_us, "", Amounts(), 0, sent_bytes, 0, 0, "")
-    unit = tariff.priced(period).units(held.size.gpu, held.mode, PricePlace(held.host, held.region)).egress
+    unit = tariff.units(tariff.priced(period), held).egress
     micros = sent_bytes * unit // GIB
     amounts = Amounts(egress=micros)
     return ChargeSlice(from_us, until_us, tariff.currency, amounts, micros, sent_bytes, period.version, 0, "")

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from teraflock.base.clock import LATEST, Clock
-from teraflock.base.errors import BadInput
+from teraflock.base.errors import BadInput, Unavailable
 from teraflock.base.ids import new_id
 from teraflock.base.money import amount_text
 from teraflock.bill import store
@@ -16,6 +16,7 @@ from teraflock.bill.credit.model import Grant
 from teraflock.bill.credit.rules import gift
 from teraflock.bill.desk import Desk
 from teraflock.bill.ledger import store as ledger_store
+from teraflock.bill.price import store as price_store
 from teraflock.bill.price.model import FOREVER_US
 from teraflock.bill.times import microseconds
 from teraflock.storage.database import Database, Transaction
@@ -58,20 +59,40 @@ class CreditService:
             )
 
         def work(tx: Transaction) -> Grant:
-            cursor = store.hold(tx)
             made = Grant(
                 id=new_id("crd", now, self._random_bytes), project_id=project_id, reason=reason, micros=micros,
                 currency=Desk(tx).currency(project_id), from_us=from_us, expires_us=expires_us,
             )  # fmt: skip
-            credit_store.put(tx, made)
-            ledger_store.add(tx, [gift(made)], first_number=cursor.entries + 1, now_us=now_us)
-            store.set_cursor(tx, replace(cursor, entries=cursor.entries + 1))
-            self._audit.note(
-                tx, by, "credit.give", made.id, amount=amount_text(micros, made.currency), reason=reason
-            )
-            return made
+            return self._put(tx, made, by)
 
         return self._database.write(work)
+
+    def open_prepaid(self, tx: Transaction, project_id: str, micros: int, reason: str) -> None:
+        """Let a new project pay in advance, with a credit that never expires. 0: without one."""
+        now = self._clock.now()
+        book = price_store.book(tx)
+        currency = book.currency
+        if book.is_empty:
+            raise Unavailable(
+                "This server has no prices yet", hint="The operator sets them with `tera price set FILE`"
+            )
+        store.set_profile(tx, store.Profile(project_id=project_id, currency=currency, pays="prepaid"))
+        if micros:
+            grant = Grant(
+                id=new_id("crd", now, self._random_bytes), project_id=project_id, reason=reason, micros=micros,
+                currency=currency, from_us=microseconds(now) // DAY_US * DAY_US, expires_us=FOREVER_US,
+            )  # fmt: skip
+            self._put(tx, grant, None)
+
+    def _put(self, tx: Transaction, made: Grant, by: By | None) -> Grant:
+        cursor = store.hold(tx)
+        credit_store.put(tx, made)
+        now_us = microseconds(self._clock.now())
+        ledger_store.add(tx, [gift(made)], first_number=cursor.entries + 1, now_us=now_us)
+        store.set_cursor(tx, replace(cursor, entries=cursor.entries + 1))
+        amount = amount_text(made.micros, made.currency)
+        self._audit.note(tx, by, "credit.give", made.id, amount=amount, reason=made.reason)
+        return made
 
     def grants(self, project_id: str) -> list[Grant]:
         with self._database.read() as tx:

@@ -106,7 +106,7 @@ def _list_prices(charge: Charge, tariff: Tariff) -> Units:
 
 def _on_spot(charge: Charge, tariff: Tariff) -> tuple[Service, ...]:
     """The parts of a charge at spot prices: compute only; everything in books from before that rule."""
-    if charge.subject.held.mode != "spot":
+    if charge.subject.held.mode not in ("spot", "bid"):
         return ()
     priced = tariff.at(min(charge.slice.from_us, charge.slice.until_us - 1)) if charge.slice.version else None
     every = tuple({part.service for part in PARTS})

@@ -189,7 +189,7 @@ def _words(charge: Charge) -> tuple[str, str]:
         return name, f"{memory_text(held.snapshots_bytes)} kept"
     stopped = "" if held.size.vcpus or held.size.gpus else "stopped: "
     paid = ", beyond the prepaid size" if charge.slice.purchase_id else ""
-    return name, f"{stopped}{shape}{', spot' if held.mode == 'spot' else ''}{paid}"
+    return name, f"{stopped}{shape}{f', {held.mode}' if held.mode in ('spot', 'bid') else ''}{paid}"
 
 
 def _quantity(kind: str, us: int, sent_bytes: int) -> str:

@@ -8,7 +8,7 @@ Invariants:
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -88,14 +88,14 @@ class CostService:
     def _check(self, micros_per_hour: int, currency: str) -> None:
         if not 0 <= micros_per_hour <= HOUR_MICROS_MAX:
             raise BadInput(
-                "The cost of a host is out of range", hint="Give an amount from 0 to 1,000,000 an hour"
+                "The cost of a host is out of range", hint="Give an amount from 0 to 1,000,000 per hour"
             )
         self._rates.rate(currency, self._clock.now().date())  # raises if the currency is unknown
 
-    def history(self, *, after: int = 0, limit: int) -> list[tuple[int, CostRate]]:
-        """Recorded costs of all own hosts, in order, with their numbers."""
+    def history(self, hosts: Sequence[str] = (), *, after: int = 0, limit: int) -> list[tuple[int, CostRate]]:
+        """Recorded costs of own hosts, all or those with these ids, in order, with their numbers."""
         with self._database.read() as tx:
-            return store.rates_of_own_hosts(tx, after=after, limit=limit)
+            return store.rates_of_own_hosts(tx, hosts, after=after, limit=limit)
 
     # -- booking ---------------------------------------------------------------------------------------------------
 

@@ -28,9 +28,11 @@ def spending(clock: Clock) -> Callable[[Transaction, CloudAccount, str], Spendin
 def spent(tx: Transaction, account: CloudAccount, project_id: str, now: datetime) -> Spending:
     """What the machines of an account cost: those of one project, or all."""
     begin_us = microseconds(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+    today_us = microseconds(now.replace(hour=0, minute=0, second=0, microsecond=0))
     rates = store.rates_at_site(tx, account.name, project_id, begin_us)
     return Spending(
         month_micros=sum(cost_between(each, begin_us, microseconds(now)) for each in rates.values()),
+        today_micros=sum(cost_between(each, today_us, microseconds(now)) for each in rates.values()),
         per_hour_micros=store.per_hour_at_site(tx, account.name, project_id),
     )
 
@@ -55,10 +57,13 @@ def within_limits(clock: Clock) -> Admits:
         for account in known:
             if not store.per_hour_at_site(tx, account.name, project_id):
                 continue  # this project rents nothing there
-            if account.limit_micros is not None:
-                accounts.hold(tx, account.name)  # launches of other projects count against the same limit
+            limit = limits.get(account.name)
+            if account.limit_micros is not None or limit is not None:
+                # Launches of other projects count against the same limit, and a loop that rents again does not
+                # lock the project.
+                accounts.hold(tx, account.name)
             _check(tx, account, "", account.limit_micros, clock.now())
-            _check(tx, account, project_id, limits.get(account.name), clock.now())
+            _check(tx, account, project_id, limit, clock.now())
 
     return check
 

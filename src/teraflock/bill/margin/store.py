@@ -8,7 +8,7 @@ import msgspec
 from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.margin.model import CostLine, CostRate, HostSize, HostUse, OpenUse
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, in_list
 
 _RATE: Final = Table("host_cost", CostRate)
 _SIZE: Final = Table("host_size", HostSize, embed={"whole": ""})
@@ -83,13 +83,18 @@ def rates(tx: Transaction, host_id: str) -> list[CostRate]:
     return [_RATE.value(row) for row in rows]
 
 
-def rates_of_own_hosts(tx: Transaction, *, after: int, limit: int) -> list[tuple[int, CostRate]]:
-    """Costs that operators recorded, with their numbers."""
+def rates_of_own_hosts(
+    tx: Transaction, hosts: Sequence[str] = (), *, after: int, limit: int
+) -> list[tuple[int, CostRate]]:
+    """Costs that operators recorded for all own hosts or for those with these ids, with their numbers."""
+    marks, values = in_list(hosts) if hosts else ("", {})
+    only = f" AND host_id IN ({marks})" if hosts else ""
     rows = tx.all(
-        f"SELECT number, {_RATE.names} FROM host_cost WHERE instance_id = '' AND number > :after"
+        f"SELECT number, {_RATE.names} FROM host_cost WHERE instance_id = '' AND number > :after{only}"
         " ORDER BY number LIMIT :limit",
         after=after,
         limit=limit,
+        **values,
     )
     return [(row[0], _RATE.value(row[1:])) for row in rows]
 

@@ -11,6 +11,7 @@
   disk: 0.10/month            # a GB
   snapshot: 0.05/month        # a GB of snapshots
   image: 0.05/month           # a GB of an image made from an instance; default: as snapshots
+  data: 0.03/month            # a GB of datasets; default: as snapshots
   address: 0.005/hour         # a public address; default: free
   egress: 0.05                # a GB of outgoing traffic; internal traffic is free
   minimum: 60 seconds
@@ -41,8 +42,8 @@ from teraflock.catalog.names import find_kinds
 
 DAYS_MAX: Final = 3_660
 
-_TIMED: Final = ("vcpu", "ram", "disk", "snapshot", "image", "address")
-_KEPT: Final = ("disk", "snapshot", "image", "address")
+_TIMED: Final = ("vcpu", "ram", "disk", "snapshot", "image", "data", "address")
+_KEPT: Final = ("disk", "snapshot", "image", "data", "address")
 _PLACE_KEYS: Final = ("gpu", *_TIMED, "egress")
 _SHARES: Final = ("monthly", "spot", "upfront", "refund")
 _KEYS: Final = (

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from teraflock.base.money import divided
+from teraflock.base.money import HOURS_PER_MONTH, divided
 from teraflock.catalog.cards import all_slices, cards_by_id
 
 FOREVER_US: Final = 1 << 62
@@ -25,6 +25,10 @@ IMAGE: Final = "image"
 """The purchase mode of images. Their storage counts like snapshots, with its own price."""
 ADDRESS: Final = "address"
 """The purchase mode of public addresses. One counts like a GB of snapshots, with its own price."""
+DATA: Final = "data"
+"""The purchase mode of datasets. They count like snapshots, with their own price."""
+BID: Final = "bid"
+"""The purchase mode of bids. An auction sets the price of their cards; all other parts have spot prices."""
 YEARS_RESERVED: Final = (1, 2, 3)
 
 
@@ -48,6 +52,8 @@ class PriceTable(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Unit | None = None
     image: Unit | None = None
     """A GB of images made from instances. None: as snapshots."""
+    data: Unit | None = None
+    """A GB of datasets. None: as snapshots."""
     address: Unit | None = None
     """A public address. None: it costs nothing."""
     egress: int | None = None
@@ -111,6 +117,7 @@ class PriceBook:
         self._all = every = sorted(periods, key=lambda period: (period.version, period.from_us))
         self.currency = every[0].prices.currency if every else "USD"
         """The currency of the first book: the default for projects."""
+        self.is_empty = not every
         edges = sorted({us for period in every for us in (period.from_us, period.until_us)})
         self._starts: list[int] = []
         self._periods: list[Period | None] = []
@@ -151,6 +158,14 @@ class PricedPeriod:
         self.units: Callable[[str, str, PricePlace], Units] = lru_cache(maxsize=4096)(self._worked_out)
         """The price of a GPU model in a purchase mode (on-demand, spot or monthly) at a place."""
 
+    def of_bid(self, gpu: str, place: PricePlace, card_micros_per_hour: int, currency: str) -> Units:
+        """The prices of a bid that pays this much for each card, in this currency."""
+        rates = self.period.prices.rates
+        month = card_micros_per_hour * HOURS_PER_MONTH
+        if currency != self.currency:
+            month = divided(month * rates[self.currency], rates[currency])
+        return self.units(gpu, "spot", place)._replace(gpu=month)
+
     def _worked_out(self, gpu: str, mode: str, place: PricePlace) -> Units:
         prices = self.period.prices
         tables = [
@@ -161,6 +176,8 @@ class PricedPeriod:
         found = {name: _narrowest(tables, name) for name in ("vcpu", "ram", "disk", "snapshot")}
         if mode == IMAGE:
             found["snapshot"] = _narrowest(tables, "image") or found["snapshot"]
+        if mode == DATA:
+            found["snapshot"] = _narrowest(tables, "data") or found["snapshot"]
         if mode == ADDRESS:
             found["snapshot"] = _narrowest(tables, "address")
         micros = {
@@ -185,8 +202,8 @@ def _mode_of(name: str, mode: str, prices: PriceSheet) -> str:
 
 
 def list_mode(mode: str) -> str:
-    """The mode of the list price. Images and addresses have their own."""
-    return mode if mode in (IMAGE, ADDRESS) else "on-demand"
+    """The mode of the list price. Images, datasets and addresses have their own."""
+    return mode if mode in (IMAGE, DATA, ADDRESS) else "on-demand"
 
 
 def discounted(micros: int, bp: int) -> int:

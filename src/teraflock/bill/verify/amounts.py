@@ -47,6 +47,11 @@ class Tariffs:
 
     def unit(self, period: Period, currency: str, span: Span, mode: str, part: str) -> int:
         key = (period.version, period.from_us, currency)
+        if mode == "bid" and part == "gpu":
+            rates, own = period.prices.rates, self.book.currency
+            month = Fraction(span.says("card_micros_per_hour") * 730)
+            return round(month if currency == own else month * Fraction(rates[currency], rates[own]))
+        mode = "spot" if mode == "bid" else mode
         if key not in self._priced:
             self._priced[key] = PricedPeriod(period, currency)
         units = self._priced[key].units(
@@ -73,7 +78,11 @@ def accrued(
                 if held:
                     unit = tariffs.unit(period, currency, span, span.says("mode"), part)
                     sums[index] += unit * beyond * share * kept
-                    of_list = span.says("mode") if span.says("mode") in ("image", "address") else "on-demand"
+                    of_list = (
+                        span.says("mode")
+                        if span.says("mode") in ("image", "address", "data")
+                        else "on-demand"
+                    )
                     listed[index] += tariffs.unit(period, currency, span, of_list, part) * held * share
         found[end_us] = At(tuple(each.__floor__() for each in sums), sum(each.__floor__() for each in listed))
     return found
@@ -81,7 +90,7 @@ def accrued(
 
 def minimum(span: Span, tariffs: Tariffs, currency: str, bought: Sequence[Bought]) -> int:
     """The extra charge for a run that the tenant ended before the minimum time."""
-    if not span.ends_run or span.house_fault or span.run_us is None or span.until_us == span.run_us:
+    if not span.ends_run or span.operator_fault or span.run_us is None or span.until_us == span.run_us:
         return 0
     assert span.until_us is not None
     period = tariffs.book.at(span.run_us)

@@ -91,7 +91,7 @@ def _check_intervals(instance_id: str, rows: Sequence[Named], written: Sequence[
         for name in ("generation", "project_id", "from_us", "until_us", "run_us"):
             if row[name] != getattr(span, name):
                 yield Fault(where=where, what=f"{name} is {row[name]}, not {getattr(span, name)}")
-        for name in ("ends_run", "house_fault"):
+        for name in ("ends_run", "operator_fault"):
             if row[name] != int(getattr(span, name)):
                 yield Fault(where=where, what=f"{name} is {row[name]}")
         yield from _check_held(where, row, span)
@@ -250,7 +250,7 @@ def check_purchase(
 def _check_fee(row: Named, term: Said, said: Said, purchase_id: str, project_id: str) -> Iterator[Fault]:
     expected: Named = {f"{part}_micros": 0 for part in AMOUNTS}
     expected.update((name, term[name]) for name in ("from_us", "until_us", "currency", *SHAPE))
-    expected.update(said, snapshots_bytes=0)
+    expected.update(said, snapshots_bytes=0, card_micros_per_hour=0)
     fee = term["fee_micros"]
     expected.update(
         micros=fee, fee_micros=fee, list_micros=fee, kind="fee" if fee > 0 else "refund",

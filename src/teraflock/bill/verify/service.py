@@ -10,6 +10,7 @@ import msgspec
 from teraflock.bill.price import store as price_store
 from teraflock.bill.verify import store
 from teraflock.bill.verify.amounts import Bought, Tariffs
+from teraflock.bill.verify.bids import Auctions
 from teraflock.bill.verify.check import Fault, Known, check_instance, check_purchase
 from teraflock.bill.verify.costs import check_host, check_rates, check_uses, rate_of
 from teraflock.bill.verify.entries import Months, Sums, check_balance, check_charge_entries, check_grant
@@ -71,6 +72,7 @@ class _Proof:
         self._purchases = _grouped(store.events(tx, "purchase"), "subject")
         self._terms = {id: expected_terms(events, self._book) for id, events in self._purchases.items()}
         self._grants = {grant["id"]: grant for grant in store.rows(tx, "credit_grant")}
+        self._auctions = Auctions(store.rows(tx, "auction"), self._book)
         self._watch = HostGaps(store.rows(tx, "site_watch"), store.sites(tx))
         self._known = Known(
             tariffs=Tariffs(self._book),
@@ -101,9 +103,13 @@ class _Proof:
 
     def _faults(self) -> Iterator[Fault]:
         yield from self._numbers()
+        yield from self._auctions.faults
         term_rows = _grouped(store.rows(self._tx, "purchase_term"), "purchase_id")
         streams = {
-            "event": _Groups(store.events(self._tx, "instance", "image", "address"), "subject"),
+            "event": _Groups(
+                store.events(self._tx, "instance", "image", "address", "balancer", "dataset", "volume"),
+                "subject",
+            ),
             "interval": _Groups(store.rows(self._tx, "meter_interval"), "instance_id"),
             "ran": _Groups(store.rows(self._tx, "ran_unwatched"), "instance_id"),
             "reading": _Groups(store.rows(self._tx, "meter_reading"), "instance_id"),
@@ -151,6 +157,7 @@ class _Proof:
             held = [row for row in rows["charge"] if row["sequence"] >= 0]
             sent = [row for row in rows["charge"] if row["sequence"] < 0]
             yield from check_instance(subject, rows["event"], taken, rows["interval"], held, self._known)
+            yield from self._auctions.check(subject, rows["event"])
             yield from check_watched(subject, rows["event"], rows["ran"], self._watch)
             yield from check_traffic(subject, rows["event"], rows["reading"], sent, self._known)
             yield from check_charge_entries(rows["charge"], rows["entry"])

@@ -15,16 +15,16 @@ Named = dict[str, Any]
 _COLUMNS: Final = {
     "meter_interval": (
         "number, instance_id, sequence, revision, generation, project_id, from_us, until_us, run_us, ends_run,"
-        " house_fault, gpu, gpus, vcpus, ram_bytes, disk_bytes, snapshots_bytes, mode, host, region, name,"
-        " member, labels"
+        " operator_fault, gpu, gpus, vcpus, ram_bytes, disk_bytes, snapshots_bytes, mode, card_micros_per_hour,"
+        " host, region, name, member, labels"
     ),
     "meter_reading": "number, instance_id, sequence, epoch, bytes, bytes_before, at_us",
     "charge": (
         "number, subject, generation, sequence, segment, kind, reverses, project_id, month, from_us, until_us,"
         " currency, micros, gpu_micros, vcpu_micros, ram_micros, disk_micros, snapshot_micros,"
         " egress_micros, minimum_micros, fee_micros, list_micros, gpu, gpus, vcpus, ram_bytes, disk_bytes,"
-        " snapshots_bytes, egress_bytes, mode, purchase_id, version, discount_bp, host, region, name,"
-        " member, labels, booked_at_us"
+        " snapshots_bytes, egress_bytes, mode, card_micros_per_hour, purchase_id, version, discount_bp, host, region,"
+        " name, member, labels, booked_at_us"
     ),
     "ledger": (
         "number, at_us, kind, project_id, debit, credit, currency, micros, subject, generation, sequence, segment"
@@ -52,6 +52,7 @@ _COLUMNS: Final = {
         "number, kind, reverses, host_id, day, instance_id, project_id, month, from_us, until_us, currency, micros"
     ),
     "cost_host": "host_id, booked_until_us",
+    "auction": "id, at_us, host_id, region, gpu, currency, floor_micros, price_micros, entries",
 }
 _ORDER: Final = {
     "meter_interval": "instance_id, sequence, revision",
@@ -69,6 +70,7 @@ _ORDER: Final = {
     "host_use_open": "instance_id",
     "cost": "host_id, day, number",
     "cost_host": "host_id",
+    "auction": "host_id, gpu, id",
 }
 
 

@@ -13,8 +13,8 @@ Held = tuple[Any, ...]
 
 RUNS = ("running", "changing")
 HELD_NAMES = (
-    "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "mode", "host", "region", "name",
-    "member", "labels",
+    "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "mode", "card_micros_per_hour", "host",
+    "region", "name", "member", "labels",
 )  # fmt: skip
 
 
@@ -30,7 +30,7 @@ class Span(msgspec.Struct, kw_only=True):
     """None if the span is open."""
     run_us: int | None
     ends_run: bool = False
-    house_fault: bool = False
+    operator_fault: bool = False
     revision: int = 0
 
     def says(self, name: str) -> Any:
@@ -96,17 +96,17 @@ def _finish(
     now: Span, run: Sequence[Span], end_us: int, *, ends_run: bool, said: Said, written: list[Span]
 ) -> None:
     """Close a span. If its run ended before the span started, write the earlier spans of the run again."""
-    lost = said.get("last_seen_us") is not None
+    lost = said.get("last_seen_us") is not None or said.get("preempted", False)
     if not ends_run or end_us > now.from_us or now.from_us == now.run_us:
-        now.until_us, now.ends_run, now.house_fault = end_us, ends_run, ends_run and lost
+        now.until_us, now.ends_run, now.operator_fault = end_us, ends_run, ends_run and lost
     else:
         earlier = [span for span in run if span is not now]
         enders = [span for span in earlier if span.from_us < end_us]
         for span in earlier:
             if enders and span is enders[-1]:
-                span.until_us, span.ends_run, span.house_fault = end_us, True, lost
+                span.until_us, span.ends_run, span.operator_fault = end_us, True, lost
             elif span.from_us >= end_us:
-                span.until_us, span.ends_run, span.house_fault = span.from_us, False, False
+                span.until_us, span.ends_run, span.operator_fault = span.from_us, False, False
             else:
                 continue
             span.revision += 1
@@ -123,6 +123,7 @@ def _held(said: Said) -> Held | None:
         "" if stopped else said.get("gpu", ""),
         *(0 if stopped else said.get(name, 0) for name in ("gpus", "vcpus", "ram_bytes")),
         said.get("disk_bytes", 0), said.get("snapshots_bytes", 0),
-        said.get("mode", "on-demand"), said.get("host", ""), said.get("region", ""),
+        said.get("mode", "on-demand"), said.get("card_micros_per_hour", 0), said.get("host", ""),
+        said.get("region", ""),
         said.get("name", ""), said.get("member", ""), said.get("labels") or "{}",
     )  # fmt: skip

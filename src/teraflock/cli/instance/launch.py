@@ -25,6 +25,7 @@ from teraflock.cli.placement import (
     write_waiting,
 )
 from teraflock.cli.shape_options import shape_from, shape_options
+from teraflock.wire import renting
 from teraflock.wire.instance import (
     INSTANCES_PER_LAUNCH_MAX,
     TIME_LIMIT_SECONDS_MAX,
@@ -95,6 +96,7 @@ Examples:
     metavar="TIME",
     help="Stop it this long after each start: `90s`, `30m`, `2h`, `1d`.",
 )
+@click.option("--graphics", is_flag=True, help="Let it draw with its GPUs (EGL, Vulkan), not only compute.")
 @click.option("--rm", "removed", is_flag=True, help="Delete it when its command or time limit ends.")
 @click.argument("words", nargs=-1, metavar="[-- COMMAND...]")
 @click.option(
@@ -120,7 +122,7 @@ Examples:
 @click.option(
     "--mode",
     type=click.Choice(list(get_args(ModeWord))),
-    help="The purchase mode: `spot` is cheaper but can be interrupted; `bid` offers a price. [default: on-demand]",
+    help="The purchase mode: `spot` uses idle GPUs and can be interrupted; `bid` offers a price. [default: on-demand]",
 )
 @click.option("--spot", is_flag=True, help="Short for `--mode spot`.")
 @click.option(
@@ -142,7 +144,7 @@ Examples:
     "subnets",
     multiple=True,
     metavar="[NETWORK/]NAME",
-    help="Take its address in a network from this subnet. [default: `default`]",
+    help="Take its address from this subnet. [default: `default`]",
 )
 @click.option(
     "--address",
@@ -150,6 +152,13 @@ Examples:
     multiple=True,
     metavar="IP",
     help="Its address in one of its networks. [default: the lowest free one]",
+)
+@click.option(
+    "--volume", "volumes", multiple=True, metavar="NAME[:PATH]",
+    help="Give it this volume, at /volumes/NAME or PATH. Can be repeated.",
+)  # fmt: skip
+@click.option(
+    "--data", multiple=True, metavar="NAME", help="Read this dataset under $TERA_DATA/NAME. Can be repeated."
 )
 @click.option("--host", metavar="NAME", help="Place it on this own host.")
 @place_options
@@ -169,7 +178,11 @@ Examples:
     help="With --type: the region. [default: the cheapest available]",
 )
 @click.option("--zone", default="", metavar="ZONE", help="With --type: the zone.")
-@click.option("--bid", metavar="PRICE", help="With --mode bid: your offer for the machine, per hour.")
+@click.option(
+    "--bid",
+    metavar="PRICE",
+    help="With --mode bid: the most you pay per hour, for each GPU on own hosts, for the whole machine elsewhere.",
+)
 @click.option(
     "--price-max",
     "--max-price",
@@ -194,7 +207,7 @@ Examples:
     "--choice",
     type=click.IntRange(1),
     metavar="N",
-    help="With --plan: its rank. [default: the best own host, else the best offer]",
+    help="With --plan: launch only the choice of this rank. [default: the best own host, else the offers in order]",
 )
 @click.option(
     "--idempotency-key", default="", metavar="TEXT", help="Repeating a launch with this key has no effect."
@@ -289,6 +302,7 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         mode=_mode(words["mode"], spot=words["spot"]),
         time_limit_seconds=_time_limit(words["time_limit"]),
         delete_when_done=_is_removed(words, access),
+        graphics=words["graphics"],
         instances=instances,
         host=words["host"],
         site=words["site"],
@@ -299,10 +313,14 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         zone=words["zone"],
         bid_micros_per_hour=parse_amount(words["bid"]) if words["bid"] else None,
         max_price_micros_per_hour=parse_amount(words["max_price"]) if words["max_price"] else None,
+        offer=words["offer"] or "",
+        alternatives=words.get("alternatives", ()),
         security_groups=words["security_groups"],
         networks=words["networks"],
         subnets=words["subnets"],
         addresses=words["addresses"],
+        data=words["data"],
+        volumes=words["volumes"],
         restart_policy=words["restart_policy"],
         **place_from(words),
     )
@@ -318,11 +336,17 @@ def _planned(shape: ShapeRequest, words: dict[str, Any]) -> tuple[ShapeRequest, 
     """The shape and options of a plan's choice, and the number of machines."""
     if shape.name or shape.gpu or shape.gpus is not None:
         raise BadInput("`--plan` already names the GPUs", hint="Leave out `--gpu`, `--gpus` and `--shape`")
-    choice = plan_file.choose(plan_file.read_plan(words["plan"]), words["choice"], rented=words["burst"])
+    plan = plan_file.read_plan(words["plan"])
+    choice = plan_file.choose(plan, words["choice"], rented=words["burst"])
     if not plan_file.is_own(choice):
         assert choice.offer is not None, "`choose` returns choices with an offer"
+        others = () if words["choice"] else plan_file.offers(plan, choice)
+        limit = parse_amount(words["max_price"]) if words["max_price"] else None
         shape, words = _offered(shape, words, choice.offer)
-        return shape, words, choice.instances
+        if others:
+            remark(f"If it is not available: {len(others)} more offers of the plan, in its order")
+        alternatives = tuple(renting.alternative_of(each, limit) for each in others)
+        return shape, {**words, "alternatives": alternatives}, choice.instances
     planned = plan_file.shape_of(choice)
     remark(f"From the plan: {planned.gpus}× {planned.gpu}, as on `{plan_file.server_of(choice)}`")
     whole = ShapeRequest(
@@ -344,9 +368,10 @@ def _offered(
             "The offer already names the machine",
             hint="Leave out the GPUs, `--type`, `--provider` and `--site`",
         )
-    shape, found = offer_file.options_of(offer)
+    shape, found = renting.options_of(offer)
     remark(f"Renting {offer_file.text_of(offer)}")
-    return shape, {**words, **found, "max_price": words["max_price"] or found["max_price"]}
+    limit = words["max_price"] or found["max_price"]
+    return shape, {**words, **found, "max_price": limit, "offer": offer.id}
 
 
 def _time_limit(text: str | None) -> int | None:

@@ -12,7 +12,10 @@ import msgspec
 
 from teraflock.base.errors import BadInput, BrokenSource, Refused
 from teraflock.plan.owned import PROVIDER
+from teraflock.wire.instance import ALTERNATIVES_MAX
+from teraflock.wire.offer import OfferShape
 from teraflock.wire.plan import ChoiceShape
+from teraflock.wire.renting import can_be_launched
 from teraflock.wire.shape import ShapeRequest
 
 PLAN_BYTES_MAX: Final = 256 << 20  # a plan over a million offers has 100 MB of rejections
@@ -46,7 +49,8 @@ def read_plan(path: str) -> Planned:
 
 
 def choose(plan: Planned, rank: int | None, *, rented: bool = False) -> ChoiceShape:
-    """The choice of this rank. Without one: the best on an own host, or with `rented` or none such the best offer."""
+    """The choice of this rank. Without one: the best on an own host, or the best offer that can be launched if there is
+    none or with `rented`."""
     if rank is not None:
         chosen = next((each for each in plan.choices if each.rank == rank), None)
         if chosen is None:
@@ -56,13 +60,22 @@ def choose(plan: Planned, rank: int | None, *, rented: bool = False) -> ChoiceSh
         return chosen
     own = [each for each in plan.choices if is_own(each)]
     offers = [each for each in plan.choices if each.offer is not None and not is_own(each)]
-    found = offers if rented else own or offers
+    usable = [each for each in offers if each.offer is not None and can_be_launched(each.offer)]
+    found = usable or offers if rented else own or usable or offers
     if not found:
         raise Refused(
             "The plan has no choice that can be launched",
             hint="Add a server with `tera plan server add`, or list more choices with `tera plan --top 100`",
         )
     return found[0]
+
+
+def offers(plan: Planned, first: ChoiceShape) -> tuple[OfferShape, ...]:
+    """The offers after the first one that a launch can rent in its place, with the same number of machines."""
+    after = plan.choices[plan.choices.index(first) + 1 :]
+    alike = [each for each in after if each.instances == first.instances and not is_own(each)]
+    found = [each.offer for each in alike if each.offer is not None and can_be_launched(each.offer)]
+    return tuple(each for each in found if each.mode != "bid")[:ALTERNATIVES_MAX]
 
 
 def is_own(choice: ChoiceShape) -> bool:

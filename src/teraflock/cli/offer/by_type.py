@@ -6,6 +6,7 @@ from datetime import date
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Period, decimal_text
 from teraflock.base.quantities import memory_text
+from teraflock.cli.offer.footer import unsure_gpu
 from teraflock.cli.output import gpus_text, remark, write_json
 from teraflock.cli.table import Column, write_wide
 from teraflock.offer.model import MODES, Query
@@ -37,16 +38,22 @@ def write_types(
         Column("GPUS"),
         Column("MEMORY", right=True, worth=6),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True, worth=8),
+        Column("INSTANCE", flexible=True),
         Column("VCPUS", right=True, worth=4),
         Column("RAM", right=True, worth=4),
     ]
     for mode in modes:
-        head += [Column(f"{mode.upper()} {currency}/{per}", right=True), Column("IN", flexible=True, worth=7)]
+        worth = 9 if mode in ("on-demand", "spot") else 8
+        head += [
+            Column(f"{mode.upper()} {currency}/{per}", right=True, worth=worth),
+            Column("IN", flexible=True, worth=7),
+        ]
     head += [Column("REGIONS", right=True, worth=5), Column("AS OF", worth=5)]
     write_wide(head, [_cells(line, modes, rates, currency, per, on) for line in shown])
     more = "" if len(shown) == len(lines) else f" of {len(lines):,}; `--all` shows the rest"
     remark(f"\n{len(shown):,} instance types{more}. Each price is that of the cheapest region")
+    if any(unsure_gpu(offer) for line in shown for offer in line.best.values()):
+        remark("`?` marks a card or variant that is not certain; `--json` shows the reason in `flags`")
 
 
 def _cells(
@@ -58,7 +65,8 @@ def _cells(
         offer = line.best.get(mode)
         prices += [_price(line, mode, rates, currency, per, on), offer.region if offer else ""]
     return [
-        gpus_text(kind.gpu_count, kind.gpu or kind.gpu_name or "no GPU", kind.gpu_share),
+        gpus_text(kind.gpu_count, kind.gpu or kind.gpu_name or "no GPU", kind.gpu_share)
+        + max(unsure_gpu(offer) for offer in line.best.values()),
         memory_text(kind.gpu_memory_bytes) if kind.gpu_memory_bytes else "",
         kind.provider,
         kind.name,

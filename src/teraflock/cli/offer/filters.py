@@ -55,7 +55,7 @@ _OPTIONS: Final = (
     click.option("--int8-min", metavar="TOPS", help="Minimum dense INT8 speed of each GPU."),
     click.option("--fp8-min", metavar="TFLOPS", help="Minimum dense FP8 speed of each GPU."),
     click.option("--cores-min", metavar="N", help="Minimum number of cores of each GPU."),
-    click.option("--graphics", is_flag=True, help="Only GPUs that draw: OpenGL and Vulkan."),
+    click.option("--graphics", is_flag=True, help="Only GPUs that render graphics (OpenGL and Vulkan)."),
     click.option("--ray-tracing", is_flag=True, help="Only GPUs with ray-tracing cores."),
     click.option("--encodes", metavar="FORMAT", help="Only GPUs that encode H.264, HEVC or AV1 video."),
     click.option("--vcpu-min", metavar="N", help="Minimum number of vCPUs."),

@@ -5,14 +5,20 @@ from datetime import date
 from typing import Final
 
 from teraflock.base.exchange import Rates
-from teraflock.offer.model import Listing
+from teraflock.catalog.retired import retired_on
+from teraflock.offer.model import Listing, Offer
 from teraflock.offer.rules import first_day
 
 UNSURE_PRICE: Final = frozenset(
     {"suspect:price", "unclear:host", "from-price", "inferred:price", "far:price"}
 )
 UNSURE_GPU: Final = frozenset({"suspect:memory", "inferred:variant", "inferred:gpu", "inferred:count"})
-DOUBTFUL: Final = UNSURE_PRICE | {"suspect:memory", "suspect:ram"}
+DOUBTFUL: Final = UNSURE_PRICE | UNSURE_GPU | {"suspect:ram"}
+
+
+def unsure_gpu(offer: Offer) -> str:
+    """The mark of a card or variant that is not certain."""
+    return "" if UNSURE_GPU.isdisjoint(offer.flags) else "?"
 
 
 def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: date) -> Iterator[str]:
@@ -21,6 +27,8 @@ def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: da
         yield f"Prices: {_ages(listing.newest, listing.oldest, today)}"
     if any(flag in DOUBTFUL for line in listing.lines for flag in line.offer.flags):
         yield "`?` marks uncertain values; `--json` shows the reason in `flags` and `note`"
+    if retired := _retired(listing):
+        yield f"Retired by their provider, and not planned with: {retired}"
     if listing.left_out:
         yield "Not shown: " + ", ".join(_reason(reason, count) for reason, count in listing.left_out)
     foreign = sorted(
@@ -28,6 +36,21 @@ def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: da
     )
     for other in foreign:
         yield rate_text(other, currency, rates, on)
+
+
+def _retired(listing: Listing) -> str:
+    """Name the shown types that their providers have retired."""
+    offers = (line.offer for line in listing.lines)
+    found = dict.fromkeys(
+        f"{offer.instance_type} at {offer.provider} ({day})"
+        for offer in offers
+        if (day := retired_on(offer.provider, offer.instance_type))
+    )
+    more = f" and {len(found) - RETIRED_SHOWN} more" if len(found) > RETIRED_SHOWN else ""
+    return ", ".join(list(found)[:RETIRED_SHOWN]) + more
+
+
+RETIRED_SHOWN: Final = 5
 
 
 def _shown(listing: Listing) -> str:

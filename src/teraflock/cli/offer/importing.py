@@ -20,7 +20,7 @@ HELP: Final = """Import a catalog: replace all offers of SOURCE with those in PA
 
 SOURCE is a name of your choice. The names `skypilot` and `gpuhunt` read the catalogs of those projects. Any other name
 reads Teraflock's CSV layout (docs/offers-csv.md), unless you set `--layout`. Old prices are kept as history. A file
-that cannot be read completely changes nothing.
+that cannot be read completely changes nothing, nor does one that would remove most offers of a large SOURCE.
 
 Every price has the date of its row, the one you give with `--as-of`, or that of the last commit of
 the file if PATH is in a git repository. Otherwise the date is unknown.
@@ -44,8 +44,11 @@ Examples:
     metavar="[NAME=]DATE",
     help="Date of the prices, of all files or of the file or folder NAME.  [default: last commit of each file]",
 )
+@click.option("--yes", is_flag=True, help="Import even if that removes most offers of SOURCE.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
-def command(source: str, path: Path, layout: str | None, as_of: tuple[str, ...], as_json: bool) -> None:
+def command(
+    source: str, path: Path, layout: str | None, as_of: tuple[str, ...], yes: bool, as_json: bool
+) -> None:
     check_source(source)
     with Local() as local:
         latest = today(local.clock)
@@ -53,7 +56,12 @@ def command(source: str, path: Path, layout: str | None, as_of: tuple[str, ...],
         origin = Origin(source=source, layout=layout or layout_of(source), path=path, day_of=day_of)
         with ProgressLine("Reading", "rows") as progress:
             report = import_offers(
-                local.database(to_write=True), local.rates, local.clock, origin, progress=progress
+                local.database(to_write=True),
+                local.rates,
+                local.clock,
+                origin,
+                progress=progress,
+                may_remove_most=yes,
             )
     print_report(report, as_json=as_json)
 

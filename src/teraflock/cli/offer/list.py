@@ -14,10 +14,10 @@ from teraflock.base.money import MICROS, Period, decimal_text
 from teraflock.base.quantities import GIB, memory_text, significant_text
 from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offer.filters import OneOf, filter_options
-from teraflock.cli.offer.footer import UNSURE_PRICE, footer
+from teraflock.cli.offer.footer import UNSURE_PRICE, footer, unsure_gpu
 from teraflock.cli.output import gpus_text, remark, write_csv, write_json
 from teraflock.cli.table import Column, write_wide
-from teraflock.offer.model import NO_RESERVED, Offer, OfferLine, Query
+from teraflock.offer.model import NO_RESERVED, NOTHING_EXCLUDED, Offer, OfferLine, Query
 from teraflock.offer.rules import measure, price_in
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import OfferWords, query_from
@@ -101,11 +101,13 @@ def command(
         query = query_from(asked, service.providers, service.today())
         if everything:
             query = replace(query, refused=True, slices=True, outdated=True)
+        for name in service.excludes_nothing(query.places):
+            remark(f"Note: {NOTHING_EXCLUDED.format(name=name)}")
         shown = None if everything else limit
         per = asked.period
         if by == "type":
             if as_csv:
-                raise BadInput("`--by type` has no CSV", hint="Use `--json`")
+                raise BadInput("`--by type` and `--csv` cannot be combined", hint="Use `--json`")
             from teraflock.cli.offer.by_type import write_types
 
             write_types(service, query, shown, local.rates, currency, per, as_json=as_json)
@@ -169,8 +171,8 @@ def _columns(currency: str, per: Period, sort: str) -> list[Column]:
         Column("GPUS"),
         Column("MEMORY", right=True, worth=6),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True, worth=7),
-        Column("REGION", flexible=True, worth=8),
+        Column("INSTANCE", flexible=True, worth=7, shortest=12),
+        Column("REGION", flexible=True, worth=8, shortest=10),
         Column("VCPUS", right=True, worth=4),
         Column("RAM", right=True, worth=4),
         Column("MODE", worth=8),
@@ -190,7 +192,8 @@ def _cells(
     price = price_text(price_in(offer, currency, rates, on, per=per), per)
     each = price_text(price_in(offer, currency, rates, on, per=per, each=True), per)
     return [
-        gpus_text(offer.gpu_count, offer.gpu or offer.gpu_name or "no GPU", offer.gpu_share),
+        gpus_text(offer.gpu_count, offer.gpu or offer.gpu_name or "no GPU", offer.gpu_share)
+        + unsure_gpu(offer),
         _memory(offer.gpu_memory_bytes, "suspect:memory" in offer.flags),
         offer.provider,
         offer.instance_type,

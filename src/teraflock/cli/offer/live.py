@@ -15,6 +15,7 @@ from teraflock.base.quantities import GIB
 from teraflock.catalog.renting import RENTING
 from teraflock.cli.connection import connected
 from teraflock.offer.imports import import_offers
+from teraflock.offer.model import LIVE_PREFIX
 from teraflock.offer.tally import Origin, Report
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ def refresh_live(local: Local, provider: str) -> Report:
     with TemporaryDirectory(dir=local.home, prefix=".live-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / f"{provider}.csv"
         path.write_text(csv_of(provider, types, day), "utf-8")
-        origin = Origin(source=f"live-{provider}", layout="teraflock", path=path, day_of=lambda _: day)
+        origin = Origin(
+            source=f"{LIVE_PREFIX}{provider}", layout="teraflock", path=path, day_of=lambda _: day
+        )
         return import_offers(local.database(to_write=True), local.rates, local.clock, origin)
 
 

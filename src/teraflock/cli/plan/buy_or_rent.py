@@ -1,6 +1,6 @@
 """`tera plan buy-or-rent`: find the utilisation at which an own host is cheaper than renting."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.money import decimal_text
 from teraflock.cli.complete import complete_provider, complete_region
-from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.output import columns, gpus_text, remark, write_json
 from teraflock.cli.plan.server import server_from, server_options
 from teraflock.cli.svg import Series, line_chart
 from teraflock.cli.table import Column, render
@@ -20,7 +20,16 @@ from teraflock.offer.model import Mode, Query
 from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import OfferWords, query_from
-from teraflock.plan.buy_or_rent import CURVE_STEPS, BreakEven, Rent, break_even, curves, own_month, rent_month
+from teraflock.plan.buy_or_rent import (
+    CURVE_STEPS,
+    BreakEven,
+    MachineRent,
+    break_even,
+    cheapest_rent,
+    curves,
+    own_month,
+    rent_month,
+)
 from teraflock.plan.owned import Server, check, upkeep
 from teraflock.plan.recommend import is_choosable
 
@@ -49,8 +58,8 @@ Example:
 @click.option(
     "--region",
     multiple=True,
-    metavar="TEXT",
-    help="Compare with offers in regions whose name contains this only. Can be repeated.",
+    metavar="PLACE",
+    help="Compare with offers there only: `EU`, `US`, `germany`, `us-east-1`. Can be repeated.",
     shell_complete=complete_region,
 )
 @click.option(
@@ -68,10 +77,11 @@ def command(
         service = local.offers()
         asked = OfferWords(gpu=(server.gpu,), provider=provider, region=region)
         query = query_from(asked, service.providers, service.today())
+        offered = partial(_rents, service, local, server.currency)
         rents = [
             rent
             for mode in MODES
-            if (rent := _cheapest(service, local, server, replace(query, modes=(mode,)), mode))
+            if (rent := cheapest_rent(server.gpu_count, mode, offered(replace(query, modes=(mode,)))))
         ]
     found = [break_even(server, rent) for rent in rents]
     drawn = curves(server, rents)
@@ -93,24 +103,19 @@ def command(
         remark(f"Chart written to {plot}")
 
 
-def _cheapest(service: OfferService, local: Local, server: Server, query: Query, mode: Mode) -> Rent | None:
-    offers = service.each(replace(query, sort="price-per-gpu"))
-    best = next((offer for offer in offers if is_choosable(offer)), None)
-    if best is None:
-        return None
+def _rents(service: OfferService, local: Local, currency: str, query: Query) -> Iterator[MachineRent]:
     on = today(local.clock)
-    each = price_in(best, server.currency, local.rates, on, per="month", each=True)
-    if each is None:
-        return None
-    return Rent(
-        mode=mode,
-        provider=best.provider,
-        instance_type=best.instance_type,
-        gpu=best.gpu,
-        micros_per_month=each * server.gpu_count,
-        flat=mode in ("monthly", "reserved"),
-        as_of=best.as_of,
-    )
+    for offer in service.each(replace(query, sort="price-per-gpu")):
+        micros = price_in(offer, currency, local.rates, on, per="month")
+        if is_choosable(offer) and offer.gpu_count and micros is not None:
+            yield MachineRent(
+                provider=offer.provider,
+                instance_type=offer.instance_type,
+                gpu=offer.gpu,
+                gpu_count=offer.gpu_count,
+                micros_per_month=micros,
+                as_of=offer.as_of,
+            )
 
 
 def _print(server: Server, found: list[BreakEven]) -> None:
@@ -130,20 +135,24 @@ def _print(server: Server, found: list[BreakEven]) -> None:
     head = [
         Column("MODE"),
         Column("PROVIDER", worth=8),
+        Column("MACHINES", worth=7),
         Column(f"{money} AT 50 %", right=True),
         Column(f"{money} AT 100 %", right=True),
         Column("VERDICT"),
         Column("AS OF", worth=6),
     ]
-    rows = [["own", "", *_half_and_full(partial(own_month, server)), "", server.as_of]]
+    own = f"1 × {gpus_text(server.gpu_count, server.gpu)}"
+    rows = [["own", "", own, *_half_and_full(partial(own_month, server)), "", server.as_of]]
     for each in found:
         figures = _half_and_full(partial(rent_month, each.rent))
-        rows.append([each.rent.mode, each.rent.provider, *figures, _verdict(each), each.rent.as_of])
+        rent = each.rent
+        machines = f"{rent.machines} × {gpus_text(rent.gpu_count, rent.gpu)}"
+        rows.append([rent.mode, rent.provider, machines, *figures, _verdict(each), rent.as_of])
     click.echo(render(head, rows, columns()))
     remark(
         "\nAmounts are monthly costs at that utilisation: the fraction of 730 hours in which the machine is in use"
     )
-    remark("Rents are the cheapest offer per GPU in each purchase mode, times the number of GPUs")
+    remark("Rents are those of the cheapest whole machines with at least that many GPUs together")
     if not found:
         remark("No offer with a price matches: leave out `--provider` or `--region`, or import a catalog")
     elif missing := [mode for mode in MODES if mode not in {each.rent.mode for each in found}]:

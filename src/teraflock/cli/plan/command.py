@@ -170,6 +170,11 @@ class _Plan(DefaultGroup):
     shell_complete=complete_source,
 )
 @click.option(
+    "--available",
+    is_flag=True,
+    help="Only what `tera offers refresh PROVIDER` found in the last 15 minutes, and your own servers.",
+)
+@click.option(
     "--country", multiple=True, metavar="NAME", help="Only this country: `DE`, `Germany`. Can be repeated."
 )
 @click.option("--not-in", multiple=True, metavar="PLACE", help="Nowhere in this place. Can be repeated.")
@@ -180,6 +185,13 @@ class _Plan(DefaultGroup):
 )
 @click.option(
     "--disk", type=float, default=0.0, metavar="GB", help="Size of a disk that is kept the whole time."
+)
+@click.option(
+    "--disk-price",
+    multiple=True,
+    metavar="[PROVIDER=]AMOUNT",
+    help="Your price per GB of disk and month, in `--currency`, at one provider or at all. Can be repeated."
+    "  [default: the provider's]",
 )
 @click.option(
     "--egress",

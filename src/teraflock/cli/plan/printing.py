@@ -6,7 +6,7 @@ import click
 
 from teraflock.base.money import decimal_text
 from teraflock.catalog.costs import EXTRA_WORDS
-from teraflock.cli.offer.footer import UNSURE_GPU, UNSURE_PRICE
+from teraflock.cli.offer.footer import UNSURE_GPU, UNSURE_PRICE, unsure_gpu
 from teraflock.cli.output import columns, gpus_text, remark
 from teraflock.cli.table import Column, render, write_wide
 from teraflock.offer.model import FLAGS
@@ -60,8 +60,8 @@ def _columns(wish: Wish) -> list[Column]:
         Column("", right=True),
         Column("GPUS"),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True, worth=6),
-        Column("REGION", flexible=True, worth=7),
+        Column("INSTANCE", flexible=True, worth=6, shortest=12),
+        Column("REGION", flexible=True, worth=7, shortest=10),
         Column("MODE", worth=8),
         Column("TIME", right=True),
         Column(f"{wish.currency}{'/month' if wish.use == 'monthly' else ''}", right=True),
@@ -103,12 +103,13 @@ def _is_unsure(choice: Choice) -> bool:
 
 
 def _named_rejections(plan: Plan, codes: tuple[str, ...], *, why: bool = False) -> str:
-    """List some of the shapes that were rejected with one of these codes."""
+    """List some of the machines that were rejected with one of these codes and are not also among the choices."""
+    chosen = {(each.shape.provider, each.shape.gpu, each.shape.gpu_count) for each in plan.choices}
     found = dict.fromkeys(
         f"{gpus_text(each.shape.gpu_count, each.shape.gpu or each.shape.gpu_name, each.shape.gpu_share)}"
         f" at {each.shape.provider}" + (f" ({each.reason.partition(':')[0]})" if why else "")
         for each in plan.rejected
-        if each.code in codes
+        if each.code in codes and (each.shape.provider, each.shape.gpu, each.shape.gpu_count) not in chosen
     )
     more = f" and {len(found) - UNPRICED_SHOWN:,} more" if len(found) > UNPRICED_SHOWN else ""
     return "; ".join(list(found)[:UNPRICED_SHOWN]) + more
@@ -120,8 +121,8 @@ UNPRICED_SHOWN: Final = 3
 def _gpus(choice: Choice) -> str:
     shape = choice.shape
     one = gpus_text(shape.gpu_count, shape.gpu or shape.gpu_name, shape.gpu_share)
-    if choice.offer and not UNSURE_GPU.isdisjoint(choice.offer.flags):
-        one += "?"
+    if choice.offer:
+        one += unsure_gpu(choice.offer)
     return f"{choice.instances} × {one}" if choice.instances > 1 else one
 
 

@@ -36,7 +36,7 @@ def command() -> None:
     pass
 
 
-@command.command("list", help="List your own servers and what an hour of them costs.")
+@command.command("list", help="List your own servers and their cost per hour.")
 @json_option
 def list_costs(as_json: bool) -> None:
     with Local() as local:
@@ -75,25 +75,27 @@ def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _OPTIONS: Final = (
-    click.option("--gpu", required=True, metavar="NAME", help="The card, by any of its names."),
-    click.option("--count", type=click.IntRange(1, 1000), required=True, help="GPUs in the server."),
-    click.option("--purchase", required=True, metavar="AMOUNT", help="What it is bought for."),
-    click.option("--years", type=float, required=True, help="How long it serves."),
-    click.option("--resale", default="0", metavar="AMOUNT", help="What it is sold for then."),
-    click.option("--watts", type=float, default=0.0, help="Drawn from the wall while in use."),
-    click.option("--power", default="0", metavar="AMOUNT", help="Price of a kWh."),
-    click.option("--hosting", default="0", metavar="AMOUNT", help="Space, cooling and protection, a month."),
-    click.option("--staff", default="0", metavar="AMOUNT", help="People, a month."),
+    click.option("--gpu", required=True, metavar="NAME", help="The GPU model, in any spelling."),
+    click.option("--count", type=click.IntRange(1, 1000), required=True, help="Number of GPUs."),
+    click.option("--purchase", required=True, metavar="AMOUNT", help="Purchase price."),
+    click.option("--years", type=float, required=True, help="Years of use."),
+    click.option("--resale", default="0", metavar="AMOUNT", help="Resale price after that."),
+    click.option("--watts", type=float, default=0.0, help="Power drawn while in use."),
+    click.option("--power", default="0", metavar="AMOUNT", help="Price per kWh."),
+    click.option("--hosting", default="0", metavar="AMOUNT", help="Space, cooling and security, per month."),
+    click.option("--staff", default="0", metavar="AMOUNT", help="Staff, per month."),
     click.option(
         "--utilisation",
         type=float,
         default=1.0,
         show_default=True,
-        help="Part of all hours in which it works.",
+        help="Share of all hours in which it is used.",
     ),
     click.option("--vcpus", type=float, help="vCPUs of the server."),
     click.option("--ram", metavar="GB", help="Main memory of the server."),
-    click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Of all amounts."),
+    click.option(
+        "--currency", default="USD", show_default=True, metavar="CODE", help="Currency of all amounts."
+    ),
 )
 
 
@@ -151,7 +153,7 @@ def server_from(name: str, words: dict[str, Any], currency: str, day: date) -> S
             return parse_micros(words[option])
         except ValueError:
             raise BadInput(
-                f"`--{option} {words[option]}` is no amount of money", hint="Write a number"
+                f"`--{option} {words[option]}` is not an amount of money", hint="Write a number"
             ) from None
 
     return Server(

@@ -18,10 +18,11 @@ from teraflock.cli.run.plan import as_data, planned, show
 from teraflock.cli.run.request import given_words, request_from
 from teraflock.cli.run.workdir import Packed, pack
 from teraflock.cli.shape_options import shape_options
-from teraflock.cli.table import printable
+from teraflock.cli.table import printable, write_list
 from teraflock.cli.waiting import phases
 from teraflock.wire.instance import ModeWord
-from teraflock.words.run import cost_text, state_text
+from teraflock.wire.run import SweepRequest
+from teraflock.words.run import cost_text, fields, state_text
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -46,6 +47,8 @@ Examples:
   tera run train.py --gpus 2 --gpu V100 --deadline friday --budget 40 -- --lr 1e-3
   tera run --cpu-only --workdir . -- make test
   tera run train.py --secret WANDB_API_KEY --detach --yes
+  tera run train.py --gpu V100 --sweep lr=1e-3,1e-4 --sweep batch=32,64 --budget 40
+  tera run --nodes 2 --gpu V100 --gpus 8 --workdir . -- torchrun train.py
   tera run logs -f heron-3f2a
 """
 
@@ -54,6 +57,7 @@ class _Run(DefaultGroup):
     commands_by_name: ClassVar = {
         "show": ("teraflock.cli.run.verbs:show", "Show one run: progress, costs, checkpoints, estimate"),
         "logs": ("teraflock.cli.run.verbs:logs", "Show the output of a run; `-f` follows it"),
+        "attach": ("teraflock.cli.run.verbs:attach", "Follow a run again, as `tera run` does"),
         "cancel": ("teraflock.cli.run.verbs:cancel", "Cancel runs; their checkpoints are kept"),
         "retry": ("teraflock.cli.run.verbs:retry", "Continue a failed or cancelled run"),
         "cp": ("teraflock.cli.run.verbs:cp", "Copy the outputs or a checkpoint of a run"),
@@ -96,6 +100,8 @@ class _RunCommand(DefaultCommand):
 @click.option("--region", metavar="NAME", help="The region to rent in.")
 @click.option("--burst", is_flag=True, help="Use own hosts while they have room, and rent otherwise.")
 @click.option("--mode", type=click.Choice(list(get_args(ModeWord))), help="The purchase mode.")
+@click.option("--bid", metavar="PRICE", help="With --mode bid: the most you pay per hour, for each GPU.")
+@click.option("--offer", metavar="ID", help="Rent this offer of `tera offers --json`, at its price at most.")
 @click.option(
     "--workdir",
     metavar="FOLDER",
@@ -103,26 +109,52 @@ class _RunCommand(DefaultCommand):
 )
 @click.option("--setup", metavar="CMD", help="Shell commands that prepare the instance. Cached as an image.")
 @click.option(
-    "--requirements", metavar="FILE", help="Install this requirements file with pip. Cached like --setup."
+    "--requirements",
+    metavar="FILE",
+    help="Install this requirements file, or pyproject.toml, with pip. Cached.",
 )
 @click.option("--env", "environment", multiple=True, metavar="K=V", help="Set a variable. Can be repeated.")
 @click.option(
     "--secret", "secrets", multiple=True, metavar="NAME",
     help="Pass a variable of yours, encrypted and never shown. Asked for if it is not set. Can be repeated.",
 )  # fmt: skip
+@click.option(
+    "--data", multiple=True, metavar="NAME",
+    help="Read this dataset under $TERA_DATA/NAME. Can be repeated. See `tera data`.",
+)  # fmt: skip
 @click.option("--outputs", metavar="FOLDER", help="Keep this folder at the end. [default: $TERA_OUTPUTS]")
 @click.option("--checkpoints", metavar="FOLDER", help="Copy new files of this folder while it runs.")
 @click.option("--keep", type=click.IntRange(1, 100), metavar="N", help="Checkpoints to keep. [default: 3]")
-@click.option("--attempts", type=click.IntRange(1, 100), metavar="N", help="Starts at most. [default: 10]")
-@click.option("--deadline", metavar="TIME", help="When it must be done: `36h`, `friday`, `2026-11-20T18:00`.")
+@click.option("--attempts", type=click.IntRange(1, 100), metavar="N", help="The most starts. [default: 10]")
+@click.option(
+    "--nodes", type=click.IntRange(1, 32), metavar="N",
+    help="Run the command on N instances at the same time, all or none, with the variables of torchrun. [default: 1]",
+)  # fmt: skip
+@click.option(
+    "--priority", type=click.IntRange(-100, 100), metavar="N",
+    help="Among the launches of the project that wait for room. Higher ones start first. [default: 0]",
+)  # fmt: skip
+@click.option("--deadline", metavar="TIME", help="The deadline: `36h`, `friday`, `2026-11-20T18:00`.")
 @click.option("--budget", metavar="AMOUNT", help="Stop it when it has cost this much.")
 @click.option("--hours", type=click.FloatRange(0, 1e6), metavar="N", help="How long you expect it to take.")
 @click.option(
     "--steps", type=LargeNumber(), metavar="N", help="Steps of the script, to estimate time and cost."
 )
 @click.option(
+    "--epochs",
+    type=LargeNumber(),
+    metavar="N",
+    help="Instead of --steps, with --samples: passes over the data.",
+)
+@click.option("--samples", type=LargeNumber(), metavar="N", help="With --epochs: samples of one pass.")
+@click.option(
     "--trace", metavar="FILE", help="A trace of the script. [default: it is traced, if PyTorch is here]"
 )
+@click.option(
+    "--sweep", multiple=True, metavar="NAME=V1,V2,...",
+    help="Run every combination of these values, with one budget over all. `{NAME}` in the arguments becomes a value;"
+    " otherwise `--NAME VALUE` is added. Can be repeated. Implies --detach.",
+)  # fmt: skip
 @click.option("--detach", "-d", is_flag=True, help="Return as soon as the run is accepted.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and start nothing.")
 @yes_option
@@ -158,6 +190,12 @@ def start(
         if not yes:
             show(plan, files)
             confirm("Start this run?", "Starting a run")
+        if words.sweep:
+            _upload(client, files)
+            made = client.runs.create_sweep(SweepRequest(run=plan.request, grid=words.sweep))
+            mark_simulated(client)
+            write_list(made, fields(SystemClock().now()), as_json=as_json, empty="")
+            return
         run = _started(client, plan.request, files)
         if detach:
             write_json(run) if as_json else click.echo(f"{run.name}: {run.state}")
@@ -171,6 +209,11 @@ command = _Run("run", start, help=HELP)
 
 
 def _started(client: "Client", request: "RunRequest", files: Packed | None) -> "RunAnswer":
+    _upload(client, files)
+    return client.runs.create(request)
+
+
+def _upload(client: "Client", files: Packed | None) -> None:
     if files is not None:
         with phases() as line:
             client.runs.upload(
@@ -178,7 +221,6 @@ def _started(client: "Client", request: "RunRequest", files: Packed | None) -> "
                 files.content,
                 lambda sent, size: line(f"uploading: {bytes_text(sent)} of {bytes_text(size)}"),
             )
-    return client.runs.create(request)
 
 
 def _finish(run: "RunDetails", as_json: bool) -> None:

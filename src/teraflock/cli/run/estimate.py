@@ -4,7 +4,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from teraflock.base.errors import TeraflockError
+from teraflock.base.quantities import count_text
+from teraflock.cli.run.measured import measured_on, narrowed, script_digest
 from teraflock.cli.run.request import RunWords
 from teraflock.wire.run import RunEstimateBody
 
@@ -19,7 +23,23 @@ Expected = tuple[list[RunEstimateBody], tuple[str, ...]]
 
 
 def expected(client: "Client", words: RunWords) -> Expected:
-    """Estimates, one for each GPU that could be used, and notes about what is not known."""
+    """Estimates, one for each GPU that could be used, and notes about what is not known.
+
+    Where earlier runs of the same script on a GPU measured the time of a step, that is used instead.
+    """
+    found, notes = _computed(client, words)
+    script = script_digest(words)
+    if not found or not script:
+        return found, notes
+    known = measured_on(client.runs.page().items, script)
+    better = [narrowed(each, known[each.gpu]) if each.gpu in known else each for each in found]
+    count = sum(len(known[each.gpu]) for each in found if each.gpu in known)
+    more = (f"The step time is that of {count_text(count, 'earlier run')} of this script",) if count else ()
+    return [replace(each, script=script) for each in better], (*notes, *more)
+
+
+def _computed(client: "Client", words: RunWords) -> Expected:
+    """Estimates from a trace of the script, or from the hours that were given."""
     hours = words.options.get("hours")
     if hours:
         given = float(hours)
@@ -38,7 +58,8 @@ def expected(client: "Client", words: RunWords) -> Expected:
             return [], (f"No estimate: {error.sentence}. Give the time with `--hours N`",)
     if not found:
         return [], ("No estimate: the script fits on no GPU of the hosts, or none has a known speed",)
-    return found, () if words.options.get("steps") else ("Add `--steps N` to estimate time and cost",)
+    is_known = any(words.options.get(each) for each in ("steps", "epochs"))
+    return found, () if is_known else ("Add `--steps N` to estimate time and cost",)
 
 
 def _trace_of(words: RunWords, folder: Path) -> "tuple[Path | None, str]":
@@ -87,10 +108,12 @@ def _on_cards(trace: Path, names: list[str], words: RunWords) -> list[RunEstimat
 
     if not names:
         return []
-    steps = words.options.get("steps")
+    said = words.options
+    steps = said.get("steps")
     asked = EstimateWords(
-        model=str(trace), gpu=tuple(names), gpus=max(1, words.shape.gpus or 1), steps=steps, cpu_cores=0
-    )
+        model=str(trace), gpu=tuple(names), gpus=max(1, words.shape.gpus or 1), steps=steps, cpu_cores=0,
+        epochs=said.get("epochs"), samples=said.get("samples"),
+    )  # fmt: skip
     workload, question = understood(asked, read_own_cards(home()))
     return [_body(each, steps) for each in answer(workload, question).gpus if each.fits and each.step_seconds]
 

@@ -12,10 +12,10 @@ from teraflock.cli.output import remark
 FILE: Final = "tera.yaml"
 NAMES: Final = {
     "env": "environment", "secrets": "secrets", "cpu-only": "cpu_only", "script": "script", "command": "command",
-    "arguments": "arguments", **{name: name for name in (
+    "arguments": "arguments", "data": "data", "sweep": "sweep", **{name: name for name in (
         "name", "gpu", "gpus", "shape", "vcpus", "ram", "disk", "image", "site", "provider", "type", "region", "burst",
         "mode", "workdir", "setup", "requirements", "outputs", "checkpoints", "keep", "attempts", "deadline", "budget",
-        "hours", "steps", "trace",
+        "hours", "steps", "trace", "nodes", "priority", "bid", "offer", "epochs", "samples",
     )},
 }  # fmt: skip
 """Every word of the file, and the option that it means."""
@@ -81,6 +81,7 @@ script: {_quoted(script)}
 {mark}requirements: requirements.txt
 # setup: apt-get install -y git
 # env: {{BATCH: 64}}
+# data: [imagenet]     # from `tera data push`; $TERA_DATA/imagenet
 # secrets: [WANDB_API_KEY]
 # outputs: results     # kept at the end; $TERA_OUTPUTS is the same folder
 # checkpoints: saved   # copied while it runs; $TERA_CHECKPOINTS

@@ -20,11 +20,11 @@ AWAY_SECONDS_MAX: Final = 300.0
 OVER: Final = ("done", "failed", "cancelled")
 
 
-def follow(client: "Client", ref: str, offset: int = 0, *, err: bool = False) -> "RunDetails":
+def follow(client: "Client", ref: str, offset: int = 0, *, node: int = 0, err: bool = False) -> "RunDetails":
     """Print the log from an offset until the run is over. `err`: on stderr, because stdout is for JSON."""
     try:
         with phases() as line:
-            _followed(client, ref, offset, line, err)
+            _followed(client, ref, offset, line, node, err)
     except KeyboardInterrupt:
         remark(
             f"\nThe run continues. Follow it with `tera run logs -f {ref}`, stop it with `tera run cancel {ref}`"
@@ -33,11 +33,13 @@ def follow(client: "Client", ref: str, offset: int = 0, *, err: bool = False) ->
     return client.runs.get(ref)
 
 
-def _followed(client: "Client", ref: str, offset: int, line: PhaseLine | PhaseWords, err: bool) -> None:
+def _followed(
+    client: "Client", ref: str, offset: int, line: PhaseLine | PhaseWords, node: int, err: bool
+) -> None:
     pause, answered = PAUSE_SECONDS, time.monotonic()
     while True:
         try:
-            log = client.runs.log(ref, offset)
+            log = client.runs.log(ref, offset, node)
             answered = time.monotonic()
         except Unavailable:  # the server may be restarting
             if time.monotonic() - answered >= AWAY_SECONDS_MAX:

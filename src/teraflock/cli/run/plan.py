@@ -60,7 +60,7 @@ def _with_distribution(client: "Client", plan: RunPlan) -> RunPlan:
     except ModuleNotFoundError:
         return replace(plan, notes=(*plan.notes, "The cost distribution needs numpy: pip install numpy"))
     left = (request.deadline - SystemClock().now()).total_seconds() / 3600
-    price = steady.micros_per_hour if steady else 0
+    price = steady.micros_per_hour * request.nodes if steady else 0
     return replace(plan, distribution=distribution(estimate.hours, left, plan.micros_per_hour, price))
 
 
@@ -86,12 +86,13 @@ def _rank(plan: RunPlan) -> tuple[bool, float, float]:
 def _plan(
     request: RunRequest, quote: "QuoteAnswer | None", estimate: RunEstimateBody | None, notes: tuple[str, ...]
 ) -> RunPlan:
+    per_hour = quote.micros_per_hour * request.nodes if quote else 0
     if estimate is not None and quote is not None and estimate.hours:
-        cost = tuple(round(each * quote.micros_per_hour) for each in estimate.hours)
+        cost = tuple(round(each * per_hour) for each in estimate.hours)
         estimate = replace(estimate, cost_micros=(cost[0], cost[1], cost[2]), currency=quote.currency)
     return RunPlan(
         request=replace(request, estimate=estimate),
-        micros_per_hour=quote.micros_per_hour if quote else 0,
+        micros_per_hour=per_hour,
         currency=quote.currency if quote else "",
         shape=_shape_text(quote) if quote else "",
         notes=notes,
@@ -137,6 +138,7 @@ def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     if files is not None:
         links = f", {count_text(files.skipped, 'link')} skipped" if files.skipped else ""
         yield "files", f"{count_text(files.files, 'file')}, {bytes_text(len(files.content))}{links}"
+    yield "nodes", str(request.nodes) if request.nodes > 1 else ""
     yield "instance", plan.shape
     yield "mode", request.mode if request.mode != "on-demand" else ""
     yield "price", hourly_text(plan.micros_per_hour, plan.currency) if plan.micros_per_hour else ""
@@ -151,6 +153,7 @@ def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     )
     if estimate and estimate.cost_micros and estimate.cost_micros[2]:
         yield "cost", _interval([amount_text(each, estimate.currency) for each in estimate.cost_micros])
+    yield "egress", _egress_text(request)
     if request.deadline:
         met = "" if meets_deadline(plan) else " (the estimate does not meet it)"
         yield "deadline", f"{time_text(request.deadline)} UTC{met}"
@@ -189,8 +192,28 @@ def _distribution_text(spread: "CostDistribution", currency: str) -> str:
     low, middle, high, steady = (
         amount_text(each, currency) for each in (spread.p10, spread.p50, spread.p90, spread.steady)
     )
-    late = f"late in {spread.late_share:.1%} of 200 simulations"
+    late = f"late in {spread.late_share:.1%} of {spread.simulations} simulations"
     return f"{middle} ({low} to {high}), {steady} on-demand; {late}"
+
+
+def _egress_text(request: RunRequest) -> str:
+    """What the provider may charge for checkpoints that are copied to the server. Empty: nothing, or unknown."""
+    from teraflock.catalog.costs import costs_of
+    from teraflock.run.checkpoint import (
+        checkpoint_every_seconds,
+        copied_bytes,
+        expected_loss_hours,
+        save_seconds,
+    )
+
+    estimate, price = request.estimate, costs_of(request.provider).egress
+    if price is None or estimate is None or not estimate.hours or not estimate.memory_bytes:
+        return ""
+    size = estimate.memory_bytes  # a checkpoint has weights and optimizer, which are less
+    every = checkpoint_every_seconds(expected_loss_hours(request.mode), save_seconds(size))
+    copied = copied_bytes(estimate.hours[2], size, every)
+    cost = amount_text(round(copied / 1e9 * price.micros), price.currency)
+    return f"up to {bytes_text(copied)} of checkpoints, {cost}; none with a bucket in the region"
 
 
 def _interval(texts: list[str]) -> str:

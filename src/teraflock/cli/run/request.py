@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tomllib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -34,6 +35,8 @@ class RunWords(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str]
     secrets: Mapping[str, str]
     requirements: str
+    sweep: Mapping[str, tuple[str, ...]]
+    """The values of each parameter. Empty: one run."""
     options: Mapping[str, Any]
     """All other options, by name."""
 
@@ -62,10 +65,11 @@ def given_words(script: str | None, after: tuple[str, ...], options: Mapping[str
         command=command,
         script=script or "",
         workdir=workdir,
-        shape=_shape(words),
+        shape=_offered(words, _shape(words)),
         environment=environment,
         secrets={name: secret_value(name) for name in names},
         requirements=_requirements(words.pop("requirements", "")),
+        sweep=sweep_from(words.pop("sweep", ())),
         options=words,
     )
 
@@ -84,10 +88,17 @@ def request_from(words: RunWords, digest: str | None, now: datetime) -> RunReque
         "outputs",
         "checkpoints",
         "keep",
+        "nodes",
+        "priority",
+        "offer",
     )
     given = {name: said[name] for name in same if name in said}
     if "name" in said:
         given["name"] = check_name(str(said["name"]))
+    if "bid" in said:
+        given["bid_micros_per_hour"] = parse_amount(str(said["bid"]), at_least=1)
+    if "max_price" in said:
+        given["max_price_micros_per_hour"] = parse_amount(str(said["max_price"]))
     if "attempts" in said:
         given["attempts_max"] = said["attempts"]
     if "budget" in said:
@@ -100,6 +111,7 @@ def request_from(words: RunWords, digest: str | None, now: datetime) -> RunReque
         requirements=words.requirements,
         environment=words.environment,
         secrets=words.secrets,
+        data=tuple(map(str, _list(said.get("data")))),
         workdir=digest,
         **given,
     )
@@ -109,6 +121,23 @@ def request_from(words: RunWords, digest: str | None, now: datetime) -> RunReque
         raise BadInput(
             f"A value of the run is not valid: {error}", hint=f"Check the options and `{FILE}`"
         ) from None
+
+
+def _offered(words: dict[str, Any], shape: ShapeRequest) -> ShapeRequest:
+    """The shape of an offer. Its other words are added to `words`."""
+    if not words.get("offer"):
+        return shape
+    from teraflock.cli.instance import offer_file
+    from teraflock.wire import renting
+
+    if shape != ShapeRequest() or any(words.get(name) for name in ("type", "provider", "site")):
+        raise BadInput(
+            "The offer already names the machine",
+            hint="Leave out the GPUs, `--type`, `--provider` and `--site`",
+        )
+    shape, found = renting.options_of(offer_file.find(str(words["offer"])))
+    words.update(found)
+    return shape
 
 
 def _deadline_hours(text: str, now: datetime) -> float:
@@ -162,9 +191,21 @@ def _requirements(name: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadInput(f"`{name}` cannot be read: {reason}", hint="Name a requirements file") from None
+    text = _dependencies(text, name) if Path(name).suffix == ".toml" else text
     if len(text.encode()) > SETUP_BYTES_MAX:
         raise BadInput(f"`{name}` has more than 64 KB", hint="Use `--setup` and an index of your own")
     return text
+
+
+def _dependencies(text: str, name: str) -> str:
+    """The dependencies of a `pyproject.toml`, as a requirements file."""
+    try:
+        found = tomllib.loads(text)["project"]["dependencies"]
+        return "".join(f"{str(each).strip()}\n" for each in found)
+    except (tomllib.TOMLDecodeError, LookupError, TypeError):
+        raise BadInput(
+            f"`{name}` has no list `dependencies` in `[project]`", hint="Or name a requirements file"
+        ) from None
 
 
 def secret_value(name: str) -> str:
@@ -185,6 +226,14 @@ def secret_value(name: str) -> str:
             f"The secret `{name}` has no value", hint=f"Set the variable `{name}`, or write it to stdin"
         )
     return line
+
+
+def sweep_from(value: Any) -> dict[str, tuple[str, ...]]:
+    """`lr=1e-3,1e-4` on the command line, or a mapping in `tera.yaml`."""
+    if isinstance(value, Mapping):
+        return {str(name): tuple(map(str, _list(each))) for name, each in value.items()}
+    found = parse_pairs(_list(value), "--sweep")
+    return {name: tuple(filter(None, each.split(","))) for name, each in found.items()}
 
 
 def _pairs(value: Any) -> dict[str, str]:

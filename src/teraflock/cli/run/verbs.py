@@ -24,17 +24,19 @@ RUNS_HELP: Final = """List the runs of a project, newest first.
 Examples:
   tera runs
   tera runs --active
+  tera runs --sweep rates
   tera runs --json
 """
 
 
 @click.command(help=RUNS_HELP)
 @click.option("--active", is_flag=True, help="Only runs that are not over.")
+@click.option("--sweep", metavar="NAME", help="Only runs of this sweep.")
 @project_option
 @json_option
-def runs(active: bool, project: str | None, as_json: bool) -> None:
+def runs(active: bool, sweep: str | None, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        found = client.runs.list(active=active)
+        found = [each for each in client.runs.list(active=active) if sweep in (None, each.sweep)]
     empty = "No runs yet. Start one with `tera run SCRIPT`"
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
@@ -59,14 +61,17 @@ def show(run: str, project: str | None, as_json: bool) -> None:
 @click.argument("run")
 @click.option("--follow", "-f", "is_followed", is_flag=True, help="Print new output until the run is over.")
 @click.option("--tail", type=click.IntRange(0), metavar="N", help="Only the last N lines.")
+@click.option("--node", type=click.IntRange(0), default=0, metavar="N", help="Of this node. [default: 0]")
 @project_option
 @json_option
-def logs(run: str, is_followed: bool, tail: int | None, project: str | None, as_json: bool) -> None:
+def logs(
+    run: str, is_followed: bool, tail: int | None, node: int, project: str | None, as_json: bool
+) -> None:
     with connected(project) as client:
-        text, offset, seen = "", 0, client.runs.log(run)
+        text, offset, seen = "", 0, client.runs.log(run, node=node)
         while seen.text:
             text, offset = text + seen.text, seen.next
-            seen = client.runs.log(run, offset)
+            seen = client.runs.log(run, offset, node)
         if as_json:
             write_json({"text": text, "state": seen.state, "exit_code": seen.exit_code})
             return
@@ -76,7 +81,23 @@ def logs(run: str, is_followed: bool, tail: int | None, project: str | None, as_
             "".join(lines[len(lines) - tail :] if tail is not None and tail < len(lines) else lines), nl=False
         )
         if is_followed:
-            raise SystemExit(exit_code_of(follow(client, run, offset)))
+            raise SystemExit(exit_code_of(follow(client, run, offset, node=node)))
+
+
+@click.command(
+    help="Follow a run again, as `tera run` does: print what it prints from now on, then use its exit code."
+    " Ctrl-C does not stop it."
+)
+@click.argument("run")
+@project_option
+def attach(run: str, project: str | None) -> None:
+    with connected(project) as client:
+        found = client.runs.get(run)
+        mark_simulated(client)
+        remark(f"Run `{found.name}` is {found.state}. `tera run logs {found.name}` has its earlier output")
+        ended = follow(client, found.id, found.log_bytes)
+    remark(f"`{ended.name}` is {state_text(ended)}")
+    raise SystemExit(exit_code_of(ended))
 
 
 @click.command(help="Cancel runs. The command gets SIGTERM and 30 seconds; checkpoints and outputs are kept.")

@@ -1,12 +1,13 @@
 """The reader's own account: password, second factor, sessions."""
 
 import base64
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from teraflock.base.errors import BadInput
 from teraflock.console.answer import Answer
 from teraflock.console.call import PageCall
+from teraflock.console.cookies import OIDC
 from teraflock.console.page import Pages
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.session.rules import TOTP_BYTES
@@ -32,7 +33,21 @@ def show_account(call: PageCall) -> Answer:
         totp_secret=secret,
         totp_address=f"otpauth://totp/{label}?secret={secret}&issuer=Teraflock",
         whoami=call.client.whoami(),
+        **_identities(call),
     )
+
+
+def _identities(call: PageCall) -> dict[str, Any]:
+    """The identities of the reader, and one that waits to be connected."""
+    service = call.services.identities
+    if service is None:
+        return {"provider": ""}
+    connecting = service.look(call.request.cookies.get(OIDC, ""))
+    return {
+        "provider": service.name,
+        "identities": service.identities_of(call.actor),
+        "connecting": connecting,
+    }
 
 
 def _own_sessions(call: PageCall) -> list[ConsoleSessionAnswer]:

@@ -1,9 +1,9 @@
-"""Instances: the live list, one instance, and everything that can be done with it."""
+"""Instances: the live list, one instance, and its life. Changes of size, snapshots and ports are in changes.py."""
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.errors import TeraflockError
 from teraflock.base.quantities import GIB
 from teraflock.console.answer import Answer, Forwarded
 from teraflock.console.call import PageCall
@@ -11,9 +11,9 @@ from teraflock.console.page import Pages
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.bill import CostAnswer
-from teraflock.wire.instance import InstanceAnswer, ResizeRequest
+from teraflock.wire.instance import InstanceAnswer
+from teraflock.wire.quote import QuoteAnswer, QuoteRequest
 from teraflock.wire.shape import ShapeRequest
-from teraflock.wire.snapshot import RestoreRequest, SnapshotRequest
 
 pages = Pages()
 ROWS: Final = 50
@@ -57,7 +57,7 @@ def follow_events(call: PageCall) -> Forwarded:
 @pages.get(OF_ONE, **READ)
 def show_instance(call: PageCall) -> Answer:
     """One instance."""
-    return call.page("instances/show.html", section="instances", **_shown(call))
+    return call.page("instances/show.html", section="instances", **_shown(call), **_changeable(call))
 
 
 @pages.get(f"{OF_ONE}/facts", **READ)
@@ -100,49 +100,6 @@ def acknowledge_notice(call: PageCall) -> Answer:
     """Clear its notice."""
     found = call.client.instances.acknowledge(call.path["instance"])
     return call.done(_url(call, found), "The notice is cleared")
-
-
-@pages.post(f"{OF_ONE}/resize", on_error=show_instance, **WRITE)
-def resize_instance(call: PageCall) -> Answer:
-    """Change its size."""
-    form = call.form
-    ram, disk = form.number("ram_gb"), form.number("disk_gb")
-    shape = ShapeRequest(
-        gpus=form.number("gpus"),
-        vcpus=form.number("vcpus"),
-        ram_bytes=None if ram is None else ram * GIB,
-        disk_bytes=None if disk is None else disk * GIB,
-    )
-    found = call.client.instances.resize(call.path["instance"], ResizeRequest(shape=shape))
-    return call.done(_url(call, found), "Resizing {name}", name=found.name)
-
-
-@pages.post(f"{OF_ONE}/snapshots", on_error=show_instance, **WRITE)
-def make_snapshot(call: PageCall) -> Answer:
-    """Keep its disk as it is now."""
-    name = call.form.text("name")
-    if not name:
-        raise BadInput("A snapshot needs a name", hint="Such as `before-upgrade`")
-    made = call.client.snapshots.create(call.path["instance"], SnapshotRequest(name=name))
-    return call.done(
-        call.url("instances", call.path["instance"]), "Creating the snapshot {name}", name=made.name
-    )
-
-
-@pages.post(f"{OF_ONE}/snapshots/{{snapshot}}/restore", on_error=show_instance, **WRITE)
-def restore_snapshot(call: PageCall) -> Answer:
-    """Bring its disk back to a snapshot."""
-    found = call.client.snapshots.restore(
-        call.path["instance"], RestoreRequest(snapshot=call.path["snapshot"])
-    )
-    return call.done(_url(call, found), "Restoring the disk of {name}", name=found.name)
-
-
-@pages.post(f"{OF_ONE}/snapshots/{{snapshot}}/delete", on_error=show_instance, **WRITE)
-def delete_snapshot(call: PageCall) -> Answer:
-    """Delete a snapshot."""
-    call.client.snapshots.delete(call.path["instance"], call.path["snapshot"])
-    return call.done(call.url("instances", call.path["instance"]), "The snapshot is deleted")
 
 
 @pages.get(f"{OF_ONE}/delete", **WRITE)
@@ -190,8 +147,37 @@ def _shown(call: PageCall) -> dict[str, Any]:
         "cost": cost,
         "events": client.instances.events(found.id, limit=EVENTS, newest_first=True).items,
         "snapshots": _snapshots(call, found),
+        "volumes": [each for each in call.client.volumes.list() if each.instance == found.name],
         "gib": GIB,
     }
+
+
+def _changeable(call: PageCall) -> dict[str, Any]:
+    """What the forms for changes show. Prices are loaded after the page, because a quote reads all hosts."""
+    may = call.may(Permission.NETWORK_READ)
+    return {"ports": call.client.published_ports.list(instance=call.path["instance"]) if may else ()}
+
+
+def quote_of(
+    call: PageCall, instance: InstanceAnswer, shape: ShapeRequest | None = None
+) -> QuoteAnswer | None:
+    """The price of an instance with this shape, or with its own. None: no permission, or not priced."""
+    own = instance.shape
+    asked = shape or ShapeRequest(
+        gpu=own.gpu,
+        gpus=own.gpus or None,
+        vcpus=own.vcpus,
+        ram_bytes=own.ram_bytes,
+        disk_bytes=own.disk_bytes,
+    )
+    if not call.may(Permission.USAGE_READ):
+        return None
+    mode: Any = instance.mode if instance.mode in ("on-demand", "spot") else "on-demand"
+    try:
+        quote = call.client.quotes.get(QuoteRequest(shape=asked, mode=mode))
+    except TeraflockError:
+        return None
+    return quote if quote.is_priced else None
 
 
 def _snapshots(call: PageCall, found: InstanceAnswer) -> Any:

@@ -4,15 +4,17 @@ import shlex
 from typing import Any, Final
 
 from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.money import parse_micros
 from teraflock.base.quantities import GIB
 from teraflock.console.answer import Answer
 from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
+from teraflock.console.request import Form
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.image import ImageAnswer
 from teraflock.wire.instance import LaunchRequest
-from teraflock.wire.quote import QuoteAnswer, QuoteRequest
+from teraflock.wire.quote import QuoteRequest
 from teraflock.wire.shape import NamedShapeAnswer, ShapeRequest
 
 pages = Pages()
@@ -28,6 +30,7 @@ def show_launch(call: PageCall) -> Answer:
     shapes = sorted(call.client.shapes.list(), key=lambda each: not each.shape.gpus)
     form = call.form if call.error else call.request.query
     chosen = form.text("shape") or _first_free(shapes)
+    rents = bool(form.text("provider"))
     return call.page(
         "instances/launch.html",
         section="instances",
@@ -37,7 +40,10 @@ def show_launch(call: PageCall) -> Answer:
         chosen=chosen,
         filled=form,
         once=form.text("once") or call.services.random_bytes(16).hex(),
-        quote=_quoted(call, chosen),
+        quote=None,
+        rents=rents,
+        volumes=() if rents else [each for each in call.client.volumes.list() if each.state == "free"],
+        datasets=() if rents else [each for each in call.client.datasets.list() if each.state == "ready"],
     )
 
 
@@ -47,7 +53,10 @@ def show_quote(call: PageCall) -> Answer:
     query = call.request.query
     try:
         request = QuoteRequest(
-            shape=_shape(call), mode=_mode(query.text("mode")), instances=query.number("instances") or 1
+            shape=_shape(call),
+            mode=_mode(query.text("mode")),
+            instances=query.number("instances") or 1,
+            **_rented(query),
         )
         quote = call.client.quotes.get(request)
         return call.part("instances/quote.html", quote=quote)
@@ -74,11 +83,38 @@ def launch_instances(call: PageCall) -> Answer:
         time_limit_seconds=None if hours is None else hours * SECONDS_PER_HOUR,
         delete_when_done=bool(form.text("delete_when_done")),
         user_data=form.raw("user_data").strip("\n"),
+        bid_micros_per_hour=money_of(form, "bid") if form.text("mode") == "bid" else None,
+        max_price_micros_per_hour=money_of(form, "max_price") if form.text("provider") else None,
+        offer=form.text("offer"),
+        data=form.many("data"),
+        volumes=form.many("volumes"),
+        queue=bool(form.text("queue")),
+        **_rented(form),
     )
-    made = call.client.instances.launch(request, idempotency_key=_once(form.text("once"))).items
+    launched = call.client.instances.launch(request, idempotency_key=_once(form.text("once")))
+    if launched.queued is not None:
+        return call.done(call.url("queue"), "There is no room now: the launch waits in the queue")
+    made = launched.items
+    if not made:
+        return call.done(call.url("instances"), "It starts in about a minute, when others have left its GPUs")
     if len(made) > 1:
         return call.done(call.url("instances"), "Launching {count} instances", count=len(made))
     return call.done(call.url("instances", made[0].name), "Launching {name}", name=made[0].name)
+
+
+def _rented(form: Form) -> dict[str, Any]:
+    """What is rented at a provider. Empty: it runs on own hosts."""
+    return {name: form.text(name) for name in ("provider", "type", "region")} if form.text("provider") else {}
+
+
+def money_of(form: Form, name: str) -> int | None:
+    text = form.text(name)
+    try:
+        return parse_micros(text) if text else None
+    except ValueError:
+        raise BadInput(
+            f"`{text[:40]}` is not an amount of money", hint="Write a number such as 1.20"
+        ) from None
 
 
 def _command(text: str) -> tuple[str, ...]:
@@ -96,7 +132,7 @@ def _once(text: str) -> str:
 def _shape(call: PageCall) -> ShapeRequest:
     form = call.form if call.request.method == "POST" else call.request.query
     ram, disk = form.number("ram_gb"), form.number("disk_gb")
-    name = form.text("shape")
+    name = "" if form.text("provider") else form.text("shape")
     if name and name != CUSTOM:
         return ShapeRequest(name=name, disk_bytes=None if disk is None else disk * GIB)
     return ShapeRequest(
@@ -106,15 +142,6 @@ def _shape(call: PageCall) -> ShapeRequest:
         ram_bytes=None if ram is None else ram * GIB,
         disk_bytes=None if disk is None else disk * GIB,
     )
-
-
-def _quoted(call: PageCall, shape: str) -> QuoteAnswer | None:
-    if not shape or shape == CUSTOM or not call.may(Permission.USAGE_READ):
-        return None
-    try:
-        return call.client.quotes.get(QuoteRequest(shape=ShapeRequest(name=shape)))
-    except TeraflockError:
-        return None
 
 
 def _first_free(shapes: list[NamedShapeAnswer]) -> str:
@@ -130,7 +157,7 @@ def _first_image(images: list[ImageAnswer]) -> str:
 
 
 def _mode(text: str) -> Any:
-    return text if text in ("on-demand", "spot") else "on-demand"
+    return text if text in ("on-demand", "spot", "bid") else "on-demand"
 
 
 def _access(text: str) -> Any:

@@ -1,6 +1,7 @@
 """Offers: search prices of all providers, compare them, add up what a number of hours costs, and see the history."""
 
 from datetime import date
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -12,6 +13,7 @@ from teraflock.base.quantities import GIB, memory_text
 from teraflock.console.answer import Answer
 from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
+from teraflock.console.pages.renting import launch_links
 from teraflock.console.request import Form
 from teraflock.offer.model import MODES, SORTS
 from teraflock.offer.rules import first_day
@@ -138,6 +140,7 @@ def _found(call: PageCall) -> dict[str, Any]:
         call.error, call.status = error, 200 if call.request.is_part else 422
     return {
         "rows": rows,
+        "launches": launch_links(call, (each.offer for each in rows)),
         "asked": asked,
         "filled": query,
         "limit": limit,
@@ -181,16 +184,18 @@ def _hour(offer: OfferShape) -> int | None:
 def _packed(row: OfferRow) -> str:
     offer = row.offer
     ram = memory_text(offer.ram_bytes) if offer.ram_bytes else ""
+    money = partial(_money, offer.currency)
     cells = (
-        offer.provider, row.gpus, offer.instance_type, offer.region, offer.mode or "", row.memory,
-        "" if offer.vcpus is None else f"{offer.vcpus:g}", ram, _money(_hour(offer), 4), _money(row.month_micros, 2),
-        _money(row.per_tflops_micros, 4), _money(row.per_gb_micros, 4), offer.as_of, offer.source,
+        offer.provider, row.gpus, offer.instance_type, offer.region.replace("|", ", "), offer.mode or "", row.memory,
+        "" if offer.vcpus is None else f"{offer.vcpus:g}", ram, money(_hour(offer), 4), money(row.month_micros, 2),
+        money(row.per_tflops_micros, 4), money(row.per_gb_micros, 4), offer.as_of, offer.source,
+        ", ".join(offer.flags),
     )  # fmt: skip
-    return msgspec.json.encode({"id": offer.id, "currency": offer.currency, "cells": cells}).decode()
+    return msgspec.json.encode({"id": offer.id, "cells": cells}).decode()
 
 
-def _money(micros: int | None, decimals: int) -> str:
-    return "" if micros is None else decimal_text(micros, decimals)
+def _money(currency: str, micros: int | None, decimals: int) -> str:
+    return "" if micros is None else f"{decimal_text(micros, decimals)} {currency}"
 
 
 def _total(call: PageCall, asked: OfferWords, mode: str, hours: int) -> list[dict[str, Any]]:

@@ -8,20 +8,19 @@ import msgspec
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.money import parse_micros
 from teraflock.console.answer import Answer
-from teraflock.console.call import PROJECTS_MAX, PageCall
+from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
 from teraflock.console.pages.offers import CURRENCIES, gpus_text, link_of
+from teraflock.console.pages.renting import launch_links, project_to_launch_in
 from teraflock.console.request import Form
 from teraflock.offer.model import MODES, Mode
 from teraflock.offer.words import OfferWords
-from teraflock.plan.buy_or_rent import CURVE_STEPS, Rent, break_even, curves
+from teraflock.plan.buy_or_rent import CURVE_STEPS, MachineRent, Rent, break_even, cheapest_rent, curves
 from teraflock.plan.model import SORTS, reason_text
 from teraflock.plan.owned import Server
 from teraflock.plan.rules import hours_text
-from teraflock.tenant import rules
 from teraflock.tenant.admission import Scope
-from teraflock.tenant.rules import Permission
-from teraflock.wire.plan import ChoiceShape, PlanRequest
+from teraflock.wire.plan import ChoiceShape, PlanRequest, PlanShape
 from teraflock.wire.shape import NamedShapeAnswer
 from teraflock.workload.model import OPTIMIZERS, PRECISIONS
 from teraflock.workload.zoo import known_names
@@ -75,6 +74,7 @@ def make_plan(call: PageCall) -> Answer:
         rows=ROWS,
         rejected_max=REJECTED,
         points=_points(plan.choices) if plan else "",
+        memory=_memory(plan) if plan else "",
         link=f"{call.origin}{link}" if link else "",
         launches=_launches(call, plan.choices[:ROWS]) if plan else {},
         gpus_text=gpus_text,
@@ -118,7 +118,7 @@ def request_of(form: Form) -> PlanRequest:
         if form.text(name):
             words[name] = form.text(name)
             words.pop("model", None)
-    return PlanRequest(**words, mode=form.many("mode"), top=CHOICES)
+    return PlanRequest(**words, mode=form.many("mode"), top=CHOICES, timeline=True)
 
 
 def server_of(form: Form, day: str) -> Server:
@@ -172,18 +172,30 @@ def checked(server: Server) -> None:
 
 def _cheapest(call: PageCall, server: Server, mode: Mode) -> Rent | None:
     words = OfferWords(gpu=(server.gpu,), mode=(mode,), sort="price-per-gpu", per="month")
-    offer = next(iter(call.client.offers.list(words, limit=1)), None)
-    if offer is None or offer.price_per_gpu_micros is None:
-        return None
-    return Rent(
-        mode=mode,
-        provider=offer.provider,
-        instance_type=offer.instance_type,
-        gpu=offer.gpu or "",
-        micros_per_month=offer.price_per_gpu_micros * server.gpu_count,
-        flat=mode in ("monthly", "reserved"),
-        as_of=offer.as_of,
+    offers = call.client.offers.list(words, limit=RENTS_COMPARED)
+    return cheapest_rent(
+        server.gpu_count,
+        mode,
+        (
+            MachineRent(
+                provider=offer.provider,
+                instance_type=offer.instance_type,
+                gpu=offer.gpu or "",
+                gpu_count=offer.gpu_count,
+                micros_per_month=offer.price_micros,
+                as_of=offer.as_of,
+            )
+            for offer in offers
+            if offer.gpu_count
+            and offer.price_micros is not None
+            and offer.gpu_share == 1
+            and not offer.retired
+        ),
     )
+
+
+RENTS_COMPARED: Final = 200
+"""Offers by price per GPU. The cheapest machines with few GPUs are among them."""
 
 
 def _amount(form: Form, name: str) -> float | None:
@@ -215,16 +227,26 @@ def _points(choices: Sequence[ChoiceShape]) -> str:
     ).decode()
 
 
+def _memory(plan: PlanShape) -> str:
+    """The memory over one step, and that of the GPU of the first choice, for the chart."""
+    if not plan.memory_timeline_bytes:
+        return ""
+    offer = plan.choices[0].offer
+    drawn = {"bytes": plan.memory_timeline_bytes, "card": (offer.gpu_memory_bytes or 0) if offer else 0}
+    return msgspec.json.encode(drawn).decode()
+
+
 def _launches(call: PageCall, choices: Sequence[ChoiceShape]) -> dict[int, str]:
-    """By the rank of a choice: where to launch the same GPUs on own hosts, if they are free."""
+    """By the rank of a choice: where to launch the same GPUs on own hosts if they are free, or to rent its machine."""
     project = project_to_launch_in(call)
     if not project:
         return {}
     shapes = call.client.shapes.list()
-    found = {each.rank: _free_shape(each, shapes) for each in choices}
-    return {
-        rank: f"{call.at('projects', project, 'launch')}?shape={name}" for rank, name in found.items() if name
-    }
+    address = call.at("projects", project, "launch")
+    rented = launch_links(call, (each.offer for each in choices if each.offer and each.instances == 1))
+    links = {each.rank: rented.get(each.offer.id, "") for each in choices if each.offer}
+    links |= {each.rank: f"{address}?shape={name}" for each in choices if (name := _free_shape(each, shapes))}
+    return {rank: link for rank, link in links.items() if link}
 
 
 def _free_shape(choice: ChoiceShape, shapes: Sequence[NamedShapeAnswer]) -> str:
@@ -234,10 +256,3 @@ def _free_shape(choice: ChoiceShape, shapes: Sequence[NamedShapeAnswer]) -> str:
     return next(
         (each.name for each in shapes if each.free and (each.shape.gpu, each.shape.gpus) == wanted), ""
     )
-
-
-def project_to_launch_in(call: PageCall) -> str:
-    """A project in which the reader may launch; `default` if possible."""
-    found = call.services.tenants.projects.page(call.actor, limit=PROJECTS_MAX)
-    open_ = [each for each in found if Permission.INSTANCE_WRITE in rules.in_project(call.actor, each)]
-    return call.ref_of(min(open_, key=lambda each: each.name != "default", default=None))

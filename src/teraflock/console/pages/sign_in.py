@@ -20,8 +20,10 @@ def safe_next(path: str) -> str:
 @pages.get("/sign-in", scope=Scope.PUBLIC)
 def show_sign_in(call: PageCall) -> Answer:
     """Ask for a user name and password, or for an API key."""
+    provider = call.services.identities.name if call.services.identities else ""
+    next = safe_next(call.request.query.text("next") or call.form.text("next"))
     return call.page(
-        "sign_in.html", next=safe_next(call.request.query.text("next") or call.form.text("next"))
+        "sign_in.html", next=next, provider=provider, can_sign_up=call.services.sign_up is not None
     )
 
 

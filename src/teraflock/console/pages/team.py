@@ -1,4 +1,4 @@
-"""The team: members and roles, API keys, quotas, the audit log."""
+"""The team: members and roles, API keys, quotas, the audit log. SSH keys are in ssh_keys.py."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,6 +19,7 @@ AUDIT_ROWS: Final = 50
 TABS: Final = (
     ("members", "Members", "/team", Permission.MEMBER_READ),
     ("keys", "API keys", "/team/keys", Permission.KEY_READ),
+    ("ssh_keys", "SSH keys", "/team/ssh-keys", Permission.KEY_READ),
     ("quotas", "Quotas", "/team/quotas", Permission.USAGE_READ),
     ("audit", "Audit log", "/team/audit", Permission.AUDIT_READ),
 )
@@ -30,7 +31,7 @@ def list_members(call: PageCall) -> Answer:
     """The members of the organisation, with an invitation that was just created."""
     members = call.client.members.list() if call.may(Permission.MEMBER_READ) else ()
     projects = {each.id: each.name for each in call.client.projects.list()}
-    return _team(call, "members", members=members, projects=projects, roles=ROLES, invitation="")
+    return team_page(call, "members", members=members, projects=projects, roles=ROLES, invitation="")
 
 
 @pages.post("/team/members", on_error=list_members, **CHANGE)
@@ -115,17 +116,19 @@ def show_quotas(call: PageCall) -> Answer:
     projects = call.client.projects.list()
     usage = [(each, found) for each in projects if (found := _usage(call, each.id))]
     whole = next((found.organisation for _, found in usage if found.organisation), None)
-    return _team(call, "quotas", usage=usage, whole=whole)
+    return team_page(call, "quotas", usage=usage, whole=whole)
 
 
 @pages.get("/team/audit", scope=Scope.ANYWHERE, may=Permission.AUDIT_READ)
 def show_audit(call: PageCall) -> Answer:
     """Who did what, newest first."""
     after = call.request.query.text("after")
-    return _team(call, "audit", entries=call.client.audit.page(after=after, limit=AUDIT_ROWS), after=after)
+    return team_page(
+        call, "audit", entries=call.client.audit.page(after=after, limit=AUDIT_ROWS), after=after
+    )
 
 
-def _team(call: PageCall, tab: str, **values: Any) -> Answer:
+def team_page(call: PageCall, tab: str, **values: Any) -> Answer:
     tabs = [(name, title, path) for name, title, path, may in TABS if call.may(may)]
     return call.page(f"team/{tab}.html", section="team", tab=tab, tabs=tabs, **values)
 
@@ -134,7 +137,7 @@ def _invited(call: PageCall, member: str) -> Answer:
     link = call.client.console.make_link(ConsoleLinkRequest(member=member))
     members = call.client.members.list()
     name = next((each.name for each in members if each.id == link.member_id), member)
-    return _team(
+    return team_page(
         call,
         "members",
         members=members,
@@ -151,7 +154,7 @@ def _keys(call: PageCall, secret: str = "") -> Answer:
         {each.id: each.name for each in client.members.list()} if call.may(Permission.MEMBER_READ) else {}
     )
     keys = [each for each in client.keys.list() if not each.revoked_at]
-    return _team(
+    return team_page(
         call, "keys", keys=keys, members=members, projects=client.projects.list(), roles=ROLES, secret=secret
     )
 

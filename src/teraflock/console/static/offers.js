@@ -24,7 +24,7 @@
       title.scope = "col";
       const remove = document.createElement("button");
       remove.className = "plain";
-      remove.textContent = `${removing} (${offer.currency})`;
+      remove.textContent = removing;
       remove.addEventListener("click", () => set(offer, false));
       title.append(remove);
       head.append(title);

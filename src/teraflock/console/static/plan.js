@@ -61,6 +61,15 @@ document.body.addEventListener("htmx:afterSettle", () => {
     const series = [{ label: box.dataset.all, values: costs, points: true, size: 6, colour: 4 }, { label: box.dataset.front, values: front, points: true, size: 10, colour: 0 }];
     plot(box, points.map((each) => each.hours), series, { xLabel: box.dataset.hours, yLabel: currency, log: true });
   }
+  const memory = document.getElementById("memory-chart");
+  if (memory && !memory.firstChild) {
+    const { bytes, card } = JSON.parse(memory.dataset.memory);
+    const gib = (size) => size / 2 ** 30;
+    const series = [{ label: memory.dataset.used, values: bytes.map(gib), colour: 0 }];
+    if (card) series.push({ label: memory.dataset.card, values: bytes.map(() => gib(card)), colour: 3 });
+    const last = Math.max(bytes.length - 1, 1);
+    plot(memory, bytes.map((_, index) => (100 * index) / last), series, { xLabel: memory.dataset.step, yLabel: "GiB" });
+  }
   const buy = document.getElementById("buy-chart");
   if (buy && !buy.firstChild) {
     const { steps, lines, currency } = JSON.parse(buy.dataset.curves);

@@ -2,6 +2,8 @@
 "use strict";
 
 const plotted = new WeakMap();
+const DAY = 86400;
+const DAYS_SHOWN = 14;
 
 function palette() {
   const style = getComputedStyle(document.documentElement);
@@ -14,7 +16,7 @@ function palette() {
 }
 
 // `series`: [{ label, values, points, bars }]. A value that is null leaves a gap.
-function plot(box, xs, series, { time = false, log = false, xLabel = "", yLabel = "", decimals = 2, height = 240 } = {}) {
+function plot(box, xs, series, { time = false, log = false, xLabel = "", yLabel = "", decimals = 2, height = 240, fromZero = true, ofDay = false, top = 0 } = {}) {
   box.replaceChildren();
   const { grid, text, lines } = palette();
   const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { show: false }, labelSize: 20, labelFont: "12px sans-serif" };
@@ -25,13 +27,13 @@ function plot(box, xs, series, { time = false, log = false, xLabel = "", yLabel 
     width: box.clientWidth,
     height,
     tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "Etc/UTC"),
-    scales: { x: { time, range: () => pad(Math.min(...xs), Math.max(...xs), time) }, y: log ? { distr: 3 } : { range: (_, least, most) => [0, most * 1.1 || 1] } },
-    axes: [{ ...axis, label: xLabel || undefined }, { ...axis, size: 70, label: yLabel || undefined, values: (_, ticks) => ticks.map(digits) }],
-    series: [{ label: xLabel || "", value: time ? (_, stamp) => (stamp ? new Date(stamp * 1000).toISOString().slice(0, 10) : "") : (_, value) => digits(value) }],
+    scales: { x: { time, range: () => rangeOf(xs, time, ofDay, series.some((each) => each.bars)) }, y: log ? { distr: 3 } : { range: (_, least, most) => (fromZero ? [0, top || most * 1.1 || 1] : around(least, most)) } },
+    axes: [{ ...axis, label: xLabel || undefined, ...(time ? { values: (_, ticks, __, ___, step) => ticks.map((each) => (ofDay ? clock(each) : day(each, step))), space: 60, ...(ofDay ? {} : { incrs: STEPS }) } : {}) }, { ...axis, size: 70, label: yLabel || undefined, values: (_, ticks) => ticks.map(digits) }],
+    series: [{ label: xLabel || (time ? "UTC" : ""), value: time ? (_, stamp) => (stamp ? new Date(stamp * 1000).toISOString().replace("T", " ").slice(0, ofDay ? 19 : 10) : "") : (_, value) => digits(value) }],
   };
   series.forEach((each, index) => {
     const stroke = lines[(each.colour ?? index) % lines.length];
-    const one = { label: each.label, stroke, width: 2, value: (_, value) => digits(value) };
+    const one = { label: each.label, stroke, width: 2, value: (_, value) => digits(value), points: { show: xs.length < 3 } };
     if (each.points) Object.assign(one, { paths: () => null, points: { show: true, size: each.size || 8, fill: stroke, stroke } });
     if (each.bars) Object.assign(one, { fill: stroke, paths: uPlot.paths.bars({ size: [0.6, 40] }), points: { show: false } });
     options.series.push(one);
@@ -43,8 +45,34 @@ function plot(box, xs, series, { time = false, log = false, xLabel = "", yLabel 
   plotted.set(box, observer);
 }
 
-function pad(least, most, time) {
-  const margin = time ? Math.max((most - least) * 0.04, 43200) : (most - least) * 0.04 || Math.abs(most) * 0.1 || 1;
+// Ticks of days: whole days, weeks, months and years.
+const STEPS = [1, 2, 7, 14, 30, 61, 91, 182, 365, 730, 1826].map((days) => days * DAY);
+
+function day(stamp, step) {
+  const text = new Date(stamp * 1000).toISOString();
+  return step >= 365 * DAY ? text.slice(0, 4) : step >= 28 * DAY ? text.slice(0, 7) : text.slice(5, 10);
+}
+
+// Bars of days stand at the end of two weeks, so that one day is not as wide as the chart.
+function rangeOf(xs, time, ofDay, bars) {
+  const least = Math.min(...xs);
+  const most = Math.max(...xs);
+  if (bars && time) return [Math.min(least, most - (DAYS_SHOWN - 1) * DAY) - DAY / 2, most + DAY / 2];
+  return pad(least, most, time ? (ofDay ? 30 : DAY / 2) : 0);
+}
+
+function clock(stamp) {
+  const text = new Date(stamp * 1000).toISOString().slice(11, 19);
+  return text.endsWith(":00") ? text.slice(0, 5) : text;
+}
+
+function around(least, most) {
+  const margin = (most - least) * 0.08 || Math.abs(most) * 0.1 || 1;
+  return [least - margin, most + margin];
+}
+
+function pad(least, most, seconds) {
+  const margin = seconds ? Math.max((most - least) * 0.04, seconds) : (most - least) * 0.04 || Math.abs(most) * 0.1 || 1;
   return [Math.max(least - margin, least < 0 ? -Infinity : 0), most + margin];
 }
 

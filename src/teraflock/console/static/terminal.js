@@ -102,9 +102,18 @@ async function live() {
   }
 }
 
-// Input is sent in order: one request at a time, with all that was typed meanwhile.
+// Input is sent in order: one request at a time, with all that was typed meanwhile. It is cut into pieces of bytes, not
+// of characters: a character outside the basic plane has two halves in a string, and half of one is lost.
+const PIECE = 98304;
 let waiting = "";
 let sending = false;
+async function sendBytes(bytes) {
+  for (let at = 0; at < bytes.length; at += PIECE) {
+    let binary = "";
+    for (const each of bytes.subarray(at, at + PIECE)) binary += String.fromCharCode(each);
+    await post(`/${id}/input`, { data: btoa(binary) });
+  }
+}
 async function send(text) {
   if (ended === true) {
     if (text === "\r") live();
@@ -114,12 +123,10 @@ async function send(text) {
   if (sending) return;
   sending = true;
   while (waiting && id) {
-    const bytes = new TextEncoder().encode(waiting.slice(0, 32768));
-    waiting = waiting.slice(32768);
-    let binary = "";
-    for (const each of bytes) binary += String.fromCharCode(each);
+    const bytes = new TextEncoder().encode(waiting);
+    waiting = "";
     try {
-      await post(`/${id}/input`, { data: btoa(binary) });
+      await sendBytes(bytes);
     } catch {
       break; // the connection is lost: what was typed is not repeated blindly
     }

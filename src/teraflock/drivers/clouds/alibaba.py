@@ -43,9 +43,8 @@ class AlibabaCloud(CloudApi):
     title = "Alibaba Cloud"
     base_url = "https://ecs.{region}.aliyuncs.com"
     currency = "CNY"
-    honours_tokens = True
     pace = Pace(call_seconds=0.2, launch_seconds=0.5)
-    capabilities = frozenset({Capability.EXEC, Capability.STOP})
+    capabilities = frozenset({Capability.STOP})
     types_age_max = timedelta(hours=2)
     notice = ALIBABA_NOTICE
     has_time_limit = True

@@ -15,6 +15,7 @@ from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
 from teraflock.drivers.clouds.marks import MARK, Boot, plain, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import AZURE_NOTICE
+from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.tokens import AzureSigner
 from teraflock.drivers.rented import Remote
@@ -25,6 +26,13 @@ COMPUTE: Final = {"api-version": "2023-03-01"}
 NETWORK: Final = {"api-version": "2022-11-01"}
 IMAGE: Final = "microsoft-dsvm:ubuntu-hpc:2204:latest"
 USER_DATA_BYTES_MAX: Final = 65_535
+DISKS: Final = {"api-version": "2023-01-02"}
+LEFT: Final = {
+    "disk": "Compute/disks",
+    "network-interface": "Network/networkInterfaces",
+    "address": "Network/publicIPAddresses",
+}
+"""What a machine may leave behind. An address can only be deleted after its interface."""
 ADDRESS_MICROS: Final = 5_000
 """Azure's list price of a standard public address, per hour."""
 POWER: Final = {
@@ -40,9 +48,8 @@ class AzureCloud(CloudApi):
     base_url = "https://management.azure.com"
     services: ClassVar = {"token": "https://login.microsoftonline.com", "prices": "https://prices.azure.com"}
     login = "ubuntu"
-    honours_tokens = True
     pace = Pace(call_seconds=0.2, launch_seconds=1.0)
-    capabilities = frozenset({Capability.EXEC, Capability.STOP})
+    capabilities = frozenset({Capability.STOP})
     types_age_max = timedelta(hours=6)
     notice = AZURE_NOTICE
     codes = ErrorCodes(
@@ -193,30 +200,26 @@ class AzureCloud(CloudApi):
         yield CloudCall(method="POST", path=f"{self._machine(remote_id)}/start", query=COMPUTE, act="change")
 
     def leftovers(self, mark: str) -> Asking[list[Leftover]]:
-        """Interfaces and addresses without a machine. Azure deletes them with it, if all is well."""
+        """Disks, interfaces and addresses without a machine. Azure deletes them with it, if all is well."""
         found: list[Leftover] = []
-        kinds = (
-            ("network-interface", "networkInterfaces", None),
-            ("address", "publicIPAddresses", ADDRESS_MICROS),
-        )
-        for noun, kind, price in kinds:
-            listed = yield from self._every(self._path(f"Network/{kind}"), dict(NETWORK))
+        for noun, path in LEFT.items():
+            listed = yield from self._every(self._path(path), _version(path))
             found += [
                 Leftover(
                     kind=noun,
-                    remote_id=f"Network/{kind}/{each['name']}",
+                    remote_id=f"{path}/{each['name']}",
                     name=each["name"],
                     token=token,
-                    price_micros_per_hour=price,
+                    price_micros_per_hour=_price(noun, each["properties"]),
                     currency=self.currency,
                 )
                 for each in listed
-                if (token := read_name(mark, each["name"], is_part=True))
+                if (token := read_name(mark, each["name"], is_part=True)) and not each.get("managedBy")
             ]
         return found
 
     def remove_leftover(self, leftover: Leftover) -> Asking[None]:
-        yield delete_call(self._path(leftover.remote_id), query=NETWORK)
+        yield delete_call(self._path(leftover.remote_id), query=_version(leftover.remote_id))
 
     def _remote(self, mark: str, each: Any, addresses: dict[str, str]) -> Remote:
         inside = each["properties"]
@@ -282,3 +285,13 @@ def _owner(address: Any) -> str:
     used_by = str((address["properties"].get("ipConfiguration") or {}).get("id", ""))
     interface = used_by.partition("/networkInterfaces/")[2].partition("/")[0]
     return interface or str(address["name"])
+
+
+def _version(path: str) -> dict[str, str]:
+    return dict(DISKS if path.startswith(LEFT["disk"]) else NETWORK)
+
+
+def _price(noun: str, inside: Any) -> int | None:
+    if noun == "disk":
+        return disk_price("azure", int(inside["diskSizeGB"]))
+    return ADDRESS_MICROS if noun == "address" else None

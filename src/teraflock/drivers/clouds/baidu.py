@@ -16,7 +16,7 @@ from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, PRICES_
 from teraflock.drivers.clouds.signatures import BaiduSigner
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote
-from teraflock.instance.driver import Capability, MachineType, Seen
+from teraflock.instance.driver import MachineType, Seen
 
 SEEN: Final = {
     "Starting": Seen.PENDING,
@@ -27,6 +27,7 @@ SEEN: Final = {
     "Error": Seen.BROKEN,
     "Expired": Seen.BROKEN,
 }
+ENDED: Final = ("Deleted",)
 """`Deleted` is missing on purpose. We stop none."""
 
 
@@ -35,8 +36,6 @@ class BaiduCloud(CloudApi):
     title = "Baidu Cloud"
     base_url = "https://bcc.{region}.baidubce.com"
     currency = "CNY"
-    honours_tokens = True
-    capabilities = frozenset({Capability.EXEC})
     codes = ErrorCodes(
         no_room=["ResourceNotEnough*", "StockNotEnough*", "sold out", "Instance.FlavorSoldOut"],
         quota=["*QuotaExceed*", "*ExceedLimit*"],
@@ -140,14 +139,14 @@ class BaiduCloud(CloudApi):
 
     def _remote(self, mark: str, region: str, each: Any) -> Remote | None:
         tags = {tag["tagKey"]: tag["tagValue"] for tag in each.get("tags") or ()}
-        token, seen = read_tags(mark, tags), SEEN.get(each["status"])
-        if not token or seen is None:
+        token = read_tags(mark, tags)
+        if not token or each["status"] in ENDED:
             return None
         created = each.get("createTime")
         return self.remote(
             f"{region}/{each['id']}",
             token,
-            seen,
+            SEEN.get(each["status"], Seen.PENDING),
             address=each.get("publicIP") or each.get("publicIp") or "",
             doing=each["status"].lower(),
             zone=f"{region}/{each.get('zoneName', '')}",

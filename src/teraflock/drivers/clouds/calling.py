@@ -53,7 +53,7 @@ class Caller:
                 f"{self.cloud.title} answered in a form that this version does not know: {type(error).__name__}",
                 hint="Update Teraflock, or report it",
             ) from None
-        raise EngineDown(f"{self.cloud.title} did not come to an end after {CALLS_MAX} pages")
+        raise EngineDown(f"{self.cloud.title} sent more than {CALLS_MAX} pages")
 
     def _continued(self, asking: Asking[T], call: CloudCall, launched_at: list[datetime]) -> CloudCall:
         """Send a call and return the next one. A question may catch an error, such as missing capacity in a zone."""

@@ -15,6 +15,7 @@ from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, NoMachineFree
 from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot
 from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import EC2_NOTICE
+from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signing import Signer, parts_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
@@ -24,9 +25,6 @@ from teraflock.instance.model import SSH_PORT
 REGIONS: Final = "us-east-1,us-west-2"
 IMAGE_OWNER: Final = "898082745236"
 IMAGE_NAME: Final = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) *"
-DISK_MICROS_PER_GB_MONTH: Final = 80_000
-"""The list price of gp3 in most regions."""
-HOURS_PER_MONTH: Final = 730
 USER_DATA_BYTES_MAX: Final = 16_384
 LIVES: Final = ["pending", "running", "stopping", "stopped", "shutting-down"]
 SEEN: Final = {
@@ -62,9 +60,8 @@ class Ec2Cloud(CloudApi):
     title = "AWS"
     base_url = ""
     login = "ubuntu"
-    honours_tokens = True
     pace = Pace(call_seconds=0.1, launch_seconds=0.5)
-    capabilities = frozenset({Capability.EXEC, Capability.STOP})
+    capabilities = frozenset({Capability.STOP})
     boot_time_max = timedelta(minutes=15)
     types_age_max = timedelta(hours=6)
     options: ClassVar = {
@@ -181,7 +178,7 @@ class Ec2Cloud(CloudApi):
                 remote_id=f"{region}/{each['VolumeId']}",
                 name=each["VolumeId"],
                 token=next((tag["Value"] for tag in each.get("Tags") or () if tag["Key"] == TOKEN), ""),
-                price_micros_per_hour=int(each["Size"]) * DISK_MICROS_PER_GB_MONTH // HOURS_PER_MONTH,
+                price_micros_per_hour=disk_price("aws", int(each["Size"])),
                 currency=self.currency,
             )
             for each in disks

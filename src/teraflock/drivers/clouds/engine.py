@@ -10,6 +10,7 @@ Invariants, besides those of `RentedDriver`:
 
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,8 @@ from teraflock.drivers.clouds import guest, probe, types_file
 from teraflock.drivers.clouds.calling import Caller
 from teraflock.drivers.clouds.errors import NoMachineFree, Unusable
 from teraflock.drivers.clouds.http import CloudTransport
+from teraflock.drivers.clouds.inside import CAPABILITIES as INSIDE
+from teraflock.drivers.clouds.inside import Inside
 from teraflock.drivers.clouds.keys import Derive
 from teraflock.drivers.clouds.leaving import Leaving
 from teraflock.drivers.clouds.link import Link
@@ -36,6 +39,7 @@ from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import (
     Capability,
     CommandState,
+    GuestFile,
     Handle,
     Machine,
     MachineType,
@@ -51,11 +55,11 @@ from teraflock.instance.model import SSH_PORT
 LOG: Final = logging.getLogger("teraflock.clouds")
 LISTING_AGE_MAX: Final = timedelta(seconds=5)
 """`ready` and `look` use a listing of this age, so that many machines that boot cost few calls."""
+ADDRESS_AGE_MAX: Final = timedelta(seconds=60)
+"""Commands and files use the address in a listing of this age, so that they cost the provider nothing."""
 CONFIRMS: Final = 2
 PROBE_SECONDS_MAX: Final = 20.0
 """A guest cannot hold a thread of the server for longer."""
-COMMAND_SECONDS: Final = timedelta(seconds=10)
-"""How often a command's state is read over SSH."""
 
 
 class CloudSite(RentedDriver):
@@ -75,10 +79,10 @@ class CloudSite(RentedDriver):
     ) -> None:
         super().__init__(site, mark, clock)
         self.cloud = cloud
-        self.capabilities = cloud.capabilities
-        self.honours_tokens = cloud.honours_tokens
+        self.capabilities = cloud.capabilities | INSIDE
         self._ask = Caller(cloud, transport, signer, pacer, clock).ask
         self._guests = Reaching(link, derive, mark, injects_host_key=cloud.injects_host_key)
+        self._inside = Inside(site, clock, self._guests, lambda handle: self._seen(handle, ADDRESS_AGE_MAX))
         self._leaving = Leaving(cloud.notice, self._guests.run_on)
         self._types_file = folder / f"types-{site}.json"
         self._types: tuple[MachineType, ...] = types_file.read(self._types_file)
@@ -88,7 +92,6 @@ class CloudSite(RentedDriver):
         """How many listings in a row lacked a machine that is being deleted."""
         self._ended_at: dict[tuple[str, str], datetime] = {}
         """When a machine that is being deleted was given back."""
-        self._looked_at: dict[str, datetime] = {}
 
     # What accounts ask
 
@@ -144,9 +147,9 @@ class CloudSite(RentedDriver):
         self._listing = (self._clock.now(), found)
         return found
 
-    def _seen(self, handle: Handle) -> Remote | None:
+    def _seen(self, handle: Handle, age_max: timedelta = LISTING_AGE_MAX) -> Remote | None:
         listing = self._listing
-        if listing is None or not timedelta(0) <= self._clock.now() - listing[0] <= LISTING_AGE_MAX:
+        if listing is None or not timedelta(0) <= self._clock.now() - listing[0] <= age_max:
             return super()._seen(handle)
         mine = (each for each in listing[1] if each.instance_id == handle.instance_id)
         return next((each for each in mine if handle.remote_id in ("", each.remote_id)), None)
@@ -201,9 +204,8 @@ class CloudSite(RentedDriver):
             self._ask(self.cloud.give_back(handle.remote_id))  # it may be too new to be listed
         self._absent[key] = 0 if found else self._absent.get(key, 0) + 1
         if self._absent[key] < CONFIRMS:
-            over_at = self._ended_at.get(key, self._clock.now())
             said = f"{self.cloud.title} has accepted the delete, and a listing must confirm it"
-            raise StillEnding(said, over_at=over_at)
+            raise StillEnding(said, over_at=self._ended_at.get(key))
         del self._absent[key]
         self._ended_at.pop(key, None)
 
@@ -243,7 +245,7 @@ class CloudSite(RentedDriver):
         expected = self._guests.host_key(found.token, at) if found else ""
         command = probe.COMMAND if machine.gpus else probe.NO_GPUS
         ran = self._guests.run(at, listed.user, expected, command, PROBE_SECONDS_MAX) if expected else None
-        if ran is None:
+        if ran is None or ran.timed_out:
             return Readiness(ready=False, doing="waiting for SSH with the machine's own host key")
         wrong = probe.problem(
             probe.read(ran.stdout), len(machine.gpus), gpu_memory_of(self._types, machine.rental)
@@ -261,34 +263,13 @@ class CloudSite(RentedDriver):
         return Unusable(f"The rented machine did not start: {remote.doing}", hint="It was given back")
 
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
-        found = self._seen(handle)
-        at = found.endpoints.get(SSH_PORT) if found else None
-        if found is None or at is None:
-            raise EngineMissing(
-                f"The site `{self.site}` does not have this machine, or it has no address yet"
-            )
-        words = command if found.user == "root" else ("sudo", "-n", "--", *command)
-        ran = self._guests.run(
-            at, found.user, self._guests.host_key(found.token, at), words, seconds_max, stdin
-        )
-        if ran is None:
-            raise EngineDown("The rented machine does not answer over SSH", hint="Teraflock tries again")
-        return ran
+        return self._inside.run(handle, command, stdin=stdin, seconds_max=seconds_max)
+
+    def file(self, handle: Handle, path: str) -> AbstractContextManager[GuestFile]:
+        return self._inside.file(handle, path)
 
     def command_state(self, handle: Handle) -> CommandState | None:
-        return self._program_state(handle, "command")
+        return self._inside.program_state(handle, "command")
 
     def user_data_state(self, handle: Handle) -> CommandState | None:
-        return self._program_state(handle, "user-data")
-
-    def _program_state(self, handle: Handle, name: str) -> CommandState | None:
-        now, key = self._clock.now(), f"{handle.instance_id} {name}"
-        last = self._looked_at.get(key)
-        if last is not None and timedelta(0) <= now - last < COMMAND_SECONDS:
-            return None
-        self._looked_at[key] = now
-        ran = self.run(handle, guest.state_command(name), stdin=b"", seconds_max=PROBE_SECONDS_MAX)
-        exit_code, log = guest.read_state(ran.stdout)
-        if exit_code is not None:
-            del self._looked_at[key]
-        return CommandState(exit_code=exit_code, log=log)
+        return self._inside.program_state(handle, "user-data")

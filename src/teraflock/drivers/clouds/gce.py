@@ -16,6 +16,7 @@ from teraflock.drivers.clouds.gce_types import aggregated, gpu_types
 from teraflock.drivers.clouds.marks import MARK, Boot, plain, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import GCE_NOTICE
+from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.tokens import GoogleSigner, service_account
 from teraflock.drivers.rented import Remote
@@ -48,9 +49,8 @@ class GceCloud(CloudApi):
         "billing": "https://cloudbilling.googleapis.com",
     }
     login = "ubuntu"
-    honours_tokens = True
     pace = Pace(call_seconds=0.1, launch_seconds=0.5)
-    capabilities = frozenset({Capability.EXEC, Capability.STOP})
+    capabilities = frozenset({Capability.STOP})
     boot_time_max = timedelta(minutes=16)
     types_age_max = timedelta(hours=6)
     notice = GCE_NOTICE
@@ -232,6 +232,8 @@ class GceCloud(CloudApi):
                 remote_id=f"{zone}/{each['name']}",
                 name=each["name"],
                 token=read_name(mark, each["name"]),
+                price_micros_per_hour=disk_price("gcp", int(each["sizeGb"])),
+                currency=self.currency,
             )
             for zone, each in listed
             if not each.get("users")
@@ -257,8 +259,8 @@ class GceCloud(CloudApi):
 
     def _remote(self, mark: str, zone: str, each: Any) -> Remote | None:
         token = read_name(mark, each["name"])
-        seen = SEEN.get(each["status"])
-        if not token or seen is None:
+        seen = SEEN.get(each["status"], Seen.PENDING)
+        if not token:
             return None
         interfaces = each.get("networkInterfaces") or [{}]
         external = interfaces[0].get("accessConfigs") or [{}]

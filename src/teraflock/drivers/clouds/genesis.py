@@ -1,7 +1,7 @@
 """Genesis Cloud: virtual machines with cloud-init, stop and start, no launch tokens, no spot. API `compute/v1`.
 
 The name of a machine type has its size: `vcpu-8_memory-24g_nvidia-rtx-3090-1`. The API has no prices: the operator sets
-them. No API description was at hand: the calls are those of the provider's own clients.
+them. Calls, fields and states are those of the description that the provider's own client is generated from.
 """
 
 import re
@@ -19,14 +19,16 @@ from teraflock.instance.driver import Capability, MachineType, Seen
 
 PAGE: Final = 100
 TYPE: Final = re.compile(r"vcpu-(\d+)_memory-(\d+)g(?:_disk-\d+g)?_nvidia-?([a-z0-9-]+?)-(\d+)")
+SCRIPT_BYTES_MAX: Final = 65_536
+_ON_THE_WAY: Final = (
+    "enqueued", "build", "creating", "copying", "updating", "starting", "restarting", "resetting", "stopping",
+    "deleting", "unknown",
+)  # fmt: skip
 SEEN: Final = {
-    "creating": Seen.PENDING,
-    "starting": Seen.PENDING,
-    "resetting": Seen.PENDING,
-    "stopping": Seen.PENDING,
-    "deleting": Seen.PENDING,
+    **dict.fromkeys(_ON_THE_WAY, Seen.PENDING),
     "active": Seen.RUNNING,
     "stopped": Seen.STOPPED,
+    "shutoff": Seen.STOPPED,
     "error": Seen.BROKEN,
     "pending_payment": Seen.BROKEN,
 }
@@ -37,7 +39,7 @@ class GenesisCloud(CloudApi):
     title = "Genesis Cloud"
     base_url = "https://api.genesiscloud.com/compute/v1"
     login = "ubuntu"
-    capabilities = frozenset({Capability.EXEC, Capability.STOP})
+    capabilities = frozenset({Capability.STOP})
     codes = ErrorCodes(
         no_room=["not available", "no capacity", "out of stock"],
         quota=["quota exceeded", "exceeds your quota"],
@@ -66,7 +68,8 @@ class GenesisCloud(CloudApi):
         found: list[MachineType] = []
         for region in self.regions:
             reply = yield CloudCall(method="GET", path=f"/availability/{region}/instances")
-            free = {each["type"] for each in reply.body["instance_types"] if each["available"]}
+            listed = reply.body["availability"]["instance_types"]
+            free = {each["type"] for each in listed if each["available"]}
             found += [self._type(name, region, prices[name]) for name in prices if name in free]
         return found
 
@@ -98,6 +101,11 @@ class GenesisCloud(CloudApi):
                 return [each for each in found if each is not None]
 
     def rent(self, boot: Boot) -> Asking[Remote]:
+        if len(boot.cloud_config.encode()) > SCRIPT_BYTES_MAX:
+            raise CannotDo(
+                f"Genesis Cloud accepts {SCRIPT_BYTES_MAX >> 10} KB of first-boot files",
+                hint="Let a short user-data script download the rest",
+            )
         body = {
             "name": boot.name,
             "hostname": boot.name[:63],

@@ -16,7 +16,7 @@ from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, PRICES_
 from teraflock.drivers.clouds.signatures import HuaweiSigner
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote
-from teraflock.instance.driver import Capability, MachineType, Seen
+from teraflock.instance.driver import MachineType, Seen
 
 PAGE: Final = 500
 SEEN: Final = {
@@ -27,7 +27,8 @@ SEEN: Final = {
     "SHUTOFF": Seen.BROKEN,
     "ERROR": Seen.BROKEN,
 }
-"""`DELETED` is missing on purpose. We stop none: one that is off was taken back."""
+"""We stop none: one that is off was taken back. In all other states, such as `MIGRATING`, it still exists."""
+ENDED: Final = ("DELETED", "SOFT_DELETED")
 GPU: Final = "info:gpu:name"
 """Such as `1 * NVIDIA T4 / 1 * 16G`."""
 
@@ -37,9 +38,7 @@ class HuaweiCloud(CloudApi):
     title = "Huawei Cloud"
     base_url = "https://ecs.{region}.myhuaweicloud.com"
     currency = "CNY"
-    honours_tokens = True
     has_time_limit = True
-    capabilities = frozenset({Capability.EXEC})
     codes = ErrorCodes(
         no_room=["sold out", "Ecs.0319", "insufficient resources"],
         quota=["Ecs.0001", "quota is insufficient"],
@@ -165,8 +164,8 @@ class HuaweiCloud(CloudApi):
 
     def _remote(self, mark: str, region: str, each: Any) -> Remote | None:
         tags = dict(str(tag).partition("=")[::2] for tag in each.get("tags") or ())
-        token, seen = read_tags(mark, tags), SEEN.get(each["status"])
-        if not token or seen is None:
+        token = read_tags(mark, tags)
+        if not token or each["status"] in ENDED:
             return None
         addresses = [one for several in (each.get("addresses") or {}).values() for one in several]
         public = [one["addr"] for one in addresses if one.get("OS-EXT-IPS:type") == "floating"]
@@ -174,7 +173,7 @@ class HuaweiCloud(CloudApi):
         return self.remote(
             f"{region}/{each['id']}",
             token,
-            seen,
+            SEEN.get(each["status"], Seen.PENDING),
             address=public[0] if public else "",
             doing=str((each.get("fault") or {}).get("message") or each["status"].lower()),
             zone=each.get("OS-EXT-AZ:availability_zone") or region,

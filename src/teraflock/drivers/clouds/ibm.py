@@ -16,7 +16,7 @@ from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.tokens import IbmSigner
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
-from teraflock.instance.driver import Capability, MachineType, Seen
+from teraflock.instance.driver import MachineType, Seen
 
 VERSION: Final = {"version": "2025-11-25", "generation": "2"}
 SEEN: Final = {
@@ -39,7 +39,6 @@ class IbmCloud(CloudApi):
     base_url = "https://{region}.iaas.cloud.ibm.com/v1"
     services: ClassVar = {"token": "https://iam.cloud.ibm.com"}
     login = "ubuntu"
-    capabilities = frozenset({Capability.EXEC})
     codes = ErrorCodes(
         no_room=["cannot_start_capacity", "cannot_start_compute", "insufficient capacity", "out of capacity"],
         quota=["over_quota", "*_quota_exceeded", "quota exceeded"],
@@ -76,10 +75,10 @@ class IbmCloud(CloudApi):
         prices = self.set_prices()
         found: list[MachineType] = []
         for region in self.regions:
-            reply = yield self._call("GET", region, "/instance/profiles")
+            listed = yield from self._every(region, "profiles", "/instance/profiles")
             found += [
                 self._type(region, each, prices[each["name"]])
-                for each in reply.body["profiles"]
+                for each in listed
                 if each["name"] in prices and each.get("gpu_count")
             ]
         return found
@@ -106,12 +105,12 @@ class IbmCloud(CloudApi):
             found += [self._remote(mark, region, each, addresses) for each in ours]
         return found
 
-    def _every(self, region: str, name: str) -> Asking[list[Any]]:
+    def _every(self, region: str, name: str, path: str = "") -> Asking[list[Any]]:
         found: list[Any] = []
         start = ""
         while True:
             query = {"limit": "100", **({"start": start} if start else {})}
-            reply = yield self._call("GET", region, f"/{name}", query=query)
+            reply = yield self._call("GET", region, path or f"/{name}", query=query)
             found += reply.body[name]
             address = str((reply.body.get("next") or {}).get("href", ""))
             start = address.partition("start=")[2].partition("&")[0]

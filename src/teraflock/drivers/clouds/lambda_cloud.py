@@ -19,6 +19,7 @@ SEEN: Final = {
     "unhealthy": Seen.BROKEN,
     "terminating": Seen.PENDING,
 }
+ENDED: Final = ("terminated", "preempted")
 """`terminated` and `preempted` are missing on purpose: such a machine no longer exists."""
 
 
@@ -75,8 +76,8 @@ class LambdaCloud(CloudApi):
 
     def _remote(self, mark: str, each: Any) -> Remote | None:
         token = read_tags(mark, {tag["key"]: tag["value"] for tag in each.get("tags") or ()})
-        seen = SEEN.get(each["status"])
-        if not token or seen is None:
+        seen = SEEN.get(each["status"], Seen.PENDING)
+        if not token or each["status"] in ENDED:
             return None
         return self.remote(
             each["id"],

@@ -3,10 +3,12 @@
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from shlex import join
 from typing import Final, Protocol
 
+from teraflock.drivers.clouds.channel import GuestChannel, ProcessChannel, finished
 from teraflock.drivers.clouds.keys import KeyPair
 from teraflock.instance.driver import Endpoint, Ran
 from teraflock.instance.engine_errors import EngineDown
@@ -36,6 +38,12 @@ class Link(Protocol):
         """Run a command. None: the machine does not answer, or shows another host key."""
         ...
 
+    def open(
+        self, at: Endpoint, user: str, host_key: str, key: KeyPair, command: Sequence[str]
+    ) -> GuestChannel:
+        """Start a command and talk to it. If the machine does not answer, the channel ends without output."""
+        ...
+
 
 class SshLink:
     def host_key(self, at: Endpoint) -> str:
@@ -59,8 +67,22 @@ class SshLink:
         seconds_max: float,
     ) -> Ran | None:
         with tempfile.TemporaryDirectory(prefix="tera-ssh-") as folder:
-            words = [*_options(Path(folder), at, host_key, key), f"{user}@{at.address}", "--", join(command)]
+            words = _words(Path(folder), at, user, host_key, key, command)
             return _done(words, stdin, seconds_max)
+
+    def open(
+        self, at: Endpoint, user: str, host_key: str, key: KeyPair, command: Sequence[str]
+    ) -> GuestChannel:
+        with ExitStack() as kept:
+            folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="tera-ssh-"))
+            process = _started(_words(Path(folder), at, user, host_key, key, command), subprocess.DEVNULL)
+            return ProcessChannel(process, clean_up=kept.pop_all().close)
+
+
+def _words(
+    folder: Path, at: Endpoint, user: str, host_key: str, key: KeyPair, command: Sequence[str]
+) -> list[str]:
+    return [*_options(folder, at, host_key, key), f"{user}@{at.address}", "--", join(command)]
 
 
 def _options(folder: Path, at: Endpoint, host_key: str, key: KeyPair) -> list[str]:
@@ -83,17 +105,23 @@ def _options(folder: Path, at: Endpoint, host_key: str, key: KeyPair) -> list[st
     return ["ssh", "-F", "/dev/null", "-T", "-i", str(identity), "-p", str(at.port), *options]
 
 
-def _done(words: list[str], stdin: bytes, seconds_max: float) -> Ran | None:
+def _started(words: list[str], stderr: int) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(words, input=stdin, capture_output=True, timeout=seconds_max, check=False)
+        return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=stderr)
     except FileNotFoundError:
         raise EngineDown("`ssh` is not installed on the server", hint="Install the OpenSSH client") from None
-    except subprocess.TimeoutExpired as late:
-        return Ran(exit_code=TIMED_OUT, stdout=late.stdout or b"", stderr=late.stderr or b"", timed_out=True)
-    if done.returncode == SSH_FAILED:
+
+
+def _done(words: list[str], stdin: bytes, seconds_max: float) -> Ran | None:
+    process = _started(words, subprocess.PIPE)
+    output = finished(process, stdin, seconds_max=seconds_max, bytes_max=OUTPUT_BYTES_MAX)
+    code = TIMED_OUT if output.timed_out else process.returncode
+    if code == SSH_FAILED:
         return None
     return Ran(
-        exit_code=done.returncode,
-        stdout=done.stdout[:OUTPUT_BYTES_MAX],
-        stderr=done.stderr[:OUTPUT_BYTES_MAX],
+        exit_code=code,
+        stdout=bytes(output.stdout),
+        stderr=bytes(output.stderr),
+        timed_out=output.timed_out,
     )

@@ -60,9 +60,9 @@ class CloudApi(ABC):
     currency: str = "USD"
     login: ClassVar[str] = "root"
     pace: ClassVar[Pace] = Pace()
-    capabilities: ClassVar[frozenset[Capability]] = frozenset({Capability.EXEC})
+    capabilities: ClassVar[frozenset[Capability]] = frozenset()
+    """What its machines can do besides commands and files over SSH, which all clouds have."""
     codes: ClassVar[ErrorCodes] = ErrorCodes()
-    honours_tokens: ClassVar[bool] = False
     injects_host_key: ClassVar[bool] = True
     """Whether the machine can be given a host key. Otherwise the first key it shows is trusted."""
     boot_time_max: ClassVar[timedelta] = timedelta(minutes=20)

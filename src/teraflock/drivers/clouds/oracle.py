@@ -17,7 +17,7 @@ from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.signatures import OracleSigner, oracle_fields
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote
-from teraflock.instance.driver import Capability, MachineType, Seen
+from teraflock.instance.driver import MachineType, Seen
 
 API: Final = "/20160918"
 SEEN: Final = {
@@ -30,6 +30,7 @@ SEEN: Final = {
     "MOVING": Seen.PENDING,
     "CREATING_IMAGE": Seen.PENDING,
 }
+ENDED: Final = "TERMINATED"
 """`TERMINATED` is missing on purpose: such a machine no longer exists. We stop none."""
 THREADS_PER_OCPU: Final = 2
 
@@ -40,8 +41,6 @@ class OracleCloud(CloudApi):
     base_url = "https://iaas.{region}.oraclecloud.com"
     services: ClassVar = {"identity": "https://identity.{region}.oraclecloud.com"}
     login = "ubuntu"
-    honours_tokens = True
-    capabilities = frozenset({Capability.EXEC})
     codes = ErrorCodes(
         no_room=["Out of host capacity", "OutOfHostCapacity", "out of capacity"],
         quota=["LimitExceeded", "QuotaExceeded"],
@@ -122,7 +121,7 @@ class OracleCloud(CloudApi):
         for region in self.regions:
             listed = yield from self._every(region, "/instances", limit="1000")
             ours = [each for each in listed if read_tags(mark, each.get("freeformTags") or {})]
-            living = [each for each in ours if each["lifecycleState"] in SEEN]
+            living = [each for each in ours if each["lifecycleState"] != ENDED]
             addresses = (yield from self._addresses(region)) if living else {}
             found += [self._remote(mark, region, each, addresses) for each in living]
         return found
@@ -192,7 +191,7 @@ class OracleCloud(CloudApi):
         return self.remote(
             f"{region}/{each['id']}",
             read_tags(mark, each["freeformTags"]),
-            SEEN[each["lifecycleState"]],
+            SEEN.get(each["lifecycleState"], Seen.PENDING),
             address=addresses.get(each["id"], ""),
             doing=each["lifecycleState"].lower(),
             zone=f"{region}/{each['availabilityDomain']}",

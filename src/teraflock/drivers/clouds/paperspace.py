@@ -43,7 +43,7 @@ class PaperspaceCloud(CloudApi):
     kind = "paperspace"
     title = "Paperspace"
     base_url = "https://api.paperspace.com/v1"
-    capabilities = frozenset({Capability.EXEC, Capability.STOP})
+    capabilities = frozenset({Capability.STOP})
     codes = ErrorCodes(
         no_room=["out of capacity", "not available in", "no capacity"],
         quota=["limit reached", "machine limit", "increase your limit"],

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from teraflock.base.money import HOURS_PER_MONTH
+from teraflock.catalog.costs import costs_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.driver import MachineType, Rental, Seen
 
@@ -26,6 +28,12 @@ def priced(types: Sequence[MachineType], remote: Remote) -> Remote:
     there = (each for each in types if remote.zone.startswith(each.region))
     price = next((each.prices.get(mode) for each in there if each.name == remote.type), None)
     return replace(remote, price_micros_per_hour=price)
+
+
+def disk_price(provider: str, size_gb: int) -> int | None:
+    """What a disk costs per hour by the provider's list price; None: unknown."""
+    known = costs_of(provider).disk
+    return None if known is None else size_gb * known.micros // HOURS_PER_MONTH
 
 
 def gpu_memory_of(types: Sequence[MachineType], rental: Rental | None) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from teraflock.drivers.clouds import keys
+from teraflock.drivers.clouds.channel import GuestChannel
 from teraflock.drivers.clouds.keys import Derive, KeyPair
 from teraflock.drivers.clouds.link import Link
 from teraflock.drivers.rented import Remote
@@ -42,6 +43,10 @@ class Reaching:
         """Run a command as the login user. None: the machine does not answer with this host key."""
         login = self.login()
         return self._link.run(at, user, host_key, login, command, stdin=stdin, seconds_max=seconds_max)
+
+    def open(self, at: Endpoint, user: str, host_key: str, command: Sequence[str]) -> GuestChannel:
+        """Start a command as the login user and talk to it."""
+        return self._link.open(at, user, host_key, self.login(), command)
 
     def run_on(self, remote: Remote, command: Sequence[str]) -> Ran | None:
         at = remote.endpoints.get(SSH_PORT)

@@ -30,6 +30,7 @@ SEEN: Final = {
     "EXITED": Seen.BROKEN,
     "ERROR": Seen.BROKEN,
 }
+ENDED: Final = ("TERMINATED",)
 """`TERMINATED` is missing on purpose: such a pod no longer exists. We stop none, so one that exited is lost."""
 
 
@@ -60,7 +61,7 @@ class RunPodCloud(CloudApi):
 
     def rent(self, boot: Boot) -> Asking[Remote]:
         if boot.machine.user_data:
-            raise CannotDo("RunPod runs no user-data", hint="Log in with SSH, or use another provider")
+            raise CannotDo("RunPod does not run user-data", hint="Log in with SSH, or use another provider")
         count, _, gpu = boot.rental.type.partition("x_")
         body = {
             "name": boot.label,
@@ -95,8 +96,8 @@ class RunPodCloud(CloudApi):
         return "", "; ".join([words, *map(str, body.get("errors") or ())])
 
     def _remote(self, mark: str, each: Any) -> Remote | None:
-        ours, seen = read_label(mark, each["name"]), SEEN.get(each["status"])
-        if ours is None or seen is None:
+        ours, seen = read_label(mark, each["name"]), SEEN.get(each["status"], Seen.PENDING)
+        if ours is None or each["status"] in ENDED:
             return None
         direct = (each.get("ssh") or {}).get("direct")
         return self.remote(

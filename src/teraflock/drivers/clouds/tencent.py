@@ -42,10 +42,9 @@ class TencentCloud(CloudApi):
     services: ClassVar = {"vpc": "https://vpc.tencentcloudapi.com"}
     currency = "CNY"
     login = "ubuntu"
-    honours_tokens = True
     pace = Pace(call_seconds=0.2, launch_seconds=0.5)
-    capabilities = frozenset({Capability.EXEC, Capability.STOP})
-    types_age_max = timedelta(minutes=30)
+    capabilities = frozenset({Capability.STOP})
+    types_age_max = timedelta(minutes=10)
     notice = TENCENT_NOTICE
     has_time_limit = True
     codes = ErrorCodes(
@@ -242,8 +241,8 @@ class TencentCloud(CloudApi):
 
     def _remote(self, mark: str, region: str, each: Any) -> Remote | None:
         token = read_tags(mark, {tag["Key"]: tag["Value"] for tag in each.get("Tags") or ()})
-        seen = SEEN.get(each["InstanceState"])
-        if not token or seen is None:
+        seen = SEEN.get(each["InstanceState"], Seen.PENDING)
+        if not token:
             return None
         failed = each.get("LatestOperationState") == "FAILED" and seen == Seen.PENDING
         created = each.get("CreatedTime")

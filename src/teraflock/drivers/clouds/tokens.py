@@ -4,11 +4,15 @@ import base64
 import json
 from abc import abstractmethod
 from datetime import datetime, timedelta
-from typing import Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from teraflock.base.errors import BadInput
 from teraflock.drivers.clouds.calls import CloudCall, CloudReply
 from teraflock.drivers.clouds.signing import Signer, SigningRequest, parts_of
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 TOKEN_SERVICE: Final = "token"  # noqa: S105 -- the name of a service
 GOOGLE_TOKENS: Final = "https://oauth2.googleapis.com/token"
@@ -91,8 +95,16 @@ class GoogleSigner(TokenSigner):
 
 
 def rsa_sha256(private_key: str, content: bytes) -> bytes:
-    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+
+    return _rsa_key(private_key).sign(content, PKCS1v15(), hashes.SHA256())
+
+
+@cache
+def _rsa_key(private_key: str) -> "RSAPrivateKey":
+    """Read once: checking a key takes fifty times as long as signing with it. There are as many as accounts."""
+    from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
     try:
@@ -101,7 +113,7 @@ def rsa_sha256(private_key: str, content: bytes) -> bytes:
         raise BadInput("The private key of these credentials cannot be read") from None
     if not isinstance(key, RSAPrivateKey):
         raise BadInput("The private key of these credentials is not an RSA key")
-    return key.sign(content, PKCS1v15(), hashes.SHA256())
+    return key
 
 
 def _encoded(value: Any) -> str:

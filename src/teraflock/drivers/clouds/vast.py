@@ -42,7 +42,7 @@ class VastCloud(CloudApi):
     title = "Vast"
     base_url = "https://console.vast.ai"
     pace = Pace(call_seconds=1.0, launch_seconds=5.0)
-    capabilities = frozenset({Capability.EXEC, Capability.BIDS})
+    capabilities = frozenset({Capability.BIDS})
     boot_time_max = timedelta(minutes=30)
     options: ClassVar = {
         "image": f"The container image. Default: `{IMAGE}`",

@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Final
@@ -19,7 +19,18 @@ import msgspec
 from teraflock import __version__
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.joined.channel import Channel
-from teraflock.drivers.joined.frames import Done, Failed, FromHost, Hello, HostCall, Welcome, Working, raised
+from teraflock.drivers.joined.frames import (
+    VERSION,
+    Done,
+    Failed,
+    FromHost,
+    Hello,
+    HostCall,
+    Piece,
+    Welcome,
+    Working,
+    raised,
+)
 from teraflock.drivers.joined.methods import QUICK
 from teraflock.instance.engine_errors import BadCredentials, EngineDown
 
@@ -28,6 +39,8 @@ CONNECT_SECONDS_MAX: Final = 4.0
 ANSWER_SECONDS_MAX: Final = 7.0
 """A host that is working on a call says so every two seconds."""
 QUICK_SECONDS_MAX: Final = 60.0
+PIECE_SECONDS_MAX: Final = 120.0
+"""For a piece of a file: the other end may be writing to a slow disk."""
 IDLE_MAX: Final = 8
 PAUSES: Final = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Seconds before the next attempt to connect, after each failure in a row."""
@@ -77,6 +90,8 @@ class Links:
         self._lock = threading.Lock()
         self._failures = 0
         self._next_at = 0.0
+        self._refusal: TeraflockError | None = None
+        """Why the host refused the last connection, if it answered."""
         self.welcome: Welcome | None = None
         """What the host said about itself on the last connection."""
 
@@ -95,10 +110,20 @@ class Links:
             elif not loan.is_taken:
                 loan.channel.close()
 
-    def call(self, loan: "Loan", method: str, arguments: bytes) -> Done:
-        """Send a call and wait for its answer, as long as the host says that it is working on it."""
+    def call(
+        self, loan: "Loan", method: str, arguments: bytes, content: Iterable[bytes] | None = None
+    ) -> Done:
+        """Send a call and wait for its answer, as long as the host says that it is working on it.
+
+        `content` follows the call in pieces.
+        """
         channel = loan.channel
         channel.send(HostCall(method=method, arguments=arguments), seconds_max=ANSWER_SECONDS_MAX)
+        if content is not None:
+            for piece in content:
+                if piece:
+                    channel.send(Piece(content=piece), seconds_max=PIECE_SECONDS_MAX)
+            channel.send(Piece(content=b""), seconds_max=PIECE_SECONDS_MAX)
         ends_at = self._seconds() + QUICK_SECONDS_MAX
         answer = received(channel, ANSWER_SECONDS_MAX)
         while isinstance(answer, Working):
@@ -139,13 +164,14 @@ class Links:
     def _opened(self) -> Channel:
         with self._lock:
             if self._seconds() < self._next_at:
-                raise self._down("it could not be reached a moment ago")
+                raise self._down("it could not be reached a moment ago", self._refusal)
             # until this attempt ends, other calls fail at once if the last one failed
             self._next_at = self._seconds() + (CONNECT_SECONDS_MAX if self._failures else 0.0)
         try:
             channel = self._connected()
         except (OSError, TeraflockError) as error:
             with self._lock:
+                self._refusal = error if isinstance(error, TeraflockError) else None
                 self._next_at = self._seconds() + PAUSES[min(self._failures, len(PAUSES) - 1)]
                 self._failures += 1
             raise error if isinstance(error, TeraflockError) else self._down(str(error)) from None
@@ -153,7 +179,38 @@ class Links:
             self._failures, self._next_at = 0, 0.0
         return channel
 
+    def version_of(self, channel: Channel) -> str:
+        """Greet the host on a connection from `secured`, and return its version, whatever it is."""
+        try:
+            self._greet(channel)
+        except EngineDown as error:
+            if VERSION not in error.context:
+                raise
+            return str(error.context[VERSION])
+        return self._version
+
+    def secured(self) -> Channel:
+        """A connection to the host that was not greeted yet."""
+        try:
+            return self._secured()
+        except OSError as error:
+            raise self._down(str(error)) from None
+
+    def forget_failures(self) -> None:
+        """Connect again at once."""
+        with self._lock:
+            self._failures, self._next_at = 0, 0.0
+
     def _connected(self) -> Channel:
+        channel = self._secured()
+        try:
+            self._greet(channel)
+        except BaseException:
+            channel.close()
+            raise
+        return channel
+
+    def _secured(self) -> Channel:
         raw = socket.create_connection((self.to.address, self.to.port), CONNECT_SECONDS_MAX)
         try:
             channel = Channel(self._context.wrap_socket(raw))
@@ -166,11 +223,6 @@ class Links:
                 f"`{self.to.name}` showed another certificate than the one it joined with",
                 hint=f"Another machine has its address, or it joined again. See `tera host show {self.to.name}`",
             )
-        try:
-            self._greet(channel)
-        except BaseException:
-            channel.close()
-            raise
         return channel
 
     def _greet(self, channel: Channel) -> None:
@@ -184,7 +236,9 @@ class Links:
             LOG.warning("the clock of %s differs from ours by more than five minutes", self.to.name)
         self.welcome = answer
 
-    def _down(self, reason: str) -> EngineDown:
+    def _down(self, reason: str, refusal: TeraflockError | None = None) -> EngineDown:
+        if refusal is not None:
+            return EngineDown(refusal.sentence, hint=refusal.hint, context=refusal.context)
         return EngineDown(
             f"The host `{self.to.name}` does not answer at {self.to.address}:{self.to.port}",
             hint="Check that the machine is on, and that `tera host serve` runs there. See docs/hosts.md",

@@ -4,20 +4,40 @@ The methods are made from the table in `methods.py`. What the engine can do is r
 that reading it does not wait for the host.
 """
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from teraflock.drivers.joined.calling import ANSWER_SECONDS_MAX, Links, Loan, received
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import Failed, Piece, Typed, raised
-from teraflock.drivers.joined.methods import FILE, METHODS, STREAMS, TERMINAL, FileHead, Method
+from teraflock.drivers.joined.methods import (
+    FILE,
+    KEEP,
+    KEEP_VOLUME,
+    METHODS,
+    PACK,
+    PACK_VOLUME,
+    STREAMS,
+    TERMINAL,
+    FileHead,
+    Method,
+)
+from teraflock.drivers.joined.upgrading import upgrade
+from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import BOOT_TIME_MAX, PATIENCE, Capability, GuestFile, Machine, MachineType
 from teraflock.instance.engine_errors import EngineFailed
+from teraflock.instance.join.model import Package
 
+LOG: Final = logging.getLogger("teraflock.engines")
+HOSTS: Final = "hosts"
+CARDS_MAX: Final = 1024
+"""Of one host: its cards and their slices."""
 TERMINAL_SECONDS_MAX: Final = 3600.0 * 24
 """How long a shell may be silent. Its reader ends it when it is no longer needed."""
 ALWAYS: Final = frozenset({Capability.PLACEMENT, Capability.FIREWALL})
@@ -50,8 +70,30 @@ class JoinedDriver:
     def close(self) -> None:
         self.links.close()
 
+    def upgrade(self, package: Package) -> str:
+        return upgrade(self.links, package)
+
     def file(self, *positional: object, **named: object) -> AbstractContextManager[GuestFile]:
-        return _opened_file(self.links, METHODS[FILE].packed(*positional, **named))
+        return _opened_file(self.links, FILE, METHODS[FILE].packed(*positional, **named))
+
+    def pack_disk(self, *positional: object, **named: object) -> AbstractContextManager[GuestFile]:
+        return _opened_file(self.links, PACK, METHODS[PACK].packed(*positional, **named))
+
+    def pack_volume(self, *positional: object, **named: object) -> AbstractContextManager[GuestFile]:
+        return _opened_file(self.links, PACK_VOLUME, METHODS[PACK_VOLUME].packed(*positional, **named))
+
+    def keep_image(self, image_id: str, content: Iterable[bytes]) -> None:
+        self._keep(KEEP, METHODS[KEEP].packed(image_id), content)
+
+    def keep_volume(self, host: str, volume_id: str, size_bytes: int, content: Iterable[bytes]) -> None:
+        self._keep(KEEP_VOLUME, METHODS[KEEP_VOLUME].packed(host, volume_id, size_bytes), content)
+
+    def _keep(self, method: str, arguments: bytes, content: Iterable[bytes]) -> None:
+        with self.links.borrowed() as loan:
+            try:
+                self.links.call(loan, method, arguments, content)
+            finally:
+                loan.is_clean = False  # the host may have answered before it got everything
 
     def open_terminal(self, *positional: object, **named: object) -> "JoinedTerminal":
         with self.links.borrowed() as loan:
@@ -90,9 +132,9 @@ class JoinedTerminal:
 
 
 @contextmanager
-def _opened_file(links: Links, arguments: bytes) -> Iterator[GuestFile]:
+def _opened_file(links: Links, method: str, arguments: bytes) -> Iterator[GuestFile]:
     with links.borrowed() as loan:
-        done = links.call(loan, FILE, arguments)
+        done = links.call(loan, method, arguments)
         head = msgspec.structs.asdict(msgspec.msgpack.decode(done.result, type=FileHead))
         yield GuestFile(**head, content=_pieces(loan) if done.streams else None)
 
@@ -127,6 +169,16 @@ def _remote(method: Method) -> Callable[..., Any]:
     return call
 
 
+def _own_host(self: JoinedDriver) -> tuple[HostReport, ...]:
+    """What the host reports about itself, at the address that the server knows. It cannot report other hosts."""
+    found = _remote(METHODS[HOSTS])(self)
+    own = [each for each in found if each.name == self.site]
+    if len(own) != len(found):
+        LOG.warning("%s reports other hosts, too: ignored", self.site)
+    address = self.links.to.address
+    return tuple(replace(each, address=address, gpus=each.gpus[:CARDS_MAX]) for each in own[:1])
+
+
 for _name, _found in METHODS.items():
     if _name not in STREAMS:
-        setattr(JoinedDriver, _name, _remote(_found))
+        setattr(JoinedDriver, _name, _own_host if _name == HOSTS else _remote(_found))

@@ -1,5 +1,8 @@
 """The messages between a server and a host, and how errors travel.
 
+`Hello`, `Upgrade`, `Piece`, `Working`, `Done` and `Failed` stay as they are in all versions: a server upgrades hosts of
+other versions with them.
+
 An error travels as the name of its class, so the loops of the server decide as if the engine were on this machine. A
 class that the other end does not know becomes the nearest class above it that it knows.
 """
@@ -17,6 +20,8 @@ from teraflock.instance.engine_errors import EngineDown, EngineFailed
 
 PROTOCOL: Final = 1
 TEXT_CHARACTERS_MAX: Final = 2000
+VERSION: Final = "host_version"
+"""In the context of the error of a host with another version: its version."""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -38,6 +43,14 @@ class Welcome(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     @property
     def known_capabilities(self) -> frozenset[Capability]:
         return frozenset(each for each in Capability if each.value in self.capabilities)
+
+
+class Upgrade(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Install this version and restart. The package follows in pieces, then an empty one."""
+
+    version: str
+    digest: str
+    """SHA-256 of the package."""
 
 
 class HostCall(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -64,7 +77,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A part of a file or of a shell's output. Empty: that was all."""
+    """A part of a file, of a shell's output or of a package. Empty: that was all."""
 
     content: bytes
 
@@ -79,7 +92,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Of `StillEnding`."""
 
 
-FromServer = Hello | HostCall | Typed
+FromServer = Hello | HostCall | Typed | Upgrade | Piece
 FromHost = Welcome | Working | Done | Piece | Failed
 
 

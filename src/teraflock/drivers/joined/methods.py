@@ -10,13 +10,19 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from teraflock.instance.copy.model import CopyDriver, VolumeCopyDriver
 from teraflock.instance.driver import ComputeDriver, GuestFile
 from teraflock.instance.terminal.model import TerminalDriver
 from teraflock.network.fabric import FabricDriver
+from teraflock.network.naming import NamingDriver
 
 LOCAL: Final = frozenset({"boot_time_max", "types"})
 """The server answers these itself: they must not call the engine."""
 FILE: Final = "file"
+PACK: Final = "pack_disk"
+PACK_VOLUME: Final = "pack_volume"
+KEEP: Final = "keep_image"
+KEEP_VOLUME: Final = "keep_volume"
 TERMINAL: Final = "open_terminal"
 FileHead: Final = msgspec.defstruct(
     "FileHead",
@@ -25,8 +31,21 @@ FileHead: Final = msgspec.defstruct(
     kw_only=True,
 )
 """A `GuestFile` without its content, which follows in pieces."""
-STREAMS: Final[Mapping[str, object]] = {FILE: FileHead, TERMINAL: type(None)}
-"""Calls that continue after their answer: with the content of a file, or with a shell. What they answer first."""
+STREAMS: Final[Mapping[str, object]] = {
+    FILE: FileHead,
+    PACK: FileHead,
+    PACK_VOLUME: FileHead,
+    TERMINAL: type(None),
+    KEEP: type(None),
+    KEEP_VOLUME: type(None),
+}
+"""Calls with a stream, and what they answer."""
+SENT: Final = frozenset({FILE, PACK, PACK_VOLUME})
+"""The host sends a file after the answer."""
+TAKEN: Final = frozenset({KEEP, KEEP_VOLUME})
+"""The host gets the stream before the answer."""
+CONTENT: Final = "content"
+"""The argument that is sent in pieces."""
 ALONE: Final = frozenset(
     {
         "create", "start", "expose", "hide", "stop", "delete", "resize", "snapshot", "restore", "delete_snapshot",
@@ -36,7 +55,21 @@ ALONE: Final = frozenset(
 """Calls that change an instance. A host makes one of them at a time for each instance."""
 
 
-QUICK: Final = frozenset({"hosts", "sightings", "look", "all_sent", "images", "enforce", "wire", "link"})
+QUICK: Final = frozenset(
+    {
+        "hosts",
+        "sightings",
+        "look",
+        "all_sent",
+        "images",
+        "datasets",
+        "volumes",
+        "enforce",
+        "wire",
+        "link",
+        "know",
+    }
+)
 """Calls that read or set something small. An engine that hangs in one of them counts as down."""
 
 
@@ -65,6 +98,7 @@ def _method(name: str, declared: Callable[..., Any]) -> Method:
     hints.pop("return", None)
     signature = inspect.signature(declared)
     parameters = [each for each in signature.parameters.values() if each.name != "self"]
+    parameters = [each for each in parameters if not (name in TAKEN and each.name == CONTENT)]
     fields = [(each.name, _encodable(hints[each.name])) for each in parameters]
     arguments = msgspec.defstruct(f"{name}_arguments", fields, frozen=True, kw_only=True)
     return Method(name, signature.replace(parameters=parameters), arguments, result)
@@ -78,7 +112,7 @@ def _encodable(hint: Any) -> Any:
 
 
 def _declared() -> Iterable[tuple[str, Callable[..., Any]]]:
-    for protocol in (ComputeDriver, TerminalDriver, FabricDriver):
+    for protocol in (ComputeDriver, TerminalDriver, FabricDriver, NamingDriver, CopyDriver, VolumeCopyDriver):
         for name, value in inspect.getmembers(protocol, inspect.isfunction):
             if not name.startswith("_") and name not in LOCAL:
                 yield name, value

@@ -12,10 +12,10 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -25,28 +25,33 @@ from teraflock.base.errors import TeraflockError
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import (
     PROTOCOL,
+    VERSION,
     Done,
     Failed,
     FromServer,
     Hello,
     HostCall,
-    Piece,
-    Typed,
+    Upgrade,
     Welcome,
-    Working,
     failed,
 )
-from teraflock.drivers.joined.methods import ALONE, FILE, METHODS, TERMINAL, FileHead
+from teraflock.drivers.joined.methods import ALONE, CONTENT, METHODS, SENT, TAKEN, TERMINAL
+from teraflock.drivers.joined.streaming import (
+    SEND_SECONDS_MAX,
+    failure,
+    received,
+    run_terminal,
+    send_file,
+    waited,
+)
+from teraflock.drivers.joined.upgrading import Install, package, pieces
 from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engine_errors import EngineBusy, EngineDown, EngineRefused
-from teraflock.instance.terminal.model import EngineTerminal, TerminalDriver
+from teraflock.instance.terminal.model import TerminalDriver
 
 LOG: Final = logging.getLogger("teraflock.host")
 HANDSHAKE_SECONDS_MAX: Final = 5.0
-SEND_SECONDS_MAX: Final = 10.0
 IDLE_SECONDS_MAX: Final = 300.0
-TERMINAL_SECONDS_MAX: Final = 3600.0 * 24
-WORKING_SECONDS: Final = 2.0
 CONNECTIONS_MAX: Final = 256
 CALLS_MAX: Final = 64
 BACKLOG: Final = 64
@@ -63,14 +68,17 @@ class HostServer:
         *,
         now: Callable[[], datetime],
         version: str = __version__,
+        install: Install | None = None,
     ) -> None:
-        """`listener` is bound and listens."""
+        """`listener` is bound and listens. `install` installs another version, and has the program restarted."""
         self._driver = driver
         self._context = context
         self._listener = listener
         self._now = now
         self._version = version
+        self._install = install
         self._calls = ThreadPoolExecutor(CALLS_MAX, "call")
+        self._running: set[Future[Done | Failed]] = set()
         self._open: set[Channel] = set()
         self._busy: set[str] = set()
         self._lock = threading.Lock()
@@ -105,6 +113,10 @@ class HostServer:
             each.close()
         self._calls.shutdown(wait=False)
 
+    def finish(self, seconds_max: float) -> None:
+        """After `stop`, wait for the calls in progress."""
+        wait(tuple(self._running), seconds_max)
+
     def _connection(self, raw: socket.socket) -> None:
         try:
             with raw, self._accepted(raw) as channel:
@@ -133,18 +145,27 @@ class HostServer:
                 channel.close()
 
     def _converse(self, channel: Channel) -> None:
-        hello = _received(channel, HANDSHAKE_SECONDS_MAX)
+        hello = received(channel, HANDSHAKE_SECONDS_MAX)
         if not isinstance(hello, Hello):
             return
         if (hello.version, hello.protocol) != (self._version, PROTOCOL):
             channel.send(failed(_other_version(hello.version, self._version)), seconds_max=SEND_SECONDS_MAX)
+            self._upgrade(channel, received(channel, HANDSHAKE_SECONDS_MAX))
             return
         channel.send(self._welcome(), seconds_max=SEND_SECONDS_MAX)
         while not self._ending:
-            request = _received(channel, IDLE_SECONDS_MAX)
+            request = received(channel, IDLE_SECONDS_MAX)
             if not isinstance(request, HostCall):
+                self._upgrade(channel, request)
                 return
             self._answer(channel, request)
+
+    def _upgrade(self, channel: Channel, request: FromServer) -> None:
+        """Install another version. The other requests of a server are not for a new connection."""
+        if isinstance(request, Upgrade) and self._install is not None:
+            content = package(channel)
+            work = self._calls.submit(_installed, self._install, request, content)
+            channel.send(waited(channel, work), seconds_max=SEND_SECONDS_MAX)
 
     def _welcome(self) -> Welcome:
         return Welcome(
@@ -161,13 +182,19 @@ class HostServer:
             known = error if isinstance(error, TeraflockError) else _malformed(request.method, str(error))
             channel.send(failed(known), seconds_max=SEND_SECONDS_MAX)
             return
-        if request.method == FILE:
-            self._send_file(channel, arguments)
+        if request.method in SENT:
+            opening = getattr(self._driver, request.method)(**arguments)
+            send_file(channel, opening, request.method, self._calls)
         elif request.method == TERMINAL:
-            self._run_terminal(channel, arguments)
+            assert isinstance(self._driver, TerminalDriver)
+            run_terminal(channel, partial(self._driver.open_terminal, **arguments))
         else:
+            if request.method in TAKEN:
+                arguments[CONTENT] = pieces(channel)
             work = self._calls.submit(self._called, request.method, arguments)
-            channel.send(_result(channel, work), seconds_max=SEND_SECONDS_MAX)
+            self._running.add(work)
+            work.add_done_callback(self._running.discard)
+            channel.send(waited(channel, work), seconds_max=SEND_SECONDS_MAX)
 
     def _arguments(self, request: HostCall) -> dict[str, Any]:
         method = METHODS.get(request.method)
@@ -184,7 +211,7 @@ class HostServer:
                     value = tuple(value)
             return Done(result=msgspec.msgpack.encode(value))
         except Exception as error:
-            return _failure(name, error)
+            return failure(name, error)
 
     @contextmanager
     def _alone(self, name: str, arguments: dict[str, Any]) -> Iterator[None]:
@@ -202,71 +229,13 @@ class HostServer:
             with self._lock:
                 self._busy.discard(id)
 
-    def _send_file(self, channel: Channel, arguments: dict[str, Any]) -> None:
-        """Send the head of a file, then its content. An error in between ends the content."""
-        try:
-            with self._driver.file(**arguments) as found:
-                fields = {name: getattr(found, name) for name in FileHead.__struct_fields__}
-                head = msgspec.msgpack.encode(FileHead(**fields))
-                streams = found.content is not None
-                channel.send(Done(result=head, streams=streams), seconds_max=SEND_SECONDS_MAX)
-                for piece in found.content or ():
-                    if piece:
-                        channel.send(Piece(content=piece), seconds_max=SEND_SECONDS_MAX)
-                if streams:
-                    channel.send(Piece(content=b""), seconds_max=SEND_SECONDS_MAX)
-        except TeraflockError as error:
-            channel.send(_failure(FILE, error), seconds_max=SEND_SECONDS_MAX)
 
-    def _run_terminal(self, channel: Channel, arguments: dict[str, Any]) -> None:
-        """Connect a shell with the connection, until one of them ends. The connection is then closed."""
-        try:
-            assert isinstance(self._driver, TerminalDriver)
-            terminal = self._driver.open_terminal(**arguments)
-        except TeraflockError as error:
-            channel.send(failed(error), seconds_max=SEND_SECONDS_MAX)
-            return
-        reader = threading.Thread(target=_show, args=(terminal, channel), daemon=True)
-        try:
-            channel.send(Done(streams=True), seconds_max=SEND_SECONDS_MAX)
-            reader.start()
-            while isinstance(typed := _received(channel, TERMINAL_SECONDS_MAX), Typed):
-                if typed.columns:
-                    terminal.resize(typed.columns, typed.rows)
-                if typed.content:
-                    terminal.write(typed.content)
-        finally:
-            terminal.close()
-            channel.close()
-
-
-def _received(channel: Channel, seconds_max: float) -> FromServer:
-    return channel.receive(FromServer, seconds_max=seconds_max)  # type: ignore[arg-type]
-
-
-def _result(channel: Channel, work: "Future[Done | Failed]") -> Done | Failed:
-    """Wait for a call, and tell the server meanwhile that it is in progress."""
-    while True:
-        try:
-            return work.result(WORKING_SECONDS)
-        except NotYet:
-            channel.send(Working(), seconds_max=SEND_SECONDS_MAX)
-
-
-def _show(terminal: EngineTerminal, channel: Channel) -> None:
-    with suppress(OSError, TimeoutError):
-        while content := terminal.read():
-            channel.send(Piece(content=content), seconds_max=TERMINAL_SECONDS_MAX)
-        channel.send(Piece(content=b""), seconds_max=SEND_SECONDS_MAX)
-    channel.close()
-
-
-def _failure(name: str, error: Exception) -> Failed:
-    if isinstance(error, TeraflockError):
-        LOG.info("%s: %s %s", name, error.sentence, dict(error.context))
-    else:
-        LOG.error("%s failed", name, exc_info=error)
-    return failed(error)
+def _installed(install: Install, request: Upgrade, content: bytes) -> Done | Failed:
+    try:
+        install(request, content)
+    except Exception as error:
+        return failure("upgrade", error)
+    return Done()
 
 
 def _malformed(method: str, reason: str) -> EngineRefused:
@@ -276,5 +245,6 @@ def _malformed(method: str, reason: str) -> EngineRefused:
 def _other_version(server: str, own: str) -> EngineDown:
     return EngineDown(
         f"The host runs version {own}, and the server runs {server}",
-        hint="Install the same version on both, then restart the host program: `tera host serve`",
+        hint="On the server, run `tera host upgrade`",
+        context={VERSION: own},
     )

@@ -29,12 +29,12 @@ import msgspec
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd import haproxy, names, spaces
 from teraflock.drivers.lxd.names import Names
-from teraflock.drivers.lxd.network import LxdNetworks
+from teraflock.drivers.lxd.network import LxdNetworks, network_of_key
 from teraflock.drivers.lxd.resolving import Named, NamedPlace
 from teraflock.instance.driver import Network
 from teraflock.instance.engine_errors import EngineRefused
 from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
-from teraflock.network.balancer.rules import SUBDOMAIN
+from teraflock.network.naming import SUBDOMAIN
 from teraflock.network.rules import gateway, subnet
 
 LOG: Final = logging.getLogger("teraflock.lxd")
@@ -72,7 +72,7 @@ class LxdBalancers:
         self._prefix = f"tera-{ours.installation}-"
         self._tried: dict[str, tuple[float, str]] = {}
         """By bridge: when HAProxy was last started, and the digest of the configuration if it was refused."""
-        networks.more_addresses = self.addresses
+        networks.balancer_addresses = self.addresses
 
     def balance(self, wanted: Sequence[BalancerSpec]) -> None:
         """See `BalancerDriver`. One project's trouble does not keep another's balancers from running."""
@@ -94,9 +94,9 @@ class LxdBalancers:
         found = (self._ask(bridge, "show stat") for bridge in self._present())
         return [each for answer in found if answer for each in haproxy.seen(answer)]
 
-    def addresses(self) -> list[str]:
-        """The addresses that balancers use, for the guard."""
-        return [each.address for bridge in self._present() for each in self._members(bridge)]
+    def addresses(self) -> dict[str, str]:
+        """The addresses that balancers use, for the guard and the counters, with their ids."""
+        return {each.address: each.id for bridge in self._present() for each in self._members(bridge)}
 
     def leave(self) -> None:
         """Remove everything of this installation."""
@@ -119,18 +119,18 @@ class LxdBalancers:
             self._networks.ensure(_network(first))
             spaces.ensure(space)
         for spec in specs:
-            domain = f"{SUBDOMAIN}.{spec.domain}" if spec.domain else SUBDOMAIN
             if spec in missing or UsedAddress(spec.id, spec.address) not in before:
                 place = NamedPlace(bridge, "", spec.address)
                 self._networks.admit_named(
                     Named(
                         instance_id=spec.id,
-                        hostname=spec.name,
-                        domain=domain,
+                        hostname=f"{spec.name}.{SUBDOMAIN}",
+                        domain=spec.domain,
                         project=spec.project_id,
                         places=(place,),
                     )
                 )
+                self._networks.count(spec.address, spec.id)
             if spec in missing:
                 network, gate = subnet(spec.network_number), str(gateway(spec.network_number))
                 spaces.connect(space, bridge, self.plug(spec.address), IPv4Network(network), gate)
@@ -222,7 +222,7 @@ class LxdBalancers:
 
     def _disconnect(self, bridge: str, member: UsedAddress) -> None:
         spaces.disconnect(self.plug(member.address).port)
-        self._networks.dismiss(member.id, (member.address,), (bridge,))
+        self._networks.dismiss_named(member.id, (member.address,), (bridge,))
 
     def _made(self, bridge: str, user: int) -> Path:
         """The folder of a project. HAProxy can read `cell` and write to `cell/run`."""
@@ -272,14 +272,7 @@ class LxdBalancers:
 
 
 def _network(spec: BalancerSpec) -> Network:
-    return Network(
-        project_id=spec.project_id,
-        number=spec.network_number,
-        subnet=str(subnet(spec.network_number)),
-        gateway=str(gateway(spec.network_number)),
-        domain=spec.domain,
-        id="" if spec.network_key == spec.project_id else spec.network_key,
-    )
+    return network_of_key(spec.network_key, spec.network_number, spec.project_id, spec.domain)
 
 
 def _kill(pid: int, number: signal.Signals) -> None:

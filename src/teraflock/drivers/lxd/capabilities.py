@@ -20,6 +20,8 @@ ALWAYS: Final = frozenset(
         Capability.FIREWALL,
         Capability.SLICES,
         Capability.TELEMETRY,
+        Capability.DATASETS,
+        Capability.VOLUMES,
     }
 )
 

@@ -22,6 +22,7 @@ class LxdCards:
         """Copy the current GPU libraries: the driver may have been replaced while the host was down."""
         if self._driver_folder:
             nvidia.keep(self._driver_folder)
+            nvidia.renew_graphics(self._driver_folder)
 
     def give(self, machine: Machine, has: Iterable[str] = ()) -> None:
         """Clean the machine's cards if another project used them. `has` are the slots that its guest uses now."""
@@ -32,7 +33,8 @@ class LxdCards:
         """The folder with the GPU libraries, and the nodes of its slices. Empty if the engine provides them."""
         if not self._driver_folder or not machine.gpus:
             return "", {}
-        return str(nvidia.keep(self._driver_folder)), nodes_of_slices(each.slot for each in machine.gpus)
+        folder = nvidia.keep(self._driver_folder, graphics=machine.graphics)
+        return str(folder), nodes_of_slices(each.slot for each in machine.gpus)
 
     def divide(self, address: str, profiles: tuple[str, ...]) -> None:
         found = self._engine.get("instances", recursion=1)

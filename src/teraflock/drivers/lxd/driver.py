@@ -8,7 +8,7 @@ number of processes may use the same engine.
 import contextlib
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +35,8 @@ from teraflock.drivers.lxd.balancers import LxdBalancers
 from teraflock.drivers.lxd.capabilities import capabilities
 from teraflock.drivers.lxd.cards import LxdCards
 from teraflock.drivers.lxd.confinement import Surface
+from teraflock.drivers.lxd.custom_volumes import CustomVolumes
+from teraflock.drivers.lxd.datasets import LxdDatasets
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.hand_over import HandOver
@@ -48,8 +50,10 @@ from teraflock.drivers.lxd.purge import purge
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.snapshots import LxdSnapshots
 from teraflock.drivers.lxd.ssh import answers_ssh, new_host_key
+from teraflock.drivers.lxd.storage_calls import StorageCalls
 from teraflock.drivers.lxd.terminal import LxdTerminal
 from teraflock.drivers.lxd.throwaway import Throwaway
+from teraflock.drivers.lxd.volumes import LxdVolumes
 from teraflock.fleet.model import DiskLimits, HostReport
 from teraflock.fleet.telemetry.model import HostReading
 from teraflock.instance.driver import (
@@ -57,6 +61,7 @@ from teraflock.instance.driver import (
     PATIENCE,
     Capability,
     CommandState,
+    FileKind,
     GuestFile,
     Handle,
     Machine,
@@ -80,7 +85,7 @@ SWEEP_SECONDS: Final = 300.0
 DISK_SIZE_SECONDS_MAX: Final = 10.0
 
 
-class Lxd(NetworkCalls):
+class Lxd(NetworkCalls, StorageCalls):
     """One engine on this host. Everything is in our own project of the engine."""
 
     simulated = False
@@ -105,6 +110,7 @@ class Lxd(NetworkCalls):
         flood_limits: FloodLimits = FLOOD_LIMITS,
         host: str = "",
         wire_folder: Path = WIRES,
+        member: str = "",
     ) -> None:
         """`report` describes this host. `now` returns the time in seconds, for the date of an image.
 
@@ -112,14 +118,15 @@ class Lxd(NetworkCalls):
         `hand_over` cleans cards before another project gets them; None disables cleaning.
         `stock` is the number of moulds of each image to create ahead of time.
         `host` is the name of this host in sightings. Empty: the name of the machine.
+        `member` is the engine's name in its cluster. Empty: it is in none.
         """
         self.site = site
         self._host_name = host
-        self._ours = Names(installation)
+        self._ours = Names(installation, member)
         self._report = report
         self._now = now
         self._host = LxdClient(socket_path)
-        self._engine = LxdClient(socket_path, project=self._ours.project)
+        self._engine = LxdClient(socket_path, project=self._ours.project, member=member)
         self._pool = pool
         self._cards = LxdCards(self._engine, driver_folder, hand_over)
         self.pool = Pool(self._host, self._ours.pool)
@@ -132,7 +139,10 @@ class Lxd(NetworkCalls):
         self._ranges = ids.Ranges(installation, ranges_folder)
         moulds = Moulds(self._engine, self._ours, image_cache, self._ranges, stock=stock)
         self._snapshots = LxdSnapshots(self._engine)
-        self._images = LxdImages(self._engine, self._ours, image_cache, moulds, now=now)
+        kept = CustomVolumes(self._engine, self._ours, self.pool)
+        self.disks = LxdVolumes(self._engine, self._ours, kept)
+        self.stored = LxdDatasets(kept, image_cache.with_name("datasets") / installation)
+        self._images = LxdImages(self._engine, self._ours, image_cache, moulds, self.pool, now=now)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -151,6 +161,7 @@ class Lxd(NetworkCalls):
         """Remove everything that this installation has in the engine and in the firewall."""
         self.balancing.leave()
         purge(self._host, self._ours, self.networks)
+        self.stored.leave()
         self._ranges.leave()
 
     def close(self) -> None:
@@ -197,7 +208,7 @@ class Lxd(NetworkCalls):
         config: Any = body["config"]
         del config[guest.ID]
         self.networks.admit(machine)
-        self._engine.post("instances", body=body)
+        self._engine.create_instance(body)
 
     def release(self, handle: Handle) -> None:
         """Release the user id range of a deleted guest."""
@@ -208,12 +219,12 @@ class Lxd(NetworkCalls):
         name, body = names.guest(machine.id), self._body(machine)
         self.networks.admit(machine)
         try:
-            self._engine.post("instances", body=body)
+            self._engine.create_instance(body)
         except EngineTaken:
             if self._complete(machine.handle):
                 return
             remove(self._engine, name)  # a crash left an incomplete guest, which never ran
-            self._engine.post("instances", body=body)
+            self._engine.create_instance(body)
 
     def start(self, handle: Handle) -> None:
         name = names.guest(handle.instance_id)
@@ -223,7 +234,7 @@ class Lxd(NetworkCalls):
         except EngineRefused:
             if self._status(name) == "Running":
                 return
-            if not self._unlink(name):
+            if not veths.remove_links(interfaces.nics_in(self._engine.get("instances", name))):
                 raise
             self._engine.put("instances", name, "state", body=body)
 
@@ -354,6 +365,14 @@ class Lxd(NetworkCalls):
     def publish(self, handle: Handle, image_id: str) -> None:
         self._images.publish(names.guest(handle.instance_id), image_id)
 
+    @contextlib.contextmanager
+    def pack_disk(self, handle: Handle, copy_id: str) -> Iterator[GuestFile]:
+        with self._images.packed(names.guest(handle.instance_id), copy_id) as content:
+            yield GuestFile(kind=FileKind.FILE, content=content)
+
+    def keep_image(self, image_id: str, content: Iterable[bytes]) -> None:
+        self._images.keep(image_id, content)
+
     def delete_image(self, image_id: str) -> None:
         self._images.delete(image_id)
 
@@ -413,12 +432,6 @@ class Lxd(NetworkCalls):
         confined = confinement.settings(index, self._surface)
         driver, slices = self._cards.of(machine)
         return guest.GuestHost(confined=confined, driver=driver, slices=slices, server=self._engine.server())
-
-    def _unlink(self, name: str) -> bool:
-        """Remove the host's ends of a guest's links that a killed engine left. Return whether one existed."""
-        nics = interfaces.nics_in(self._engine.get("instances", name))
-        removed = [veths.remove(port) for each in nics if (port := each.get("host_name"))]
-        return any(removed)
 
     def _ports(self, name: str) -> tuple[Port, ...]:
         return guest.ports_from(self._engine.get("instances", name)["config"].get(guest.PORTS, ""))

@@ -83,7 +83,17 @@ def _failed(context: dict[str, object]) -> TeraflockError:
 _BY_WORDS: Final[tuple[tuple[tuple[str, ...], Callable[[dict[str, object]], TeraflockError]], ...]] = (
     (("no space left", "disk quota exceeded", "not enough space"), _full),
     (("is busy running", "already busy"), _busy),
-    (("already exists", "already in use", "already defined", "unique constraint"), _taken),
+    (
+        (
+            "already exists",
+            "already in use",
+            "already defined",
+            "is already created",
+            "not in pending state",
+            "unique constraint",
+        ),
+        _taken,
+    ),
     (
         (
             "instance not found",

@@ -43,5 +43,5 @@ def imported(engine: LxdClient, ours: Names, name: str, file: Path) -> bool:
         return False
     headers = {"X-LXD-name": name, "X-LXD-pool": ours.pool}
     headers |= {key.replace("LXD", "Incus"): value for key, value in headers.items()}
-    engine.post("instances", body=file, headers=headers, seconds_max=PACK_SECONDS_MAX)
+    engine.create_instance(file, headers, seconds_max=PACK_SECONDS_MAX)
     return True

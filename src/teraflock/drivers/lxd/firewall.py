@@ -1,14 +1,15 @@
 """The host's firewall table, as text for `nft -f`. Pure.
 
 Rules for all bridges of this installation:
-- nothing is forwarded between two bridges unless their networks are peered, and traffic from outside reaches them
-  only through an open port;
+- nothing is forwarded between two bridges unless their networks are peered, not even an ICMP error about an open
+  connection, and traffic from outside reaches them only through an open port;
 - guests of peered networks see each other's addresses: no address is translated between bridges;
 - on the host, a guest reaches only DNS and ping of its gateway, and nobody else reaches the gateway;
 - an open port leads to its guest from outside and from the host itself, on any address of the host;
 - with `way_out`, guests reach the internet, but not private, link-local or other special addresses (`CLOSED`)
   or networks the host is attached to, unless the operator allowed them. Without `way_out`, they reach nothing
-  beyond their bridge.
+  beyond their bridge;
+- they do so with an address of the host, from this table with `translates`, otherwise from the engine's.
 
 The table is replaced in one transaction, so no rule is ever missing.
 """
@@ -39,6 +40,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     bridges: tuple[Bridge, ...] = ()
     forwards: tuple[Forward, ...] = ()
     way_out: bool = True
+    translates: bool = False
     closed: tuple[str, ...] = CLOSED
     """Networks that guests cannot reach through the host."""
     allowed: tuple[str, ...] = ()
@@ -63,6 +65,7 @@ def table(name: str, rules: Rules) -> str:
         *_map("opened", "inet_service : ipv4_addr . inet_service", map(_forward_element, rules.forwards)),
         *("  chain out {", *(_WAY_OUT if rules.way_out else ("    drop",)), "  }"),
         *_FIXED,
+        *(_NAT_OUT if rules.way_out and rules.translates else ()),
         "}",
     ]
     return "\n".join(lines) + "\n"
@@ -111,13 +114,20 @@ _FIXED = """
   chain through {
     type filter hook forward priority filter; policy accept;
     iifname != @bridges oifname != @bridges accept
+    iifname @bridges oifname @bridges iifname . oifname != @joined drop
     ct state vmap { established : accept, related : accept, invalid : drop }
     iifname . oifname @joined accept
-    iifname @bridges oifname @bridges drop
     oifname @bridges ct status dnat accept
     oifname @bridges drop
     iifname @bridges meta nfproto ipv6 drop
     iifname @bridges goto out
+  }
+""".strip("\n").splitlines()
+
+_NAT_OUT = """
+  chain nat_out {
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname != @bridges ip saddr @own masquerade
   }
 """.strip("\n").splitlines()
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from teraflock.drivers.lxd import interfaces, names, nvidia
+from teraflock.drivers.lxd import datasets, interfaces, names, nvidia
+from teraflock.drivers.lxd.custom_volumes import volume_devices
 from teraflock.drivers.lxd.names import Names
 from teraflock.fleet.model import GpuKind
 from teraflock.fleet.slicing.rules import address_of
@@ -62,7 +63,7 @@ class GuestHost(msgspec.Struct, frozen=True, kw_only=True):
 
 def body(machine: Machine, ours: Names, key: HostKey, mould: str, host: GuestHost) -> dict[str, object]:
     """Return the request that creates the instance as a copy of its image's mould."""
-    config = _identity(machine, ours, key) | settings(machine, host)
+    config = _identity(machine, ours, key) | settings(machine, ours, host)
     given = devices(machine, ours, host)
     return {
         "name": names.guest(machine.id),
@@ -74,10 +75,12 @@ def body(machine: Machine, ours: Names, key: HostKey, mould: str, host: GuestHos
     }
 
 
-def settings(machine: Machine, host: GuestHost) -> dict[str, str]:
+def settings(machine: Machine, ours: Names, host: GuestHost) -> dict[str, str]:
     """Return all keys except those that a guest, an image or the engine writes."""
     fixed = {"boot.autostart": "false"}  # after a reboot the server decides what runs, not the engine
-    given = _gpu_config(machine.gpus, host.driver)
+    if ours.member:
+        fixed["cluster.evacuate"] = "stop"  # the same for an evacuation: a guest belongs to its host
+    given = _gpu_config(machine, host.driver)
     return {**fixed, **host.confined, **no_guest_socket(host.server), **limits(machine), **given}
 
 
@@ -113,8 +116,15 @@ def devices(machine: Machine, ours: Names, host: GuestHost) -> dict[str, dict[st
     for number, slot in enumerate(machine.gpus):
         cards |= gpu_devices(slot, f"{_GPU}{number}", host)
     if cards and host.driver:
-        cards[_DRIVER] = {"type": "disk", "source": host.driver, "path": nvidia.IN_GUEST, "readonly": "true"}
-    return {"root": root, **nics, **cards}
+        cards[_DRIVER] = _shown(host.driver, nvidia.IN_GUEST)
+        for file, path in nvidia.ICDS.items() if machine.graphics else ():
+            cards[f"{_DRIVER}-{file.partition('.')[0]}"] = _shown(f"{host.driver}/{file}", path)
+    disks = {**datasets.devices(machine.data, ours), **volume_devices(machine.volumes, ours)}
+    return {"root": root, **nics, **cards, **disks}
+
+
+def _shown(source: str, path: str) -> dict[str, str]:
+    return {"type": "disk", "source": source, "path": path, "readonly": "true"}
 
 
 def gpu_devices(slot: GpuSlot, name: str, host: GuestHost) -> dict[str, dict[str, str]]:
@@ -140,7 +150,7 @@ def gpu_devices(slot: GpuSlot, name: str, host: GuestHost) -> dict[str, dict[str
 def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: GuestHost) -> dict[str, object]:
     """Return the complete new configuration: the one found, with the machine's settings and devices."""
     config = {key: value for key, value in found["config"].items() if key.startswith(_NOT_SETTINGS)}
-    config |= settings(machine, host) | {DISK: str(machine.disk_bytes)} | _run(machine)
+    config |= settings(machine, ours, host) | {DISK: str(machine.disk_bytes)} | _run(machine)
     given = devices(machine, ours, host)
     old_nic = {key: value for key, value in given["eth0"].items() if key != "host_name"}
     old_nic |= {"ipv4.address": machine.address, **_OLD_FILTERS}
@@ -257,12 +267,13 @@ def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:
     return {name: value for name, value in keys.items() if value} | _run(machine)
 
 
-def _gpu_config(gpus: tuple[GpuSlot, ...], driver: str) -> dict[str, str]:
+def _gpu_config(machine: Machine, driver: str) -> dict[str, str]:
     """Give the guest the host's libraries, which match its kernel module: through the engine, or from our
     folder."""
-    if not gpus or driver:
+    if not machine.gpus or driver:
         return {}
-    return {"nvidia.runtime": "true", "nvidia.driver.capabilities": "compute,utility"}
+    wanted = "compute,utility,graphics" if machine.graphics else "compute,utility"
+    return {"nvidia.runtime": "true", "nvidia.driver.capabilities": wanted}
 
 
 def _slot(device: Mapping[str, str]) -> str:

@@ -5,31 +5,48 @@ copied from an image's moulds (see `moulds.py`), which are removed with it.
 """
 
 import contextlib
-from collections.abc import Callable, Mapping
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from teraflock.drivers.lxd import build, names, recipe
+from teraflock.drivers.lxd import build, guest, names, recipe
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.moulds import UNPACK_SECONDS_MAX, Moulds
 from teraflock.drivers.lxd.names import Names
+from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.rest import LxdClient
+from teraflock.instance.engine_errors import EngineRefused
 
 SHIPPED: Final = "base"
 """The recipe that every installation has. Its archive is never removed."""
 DIGEST: Final = "teraflock.recipe"
+COPY_PREFIX: Final = "cpy-"
+"""The engine's names of copies of disks begin with it."""
+HOLES_BYTES_MAX: Final = 1 << 30
+FIND_SECONDS_MAX: Final = 600
+_PUBLISH: Final = "publish-"
 
 
 class LxdImages:
     def __init__(
-        self, engine: LxdClient, ours: Names, cache: Path, moulds: Moulds, *, now: Callable[[], int]
+        self,
+        engine: LxdClient,
+        ours: Names,
+        cache: Path,
+        moulds: Moulds,
+        pool: Pool,
+        *,
+        now: Callable[[], int],
     ) -> None:
         self._engine = engine
         """Client for our project."""
         self._ours = ours
         self._cache = cache
         self._moulds = moulds
+        self._pool = pool
         self._now = now
 
     def held(self) -> Mapping[str, int]:
@@ -63,22 +80,74 @@ class LxdImages:
             self._forget(held["fingerprint"])
 
     def publish(self, name: str, image_id: str) -> None:
-        """Publish from a temporary snapshot, so that the guest can keep running."""
         if self._held_under(image_id):
             return
-        snapshot = names.guest(f"publish-{image_id}")
+        fingerprint = self._published(name, image_id)
+        self._moulds.of(fingerprint)
+        self._name(image_id, fingerprint)
+        self._drop_snapshot(name, image_id)
+
+    @contextlib.contextmanager
+    def packed(self, name: str, image_id: str) -> Iterator[Iterator[bytes]]:
+        """Pack the current disk of a guest, and remove everything afterwards. Also removes what a crash left."""
+        for left in self._engine.names("instances", name, "snapshots"):
+            if left.startswith(f"{_PUBLISH}{COPY_PREFIX}"):
+                self._engine.delete("instances", name, "snapshots", left)
+        try:
+            fingerprint = self._published(name, image_id)
+            self._name(image_id, fingerprint)  # so that `delete` finds it after a crash
+            self._drop_snapshot(name, image_id)
+            yield self._engine.stream("images", fingerprint, "export")
+        finally:
+            self._drop_snapshot(name, image_id)
+            self.delete(image_id)
+
+    def keep(self, image_id: str, content: Iterable[bytes]) -> None:
+        """Create an image from a packed disk."""
+        if self._held_under(image_id):
+            return
+        self._cache.mkdir(parents=True, exist_ok=True)
+        file = self._cache / f"{names.guest(image_id)}.part"
+        try:
+            with file.open("wb") as written:
+                for piece in content:
+                    written.write(piece)
+            self._name(image_id, self._upload(file, ""))
+        finally:
+            file.unlink(missing_ok=True)
+
+    def _published(self, name: str, image_id: str) -> str:
+        """Publish from a temporary snapshot, so that the guest can keep running."""
+        snapshot = names.guest(f"{_PUBLISH}{image_id}")
         with contextlib.suppress(EngineTaken):
             self._engine.post("instances", name, "snapshots", body={"name": snapshot, "stateful": False})
+        try:
+            self._check_holes(name, snapshot)
+        except EngineRefused:
+            self._drop_snapshot(name, image_id)
+            raise
         body = {
             "source": {"type": "snapshot", "name": f"{name}/{snapshot}"},
             "compression_algorithm": "zstd",
             "properties": {names.TAG: self._ours.installation},
         }
-        fingerprint = self._engine.post("images", body=body, seconds_max=UNPACK_SECONDS_MAX)["fingerprint"]
-        self._moulds.of(fingerprint)
-        self._name(image_id, fingerprint)
+        return str(self._engine.post("images", body=body, seconds_max=UNPACK_SECONDS_MAX)["fingerprint"])
+
+    def _check_holes(self, name: str, snapshot: str) -> None:
+        """Refuse files with large holes. The engine fills them in an image, which has no limit: a file without content
+        could take all of the pool."""
+        place = Path("containers-snapshots") / f"{self._ours.project}_{name}" / snapshot / "rootfs"
+        disk_bytes = int(self._engine.get("instances", name)["config"].get(guest.DISK, "0"))
+        found = length_of_files(self._pool.path() / place)
+        if disk_bytes and found > disk_bytes + HOLES_BYTES_MAX:
+            raise EngineRefused(
+                f"Its files would take {found >> 30} GiB without their holes, and its disk has {disk_bytes >> 30} GiB",
+                hint="Remove sparse files, which look larger than they are: `find / -xdev -size +1G`",
+            )
+
+    def _drop_snapshot(self, name: str, image_id: str) -> None:
         with contextlib.suppress(EngineMissing):
-            self._engine.delete("instances", name, "snapshots", snapshot)
+            self._engine.delete("instances", name, "snapshots", names.guest(f"{_PUBLISH}{image_id}"))
 
     def delete(self, image_id: str) -> None:
         held = self._held_under(image_id)
@@ -109,7 +178,8 @@ class LxdImages:
         return None
 
     def _upload(self, file: Path, digest: str) -> str:
-        properties = urlencode({names.TAG: self._ours.installation, DIGEST: digest})
+        given = {names.TAG: self._ours.installation, **({DIGEST: digest} if digest else {})}
+        properties = urlencode(given)
         headers = {"X-LXD-filename": file.name, "X-LXD-properties": properties, "X-LXD-public": "0"}
         # Incus has its own names for the same headers. Each engine ignores the other's.
         headers |= {name.replace("LXD", "Incus"): value for name, value in headers.items()}
@@ -130,6 +200,19 @@ class LxdImages:
                 self._engine.delete("images", fingerprint)
                 self._moulds.forget(fingerprint)
                 forget_archive(self._cache, image["properties"].get(DIGEST, ""))
+
+
+def length_of_files(folder: Path) -> int:
+    """Return the sum of the lengths of all files below a folder, which may be of a tenant. 0 if it cannot be read."""
+    command = ["find", os.fspath(folder), "-xdev", "-type", "f", "-printf", r"%i %s\n"]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=FIND_SECONDS_MAX)
+    return sum(dict(map(_numbers, done.stdout.splitlines())).values())
+
+
+def _numbers(line: bytes) -> tuple[int, int]:
+    """A file and its length. A file with several names counts once."""
+    inode, _, length = line.partition(b" ")
+    return int(inode), int(length)
 
 
 def forget_archive(cache: Path, digest: str) -> None:

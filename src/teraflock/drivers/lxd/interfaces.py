@@ -44,11 +44,21 @@ def nic(nic: Nic, name: str, ours: Names) -> dict[str, str]:
     return {
         "type": "nic",
         "name": name,
-        "network": ours.bridge(nic.network.key),
+        **_attached(ours.bridge(nic.network.key), ours),
         "hwaddr": names.hardware_address(ours.installation, nic.address),
         # The firewall identifies a guest by its port name and checks everything the guest sends against it.
         "host_name": ours.port(nic.address),
     }
+
+
+def _attached(bridge: str, ours: Names) -> dict[str, str]:
+    """To a network of the engine, or to a bridge that is ours (see `bridges.py`)."""
+    return {"nictype": "bridged", "parent": bridge} if ours.member else {"network": bridge}
+
+
+def bridge_of(device: Mapping[str, str]) -> str:
+    """Return the bridge of a guest's device. Empty: it is no interface in a network."""
+    return device.get("network") or device.get("parent", "") if device.get("type") == "nic" else ""
 
 
 def address_of(found: Mapping[str, Any]) -> str:
@@ -64,7 +74,7 @@ def addresses_of(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 def nics_in(found: Mapping[str, Any]) -> list[Mapping[str, str]]:
     """Return the interfaces that a guest has in a network."""
-    return [each for each in found["devices"].values() if each.get("type") == "nic" and "network" in each]
+    return [each for each in found["devices"].values() if bridge_of(each)]
 
 
 def more_addresses_of(found: Mapping[str, Any]) -> tuple[str, ...]:
@@ -74,14 +84,14 @@ def more_addresses_of(found: Mapping[str, Any]) -> tuple[str, ...]:
 
 def folders_of(found: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the folders that have a guest's names: its project and its bridges."""
-    return (found["config"].get(PROJECT, ""), *(each["network"] for each in nics_in(found)))
+    return (found["config"].get(PROJECT, ""), *map(bridge_of, nics_in(found)))
 
 
 def named_of(found: Mapping[str, Any]) -> Named | None:
     """Return the names of a guest from the engine's record of it. None: it is not ours, or has no name."""
     config, devices = found["config"], found["devices"]
     addresses = (address_of(found), *more_addresses_of(found))
-    bridges = [devices.get(f"eth{number}", {}).get("network", "") for number in range(len(addresses))]
+    bridges = [bridge_of(devices.get(f"eth{number}", {})) for number in range(len(addresses))]
     networks = config.get(NETWORKS, "").split() or [""]
     if not (config.get(HOSTNAME) and all(addresses) and all(bridges)):
         return None

@@ -4,8 +4,11 @@ For each network with instances on other hosts, a VXLAN device is a port of its 
 nothing: the bridge answers ARP for remote instances itself, and each remote hardware address has a fixed entry.
 
 Two tables guard the links. The first accepts a frame from another host only if it is IPv4 and has the hardware and
-network address of an instance that is there, in that network. The second accepts VXLAN packets only from linked hosts,
-those of encrypted links only through WireGuard, and sends them only there.
+network address of an instance that is there, in that network or in one peered with it. A packet that this host routed
+into a peered network gets the hardware address of its sender back, so that the other host can check it. The second
+accepts VXLAN packets only from linked hosts, those of encrypted links only through WireGuard, and sends them only
+there. It forwards none to these hosts: what a guest sends has the address of its host when it arrives, so the other
+host would take it for a frame of a link.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,19 +35,36 @@ class HostLink(msgspec.Struct, frozen=True, kw_only=True):
     mtu: int
     stations: Mapping[str, tuple[str, str]]
     """Hardware address and target of each remote address."""
+    senders: Mapping[str, str]
+    """Hardware address of each address whose packets are accepted: also of peered networks, which a host routed."""
 
 
 def links(ours: Names, fabric: Fabric, bridges: Iterable[str]) -> tuple[HostLink, ...]:
     """The links of a host that has these bridges."""
-    there = set(bridges)
-    found: dict[tuple[str, int], dict[str, tuple[str, str]]] = {}
+    there, passed = set(bridges), {each.network for each in fabric.passed}
+    stations: dict[tuple[str, int], dict[str, tuple[str, str]]] = {}
+    senders: dict[tuple[str, int], dict[str, str]] = {}
     for remote in fabric.remotes:
-        bridge = ours.bridge(remote.key)
-        if bridge in there and 0 <= remote.network <= NETWORK_MAX:
-            found.setdefault((bridge, remote.network), {})[remote.address] = _station(ours, remote)
+        key = (ours.bridge(remote.key), remote.network)
+        stations.setdefault(key, {})[remote.address] = _station(ours, remote)
+        if (
+            remote.network not in passed
+        ):  # nobody here is in such a network, so nothing comes through its link
+            senders.setdefault(key, {})[remote.address] = _station(ours, remote)[0]
+    for routed in fabric.routed:
+        key = (ours.bridge(routed.key), routed.network)
+        senders.setdefault(key, {})[routed.address] = hardware_address(ours.installation, routed.address)
     return tuple(
-        HostLink(device=ours.link(number), bridge=bridge, number=number, mtu=fabric.mtu, stations=stations)
-        for (bridge, number), stations in sorted(found.items())
+        HostLink(
+            device=ours.link(number),
+            bridge=bridge,
+            number=number,
+            mtu=fabric.mtu,
+            stations=stations.get((bridge, number), {}),
+            senders=senders.get((bridge, number), {}),
+        )
+        for bridge, number in sorted({*stations, *senders})
+        if bridge in there and 0 <= number <= NETWORK_MAX
     )
 
 
@@ -85,7 +105,11 @@ def tables(ours: Names, fabric: Fabric, found: Sequence[HostLink]) -> str:
     remotes = ", ".join(
         f"{quoted(link.device)} . {checked_hardware(hardware)} . {IPv4Address(address)}"
         for link in found
-        for address, (hardware, _) in link.stations.items()
+        for address, hardware in link.senders.items()
+    )
+    crossing = ", ".join(
+        f"{IPv4Address(each)} : {checked_hardware(hardware_address(ours.installation, each))}"
+        for each in fabric.crossing
     )
     plain = ", ".join(str(IPv4Address(peer.address)) for peer in fabric.peers if not peer.inner)
     inner = ", ".join(str(IPv4Address(peer.inner)) for peer in fabric.peers if peer.inner)
@@ -102,6 +126,14 @@ def tables(ours: Names, fabric: Fabric, found: Sequence[HostLink]) -> str:
   chain entering {{
     type filter hook prerouting priority -300; policy accept;
     iifname "{prefix}*" jump from_host
+  }}
+  map crossing {{
+    type ipv4_addr : ether_addr
+    {_listed(crossing)}
+  }}
+  chain leaving {{
+    type filter hook postrouting priority 300; policy accept;
+    ether type ip oifname "{prefix}*" ether saddr set ip saddr map @crossing
   }}
 }}
 table inet {ours.links_table} {{
@@ -124,6 +156,11 @@ table inet {ours.links_table} {{
     udp dport {PORT} oifname {quoted(ours.wire)} ip daddr @inner accept
     udp dport {PORT} oifname != {quoted(ours.wire)} ip daddr @plain accept
     udp dport {PORT} drop
+  }}
+  chain forward {{
+    type filter hook forward priority -10; policy accept;
+    udp dport {PORT} ip daddr @inner drop
+    udp dport {PORT} ip daddr @plain drop
   }}
 }}
 """

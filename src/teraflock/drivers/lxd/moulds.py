@@ -111,9 +111,7 @@ class Moulds:
                 self._ranges.release(rough)
 
     def _moulded(self, rough: str, name: str, fingerprint: str, index: int) -> str:
-        self._engine.post(
-            "instances", body=self._body(rough, fingerprint, index), seconds_max=UNPACK_SECONDS_MAX
-        )
+        self._engine.create_instance(self._body(rough, fingerprint, index), seconds_max=UNPACK_SECONDS_MAX)
         self._engine.put("instances", rough, "state", body={"action": "start", "timeout": 30})
         self._unplug(rough)
         config = self._engine.get("instances", rough)["config"]

@@ -26,11 +26,17 @@ _DIGEST_CHARACTERS: Final = 8
 class Names:
     """The names of one installation. Its id is 4 to 16 lower-case letters and digits."""
 
-    def __init__(self, installation: str) -> None:
+    def __init__(self, installation: str, member: str = "") -> None:
+        """`member` is the engine's name in its cluster. Empty: it is in none.
+
+        Each member of a cluster has a project of its own: names of guests are unique in the projects of all members,
+        and a guest that was lost with its host must be created elsewhere under the same name.
+        """
         if not _INSTALLATION.fullmatch(installation):
             raise ValueError(f"invalid installation id: {installation!r}")
         self.installation = installation
-        self.project = f"tera-{installation}"
+        self.member = member
+        self.project = f"tera-{installation}" + (f"-{_digest(member)}" if member else "")
         self.pool = f"tera-{installation}"
         self.table = f"tera_{installation}"
         self.counting_table = f"tera_{installation}_sent"

@@ -1,6 +1,6 @@
 """Applies bridges and the firewall on this host.
 
-A network is one bridge with our tag. Our tables (firewall, guard, counters) are rebuilt from what
+A network is one bridge (see `bridges.py`). Our tables (firewall, guard, counters) are rebuilt from what
 the engine stores: bridges, guests, their ports, and the networks that the operator allowed, stored on our
 project. Nothing else has to survive a reboot. Between rebuilds, single entries are added and removed under a
 lock that all our processes on this host share.
@@ -11,14 +11,13 @@ import fcntl
 import logging
 import secrets
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from ipaddress import IPv4Network
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from teraflock.drivers.lxd import counting, firewall, flood, guard, guest, interfaces, names, nft
+from teraflock.drivers.lxd.bridges import Bridges, EngineBridges
 from teraflock.drivers.lxd.enforcing import Enforcing
-from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.floating import HostAddresses
 from teraflock.drivers.lxd.flood import FloodLimits
@@ -26,15 +25,18 @@ from teraflock.drivers.lxd.guard import Station
 from teraflock.drivers.lxd.host_links import attached, own_addresses, retry_soon
 from teraflock.drivers.lxd.linking import Linking
 from teraflock.drivers.lxd.links import HostLink
+from teraflock.drivers.lxd.member_bridges import MemberBridges
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Named, NamedPlace, Resolving
 from teraflock.drivers.lxd.rest import LxdClient
-from teraflock.drivers.lxd.setup import check_ours
 from teraflock.instance.driver import Machine, Network, Port, Sent
 from teraflock.instance.engine_errors import EngineRefused
+from teraflock.network.balancer.model import PREFIX as BALANCER_PREFIX
 from teraflock.network.fabric import Fabric, WireKey
-from teraflock.network.rules import CLOSED
+from teraflock.network.naming import KnownName
+from teraflock.network.rules import CLOSED, gateway, subnet
 from teraflock.network.walls import Walls, is_ours, network_of
+from teraflock.tenant.model import ProjectId
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 LOCKS: Final = Path("/run/lock")
@@ -61,10 +63,15 @@ class LxdNetworks:
         wire_folder: Path = WIRES,
     ) -> None:
         self._engine = engine
-        """Client for the `default` project, which has all bridges."""
+        """Client for the `default` project."""
         self._ours = ours
+        self._bridges: Bridges = (
+            MemberBridges(ours) if ours.member else EngineBridges(engine, ours, way_out=way_out)
+        )
         self._way_out = way_out
         self.flood_limits = flood_limits
+        self._flood_loaded: FloodLimits | None = None
+        """The limits that this process loaded last."""
         self._lock = locks / f"tera-{ours.installation}-firewall"
         self._resolving = Resolving(ours)
         self._walls = Enforcing(ours.walls_table)
@@ -74,30 +81,25 @@ class LxdNetworks:
         """The largest packet of networks that are linked with other hosts. 0: no limit."""
         self._peered: tuple[str, ...] | None = None
         """The peerings that this process saw stored last."""
+        self._known: tuple[Sequence[KnownName], set[str]] | None = None
+        """The names that the server gave last, and the bridges at that time."""
         self._attached: tuple[str, ...] = ()
         """The host's own networks when the table was last built."""
-        self.more_addresses: Callable[[], Iterable[str]] = lambda: ()
-        """Addresses in our networks that are not guests': balancers have them."""
+        self.balancer_addresses: Callable[[], Mapping[str, str]] = dict
+        """Addresses in our networks that balancers have, with their ids."""
 
     def ensure(self, network: Network) -> None:
         """Create the network's bridge. The firewall covers it before any guest is attached."""
         bridge = Bridge(self._ours.bridge(network.key), network.gateway)
-        try:
-            found = self._engine.get("networks", bridge.name)
-            check_ours(found, self._ours, f"network `{bridge.name}`")
-            wanted = self._resolving.server_settings(bridge.name, network.project_id)
-            if found["config"].get("raw.dnsmasq") != wanted:  # created by an earlier version
-                self._engine.patch("networks", bridge.name, body={"config": {"raw.dnsmasq": wanted}})
-        except EngineMissing:
-            with contextlib.suppress(EngineTaken):  # another thread was faster
-                self._engine.post("networks", body=self._body(bridge, network))
+        dns = self._resolving.server_settings(bridge.name, network.project_id)
+        if self._bridges.ensure(bridge, network, dns=dns, mtu=self._mtu):
             self.rebuild()
         retry_soon(bridge.name)
 
     def admit(self, machine: Machine) -> None:
         """Allow a guest to use its addresses and names, before it first starts."""
         self.admit_named(self._named(machine))
-        self._count(machine.address, machine.id)
+        self.count(machine.address, machine.id)
 
     def admit_named(self, named: Named) -> None:
         """Allow the use of the addresses of a guest or a balancer, and make its names known."""
@@ -121,11 +123,15 @@ class LxdNetworks:
 
     def dismiss(self, instance_id: str, addresses: Sequence[str], folders: Iterable[str]) -> None:
         """Undo `admit`. `folders` are the guest's bridges and its project, which have its names."""
-        self._resolving.remove(folders, instance_id)
+        self.dismiss_named(instance_id, addresses, folders)
+        self._count_no_more(instance_id)
+
+    def dismiss_named(self, id: str, addresses: Sequence[str], folders: Iterable[str]) -> None:
+        """Undo `admit_named`."""
+        self._resolving.remove(folders, id)
         with self._alone():
             for each in self._stations(*addresses):  # perhaps removed already
                 nft.run(guard.dismiss(self._ours.guard_table, each))
-        self._count_no_more(instance_id)
 
     def allow_out(self, networks: tuple[str, ...]) -> None:
         """Let guests reach these networks through the host, and no other closed networks."""
@@ -147,8 +153,8 @@ class LxdNetworks:
         config = self._engine.get("projects", self._ours.project)["config"]
         return tuple(str(config.get(key, "")).split())
 
-    def _count(self, address: str, instance_id: str) -> None:
-        """Start counting what the guest sends out of the host, unless it is counted already."""
+    def count(self, address: str, instance_id: str) -> None:
+        """Start counting what a guest or a balancer sends out of the host, unless it is counted already."""
         with self._alone():
             new = counting.Counter(address, instance_id, secrets.token_hex(8))
             if nft.run(counting.begin(self._ours.counting_table, new)):
@@ -169,9 +175,7 @@ class LxdNetworks:
 
     def remove(self, network: Network) -> None:
         name = self._ours.bridge(network.key)
-        with contextlib.suppress(EngineMissing):
-            check_ours(self._engine.get("networks", name), self._ours, f"network `{name}`")
-            self._engine.delete("networks", name)
+        self._bridges.remove(name)
         self._resolving.forget(name, network.project_id)
         self.rebuild()
 
@@ -208,7 +212,8 @@ class LxdNetworks:
             )
         )
         with self._alone():
-            return exist and attached() == self._attached and self._walls.is_intact()
+            is_same = attached() == self._attached and self._walls.is_intact()
+        return exist and is_same and self._bridges.are_up()
 
     def enforce(self, walls: Walls) -> None:
         """Load the peerings and the security groups, then cut the connections that they forbid."""
@@ -230,20 +235,36 @@ class LxdNetworks:
         return self._linking.key()
 
     def link(self, fabric: Fabric) -> None:
-        """HostLink the bridges with those of other hosts."""
+        """Link the bridges with those of other hosts. Bridges of peered networks are created if they are missing."""
         self._mtu = fabric.mtu
+        there = {bridge.name for bridge in self.bridges()}
+        for each in fabric.passed:
+            if self._ours.bridge(each.key) not in there:
+                self.ensure(network_of_key(each.key, each.network, each.project))
         with self._alone():
             self._linking.apply(fabric, (bridge.name for bridge in self.bridges()), self._limit_packets)
 
+    def know(self, names: Sequence[KnownName]) -> None:
+        """See `NamingDriver`."""
+        bridges = {bridge.name for bridge in self.bridges()} if names else set()
+        if (names, bridges) != self._known:
+            self._resolving.know(names, self._ours)
+            self._known = (names, bridges)
+
+    def unlink(self) -> None:
+        """Remove all links to other hosts. Does not need the engine."""
+        with self._alone():
+            self._linking.drop()
+
     def _limit_packets(self, link: HostLink) -> None:
         """Set the size of packets on a bridge, for guests that start later and for those that run."""
-        config = {"bridge.mtu": str(link.mtu)}
-        if self._engine.get("networks", link.bridge)["config"].get("bridge.mtu") != config["bridge.mtu"]:
-            self._engine.patch("networks", link.bridge, body={"config": config})
+        self._bridges.limit(link.bridge, link.mtu)
         for each in self._engine.get("instances", recursion=2, project=self._ours.project):
             pid = (each.get("state") or {}).get("pid", 0)
             inside = [
-                name for name, device in each["devices"].items() if device.get("network") == link.bridge
+                name
+                for name, device in each["devices"].items()
+                if interfaces.bridge_of(device) == link.bridge
             ]
             for name in inside if pid else ():
                 enter = ["nsenter", f"--target={int(pid)}", "--net", "--"]
@@ -267,25 +288,32 @@ class LxdNetworks:
         self._resolving.leave()
 
     def bridges(self) -> tuple[Bridge, ...]:
-        """Return all bridges with our tag."""
-        return tuple(
-            Bridge(each["name"], each["config"]["ipv4.address"].partition("/")[0])
-            for each in self._engine.get("networks", recursion=1)
-            if each.get("managed") and each["config"].get(names.TAG) == self._ours.installation
-        )
+        """Return all bridges of this installation."""
+        return self._bridges.all()
+
+    def remove_bridges(self) -> None:
+        for bridge in self._bridges.all():
+            self._bridges.remove(bridge.name)
 
     def _rebuild(self) -> None:
         instances = self._engine.get("instances", recursion=1, project=self._ours.project)
+        self._bridges.keep()
         bridges = self.bridges()
         stations = [
             station for each in instances for station in self._stations(*interfaces.addresses_of(each))
         ]
-        stations += [station for address in self.more_addresses() for station in self._stations(address)]
+        balancers = self.balancer_addresses()
+        stations += [station for address in balancers for station in self._stations(address)]
         texts = (
             guard.table(self._ours.guard_table, self._ours.port_prefix, stations),
             firewall.table(self._ours.table, self._rules(bridges, instances)),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
-            flood.table(self._ours.flood_table, (bridge.name for bridge in bridges), self.flood_limits),
+            flood.table(
+                self._ours.flood_table,
+                (bridge.name for bridge in bridges),
+                self.flood_limits,
+                keep=self._flood_loaded == self.flood_limits,
+            ),
         )
         probe = self._ours.bridge(names.PROBE_PROJECT)
         walled = [bridge.name for bridge in bridges if bridge.name != probe]
@@ -295,7 +323,11 @@ class LxdNetworks:
                 "The host's firewall rejected our rules",
                 hint="Install `nft` and make sure that root may use it",
             )
-        self._bring_counters(self._counters(), dict(_counted(instances)))
+        self._flood_loaded = self.flood_limits
+        counters = self._counters()
+        there = {network_of(each.gateway) for each in bridges if is_ours(each.gateway)}
+        kept = _of_balancers((counter for counter, _ in counters), there)
+        self._bring_counters(counters, {**kept, **balancers, **dict(_counted(instances))})
         for each in instances:
             if found := interfaces.named_of(each):
                 self._resolving.add(found)
@@ -306,6 +338,7 @@ class LxdNetworks:
             bridges=bridges,
             forwards=tuple(forward for each in instances for forward in _forwards(each)),
             way_out=self._way_out,
+            translates=bool(self._ours.member),
             closed=(*CLOSED, *self._attached),
             allowed=self.allowed_out(),
             peered=self._peered_bridges(bridges),
@@ -344,26 +377,6 @@ class LxdNetworks:
         if text and not nft.run(text):
             LOG.error("cannot count what guests send: the firewall rejected the counters")
 
-    def _body(self, bridge: Bridge, network: Network) -> dict[str, object]:
-        length = IPv4Network(network.subnet).prefixlen
-        return {
-            "name": bridge.name,
-            "type": "bridge",
-            "description": "made by teraflock",
-            "config": {
-                "ipv4.address": f"{network.gateway}/{length}",
-                "ipv4.dhcp": "false",  # addresses are fixed, and written into the guest before it starts
-                "ipv4.nat": "true" if self._way_out else "false",
-                "ipv6.address": "none",
-                # Guests use the gateway for public names. Incus runs no DNS server on a bridge that manages
-                # no names.
-                "dns.mode": "managed" if self._engine.server() == "incus" else "none",
-                "raw.dnsmasq": self._resolving.server_settings(bridge.name, network.project_id),
-                names.TAG: self._ours.installation,
-                **({"bridge.mtu": str(self._mtu)} if self._mtu else {}),
-            },
-        }
-
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         self._lock.parent.mkdir(exist_ok=True)  # missing on systems without an init
@@ -372,10 +385,32 @@ class LxdNetworks:
             yield
 
 
+def network_of_key(key: str, number: int, project: str, domain: str = "") -> Network:
+    """The network that engines know by this key: its id, or that of its project."""
+    return Network(
+        project_id=ProjectId(project),
+        number=number,
+        subnet=str(subnet(number)),
+        gateway=str(gateway(number)),
+        domain=domain,
+        id="" if key == project else key,
+    )
+
+
 def _forwards(instance: dict[str, Any]) -> Iterator[Forward]:
     address = interfaces.address_of(instance)
     for port in guest.ports_from(instance["config"].get(guest.PORTS, "")):
         yield Forward(port.host_port, address, port.guest_port)
+
+
+def _of_balancers(counters: Iterable[counting.Counter], networks: Container[str]) -> dict[str, str]:
+    """Return the counters of balancers, also of those that ended: they are read later. The counter goes with the
+    network, or when its address gets another owner."""
+    return {
+        each.address: each.instance_id
+        for each in counters
+        if each.instance_id.startswith(f"{BALANCER_PREFIX}_") and network_of(each.address) in networks
+    }
 
 
 def _counted(instances: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:

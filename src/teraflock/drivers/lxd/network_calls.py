@@ -7,6 +7,7 @@ from teraflock.drivers.lxd.network import LxdNetworks
 from teraflock.instance.driver import Network, Sent
 from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
 from teraflock.network.fabric import Fabric, WireKey
+from teraflock.network.naming import KnownName
 from teraflock.network.walls import Walls
 
 
@@ -31,6 +32,9 @@ class NetworkCalls:
 
     def link(self, fabric: Fabric) -> None:
         self.networks.link(fabric)
+
+    def know(self, names: Sequence[KnownName]) -> None:
+        self.networks.know(names)
 
     def all_sent(self) -> Sequence[Sent]:
         return self.networks.sent()

@@ -7,6 +7,7 @@ pool and project are checked before they are removed.
 
 import contextlib
 
+from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.moulds import remove
 from teraflock.drivers.lxd.names import Names
@@ -23,18 +24,29 @@ def purge(host: LxdClient, ours: Names, networks: LxdNetworks) -> None:
             _empty_project(host, engine, ours)
     finally:
         engine.close()
-    for bridge in networks.bridges():
-        with contextlib.suppress(EngineMissing):
-            host.delete("networks", bridge.name)
+    networks.remove_bridges()
     networks.leave()
-    _remove(host, ours, "storage-pools", ours.pool)
+    if not _others(host, ours):
+        _remove(host, ours, "storage-pools", ours.pool)
     _remove(host, ours, "projects", ours.project)
+
+
+def _others(host: LxdClient, ours: Names) -> bool:
+    """Check whether other members of the cluster have guests of this installation. They have the same pool."""
+    projects = host.get("projects", recursion=1) if ours.member else ()
+    return any(
+        each["config"].get(names.TAG) == ours.installation and each["name"] != ours.project
+        for each in projects
+    )
 
 
 def _empty_project(host: LxdClient, engine: LxdClient, ours: Names) -> None:
     check_ours(host.get("projects", ours.project), ours, f"projects `{ours.project}`")
     for instance in engine.get("instances", recursion=1):
         remove(engine, instance["name"])
+    for volume in engine.get("storage-pools", ours.pool, "volumes", "custom", recursion=1):
+        with contextlib.suppress(EngineMissing):
+            engine.delete("storage-pools", ours.pool, "volumes", "custom", volume["name"])
     for image in engine.get("images", recursion=1):
         with contextlib.suppress(EngineMissing):
             engine.delete("images", image["fingerprint"])

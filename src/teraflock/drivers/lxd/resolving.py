@@ -1,8 +1,9 @@
 """DNS names of a project's guests.
 
 In a network, its guests are `node-2` and `node-2.vision.internal`, with their addresses there. In all networks of the
-project, a guest is also `node-2.backend.vision.internal`, with its address in the network `backend`. Nobody else can
-resolve these names.
+project, a guest is also `node-2.backend.vision.internal`, with its address in the network `backend`. The server adds
+the names of guests on other hosts, and of those in peered networks (see `network/naming.py`). Nobody else can resolve
+them.
 
 The engine runs a DNS server (dnsmasq) for each bridge. It watches two of our folders, that of the network and
 that of the project, with a file for each guest. It does not read the host's /etc/hosts, and does not forward names
@@ -10,8 +11,10 @@ that end in `.internal` or have no dot.
 """
 
 import contextlib
+import re
 import shutil
 from collections.abc import Iterable
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final
 
@@ -19,11 +22,14 @@ import msgspec
 
 from teraflock.drivers.lxd.ids import remove_empty
 from teraflock.drivers.lxd.names import Names
+from teraflock.network.naming import TOP, KnownName
 
 FOLDER: Final = Path("/var/lib/teraflock/names")
 """Not in our home folder: the DNS server runs as nobody and needs access. Not in /run: after a reboot the
 engine starts the server before us, and the server watches only an existing folder."""
-TOP: Final = "internal"
+KNOWN: Final = "known-"
+"""Prefix of the files with names that the server gave: of instances on other hosts and in peered networks."""
+_WORD: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
 
 
 class NamedPlace(msgspec.Struct, frozen=True):
@@ -65,6 +71,23 @@ class Resolving:
                 everywhere += f"{place.address} {guest.hostname}.{place.network}{long}\n"
         if everywhere and guest.project:
             self._write(guest.project, guest.instance_id, everywhere)
+
+    def know(self, names: Iterable[KnownName], ours: Names) -> None:
+        """Make the names that the server gave exactly these, in the folders that exist."""
+        wanted: dict[tuple[str, str], str] = {}
+        for each in names:
+            folder = ours.bridge(each.network) if each.network else each.project
+            # Nothing else gets into the name or the text of a file.
+            if all(map(_WORD.fullmatch, (folder, each.id, *each.names))):
+                file = (folder, f"{KNOWN}{each.id}")
+                line = f"{IPv4Address(each.address)} {' '.join(each.names)}\n"
+                wanted[file] = wanted.get(file, "") + line
+        there = {(path.parent.name, path.name) for path in self._folder.glob(f"*/{KNOWN}*")}
+        for folder, name in there - wanted.keys():
+            self.remove((folder,), name)
+        for (folder, name), text in wanted.items():
+            if (self._folder / folder).is_dir():
+                self._write(folder, name, text)
 
     def _write(self, folder: str, name: str, text: str) -> None:
         path = self._of(folder) / name

@@ -58,9 +58,10 @@ class LxdOperation(msgspec.Struct, frozen=True, kw_only=True):
 class LxdClient:
     """The REST API of one engine, within one of its projects."""
 
-    def __init__(self, socket_path: Path, *, project: str = "default") -> None:
+    def __init__(self, socket_path: Path, *, project: str = "default", member: str = "") -> None:
         self.socket_path = socket_path
         self.project = project
+        self._member = member
         self._idle: list[_UnixConnection] = []
         self._lock = threading.Lock()
         self._server = ""
@@ -130,6 +131,16 @@ class LxdClient:
         **query: str | int,
     ) -> Any:
         return self._done("POST", path, query, body, headers, seconds_max)
+
+    def create_instance(
+        self,
+        body: object,
+        headers: Mapping[str, str] | None = None,
+        seconds_max: int = OPERATION_SECONDS_MAX,
+    ) -> None:
+        """Create an instance here. A cluster would choose any of its members."""
+        here = {"target": self._member} if self._member else {}
+        self._done("POST", ("instances",), here, body, headers, seconds_max)
 
     def delete(self, *path: str, **query: str | int) -> Any:
         return self._done("DELETE", path, query, None)
@@ -298,15 +309,15 @@ class _UnixConnection(http.client.HTTPConnection):
 @contextlib.contextmanager
 def _encoded(
     body: object, headers: Mapping[str, str]
-) -> Iterator[tuple[bytes | IO[bytes] | None, dict[str, str]]]:
-    """Send a path as the content of its file, bytes as they are, and everything else as JSON."""
+) -> Iterator[tuple[bytes | IO[bytes] | Iterator[bytes] | None, dict[str, str]]]:
+    """Send a path as the content of its file, bytes and pieces of them as they are, and everything else as JSON."""
     if body is None:
         yield None, dict(headers)
     elif isinstance(body, Path):
         with body.open("rb") as file:
             size = str(os.fstat(file.fileno()).st_size)
             yield file, {"Content-Type": BYTES, "Content-Length": size, **headers}
-    elif isinstance(body, bytes):
+    elif isinstance(body, bytes | Iterator):
         yield body, {"Content-Type": BYTES, **headers}
     else:
         yield msgspec.json.encode(body), {"Content-Type": "application/json", **headers}

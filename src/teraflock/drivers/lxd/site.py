@@ -50,6 +50,7 @@ def driver_of(opening: Opening) -> Lxd:
         opening.mark,
         site=opening.name,
         host=opening.options.get("host_name", ""),
+        member=opening.options.get("member", ""),
         report=partial(
             host_report,
             name=opening.options.get("host_name", ""),
@@ -71,6 +72,7 @@ def driver_of(opening: Opening) -> Lxd:
         flood_limits=FloodLimits(
             connections_per_second=opening.option("guest_connections_per_second", CONNECTIONS, _rate),
             packets_per_second=opening.option("guest_packets_per_second", PACKETS, _rate),
+            connections_max=opening.option("guest_connections_max", FLOOD_LIMITS.connections_max, _rate),
         ),
     )
 
@@ -106,6 +108,7 @@ DRIVER: Final = DriverKind(
         "host_name": "Name of this host. Empty: the name of the machine",
         "host_address": "Address of this host for published ports. Empty: the one of the default route",
         "socket": "Unix socket of the engine. Empty: the usual places",
+        "member": "Name of the engine in its cluster. Empty: it is in none",
         "pool_gb": "Size of the file for guests' disks, when it is created",
         "pool_source": "A disk, partition or btrfs folder for guests' disks instead of a file",
         "guests_reach_out": "Whether instances can reach the internet",
@@ -114,6 +117,7 @@ DRIVER: Final = DriverKind(
         "guest_bpf": "Whether instances may use bpf(2)",
         "guest_connections_per_second": "How many connections an instance may open, and accept, per second. 0: any",
         "guest_packets_per_second": "How many packets an instance may send, and receive, per second. 0: any",
+        "guest_connections_max": "How many connections of an instance are tracked at a time. 0: any",
         "mould_stock": "How many copies of each image to prepare ahead of time",
     },
     open=_open,

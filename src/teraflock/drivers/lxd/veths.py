@@ -59,3 +59,9 @@ def remove(name: str) -> bool:
     """Remove both ends of a link. Return whether it existed."""
     asked = ["ip", "link", "delete", name]
     return subprocess.run(asked, capture_output=True, check=False, timeout=SECONDS_MAX).returncode == 0
+
+
+def remove_links(nics: Sequence[Mapping[str, str]]) -> bool:
+    """Remove the host's ends of a guest's links that a killed engine left. Return whether one existed."""
+    removed = [remove(port) for each in nics if (port := each.get("host_name"))]
+    return any(removed)

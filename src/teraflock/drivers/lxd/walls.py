@@ -69,11 +69,8 @@ class Compiled(msgspec.Struct, frozen=True, kw_only=True):
     sets: Mapping[str, frozenset[str]] = {}
     maps: Mapping[str, Mapping[str, str]] = {}
     """By map: where each address leads, and each published port."""
-
-    @property
-    def mark(self) -> str:
-        content = (self.chains, {name: sorted(each) for name, each in self.sets.items()}, self.maps)
-        return f"mark_{sha256(msgspec.json.encode(content, order='sorted')).hexdigest()[:24]}"
+    mark: str = ""
+    """Digest of the rest."""
 
 
 def compiled(walls: Walls) -> Compiled:
@@ -93,12 +90,15 @@ def compiled(walls: Walls) -> Compiled:
     maps[FLOATING_IN] = {_address(each.public): _address(each.private) for each in walls.floating}
     maps[FLOATING_OUT] = {_address(each.private): _address(each.public) for each in walls.floating}
     maps[PUBLISHED] = {str(int(each.port)): _target(each) for each in walls.published}
-    return Compiled(chains=chains, sets={**_members(walls, named), PATHS: _paths(walls)}, maps=maps)
+    sets = {**_members(walls, named), PATHS: _paths(walls)}
+    content = (chains, {name: sorted(each) for name, each in sets.items()}, maps)
+    digest = sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:24]
+    return Compiled(chains=chains, sets=sets, maps=maps, mark=f"mark_{digest}")
 
 
 def _paths(walls: Walls) -> frozenset[str]:
     """The pairs of networks that packets may cross: each network with itself, and peers in both directions."""
-    own = {first(network_of(address)) for address in walls.stations}
+    own = set(map(first, {network_of(address) for address in walls.stations}))
     peers = [(first(one), first(other)) for one, other in walls.peers]
     both = [*((each, each) for each in own), *peers, *((other, one) for one, other in peers)]
     return frozenset(f"{one} . {other}" for one, other in both)

@@ -5,6 +5,7 @@ import os
 import socket
 import struct
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -65,10 +66,10 @@ class WebSocket:
                 return CLOSE, b""
             if kind != PING:
                 return (BINARY if kind == _CONTINUED else kind), content
-            try:
+            with suppress(
+                OSError
+            ):  # the engine has closed its end, but what it sent before is still to be read
                 self.send(content, PONG)
-            except OSError:
-                return CLOSE, b""
 
     def close(self) -> None:
         self._socket.close()

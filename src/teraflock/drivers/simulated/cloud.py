@@ -45,6 +45,8 @@ CLOUD: Final = frozenset(Capability) - {
     Capability.BUILDS,
     Capability.BALANCER,
     Capability.TELEMETRY,
+    Capability.DATASETS,
+    Capability.VOLUMES,
 }
 USER: Final = "ubuntu"
 PATIENCE: Final = timedelta(minutes=10)

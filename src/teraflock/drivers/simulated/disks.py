@@ -1,6 +1,6 @@
 """The simulated engine's calls about the inside of a guest: programs, console, snapshots and images."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
@@ -15,7 +15,7 @@ from teraflock.drivers.simulated.faults import Kind, error
 from teraflock.drivers.simulated.life import as_of
 from teraflock.drivers.simulated.model import Guest, SimulatedDisk, SimulatedImage
 from teraflock.drivers.simulated.terminal import SimulatedTerminal
-from teraflock.instance.driver import CommandState, GuestFile, Handle, Ran
+from teraflock.instance.driver import CommandState, FileKind, GuestFile, Handle, Ran
 from teraflock.instance.engine_errors import EngineMissing, EngineRefused
 
 RECIPE_BYTES: Final = 64 * MIB
@@ -106,6 +106,19 @@ class Disks(Calls):
             if found is not None and snapshot_id in found.snapshots and not call.half:
                 kept = {name: disk for name, disk in found.snapshots.items() if name != snapshot_id}
                 call.turn.put(msgspec.structs.replace(found, snapshots=kept))
+
+    @contextmanager
+    def pack_disk(self, handle: Handle, copy_id: str) -> Iterator[GuestFile]:
+        with self._asking("pack_disk", handle) as call:
+            found = self._guest(call, handle)
+        content = msgspec.msgpack.encode(SimulatedDisk(files=found.disk.files))
+        yield GuestFile(kind=FileKind.FILE, size_bytes=len(content), content=iter((content,)))
+
+    def keep_image(self, image_id: str, content: Iterable[bytes]) -> None:
+        packed = b"".join(content)
+        with self._changing("keep_image") as call:
+            disk = msgspec.msgpack.decode(packed, type=SimulatedDisk)
+            self._make(call, image_id, "", len(packed), disk)
 
     def images(self) -> Mapping[str, int]:
         with self._asking("images") as call:

@@ -14,6 +14,7 @@ from teraflock.base.clock import Clock
 from teraflock.drivers.simulated import guest as inside
 from teraflock.drivers.simulated import telemetry
 from teraflock.drivers.simulated.calls import SimulatedCall
+from teraflock.drivers.simulated.datasets import SimulatedDatasets
 from teraflock.drivers.simulated.disks import Disks
 from teraflock.drivers.simulated.faults import Kind, error, raise_killed
 from teraflock.drivers.simulated.fleet import divided
@@ -23,6 +24,7 @@ from teraflock.drivers.simulated.life import (
     later,
     not_busy,
     sent,
+    sent_by_balancer,
     sighting,
     started,
     without_run,
@@ -36,7 +38,8 @@ from teraflock.drivers.simulated.model import (
     address_key,
     network_key,
 )
-from teraflock.drivers.simulated.networks import SimulatedNetworks, balanced
+from teraflock.drivers.simulated.networks import SimulatedNetworks
+from teraflock.drivers.simulated.volumes import SimulatedVolumes
 from teraflock.drivers.simulated.world import World
 from teraflock.fleet.model import HostReport
 from teraflock.fleet.slicing.rules import address_of
@@ -51,13 +54,11 @@ from teraflock.instance.driver import (
     Made,
     Nic,
     Readiness,
-    Seen,
     Sent,
     Sighting,
 )
 from teraflock.instance.engine_errors import DoesNotBoot, EngineBusy, EngineMissing, EngineRefused, NoRoom
 from teraflock.instance.model import InstanceId
-from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
 from teraflock.network.walls import Walls
 
 OWN: Final = frozenset(Capability) - {Capability.NOTICE, Capability.BIDS}
@@ -65,7 +66,7 @@ DOES_NOT_BOOT: Final = "does-not-boot"
 """Guests of a recipe with this name, or of an image with this id, stop at once."""
 
 
-class SimulatedEngine(Disks, SimulatedNetworks):
+class SimulatedEngine(Disks, SimulatedNetworks, SimulatedDatasets, SimulatedVolumes):
     def __init__(
         self,
         world: World,
@@ -82,7 +83,6 @@ class SimulatedEngine(Disks, SimulatedNetworks):
         self._boot_seconds = boot_seconds
         self.walls = Walls()
         """What was enforced last."""
-        self._balanced: tuple[BalancerSpec, ...] = ()
 
     @property
     def site(self) -> str:
@@ -144,14 +144,6 @@ class SimulatedEngine(Disks, SimulatedNetworks):
         with self._asking("enforce"):
             self.walls = walls
 
-    def balance(self, wanted: Sequence[BalancerSpec]) -> None:
-        with self._asking("balance"):
-            self._balanced = tuple(wanted)
-
-    def balancers(self) -> Sequence[BalancerSeen]:
-        running = {each.instance_id for each in self.sightings() if each.seen == Seen.RUNNING}
-        return [balanced(spec, running) for spec in self._balanced]
-
     def create(self, machine: Machine) -> Made | None:
         with self._changing("create", machine.handle) as call:
             self._known(machine.handle.host)
@@ -180,7 +172,9 @@ class SimulatedEngine(Disks, SimulatedNetworks):
         boots = DOES_NOT_BOOT not in (image.recipe, image.key)
         births = call.turn.get(Births, "births") or Births()
         call.turn.put(Births(count=births.count + 1))
-        disk = msgspec.structs.replace(image.disk, own_bytes=0)
+        files = {**image.disk.files, **self._given(call, machine)}
+        mounted = self._mounted(call, machine)
+        disk = msgspec.structs.replace(image.disk, own_bytes=0, mounted=mounted, files=files)
         return Guest(
             machine=machine, mark=self._mark, whole=not call.half, boots=boots, disk=disk, born=births.count
         )
@@ -256,6 +250,8 @@ class SimulatedEngine(Disks, SimulatedNetworks):
             if call.half:
                 call.turn.put(msgspec.structs.replace(at_rest(found), whole=False, snapshots={}, ports=()))
                 return
+            for mount in found.machine.volumes:
+                found = self._written_back(call, found, mount)
             call.turn.remove(Guest, found.key)
             for nic in found.machine.nics:
                 key = address_key(self._mark, nic.network, nic.address)
@@ -300,8 +296,10 @@ class SimulatedEngine(Disks, SimulatedNetworks):
     def all_sent(self) -> Iterable[Sent]:
         with self._asking("all_sent") as call:
             every = call.turn.every(Guest)
+            balancers = self._balancers(call)
         there = (as_of(each, call.now) for each in every if each.mark == self._mark)
-        return [sent(each) for each in there if each and each.host not in call.weather.away]
+        guests = [sent(each) for each in there if each and each.host not in call.weather.away]
+        return [*guests, *map(sent_by_balancer, balancers)]
 
     def _alone_with_cards(self, call: SimulatedCall, found: Guest) -> None:
         if not found.machine.gpus:

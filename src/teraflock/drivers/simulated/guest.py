@@ -48,7 +48,8 @@ def execute(machine: Machine, disk: SimulatedDisk, command: Sequence[str], stdin
     if program is None:
         known = ", ".join(PROGRAMS)
         return GuestDone(NOT_FOUND, stderr=f"simulated guest: no such program; available: {known}\n".encode())
-    return program(machine, disk.files, command[1:], stdin)
+    files = {**disk.mounted, **disk.files} if program is _cat else disk.files
+    return program(machine, files, command[1:], stdin)
 
 
 def run_script(machine: Machine, disk: SimulatedDisk, script: str) -> GuestDone:
@@ -71,7 +72,7 @@ def run_script(machine: Machine, disk: SimulatedDisk, script: str) -> GuestDone:
 
 def entry(machine: Machine, disk: SimulatedDisk, path: str) -> GuestFile | None:
     """Return a file of the disk, or a folder if other paths contain it."""
-    held = {**_given(machine), **disk.files}
+    held = {**_given(machine), **disk.mounted, **disk.files}
     if path in held:
         return GuestFile(kind=FileKind.FILE, size_bytes=len(held[path]), content=iter((held[path],)))
     below = path.rstrip("/") + "/"

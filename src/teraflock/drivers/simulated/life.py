@@ -10,9 +10,10 @@ import msgspec
 
 from teraflock.drivers.simulated import guest as inside
 from teraflock.drivers.simulated.faults import Kind, error
-from teraflock.drivers.simulated.model import Guest
+from teraflock.drivers.simulated.model import Guest, SimulatedBalancer
 from teraflock.drivers.simulated.runs import advanced
 from teraflock.instance.driver import Seen, Sent, Sighting
+from teraflock.instance.model import InstanceId
 
 CONSOLE_BYTES_MAX: Final = 64 * 1024
 
@@ -76,6 +77,10 @@ def sent(found: Guest) -> Sent:
     """Return the bytes that the guest has sent out of the host since its last start."""
     epoch = f"{found.born}.{found.starts}"
     return Sent(instance_id=found.machine.id, epoch=epoch, bytes=found.sent_bytes)
+
+
+def sent_by_balancer(found: SimulatedBalancer) -> Sent:
+    return Sent(instance_id=InstanceId(found.spec.id), epoch=found.epoch, bytes=found.sent_bytes)
 
 
 def not_busy(found: Guest, now: datetime) -> None:

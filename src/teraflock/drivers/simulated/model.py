@@ -8,6 +8,7 @@ import msgspec
 
 from teraflock.drivers.simulated.faults import SimulatedFault
 from teraflock.instance.driver import Machine, Network, Port
+from teraflock.network.balancer.model import BalancerSpec
 
 
 class SimulatedProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +39,8 @@ class SimulatedDisk(msgspec.Struct, frozen=True):
     """Bytes written since the disk was created, or since its last snapshot or image."""
     programs: Mapping[str, SimulatedProgram] = {}
     """Programs of runs, by key."""
+    mounted: Mapping[str, bytes] = {}
+    """Files of datasets, which the guest can only read."""
     written_ns: Mapping[str, int] = {}
     """When a file was written, for files that programs of runs wrote."""
 
@@ -102,6 +105,25 @@ class NetworkThere(msgspec.Struct, frozen=True, kw_only=True):
         return network_key(self.mark, self.network, self.host)
 
 
+class SimulatedBalancer(msgspec.Struct, frozen=True, kw_only=True):
+    """A balancer on a host. After its end, only its counter is left."""
+
+    spec: BalancerSpec
+    mark: str
+    running: bool = True
+    epoch: str
+    sent_bytes: int = 0
+    """Sent out of the host."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.spec.id}@{self.host}"
+
+    @property
+    def host(self) -> str:
+        return self.spec.host
+
+
 class AddressTaken(msgspec.Struct, frozen=True, kw_only=True):
     """The guest that has an address of a project's network, on any host."""
 
@@ -130,6 +152,31 @@ class DividedCard(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         return f"{self.host}/{self.address}"
+
+
+class SimulatedDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset on a host, or what was received of it."""
+
+    dataset_id: str
+    host: str
+    mark: str
+    received: bytes = b""
+    files: Mapping[str, bytes] | None = None
+    """None: it is not complete."""
+
+    @property
+    def key(self) -> str:
+        return dataset_key(self.mark, self.host, self.dataset_id)
+
+
+class SimulatedVolume(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+    host: str
+    mark: str
+    size_bytes: int
+    files: Mapping[str, bytes] = {}
+    """Its content while no instance has it."""
+    snapshots: Mapping[str, Mapping[str, bytes]] = {}
 
 
 class Births(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,12 +210,27 @@ class Weather(msgspec.Struct, frozen=True, kw_only=True):
     host: str = ""
 
 
-Thing: TypeAlias = Guest | DividedCard | NetworkThere | AddressTaken | SimulatedImage | Births | Weather
+Thing: TypeAlias = (
+    Guest
+    | DividedCard
+    | NetworkThere
+    | SimulatedBalancer
+    | AddressTaken
+    | SimulatedImage
+    | SimulatedDataset
+    | SimulatedVolume
+    | Births
+    | Weather
+)
 
 
 def copy_key(instance_id: str, host: str) -> str:
     """The key of a second copy of an instance."""
     return f"{instance_id}@{host}"
+
+
+def dataset_key(mark: str, host: str, dataset_id: str) -> str:
+    return f"{mark}/{host}/{dataset_id}"
 
 
 def price_key(type: str, region: str, mode: str) -> str:

@@ -1,16 +1,21 @@
 """The projects' networks on the simulated hosts."""
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
+
+from msgspec.structs import replace
 
 from teraflock.drivers.simulated.calls import Calls, SimulatedCall
 from teraflock.drivers.simulated.life import as_of
-from teraflock.drivers.simulated.model import Guest, NetworkThere, network_key
+from teraflock.drivers.simulated.model import Guest, NetworkThere, SimulatedBalancer, network_key
 from teraflock.instance.driver import Machine, Network
 from teraflock.instance.engine_errors import EngineMissing, EngineRefused
 from teraflock.network.balancer.model import BackendSeen, BackendState, BalancerSeen, BalancerSpec
 
 
 class SimulatedNetworks(Calls):
+    balanced: tuple[BalancerSpec, ...] = ()
+    """What this process was asked for last, with certificates and keys. The world does not store those."""
+
     def prepare(self, machine: Machine) -> None:
         with self._changing("prepare", machine.handle) as call:
             self._known(machine.handle.host)
@@ -40,14 +45,39 @@ class SimulatedNetworks(Calls):
         ):
             raise EngineRefused("The network still has simulated instances")
 
+    def balance(self, wanted: Sequence[BalancerSpec]) -> None:
+        with self._changing("balance") as call:
+            by_key = {f"{each.id}@{each.host}": each for each in wanted}
+            there = {each.key: each for each in self._balancers(call) if each.running}
+            for key in there.keys() - by_key.keys():
+                call.turn.put(replace(there[key], running=False))
+            for key, spec in () if call.half else by_key.items():
+                if spec.host not in call.weather.away:
+                    public = replace(spec, certificate="", key="")
+                    fresh = SimulatedBalancer(spec=public, mark=self._mark, epoch=call.now.isoformat())
+                    call.turn.put(replace(there.get(key, fresh), spec=public))
+        self.balanced = tuple(wanted)
+
+    def balancers(self) -> Sequence[BalancerSeen]:
+        with self._asking("balancers") as call:
+            guests = [as_of(each, call.now) for each in call.turn.every(Guest) if each.mark == self._mark]
+            running = {each.machine.handle.instance_id for each in guests if each and each.running}
+            return [seen_balancer(each.spec, running) for each in self._balancers(call) if each.running]
+
+    def _balancers(self, call: SimulatedCall) -> list[SimulatedBalancer]:
+        """All of ours on hosts that answer, and the counters of those that ended."""
+        away = call.weather.away
+        every = call.turn.every(SimulatedBalancer)
+        return [each for each in every if each.mark == self._mark and each.host not in away]
+
     def _known(self, host: str) -> None:
         """Check that a named host exists. If the engine chooses the host, none is named."""
         if host not in self._hosts and (host or self._hosts):
             raise EngineMissing("The simulated engine has no such host")
 
 
-def balanced(spec: BalancerSpec, running: Container[str]) -> BalancerSeen:
-    """Nothing passes through a simulated balancer: its counts stay zero. A backend is up while it runs."""
+def seen_balancer(spec: BalancerSpec, running: Container[str]) -> BalancerSeen:
+    """Nothing passes through a simulated balancer: its sessions stay zero. A backend is up while it runs."""
 
     def seen(instance_id: str) -> BackendSeen:
         state = BackendState.UP if instance_id in running else BackendState.DOWN

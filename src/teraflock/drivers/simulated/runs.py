@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
+from urllib.request import Request, urlopen
 
 import msgspec
 from msgspec.structs import replace
@@ -20,9 +21,12 @@ from teraflock.base.clock import microseconds
 from teraflock.drivers.simulated import guest as inside
 from teraflock.drivers.simulated.model import Guest, SimulatedDisk, SimulatedProgram
 from teraflock.instance.driver import Ran
+from teraflock.instance.engine_errors import EngineRefused
 from teraflock.run.guest import program_text
 
 INCOMING: Final = "/var/lib/teraflock/runs/{}.incoming"
+OUTGOING: Final = "/var/lib/teraflock/runs/{}.outgoing"
+BUCKET_SECONDS_MAX: Final = 20.0
 SIGTERM: Final = "15"
 SAVED: Final = "step-"
 Called = tuple[Guest, bytes]
@@ -139,6 +143,44 @@ def _signal(found: Guest, words: Sequence[str], stdin: bytes, now: datetime) -> 
     return replace(found, disk=replace(disk, programs={**disk.programs, key: ended})), b""
 
 
+def _pack(found: Guest, words: Sequence[str], stdin: bytes, now: datetime) -> Called:
+    key, path = words
+    content, packed = found.disk.files[path], io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        info = tarfile.TarInfo(path.rpartition("/")[2])
+        info.size = len(content)
+        archive.addfile(info, io.BytesIO(content))
+    made = packed.getvalue()
+    said = {"size_bytes": len(made), "digest": sha256(made).hexdigest()}
+    return replace(found, disk=_with(found.disk, {OUTGOING.format(key): made}, now)), msgspec.json.encode(
+        said
+    )
+
+
+def _push(found: Guest, words: Sequence[str], stdin: bytes, now: datetime) -> Called:
+    content = found.disk.files[OUTGOING.format(words[0])]
+    _asked(Request(stdin.decode(), data=content, method="PUT"))  # noqa: S310
+    return found, b""
+
+
+def _fetch(found: Guest, words: Sequence[str], stdin: bytes, now: datetime) -> Called:
+    key, digest = words
+    content = _asked(Request(stdin.decode()))  # noqa: S310
+    if sha256(content).hexdigest() != digest:
+        raise EngineRefused("What was fetched is damaged")
+    return replace(found, disk=_with(found.disk, {INCOMING.format(key): content}, now)), b""
+
+
+def _asked(request: Request) -> bytes:
+    """Buckets are real, also for simulated guests."""
+    try:
+        with urlopen(request, timeout=BUCKET_SECONDS_MAX) as answer:  # noqa: S310
+            content: bytes = answer.read()
+            return content
+    except OSError as error:
+        raise EngineRefused("The bucket did not accept the request") from error
+
+
 def _program_at(found: Guest, key: str, program: SimulatedProgram, now: datetime) -> SimulatedDisk:
     if program.command[0] == "train":
         return _trained(found.disk, key, program, now)
@@ -171,13 +213,20 @@ def _trained(disk: SimulatedDisk, key: str, program: SimulatedProgram, now: date
     if step == steps:
         program = replace(program, exit_code=0)
         result = {f"{program.environment['TERA_OUTPUTS']}/result": chain(steps).hex().encode()}
-        disk = _with(disk, result, now)
+        disk = disk if _node(program) else _with(disk, result, now)
     return replace(disk, programs={**disk.programs, key: program})
 
 
 def _saved(disk: SimulatedDisk, program: SimulatedProgram, step: int, at: datetime) -> SimulatedDisk:
+    """Only node 0 saves, as in most trainings on several machines."""
+    if _node(program):
+        return disk
     name = f"{program.environment['TERA_CHECKPOINTS']}/{SAVED}{step}"
     return disk if name in disk.files else _with(disk, {name: chain(step).hex().encode()}, at)
+
+
+def _node(program: SimulatedProgram) -> int:
+    return int(program.environment.get("NODE_RANK", "0"))
 
 
 def _newest_saved(disk: SimulatedDisk, folder: str) -> int:
@@ -211,4 +260,7 @@ _VERBS: Final[Mapping[str, Callable[[Guest, Sequence[str], bytes, datetime], Cal
     "state": _state,
     "list": _list,
     "signal": _signal,
+    "pack": _pack,
+    "push": _push,
+    "fetch": _fetch,
 }

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar, get_args
+from typing import Final, TypeVar, cast, get_args
 
 import msgspec
 
@@ -27,6 +27,7 @@ STATEMENTS_CACHED: Final = 64
 class FileWorld:
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
+        self._decoded: dict[type, dict[bytes, Thing]] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
@@ -54,7 +55,7 @@ class FileWorld:
         with self._lock:
             self._connection.execute("BEGIN")  # one consistent state for all reads
             try:
-                yield _FileTurn(self._connection)
+                yield _FileTurn(self._connection, self._decoded)
             finally:
                 self._connection.execute("COMMIT")
 
@@ -63,7 +64,7 @@ class FileWorld:
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield _FileTurn(self._connection)
+                yield _FileTurn(self._connection, self._decoded)
             except BaseException:
                 self._connection.execute("ROLLBACK")
                 raise
@@ -75,8 +76,10 @@ class FileWorld:
 
 
 class _FileTurn:
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, decoded: dict[type, dict[bytes, Thing]]) -> None:
+        """`decoded` has the things of the last listing of each kind, by their bodies. Few change until the next one."""
         self._connection = connection
+        self._decoded = decoded
 
     def get(self, kind: type[T], key: str) -> T | None:
         sql = "SELECT body FROM thing WHERE kind = ? AND key = ?"
@@ -95,7 +98,13 @@ class _FileTurn:
 
     def every(self, kind: type[T]) -> list[T]:
         sql = "SELECT body FROM thing WHERE kind = ? ORDER BY key"
-        return [_decode(kind, body) for (body,) in self._connection.execute(sql, (kind.__name__,))]
+        known = cast("dict[bytes, T]", self._decoded.get(kind, {}))
+        things = {
+            body: known.get(body) or _decode(kind, body)
+            for (body,) in self._connection.execute(sql, (kind.__name__,))
+        }
+        self._decoded[kind] = cast("dict[bytes, Thing]", things)
+        return list(things.values())
 
     def on_host(self, kind: type[T], host: str) -> list[T]:
         sql = "SELECT body FROM thing WHERE host = ? AND kind = ? ORDER BY key"

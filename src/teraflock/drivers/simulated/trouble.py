@@ -12,7 +12,7 @@ import msgspec
 
 from teraflock.drivers.simulated.faults import SimulatedFault
 from teraflock.drivers.simulated.life import at_rest
-from teraflock.drivers.simulated.model import AddressTaken, Guest, Weather, price_key
+from teraflock.drivers.simulated.model import AddressTaken, Guest, SimulatedBalancer, Weather, price_key
 from teraflock.drivers.simulated.world import Turn, World, weather
 from teraflock.instance.engine_errors import EngineMissing
 
@@ -50,6 +50,15 @@ class Trouble:
             with self._world.write() as turn:
                 for found in turn.on_host(Guest, host):
                     turn.put(at_rest(found))
+                for ended in turn.on_host(SimulatedBalancer, host):
+                    turn.remove(SimulatedBalancer, ended.key)
+
+    def balancer_sends(self, id: str, size_bytes: int) -> None:
+        """A running balancer sends this much more out of its host."""
+        with self._world.write() as turn:
+            for found in turn.every(SimulatedBalancer):
+                if found.spec.id == id and found.running:
+                    turn.put(msgspec.structs.replace(found, sent_bytes=found.sent_bytes + size_bytes))
 
     def pool_is_full(self, host: str, *, full: bool = True) -> None:
         self._change(

@@ -9,6 +9,7 @@ from typing import Final
 
 from teraflock.base.clock import at_microseconds
 from teraflock.fleet.card.rules import neighbours
+from teraflock.fleet.fragmentation import CardBlock
 from teraflock.fleet.model import Gpu, GpuKind, GpuReport, HostId, Idle
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table, in_list
@@ -59,6 +60,21 @@ _PUT_GPU: Final = (
     " kind = excluded.kind, gpu = excluded.gpu, name = excluded.name, memory_bytes = excluded.memory_bytes,"
     " healthy = excluded.healthy, near = excluded.near, idle_since_us = excluded.idle_since_us"
 )
+
+
+def blocks(tx: Transaction) -> list[CardBlock]:
+    """The cards of own hosts that take new instances, counted over hosts that are alike."""
+    rows = tx.all(
+        "SELECT gpu, cards, free, broken, COUNT(*) FROM (SELECT g.gpu, COUNT(*) AS cards,"
+        " SUM(CASE WHEN g.healthy = 1 AND g.instance_id IS NULL THEN 1 ELSE 0 END) AS free,"
+        " SUM(CASE WHEN g.healthy = 1 THEN 0 ELSE 1 END) AS broken"
+        " FROM host_gpu g JOIN host h ON h.id = g.host_id WHERE h.kind = 'own' AND h.state = 'ready'"
+        " GROUP BY g.host_id, g.gpu) AS cards_of_host GROUP BY gpu, cards, free, broken ORDER BY gpu, free"
+    )
+    return [
+        CardBlock(gpu, int(cards), int(free), int(broken), int(hosts))
+        for gpu, cards, free, broken, hosts in rows
+    ]
 
 
 def withhold(tx: Transaction, host_id: HostId, address: str) -> None:

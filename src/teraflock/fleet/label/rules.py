@@ -19,7 +19,8 @@ def changed(labels: Mapping[str, str], changes: Mapping[str, str | None]) -> dic
     kept = {key: value for key, value in merged.items() if value is not None}
     if len(kept) > LABELS_MAX:
         raise BadInput(
-            f"A host can have {LABELS_MAX} labels, not {len(kept)}", hint="Remove some of them: `KEY-`"
+            f"A host can have at most {LABELS_MAX} labels, not {len(kept)}",
+            hint="Remove some of them: `KEY-`",
         )
     return kept
 

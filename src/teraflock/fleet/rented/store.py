@@ -40,6 +40,11 @@ def note_token(tx: Transaction, id: HostId, token: str, now: datetime, *, grace:
     )
 
 
+def note_ending(tx: Transaction, id: HostId, now: datetime) -> None:
+    """Store when the provider is asked to end the machine, before it is asked."""
+    tx.run("UPDATE host SET ending_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
+
+
 def note_made(tx: Transaction, id: HostId, *, remote_id: str, zone: str, now: datetime) -> None:
     """Store which machine the provider made."""
     tx.run(
@@ -64,7 +69,7 @@ def move_rented(tx: Transaction, id: HostId, region: str) -> None:
     """Prepare to rent another machine in this region. Nothing is known about that machine yet."""
     tx.run(
         "UPDATE host SET region = :region, zone = '', remote_id = '', address = '', endpoints = '', made_at_us = NULL,"
-        " cost_micros_per_hour = NULL WHERE id = :id",
+        " ending_at_us = NULL, cost_micros_per_hour = NULL WHERE id = :id",
         region=region,
         id=id,
     )

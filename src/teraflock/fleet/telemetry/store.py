@@ -31,11 +31,14 @@ def last(tx: Transaction, host_id: HostId) -> LastReading | None:
     return _decode(row[0]) if row else None
 
 
-def last_of_own_hosts(tx: Transaction) -> tuple[LastOfHost, ...]:
-    """The last reading of every own host, by name."""
+def last_of_own_hosts(tx: Transaction, ids: Sequence[str] = ()) -> tuple[LastOfHost, ...]:
+    """The last reading of own hosts, all or those with these ids, by name."""
+    marks, values = in_list(ids) if ids else ("", {})
+    only = f" AND h.id IN ({marks})" if ids else ""
     rows = tx.all(
         "SELECT h.id, h.name, r.content FROM reading_last r JOIN host h ON h.id = r.host_id"
-        " WHERE h.kind = 'own' AND h.state <> 'gone'"
+        f" WHERE h.kind = 'own' AND h.state <> 'gone'{only}",
+        **values,
     )
     found = [LastOfHost(host_id=HostId(id), host=name, reading=_decode(text)) for id, name, text in rows]
     return tuple(sorted(found, key=lambda each: each.host))

@@ -93,6 +93,8 @@ class CloudDriver(Protocol):
 class Spending(msgspec.Struct, frozen=True, kw_only=True):
     """What machines of an account cost, in the currency of the account."""
 
+    today_micros: int = 0
+    """Since midnight UTC."""
     month_micros: int = 0
     """In this month, until now."""
     per_hour_micros: int = 0
@@ -126,3 +128,5 @@ class AccountCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What the provider answered, in one sentence."""
     problem: str = ""
     hint: str = ""
+    code: str = ""
+    """The code of the error, which has no words of the provider. Empty: nothing is wrong."""

@@ -88,7 +88,7 @@ class AccountService:
             driver = self._driver(name)
             found = driver.check() if isinstance(driver, CloudDriver) else ""
         except TeraflockError as error:
-            return AccountCheck(name=name, problem=error.sentence, hint=error.hint)
+            return AccountCheck(name=name, problem=error.sentence, hint=error.hint, code=error.code)
         return AccountCheck(name=name, found=found)
 
     def orphans(self, name: str) -> Orphans:
@@ -180,21 +180,22 @@ class AccountService:
 
     def sweep(self, actor: Actor, name: str) -> Orphans:
         """Delete what two listings in a row show and no instance owns. Return what was deleted."""
-        first = {_key(each): each for each in self.orphans(name).machines}
-        second = self.orphans(name)
-        confirmed = tuple(each for each in second.machines if _key(each) in first)
+        first, second = self.orphans(name), self.orphans(name)
+        seen = {_key(each) for each in first.machines}
+        confirmed = tuple(each for each in second.machines if _key(each) in seen)
+        left = tuple(each for each in second.leftovers if each in first.leftovers)
         driver = self._driver(name)
         for each in confirmed:
             _delete(driver, Handle(each.instance_id, "", each.made.remote_id if each.made else ""))
         if isinstance(driver, CloudDriver):
-            for leftover in second.leftovers:
+            for leftover in left:
                 driver.remove_leftover(leftover)
         self._database.write(
             lambda tx: self._audit.record(
-                tx, actor, "account.sweep", name, machines=len(confirmed), leftovers=len(second.leftovers)
+                tx, actor, "account.sweep", name, machines=len(confirmed), leftovers=len(left)
             )
         )
-        return replace(second, machines=confirmed)
+        return Orphans(machines=confirmed, leftovers=left)
 
     def remove(self, actor: Actor, name: str, *, force: bool = False) -> None:
         """Forget an account without machines. `force` skips the question to the provider."""

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
 from teraflock.base.clock import microseconds
 from teraflock.fleet.model import HostId
-from teraflock.instance.model import Instance, InstanceId, Located, LocatedFilter
+from teraflock.instance.model import Instance, InstanceId, Located, LocatedFilter, Spec
 from teraflock.instance.store import COLUMNS, COLUMNS_OF_I, instances_from, views_by_id
 from teraflock.storage.database import Row, Transaction
 from teraflock.tenant.model import OrganisationId, ProjectId
+
+_spec: Final = msgspec.json.Decoder(Spec).decode
 
 
 def located_in_all_projects(
@@ -51,6 +54,16 @@ def to_end_in_organisation(
 def by_id_in_all_projects(tx: Transaction, id: InstanceId) -> Instance | None:
     rows = tx.all(f"SELECT {COLUMNS} FROM instance WHERE id = :id", id=id)
     return instances_from(tx, rows)[0] if rows else None
+
+
+def datasets_by_host_in_all_projects(tx: Transaction) -> list[tuple[str, str, str]]:
+    """Site, host and dataset of all existing instances on own hosts that have datasets."""
+    rows = tx.all(
+        "SELECT i.site, h.name, i.spec FROM instance i JOIN host h ON h.id = i.host_id"
+        " WHERE i.phase <> 'gone' AND h.kind = 'own' AND i.spec LIKE :mark",
+        mark='%"id":"dat_%',
+    )
+    return [(site, host, each.id) for site, host, spec in rows for each in _spec(spec).data]
 
 
 def name_in_all_projects(tx: Transaction, id: str) -> str | None:
@@ -94,6 +107,16 @@ def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tup
         f"SELECT {COLUMNS_OF_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase = 'away'"
         " AND i.operation = '' AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
         before=microseconds(seen_before),
+    )
+    return instances_from(tx, rows)
+
+
+def running_elsewhere_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
+    """Running instances on own hosts, without an operation, with the restart policy `elsewhere`."""
+    rows = tx.all(
+        f"SELECT {COLUMNS_OF_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase = 'running'"
+        " AND i.operation = '' AND h.kind = 'own' AND i.spec LIKE :policy ORDER BY i.id",
+        policy='%"restart_policy":"elsewhere"%',
     )
     return instances_from(tx, rows)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -42,6 +42,33 @@ class JoinDoor(Protocol):
     def join_place(self) -> JoinPlace:
         """Open the port if it is closed."""
         ...
+
+
+class Package(msgspec.Struct, frozen=True, kw_only=True):
+    """The program of this server, for its hosts."""
+
+    version: str
+    content: bytes
+    """A compressed tar with the folder `teraflock`."""
+
+
+@runtime_checkable
+class UpgradableDriver(Protocol):
+    """An engine on a host that joined."""
+
+    def upgrade(self, package: Package) -> str:
+        """Let the host install a version, and wait until it runs it. Return the version that it had.
+
+        Guests keep running. Do nothing if the host already has the version.
+        """
+        ...
+
+
+class HostUpgraded(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    before: str
+    """The version that the host had."""
+    version: str
 
 
 class Invitation(msgspec.Struct, frozen=True, kw_only=True):

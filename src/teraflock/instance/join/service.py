@@ -24,13 +24,16 @@ from teraflock.instance.engines import Engines
 from teraflock.instance.join import rules, store
 from teraflock.instance.join.model import (
     CertificateAuthority,
+    HostUpgraded,
     Invitation,
     Invited,
     JoinAnswer,
     JoinDoor,
     JoinedHost,
     JoinRequest,
+    Package,
     Surrounding,
+    UpgradableDriver,
 )
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
@@ -55,6 +58,7 @@ class JoinService:
         *,
         version: str,
         mark: str,
+        package: Callable[[], Package],
         own_cards: Callable[[], Mapping[str, str]] = dict,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
@@ -65,6 +69,7 @@ class JoinService:
         self._door = door
         self._version = version
         self._mark = mark
+        self._package = package
         self._own_cards = own_cards
         self._random_bytes = random_bytes
         self._audit = Audit(clock, random_bytes)
@@ -125,16 +130,7 @@ class JoinService:
         """Remove a joined host that is drained and has no instances. Return its name."""
 
         def work(tx: Transaction) -> str:
-            host = fleet.host(tx, ref)
-            name = host.site if host else ref
-            known = [each.name for each in store.joined(tx)]
-            if host is not None and name not in known:
-                raise Refused(
-                    f"`{host.name}` did not join with `tera host join`",
-                    hint=f"It belongs to the site `{host.site}`: see `tera site list`",
-                )
-            if name not in known:
-                raise not_found("host", ref, known, see="`tera host list` lists them")
+            host, name = fleet.host(tx, ref), _joined_name(tx, ref)
             if host is not None:
                 fleet.lock_hosts(tx, [host.id])  # no launch claims room there meanwhile
                 _refuse_used(tx, fleet.host(tx, host.id) or host)
@@ -148,6 +144,25 @@ class JoinService:
             return name
 
         return self._database.write_with_locks(work)
+
+    def upgrade(self, actor: Actor, ref: str) -> HostUpgraded:
+        """Let a joined host install the version of this server, and restart. Its guests keep running."""
+        with self._database.read() as tx:
+            name = _joined_name(tx, ref)
+        before = self._upgradable(name).upgrade(self._package())
+        if before != self._version:
+            self._database.write(
+                lambda tx: self._audit.record(
+                    tx, actor, "host.upgrade", name, before=before, version=self._version
+                )
+            )
+        return HostUpgraded(name=name, before=before, version=self._version)
+
+    def _upgradable(self, name: str) -> UpgradableDriver:
+        driver = self._engines.at(name)
+        if not isinstance(driver, UpgradableDriver):
+            raise Refused(f"`{name}` cannot be upgraded from here")
+        return driver
 
     def _repeated(self, tx: Transaction, found: Invitation, key_hash: str) -> JoinAnswer | None:
         """The answer that this key got before: the host may have crashed before it could store it."""
@@ -213,6 +228,21 @@ class JoinService:
         hosts = (host.name for host in fleet.outlines(tx))
         kept = (record.name for record in sites.records(tx))
         return frozenset({*hosts, *kept, *self._engines.records, *(driver.site for driver in self._engines)})
+
+
+def _joined_name(tx: Transaction, ref: str) -> str:
+    """The name of a joined host, also if it has not reported yet."""
+    host = fleet.host(tx, ref)
+    name = host.site if host else ref
+    known = [each.name for each in store.joined(tx)]
+    if host is not None and name not in known:
+        raise Refused(
+            f"`{host.name}` did not join with `tera host join`",
+            hint=f"It belongs to the site `{host.site}`: see `tera site list`",
+        )
+    if name not in known:
+        raise not_found("host", ref, known, see="`tera host list` lists them")
+    return name
 
 
 def _refuse_used(tx: Transaction, host: Host) -> None:

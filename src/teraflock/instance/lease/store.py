@@ -78,6 +78,16 @@ def let_go(tx: Transaction, id: InstanceId, worker: str) -> None:
     )
 
 
+def put_off(tx: Transaction, id: InstanceId, worker: str, until: datetime) -> None:
+    """End a lease. Nobody leases the instance before `until`."""
+    tx.run(
+        "UPDATE instance SET lease_owner = '', due_at_us = :until WHERE id = :id AND lease_owner = :worker",
+        until=microseconds(until),
+        id=id,
+        worker=worker,
+    )
+
+
 def take_away(tx: Transaction, id: InstanceId) -> None:
     """Remove the lease of any worker: the operation continues at another step, and that worker's result is
     obsolete."""
@@ -102,6 +112,11 @@ def heartbeat(tx: Transaction, worker: str, until: datetime, now: datetime) -> N
 def end_worker(tx: Transaction, worker: str) -> None:
     tx.run("UPDATE instance SET lease_owner = '' WHERE lease_owner = :worker", worker=worker)
     tx.run("DELETE FROM worker WHERE id = :worker", worker=worker)
+
+
+def alive(tx: Transaction, now: datetime) -> tuple[str, ...]:
+    rows = tx.all("SELECT id FROM worker WHERE until_us > :now ORDER BY id", now=microseconds(now))
+    return tuple(row[0] for row in rows)
 
 
 def is_another_alive(tx: Transaction, worker: str, now: datetime) -> bool:

@@ -43,8 +43,8 @@ class QueueLook:
         """Launches that cannot start any more. Starting them records why."""
         if queued:
             self.ordered = in_order(filter(None, found.values()), used_by(tx, now))
-            self.rooms = _rooms(tx, policy)
-            self.empty = _rooms(tx, policy, empty=True)
+            self.rooms = fleet.rooms_to_divide(tx, policy)
+            self.empty = fleet.rooms_to_divide(tx, policy, empty=True)
             self.releases = store.releases_in_all_projects(tx, limit=RELEASES_MAX)
 
     def turn(self) -> QueueTurn:
@@ -53,14 +53,6 @@ class QueueLook:
     def places(self) -> dict[str, QueuePlace]:
         """The place of each waiting launch, and its expected start."""
         return dict(places(self.ordered, self.rooms, self.releases, self.now))
-
-
-def _rooms(tx: Transaction, policy: Policy, *, empty: bool = False) -> list[Room]:
-    """The rooms of all hosts, without reservations: those are decided anew."""
-    rooms = fleet.rooms(tx, policy, ready=False, labelled=True, empty=empty)
-    for room in rooms:
-        room.reserved_for = ""
-    return rooms
 
 
 def _waiting(tx: Transaction, queued: QueuedLaunch) -> Waiting | None:

@@ -50,6 +50,14 @@ class Release(msgspec.Struct, frozen=True):
     held: Size
 
 
+class QueuedOfTenant(msgspec.Struct, frozen=True, kw_only=True):
+    """A queued launch, with the names of who waits for it."""
+
+    queued: QueuedLaunch
+    organisation: str
+    project: str
+
+
 class QueuePlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where a waiting launch is in the queue."""
 

@@ -20,7 +20,7 @@ from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order
 from teraflock.instance.queue import store
 from teraflock.instance.queue.look import QueueLook, UsedBy
-from teraflock.instance.queue.model import QueuedLaunch, QueuePlace, QueueState, Start
+from teraflock.instance.queue.model import QueuedLaunch, QueuedOfTenant, QueuePlace, QueueState, Start
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant import rules
@@ -29,7 +29,7 @@ from teraflock.tenant.member.store import member
 from teraflock.tenant.model import Actor, Project, ProjectId
 from teraflock.tenant.organisation.rules import Suspended
 from teraflock.tenant.project.claim import claimed
-from teraflock.tenant.project.store import project_of_any_organisation
+from teraflock.tenant.project.store import owners_of_any_organisation, project_of_any_organisation
 from teraflock.tenant.rules import Permission
 
 WAITING_MAX: Final = 100
@@ -69,6 +69,20 @@ class QueueService:
     ) -> tuple[QueuedLaunch, ...]:
         with self._changes.database.read() as tx:
             return store.page(tx, project, after=after, limit=limit, ended=ended)
+
+    def waiting_in_all_projects(self, *, limit: int) -> tuple[QueuedOfTenant, ...]:
+        """What waits in the whole installation, in the order of the queue. For operators."""
+        places = self.places()
+        with self._changes.database.read() as tx:
+            found = store.waiting_in_all_projects(tx, limit=limit)
+            owners = owners_of_any_organisation(tx, sorted({each.project_id for each in found}))
+        ordered = sorted(found, key=lambda each: (each.id not in places, _place(places, each.id), each.id))
+        return tuple(
+            QueuedOfTenant(
+                queued=each, organisation=owners[each.project_id][0], project=owners[each.project_id][1]
+            )
+            for each in ordered
+        )
 
     def show(self, project: ProjectId, ref: str) -> QueuedLaunch:
         with self._changes.database.read() as tx:
@@ -124,6 +138,12 @@ class QueueService:
             return self._ended(tx, waiting, QueueState.CANCELLED)
 
         return self._changes.database.write_with_locks(work)
+
+    def drop(self, tx: Transaction, id: str) -> None:
+        """Remove a launch of a project that no longer exists."""
+        waiting = store.lock_waiting(tx, id)
+        if waiting is not None:
+            self._ended(tx, waiting, QueueState.CANCELLED)
 
     def start(self, start: Start) -> bool:
         """Launch a queued launch now. False: it waits on, or it failed for good; its reason says why."""
@@ -194,6 +214,10 @@ class QueueService:
                 details={"name": queued.name, "instances": queued.instances, "reason": queued.reason},
             ),
         )
+
+
+def _place(places: Mapping[str, QueuePlace], id: str) -> int:
+    return places[id].place if id in places else 0
 
 
 def _found(tx: Transaction, project: ProjectId, ref: str) -> QueuedLaunch:

@@ -1,5 +1,6 @@
 """All SQL about queued launches."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -7,8 +8,9 @@ from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.base.size import Size
 from teraflock.instance.queue.model import QueuedLaunch, Release
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
-from teraflock.tenant.model import ProjectId
+from teraflock.storage.table import Table, in_list
+from teraflock.tenant.model import OrganisationId, ProjectId
+from teraflock.tenant.project.store import IN_ORGANISATION
 
 _QUEUED: Final = Table("queued_launch", QueuedLaunch, embed={"need": ""})
 
@@ -64,6 +66,17 @@ def project_of_in_all_projects(tx: Transaction, id: str) -> str:
     return str(row[0]) if row else ""
 
 
+def count_cancelled_of_organisation(tx: Transaction, organisation: OrganisationId, since: datetime) -> int:
+    """How many launches of an organisation were cancelled since a time."""
+    row = tx.one(
+        f"SELECT COUNT(*) FROM queued_launch WHERE project_id IN ({IN_ORGANISATION}) AND state = 'cancelled'"
+        " AND ended_at_us >= :since",
+        id=organisation,
+        since=microseconds(since),
+    )
+    return int(row[0]) if row else 0
+
+
 def count_waiting(tx: Transaction, project: ProjectId) -> int:
     row = tx.one(
         "SELECT COUNT(*) FROM queued_launch WHERE project_id = :project AND state = 'waiting'",
@@ -76,6 +89,15 @@ def waiting_in_all_projects(tx: Transaction, *, limit: int) -> tuple[QueuedLaunc
     """The oldest waiting launches of all projects."""
     rows = tx.all(f"{_QUEUED.select} WHERE state = 'waiting' ORDER BY id LIMIT :limit", limit=limit)
     return tuple(map(_QUEUED.value, rows))
+
+
+def waiting_among_in_all_projects(tx: Transaction, ids: Sequence[str]) -> set[str]:
+    """Those of some queued launches that still wait."""
+    if not ids:
+        return set()
+    marks, values = in_list(ids)
+    rows = tx.all(f"SELECT id FROM queued_launch WHERE id IN ({marks}) AND state = 'waiting'", **values)
+    return {row[0] for row in rows}
 
 
 def is_any_waiting_in_all_projects(tx: Transaction) -> bool:

@@ -19,12 +19,13 @@ def of_instance(tx: Transaction, instance: InstanceId) -> tuple[Snapshot, ...]:
 
 
 def kept_bytes(tx: Transaction, instance: InstanceId) -> int:
-    """The total size of an instance's snapshots."""
-    row = tx.one(
-        "SELECT COALESCE(SUM(size_bytes), 0) FROM snapshot WHERE instance_id = :id AND state = 'ready'",
+    """The total size of an instance's snapshots, and of copies of its disk on other hosts."""
+    rows = tx.all(
+        "SELECT COALESCE(SUM(size_bytes), 0) FROM snapshot WHERE instance_id = :id AND state = 'ready'"
+        " UNION ALL SELECT COALESCE(SUM(size_bytes), 0) FROM disk_copy WHERE instance_id = :id AND state = 'ready'",
         id=instance,
     )
-    return int(row[0]) if row else 0
+    return sum(int(row[0]) for row in rows)
 
 
 def set_state(tx: Transaction, id: str, state: str, *, size_bytes: int = 0, problem: str = "") -> None:

@@ -3,6 +3,7 @@
 A tenant gets the series of their instance and of its cards, and only for the time in which the instance held them.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from teraflock.base.clock import Clock
@@ -24,10 +25,10 @@ class TelemetryService:
         self._database = database
         self._clock = clock
 
-    def last_of_hosts(self) -> tuple[LastOfHost, ...]:
-        """The last reading of every own host, for operators."""
+    def last_of_hosts(self, ids: Sequence[str] = ()) -> tuple[LastOfHost, ...]:
+        """The last reading of own hosts, all or those with these ids. For operators."""
         with self._database.read() as tx:
-            return store.last_of_own_hosts(tx)
+            return store.last_of_own_hosts(tx, ids)
 
     def last_of_instances(self, project: ProjectId) -> tuple[InstanceNow, ...]:
         """The last reading of every running instance of a project."""

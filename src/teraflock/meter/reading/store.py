@@ -10,6 +10,7 @@ import msgspec
 
 from teraflock.instance.driver import Sent
 from teraflock.meter.reading.model import MeterReading
+from teraflock.network.balancer import store as balancers
 from teraflock.storage.database import Row, Transaction
 
 _SELECT: Final = "SELECT number, instance_id, sequence, epoch, bytes, bytes_before, at_us FROM meter_reading"
@@ -17,7 +18,8 @@ DAY_US: Final = 86_400 * 1_000_000
 
 
 def keep(tx: Transaction, counters: Iterable[Sent], at_us: int, *, bytes_min: int = 1) -> int:
-    """Store the readings that are higher than before, for instances that run or are stopping. Return how many.
+    """Store the readings that are higher than before, for balancers, and instances that run or are stopping. Return
+    how many.
 
     Less than `bytes_min` stays in the counter until the next reading.
 
@@ -49,18 +51,22 @@ def days(
 ) -> list[tuple[str, int]]:
     """Instances and the days (UTC, since 1970) with readings: of all projects, one project or one instance."""
     values: dict[str, object] = {"from_us": from_us, "until": until_us}
-    of, only = "", ""
+    select = f"SELECT DISTINCT r.instance_id, r.at_us / {DAY_US} FROM meter_reading r"
+    time = "r.at_us >= :from_us AND r.at_us < :until"
+    sources = [f"{select} WHERE {time}"]
     if project_id:
-        of, values["project"] = (
-            "JOIN instance i ON i.id = r.instance_id AND i.project_id = :project ",
-            project_id,
-        )
+        values["project"] = project_id
+        sources = [
+            f"{select} JOIN instance i ON i.id = r.instance_id AND i.project_id = :project WHERE {time}",
+            # A deleted balancer has no row, but the meter knows its project.
+            f"{select} JOIN meter_instance m ON m.instance_id = r.instance_id AND m.project_id = :project"
+            f" WHERE {time} AND r.instance_id LIKE 'lbr%'",
+        ]
     if instance_id:
-        only, values["instance"] = "r.instance_id = :instance AND ", instance_id
+        values["instance"] = instance_id
+        sources = [f"{each} AND r.instance_id = :instance" for each in sources]
     rows = tx.all(
-        f"SELECT DISTINCT r.instance_id, r.at_us / {DAY_US} FROM meter_reading r {of}"
-        f"WHERE {only}r.at_us >= :from_us AND r.at_us < :until ORDER BY 1, 2",
-        **values,
+        f"{' UNION '.join(sources)} {'' if project_id else 'GROUP BY 1, 2'} ORDER BY 1, 2", **values
     )
     return [(row[0], int(row[1])) for row in rows]
 
@@ -99,11 +105,11 @@ def _highest(tx: Transaction, counter: Sent) -> int:
 
 
 def _sequence_of_run(tx: Transaction, instance_id: str) -> int | None:
-    """The sequence of its newest event. None if the instance is unknown here or does not run."""
+    """The sequence of its newest event. None if it is unknown here, or is an instance that does not run."""
     row = tx.one(
         "SELECT sequence FROM instance WHERE id = :id AND running_since_us IS NOT NULL", id=instance_id
     )
-    return int(row[0]) if row else None
+    return int(row[0]) if row else balancers.sequence_in_all_projects(tx, instance_id)
 
 
 def _reading_from(row: Row) -> MeterReading:

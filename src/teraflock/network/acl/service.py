@@ -1,42 +1,22 @@
 """What the edges ask of network ACLs. The loop for security groups loads the attached ones into hosts."""
 
-import os
-from collections.abc import Callable
-from typing import TypeVar
-
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound, Refused, not_found
 from teraflock.base.ids import new_id
 from teraflock.network import store as networks
 from teraflock.network.acl import store
 from teraflock.network.acl.model import Acl, AclId, AclRule
 from teraflock.network.acl.rules import ACLS_MAX, RULES_MAX
+from teraflock.network.acts import NetworkActs
 from teraflock.network.model import DEFAULT
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.names import check_name
 from teraflock.tenant.project.store import claim
 
-T = TypeVar("T")
 
-
-class AclService:
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._wake = wake
-        self._audit = Audit(clock, random_bytes)
-
+class AclService(NetworkActs):
     def all(self, project: Project) -> tuple[Acl, ...]:
         with self._database.read() as tx:
             return store.acls(tx, project.id)
@@ -57,12 +37,12 @@ class AclService:
             if any(each.name == name for each in there):
                 raise Conflict(f"An ACL `{name}` already exists", hint="Choose another name")
             if len(there) >= ACLS_MAX:
-                raise Refused(f"A project can have {ACLS_MAX} ACLs", hint="Delete one first")
+                raise Refused(f"A project can have at most {ACLS_MAX} ACLs", hint="Delete one first")
             store.insert(tx, made)
             self._audit.record(tx, actor, "acl.create", id, project, name=name)
             return made
 
-        return self._act(work)
+        return self._write(work)
 
     def delete(self, actor: Actor, project: Project, ref: str) -> None:
         def work(tx: Transaction) -> None:
@@ -76,7 +56,7 @@ class AclService:
             store.remove(tx, acl.id)
             self._audit.record(tx, actor, "acl.delete", acl.id, project, name=acl.name)
 
-        self._act(work)
+        self._write(work)
 
     def add(self, actor: Actor, project: Project, ref: str, rule: AclRule) -> Acl:
         def work(tx: Transaction) -> Acl:
@@ -87,7 +67,7 @@ class AclService:
                     hint=f"Use another number, or remove it: `tera acl remove {acl.name} {rule.number}`",
                 )
             if len(acl.rules) >= RULES_MAX:
-                raise Refused(f"An ACL can have {RULES_MAX} rules", hint="Remove one first")
+                raise Refused(f"An ACL can have at most {RULES_MAX} rules", hint="Remove one first")
             store.add_rule(tx, acl.id, rule)
             number, action = rule.number, str(rule.action)
             self._audit.record(
@@ -95,7 +75,7 @@ class AclService:
             )
             return replace(acl, rules=tuple(sorted((*acl.rules, rule))))
 
-        return self._act(work)
+        return self._write(work)
 
     def remove(self, actor: Actor, project: Project, ref: str, direction: str, number: int) -> Acl:
         def work(tx: Transaction) -> Acl:
@@ -110,7 +90,7 @@ class AclService:
             self._audit.record(tx, actor, "acl.remove", acl.id, project, name=acl.name, number=number)
             return replace(acl, rules=left)
 
-        return self._act(work)
+        return self._write(work)
 
     def attach(
         self, actor: Actor, project: Project, ref: str, *, network: str = DEFAULT, subnet: str = DEFAULT
@@ -126,7 +106,7 @@ class AclService:
             self._audit.record(tx, actor, "acl.attach", acl.id, project, name=acl.name, subnet=where)
             return replace(acl, subnets=tuple(sorted({*acl.subnets, where})))
 
-        return self._act(work)
+        return self._write(work)
 
     def detach(
         self, actor: Actor, project: Project, ref: str, *, network: str = DEFAULT, subnet: str = DEFAULT
@@ -142,12 +122,7 @@ class AclService:
             self._audit.record(tx, actor, "acl.detach", acl.id, project, name=acl.name, subnet=where)
             return replace(acl, subnets=tuple(each for each in acl.subnets if each != where))
 
-        return self._act(work)
-
-    def _act(self, work: Callable[[Transaction], T]) -> T:
-        done = self._database.write(work)
-        self._wake()
-        return done
+        return self._write(work)
 
 
 def _named(tx: Transaction, project: Project, ref: str) -> Acl:

@@ -41,10 +41,10 @@ def chosen(pool: tuple[IPv4Network, ...], taken: Container[str], wanted: str = "
     if not pool:
         raise Refused(
             "This installation has no public addresses",
-            hint="The operator can set `address_pool`. Published ports work without: `tera publish`",
+            hint="The operator can set `address_pool`. Published ports work without them: `tera publish`",
         )
     if wanted and (wanted in taken or wanted not in addresses_of(pool)):
-        raise Conflict(f"The address `{wanted[:40]}` cannot be had", hint="Leave it out to get a free one")
+        raise Conflict(f"The address `{wanted[:40]}` is not available", hint="Leave it out to get a free one")
     for address in (wanted,) if wanted else addresses_of(pool):
         if address not in taken:
             return address

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable
 from ipaddress import IPv4Network
-from typing import TypeVar
 
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound, Refused, ambiguous_name, not_found
 from teraflock.base.ids import new_id
+from teraflock.network.acts import NetworkActs
 from teraflock.network.address import events, store
 from teraflock.network.address.model import (
     PREFIX,
@@ -20,7 +20,6 @@ from teraflock.network.address.model import (
 )
 from teraflock.network.address.rules import PER_PROJECT_MAX, chosen
 from teraflock.storage.database import Database, Overtaken, Transaction
-from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
@@ -28,10 +27,8 @@ from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import name_and_quota
 
-T = TypeVar("T")
 
-
-class AddressService:
+class AddressService(NetworkActs):
     def __init__(
         self,
         database: Database,
@@ -40,12 +37,8 @@ class AddressService:
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes, wake)
         self._pool = pool
-        self._random_bytes = random_bytes
-        self._wake = wake
-        self._audit = Audit(clock, random_bytes)
 
     def all(self, project: Project) -> tuple[ShownAddress, ...]:
         with self._database.read() as tx:
@@ -88,14 +81,14 @@ class AddressService:
                     )
             return self._lead(tx, actor, project, found, target)
 
-        return self._act(work)
+        return self._write_with_locks(work)
 
     def detach(self, actor: Actor, project: Project, ref: str) -> ShownAddress:
         def work(tx: Transaction) -> ShownAddress:
             claimed(tx, project)
             return self._lead(tx, actor, project, _named(tx, project, ref), None)
 
-        return self._act(work)
+        return self._write_with_locks(work)
 
     def release(self, actor: Actor, project: Project, ref: str) -> None:
         """Give the address back. It is charged until now."""
@@ -108,7 +101,7 @@ class AddressService:
                 events.record_released(tx, found, now, self._random_bytes)
                 self._audit.record(tx, actor, "address.release", found.id, project, address=found.address)
 
-        self._act(work)
+        self._write_with_locks(work)
 
     def _lead(
         self,
@@ -124,11 +117,6 @@ class AddressService:
         name = target.name if target else ""
         self._audit.record(tx, actor, action, public.id, project, address=public.address, target=name)
         return ShownAddress(public=public, target=target)
-
-    def _act(self, work: Callable[[Transaction], T]) -> T:
-        done = self._database.write_with_locks(work)
-        self._wake()
-        return done
 
 
 def _named(tx: Transaction, project: Project, ref: str) -> ShownAddress:
@@ -159,7 +147,9 @@ def _target(tx: Transaction, project: Project, ref: str) -> AddressTarget:
 def _check_quota(tx: Transaction, project: Project) -> None:
     used = store.count(tx, project.id)
     if used >= PER_PROJECT_MAX:
-        raise Refused(f"A project can have {PER_PROJECT_MAX} public addresses", hint="Release one first")
+        raise Refused(
+            f"A project can have at most {PER_PROJECT_MAX} public addresses", hint="Release one first"
+        )
     more, hint = QuotaAmounts(addresses=1), "Release an address, or ask for more: `tera quota show`"
     quotas.check(project.quota, QuotaAmounts(addresses=used), more, of=f"project `{project.name}`", hint=hint)
     name, outer = name_and_quota(tx, project.organisation_id)

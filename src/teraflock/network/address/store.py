@@ -37,6 +37,17 @@ def target(tx: Transaction, project: ProjectId, ref: str) -> list[AddressTarget]
     return [AddressTarget(id=row[0], name=row[1], kind=row[2], private=row[3]) for row in rows]
 
 
+def target_of(tx: Transaction, project: ProjectId, address: str) -> str:
+    """The id of the instance or balancer that a public address of the project leads to. Empty: none."""
+    row = tx.one(
+        f"SELECT COALESCE(i.id, b.id) FROM address a{_TARGETS}"
+        " WHERE a.project_id = :project AND a.address = :address AND COALESCE(i.address, b.address) IS NOT NULL",
+        project=project,
+        address=address,
+    )
+    return str(row[0]) if row else ""
+
+
 def taken_in_all_projects(tx: Transaction) -> set[str]:
     return {row[0] for row in tx.all("SELECT address FROM address")}
 

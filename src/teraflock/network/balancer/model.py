@@ -48,6 +48,10 @@ class Balancer(msgspec.Struct, frozen=True, kw_only=True):
     certificate_ends_at: datetime | None = None
     ending: bool = False
     """It was deleted, and its host has yet to remove it."""
+    sequence: int = 0
+    """Of its newest event. 0: it is from before balancers had events."""
+    created_by: str = ""
+    """The member who created it."""
     created_at: datetime
 
 
@@ -80,6 +84,17 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     host_id: str | None
     address: str | None
     """None: it has no address in the project's network."""
+
+
+class BalancerHost(msgspec.Struct, frozen=True, kw_only=True):
+    """An own host, as far as balancers need it."""
+
+    id: str
+    site: str
+    state: str
+    drain_at: datetime | None
+    """When a drained host is emptied. None: it is not drained, or has no deadline."""
+    seen_at: datetime
 
 
 class ShownBalancer(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,6 +133,8 @@ class BalancerPlace(msgspec.Struct, frozen=True):
     """The project's name."""
     host: str
     """The host's name."""
+    is_public: bool
+    """A public address leads to it."""
 
 
 class BalancerSpec(msgspec.Struct, frozen=True, kw_only=True):

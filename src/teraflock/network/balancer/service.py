@@ -1,9 +1,9 @@
 """What the edges ask of load balancers. The loop for balancers brings changes to hosts."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final
 
 import msgspec
 
@@ -12,7 +12,8 @@ from teraflock.base.errors import BadInput, Conflict, NotFound, Refused, not_fou
 from teraflock.base.ids import new_id
 from teraflock.fleet.model import HostId
 from teraflock.fleet.store import lock_hosts
-from teraflock.network.balancer import rules, store
+from teraflock.network.acts import NetworkActs
+from teraflock.network.balancer import events, rules, store
 from teraflock.network.balancer.certificate import certificate_from
 from teraflock.network.balancer.model import (
     PREFIX,
@@ -26,6 +27,7 @@ from teraflock.network.balancer.model import (
     Target,
 )
 from teraflock.network.interfaces import InterfaceWish, interfaces
+from teraflock.network.peering import store as peerings
 from teraflock.network.published_port.rules import chosen
 from teraflock.network.published_port.service import check_quota
 from teraflock.network.published_port.store import taken
@@ -33,13 +35,11 @@ from teraflock.network.security_group import store as groups
 from teraflock.network.service import layouts_to_launch
 from teraflock.network.store import tenancies
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 
-T = TypeVar("T")
 LIST: Final = "`tera lb list` lists them"
 
 
@@ -48,13 +48,15 @@ class Hosting(msgspec.Struct, frozen=True, kw_only=True):
 
     can: Callable[[str], bool] = lambda site: True
     """Whether a site can run balancers."""
+    linked: Callable[[Transaction], Collection[str]] = lambda tx: ()
+    """Sites that share the networks of projects."""
     seen: Callable[[Balancer], BalancerSeen | None] = lambda balancer: None
     """What a balancer reports; None: its host does not answer."""
     seal: Callable[[str, str], str] = lambda text, bound_to: text
     """Encrypts a key."""
 
 
-class BalancerService:
+class BalancerService(NetworkActs):
     def __init__(
         self,
         database: Database,
@@ -63,21 +65,17 @@ class BalancerService:
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes, wake)
         self._hosting = hosting
-        self._random_bytes = random_bytes
-        self._wake = wake
-        self._audit = Audit(clock, random_bytes)
 
     def all(self, project: Project) -> tuple[ShownBalancer, ...]:
         with self._database.read() as tx:
-            return _shown(tx, project)
+            return self._shown(tx, project)
 
     def show(self, project: Project, ref: str) -> ShownBalancer:
         """One balancer, with what it reports now."""
         with self._database.read() as tx:
-            found = _named(tx, project, ref)
+            found = self._named(tx, project, ref)
         return msgspec.structs.replace(found, seen=self._hosting.seen(found.balancer))
 
     def create(self, actor: Actor, project: Project, order: BalancerOrder) -> ShownBalancer:
@@ -92,11 +90,11 @@ class BalancerService:
             check_active(tx, project.organisation_id)
             _check_name_is_free(store.of_project(tx, project.id), order.name)
             named = _instances(tx, project, order.instances)
+            rules.check_networks(named, _near(tx, fresh))
             site, host = self._place(tx, project, named, order.label)
             groups.ensure_default(tx, project.id, project.created_at)
-            made = _blank(order, id=id, project=fresh, now=now)
             made = msgspec.structs.replace(
-                made,
+                _blank(order, id=id, project=fresh, now=now),
                 site=site,
                 host_id=host,
                 address=self._address(tx, actor, fresh),
@@ -104,36 +102,39 @@ class BalancerService:
                 certificate=certificate.chain if certificate else "",
                 sealed_key=sealed,
                 certificate_ends_at=certificate.ends_at if certificate else None,
+                created_by=actor.member_id,
             )
             store.insert(tx, made)
+            events.record_place(tx, made, now, self._random_bytes)
             store.add_backends(tx, id, (each.instance_id for each in named))
             self._audit.record(tx, actor, "balancer.create", id, project, name=order.name, port=order.port)
-            return _named(tx, project, id)
+            return self._named(tx, project, id)
 
-        return self._act(work)
+        return self._write_with_locks(work)
 
     def add(self, actor: Actor, project: Project, ref: str, instances: tuple[str, ...]) -> ShownBalancer:
         """Add backends. Those that it has already are kept."""
 
         def work(tx: Transaction) -> ShownBalancer:
-            claimed(tx, project)
-            balancer = _named(tx, project, ref).balancer
+            fresh = claimed(tx, project)
+            balancer = self._named(tx, project, ref).balancer
             named = _instances(tx, project, instances)
-            rules.check_targets(named, balancer.site)
+            rules.check_networks(named, _near(tx, fresh))
+            rules.check_targets(named, balancer.site, self._hosting.linked(tx))
             ids = {each.instance_id for each in named}
             rules.check_count(len(store.named(tx, balancer.id) | ids))
             store.add_backends(tx, balancer.id, ids)
             self._note(tx, actor, project, "add", balancer, named)
-            return _named(tx, project, balancer.id)
+            return self._named(tx, project, balancer.id)
 
-        return self._act(work)
+        return self._write_with_locks(work)
 
     def remove(self, actor: Actor, project: Project, ref: str, instances: tuple[str, ...]) -> ShownBalancer:
         """Remove backends that were named. Connections to them go on until they end."""
 
         def work(tx: Transaction) -> ShownBalancer:
             claimed(tx, project)
-            balancer = _named(tx, project, ref).balancer
+            balancer = self._named(tx, project, ref).balancer
             named = _instances(tx, project, instances)
             there = store.named(tx, balancer.id)
             for each in named:
@@ -144,21 +145,21 @@ class BalancerService:
                     )
             store.remove_backends(tx, balancer.id, (each.instance_id for each in named))
             self._note(tx, actor, project, "remove", balancer, named)
-            return _named(tx, project, balancer.id)
+            return self._named(tx, project, balancer.id)
 
-        return self._act(work)
+        return self._write_with_locks(work)
 
     def delete(self, actor: Actor, project: Project, ref: str) -> None:
         """Its address and port are free again when its host has removed it."""
 
         def work(tx: Transaction) -> None:
             claimed(tx, project)
-            balancer = _named(tx, project, ref).balancer
+            balancer = self._named(tx, project, ref).balancer
             if not balancer.ending:
                 store.end(tx, balancer.id)
                 self._note(tx, actor, project, "delete", balancer, ())
 
-        self._act(work)
+        self._write_with_locks(work)
 
     def _address(self, tx: Transaction, actor: Actor, project: Project) -> str:
         """A free address of the network `default`, which is created if it does not exist."""
@@ -176,16 +177,16 @@ class BalancerService:
         targets = named or (store.labelled(tx, project.id, *rules.label_from(label)) if label else ())
         if targets:
             first = targets[0]
-            rules.check_targets(named or targets[:1], first.site)
+            rules.check_targets(named or targets[:1], first.site, self._hosting.linked(tx))
             if first.host_id is not None and self._hosting.can(first.site):
                 return first.site, first.host_id
             raise Refused(
                 f"The site `{first.site}` cannot run balancers",
                 hint="Balancers run on own hosts with `haproxy` installed: `scripts/engine-install`",
             )
-        for site, host in store.own_hosts(tx):
-            if self._hosting.can(site):
-                return site, host
+        for host in store.hosts(tx):
+            if host.state == "ready" and self._hosting.can(host.site):
+                return host.site, host.id
         raise Refused("No host can run a balancer", hint="Balancers run on own hosts: see `tera host list`")
 
     def _note(
@@ -201,10 +202,25 @@ class BalancerService:
         action = f"balancer.{verb}"
         self._audit.record(tx, actor, action, balancer.id, project, name=balancer.name, instances=names)
 
-    def _act(self, work: Callable[[Transaction], T]) -> T:
-        done = self._database.write_with_locks(work)
-        self._wake()
-        return done
+    def _named(self, tx: Transaction, project: Project, ref: str) -> ShownBalancer:
+        found = self._shown(tx, project)
+        for each in found:
+            if ref in (each.balancer.name, each.balancer.id):
+                return each
+        raise not_found("balancer", ref, [each.balancer.name for each in found], see=LIST)
+
+    def _shown(self, tx: Transaction, project: Project) -> tuple[ShownBalancer, ...]:
+        hosts = store.host_addresses(tx, project.id)
+        targets = store.targets(tx, project.id, self._hosting.linked(tx))
+        return tuple(
+            ShownBalancer(
+                balancer=each,
+                domain=f"{project.name}.internal",
+                host_address=hosts.get(each.host_id, ""),
+                targets=targets.get(each.id, ()),
+            )
+            for each in store.of_project(tx, project.id)
+        )
 
 
 def _check(order: BalancerOrder) -> None:
@@ -253,7 +269,7 @@ def _check_name_is_free(there: tuple[Balancer, ...], name: str) -> None:
     if any(each.name == name for each in there):
         raise Conflict(f"A balancer `{name}` already exists", hint="Choose another name")
     if len(there) >= rules.BALANCERS_MAX:
-        raise Refused(f"A project can have {rules.BALANCERS_MAX} balancers", hint="Delete one first")
+        raise Refused(f"A project can have at most {rules.BALANCERS_MAX} balancers", hint="Delete one first")
 
 
 def _published(tx: Transaction, project: Project, order: BalancerOrder, host: str) -> int | None:
@@ -264,6 +280,12 @@ def _published(tx: Transaction, project: Project, order: BalancerOrder, host: st
     return chosen(order.published, taken(tx, host))
 
 
+def _near(tx: Transaction, project: Project) -> set[int]:
+    """The network `default` of a project, and those that are peered with it."""
+    own = project.network_number
+    return {own, *(each for both in peerings.active_in_all_projects(tx) if own in both for each in both)}
+
+
 def _instances(tx: Transaction, project: Project, refs: Iterable[str]) -> tuple[Target, ...]:
     found: dict[str, Target] = {}
     for ref in refs:
@@ -272,25 +294,3 @@ def _instances(tx: Transaction, project: Project, refs: Iterable[str]) -> tuple[
             raise NotFound(f"There is no instance `{ref[:80]}`", hint="`tera ps` lists them")
         found[each.instance_id] = each
     return tuple(found.values())
-
-
-def _named(tx: Transaction, project: Project, ref: str) -> ShownBalancer:
-    found = _shown(tx, project)
-    for each in found:
-        if ref in (each.balancer.name, each.balancer.id):
-            return each
-    raise not_found("balancer", ref, [each.balancer.name for each in found], see=LIST)
-
-
-def _shown(tx: Transaction, project: Project) -> tuple[ShownBalancer, ...]:
-    hosts = store.host_addresses(tx, project.id)
-    targets = store.targets(tx, project.id)
-    return tuple(
-        ShownBalancer(
-            balancer=each,
-            domain=f"{project.name}.internal",
-            host_address=hosts.get(each.host_id, ""),
-            targets=targets.get(each.id, ()),
-        )
-        for each in store.of_project(tx, project.id)
-    )

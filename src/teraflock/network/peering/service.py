@@ -4,19 +4,16 @@ A peering is two consents. A request says nothing about whether the other side e
 the networks of others.
 """
 
-import os
 import re
-from collections.abc import Callable
 from typing import Final
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.network.acts import NetworkActs
 from teraflock.network.model import ProjectNetwork
 from teraflock.network.peering import store
 from teraflock.network.peering.model import Peering
 from teraflock.network.service import named
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project, ProjectId
 from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
@@ -28,19 +25,7 @@ PEERINGS_MAX: Final = 20
 _PROJECT_ID: Final = re.compile(r"prj_[0-9a-z]{1,40}")
 
 
-class PeeringService:
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._wake = wake
-        self._audit = Audit(clock, random_bytes)
-
+class PeeringService(NetworkActs):
     def agree(self, actor: Actor, project: Project, network: str, peer: str) -> Peering:
         """Request a peering, or accept one that the other side requested. `peer` is `PROJECT/NETWORK`."""
 
@@ -54,7 +39,7 @@ class PeeringService:
                     "A network cannot be peered with itself", hint="Name another network with `--with`"
                 )
             if store.count(tx, own) >= PEERINGS_MAX:
-                raise Refused(f"A network can have {PEERINGS_MAX} peerings", hint="End one first")
+                raise Refused(f"A network can have at most {PEERINGS_MAX} peerings", hint="End one first")
             now = self._clock.now()
             store.agree(tx, own, far, name, now)
             if far == project.id:  # both networks have the same owner
@@ -64,9 +49,7 @@ class PeeringService:
             )
             return _of(tx, own, far, name)
 
-        done = self._database.write_with_locks(work)
-        self._wake()
-        return done
+        return self._write_with_locks(work)
 
     def end(self, actor: Actor, project: Project, network: str, peer: str) -> None:
         """End a peering, withdraw a request, or decline one. Both sides have to agree again."""
@@ -83,8 +66,7 @@ class PeeringService:
                 tx, actor, "network.unpeer", own.id, project, name=own.name, peer=f"{far}/{name}"
             )
 
-        self._database.write(work)
-        self._wake()
+        self._write(work)
 
 
 def _of(tx: Transaction, own: ProjectNetwork, far: str, name: str) -> Peering:

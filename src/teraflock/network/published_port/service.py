@@ -1,19 +1,15 @@
 """What the edges ask of published ports. The loop for security groups opens and closes them on hosts."""
 
-import os
-from collections.abc import Callable
-
-from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound, Refused
 from teraflock.base.ids import new_id
 from teraflock.fleet.model import HostId
 from teraflock.fleet.store import lock_hosts
+from teraflock.network.acts import NetworkActs
 from teraflock.network.balancer import store as balancers
 from teraflock.network.published_port import store
 from teraflock.network.published_port.model import PublishedPort, PublishedPortId, Publisher, ShownPort
 from teraflock.network.published_port.rules import PER_PROJECT_MAX, check_guest_port, chosen
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
@@ -22,20 +18,7 @@ from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import name_and_quota
 
 
-class PublishedPortService:
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._wake = wake
-        self._audit = Audit(clock, random_bytes)
-
+class PublishedPortService(NetworkActs):
     def all(self, project: Project, *, instance: str = "") -> tuple[ShownPort, ...]:
         with self._database.read() as tx:
             return store.of_project(tx, project.id, instance=instance)
@@ -61,9 +44,7 @@ class PublishedPortService:
             check_quota(tx, fresh)
             return self._add(tx, actor, project, target, guest_port, port)
 
-        done = self._database.write_with_locks(work)
-        self._wake()
-        return done
+        return self._write_with_locks(work)
 
     def unpublish(self, actor: Actor, project: Project, id: str) -> ShownPort:
         def work(tx: Transaction) -> ShownPort:
@@ -77,9 +58,7 @@ class PublishedPortService:
                 hint="`tera publish` lists the ports of the project",
             )
 
-        done = self._database.write(work)
-        self._wake()
-        return done
+        return self._write(work)
 
     def _add(
         self,
@@ -135,7 +114,9 @@ def check_quota(tx: Transaction, project: Project) -> None:
     """Raise unless the project may have one more published port, of an instance or a balancer."""
     used = store.count(tx, project.id) + balancers.count_published(tx, project.id)
     if used >= PER_PROJECT_MAX:
-        raise Refused(f"A project can have {PER_PROJECT_MAX} published ports", hint="Unpublish one first")
+        raise Refused(
+            f"A project can have at most {PER_PROJECT_MAX} published ports", hint="Unpublish one first"
+        )
     more, hint = QuotaAmounts(ports=1), "Unpublish a port, or ask for more: `tera quota show`"
     quotas.check(project.quota, QuotaAmounts(ports=used), more, of=f"project `{project.name}`", hint=hint)
     name, outer = name_and_quota(tx, project.organisation_id)

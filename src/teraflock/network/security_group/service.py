@@ -1,17 +1,22 @@
 """What the edges ask of security groups. Every act writes rows and wakes the loop that loads them into firewalls."""
 
-import os
 from collections.abc import Callable
 from typing import TypeVar
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused, not_found
 from teraflock.base.ids import new_id
 from teraflock.base.quantities import count_text
+from teraflock.network.acts import NetworkActs
 from teraflock.network.security_group import store
-from teraflock.network.security_group.model import PREFIX, GroupId, GroupMember, Rule, SecurityGroup
+from teraflock.network.security_group.model import (
+    PREFIX,
+    GroupId,
+    GroupMember,
+    Rule,
+    SecurityGroup,
+)
 from teraflock.network.security_group.rules import (
     ALLOW_OUT,
     DEFAULT,
@@ -21,8 +26,7 @@ from teraflock.network.security_group.rules import (
     rule_from,
     rule_text,
 )
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.names import check_name
 
@@ -30,20 +34,7 @@ T = TypeVar("T")
 Groups = tuple[SecurityGroup, ...]
 
 
-class SecurityGroupService:
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._wake = wake
-        self._audit = Audit(clock, random_bytes)
-
+class SecurityGroupService(NetworkActs):
     # Reading
 
     def all(self, project: Project, *, instance: str = "") -> Groups:
@@ -63,6 +54,16 @@ class SecurityGroupService:
         with self._database.read() as tx:
             return store.members(tx, project.id)
 
+    def member_counts(self, project: Project) -> dict[GroupId, int]:
+        """How many instances each group has. Groups without instances are absent."""
+        with self._database.read() as tx:
+            return store.member_counts(tx, project.id)
+
+    def names_of_members(self, group: SecurityGroup, *, limit: int) -> tuple[str, ...]:
+        """The names of the oldest members of a group."""
+        with self._database.read() as tx:
+            return store.names_of_members(tx, group.id, limit=limit)
+
     # Acts
 
     def create(self, actor: Actor, project: Project, name: str) -> SecurityGroup:
@@ -75,7 +76,9 @@ class SecurityGroupService:
             if any(each.name == name for each in groups):
                 raise Conflict(f"A security group `{name}` already exists", hint="Choose another name")
             if len(groups) >= GROUPS_MAX:
-                raise Refused(f"A project can have {GROUPS_MAX} security groups", hint="Delete one first")
+                raise Refused(
+                    f"A project can have at most {GROUPS_MAX} security groups", hint="Delete one first"
+                )
             made = SecurityGroup(id=id, project_id=project.id, name=name, created_at=now, rules=(ALLOW_OUT,))
             store.insert(tx, made)
             self._audit.record(tx, actor, "security_group.create", id, project, name=name)
@@ -117,7 +120,7 @@ class SecurityGroupService:
                 return group, rule
             if len(group.rules) >= RULES_MAX:
                 raise Refused(
-                    f"A security group can have {RULES_MAX} rules",
+                    f"A security group can have at most {RULES_MAX} rules",
                     hint="Use a larger network or port range, or a second group",
                 )
             if rule.names_group:
@@ -159,7 +162,7 @@ class SecurityGroupService:
                 )
             if len(member.groups) >= GROUPS_PER_INSTANCE_MAX:
                 raise Refused(
-                    f"An instance can be in {GROUPS_PER_INSTANCE_MAX} security groups",
+                    f"An instance can be in at most {GROUPS_PER_INSTANCE_MAX} security groups",
                     hint="Detach one first",
                 )
             store.touch(tx, group.id)
@@ -193,9 +196,7 @@ class SecurityGroupService:
             store.ensure_default(tx, project.id, project.created_at)
             return work(tx, _groups(tx, project))
 
-        done = self._database.write(act)
-        self._wake()
-        return done
+        return self._write(act)
 
     def _note_rule(
         self, tx: Transaction, actor: Actor, project: Project, verb: str, group: SecurityGroup, rule: Rule
@@ -220,14 +221,16 @@ class SecurityGroupService:
 
 def join_at_launch(tx: Transaction, project: Project, names: tuple[str, ...]) -> list[GroupId]:
     """The groups of a new instance: those named, or `default`. They cannot be removed until the transaction ends."""
-    store.ensure_default(tx, project.id, project.created_at)
     wanted = tuple(dict.fromkeys(names)) or (DEFAULT,)
     if len(wanted) > GROUPS_PER_INSTANCE_MAX:
         raise BadInput(
-            f"An instance can be in {GROUPS_PER_INSTANCE_MAX} security groups, not {len(wanted)}",
+            f"An instance can be in at most {GROUPS_PER_INSTANCE_MAX} security groups, not {len(wanted)}",
             hint="Leave some of them out",
         )
     found = store.lock_to_join(tx, project.id, wanted)
+    if DEFAULT in wanted and DEFAULT not in found:  # the first launch of the project
+        store.ensure_default(tx, project.id, project.created_at)
+        found = store.lock_to_join(tx, project.id, wanted)
     for name in wanted:
         if name not in found:
             _named(_groups(tx, project), name)

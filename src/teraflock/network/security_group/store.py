@@ -161,6 +161,27 @@ def members(tx: Transaction, project: ProjectId, ref: str = "") -> tuple[GroupMe
     )
 
 
+def member_counts(tx: Transaction, project: ProjectId) -> dict[GroupId, int]:
+    """How many instances each group of a project has. An instance counts until a loop has forgotten its deletion."""
+    rows = tx.all(
+        "SELECT group_id, COUNT(*) FROM security_group_member WHERE group_id IN"
+        " (SELECT id FROM security_group WHERE project_id = :project) GROUP BY group_id",
+        project=project,
+    )
+    return {GroupId(id): int(count) for id, count in rows}
+
+
+def names_of_members(tx: Transaction, id: GroupId, *, limit: int) -> tuple[str, ...]:
+    """The names of the oldest members of a group."""
+    rows = tx.all(
+        "SELECT i.name FROM security_group_member m JOIN instance i ON i.id = m.instance_id"
+        " WHERE m.group_id = :id AND i.phase <> 'gone' ORDER BY m.instance_id LIMIT :limit",
+        id=id,
+        limit=limit,
+    )
+    return tuple(row[0] for row in rows)
+
+
 def join(tx: Transaction, id: GroupId, instances: Iterable[str]) -> None:
     tx.run_many(
         "INSERT INTO security_group_member (instance_id, group_id) VALUES (:instance, :id)"
@@ -197,15 +218,15 @@ def lock_to_remove(tx: Transaction, id: GroupId) -> None:
 # For the loops
 
 
-def stations_in_all_projects(tx: Transaction) -> list[tuple[str, str, GroupId, str]]:
-    """Site, address, group and project of every membership and interface. The groups of an address are sorted."""
+def stations_in_all_projects(tx: Transaction) -> list[tuple[str, str, GroupId]]:
+    """Site, address and group of every membership and interface. The groups of an address are sorted."""
     rows = tx.all(
-        "SELECT i.site, i.address, i.more_addresses, m.group_id, i.project_id FROM security_group_member m"
+        "SELECT i.site, i.address, i.more_addresses, m.group_id FROM security_group_member m"
         " JOIN instance i ON i.id = m.instance_id WHERE i.address IS NOT NULL ORDER BY i.address, m.group_id"
     )
     return [
-        (site, address, GroupId(group), project)
-        for site, first, more, group, project in rows
+        (site, address, GroupId(group))
+        for site, first, more, group in rows
         for address in (first, *addresses_from(more))
     ]
 

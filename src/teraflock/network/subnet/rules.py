@@ -17,15 +17,13 @@ SUBNETS_MAX: Final = 64
 def placed(layout: Layout, name: str, cidr: str, prefix: int | None, taken: Iterable[str]) -> IPv4Network:
     """The addresses of a new subnet: `cidr`, or the lowest free block of the size `prefix`. `taken`: by instances."""
     if name == DEFAULT:
-        raise Conflict(
-            "Every network has a subnet `default`: what no other subnet has", hint="Choose another name"
-        )
+        raise Conflict("Every network already has a subnet `default`", hint="Choose another name")
     if any(each.name == name for each in layout.subnets):
         raise Conflict(
             f"The network `{layout.network.name}` already has a subnet `{name}`", hint="Choose another name"
         )
     if len(layout.subnets) >= SUBNETS_MAX:
-        raise Refused(f"A network can have {SUBNETS_MAX} subnets", hint="Delete one first")
+        raise Refused(f"A network can have at most {SUBNETS_MAX} subnets", hint="Delete one first")
     if bool(cidr) == (prefix is not None):
         raise BadInput(
             "A subnet needs its addresses or its size", hint="Add `--cidr NETWORK` or `--prefix 24`"

@@ -1,50 +1,36 @@
 """What the edges ask of subnets."""
 
-import os
-from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, not_found
 from teraflock.base.ids import new_id
 from teraflock.network import store
 from teraflock.network.acl import store as acls
+from teraflock.network.acts import NetworkActs
 from teraflock.network.model import DEFAULT, Layout, Subnet, SubnetId, SubnetView
 from teraflock.network.service import check_unused, layouts_to_launch, named, subnet_views
 from teraflock.network.subnet.rules import placed
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 
 
-class SubnetService:
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        wake: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._wake = wake
-        self._audit = Audit(clock, random_bytes)
-
+class SubnetService(NetworkActs):
     def all(self, project: Project, *, network: str = "") -> tuple[SubnetView, ...]:
         """The subnets of a network, or of all networks."""
         with self._database.read() as tx:
             layouts = (named(tx, project, network),) if network else store.layouts(tx, project.id)
-            return tuple(view for each in layouts for view in subnet_views(tx, each))
+            inside = store.tenancies(tx, project.id)
+            return tuple(view for each in layouts for view in subnet_views(tx, each, inside))
 
     def show(self, project: Project, network: str, ref: str) -> SubnetView:
         with self._database.read() as tx:
             layout = named(tx, project, network or DEFAULT)
             name = ref if ref == DEFAULT else _subnet(layout, ref).name
-            return next(each for each in subnet_views(tx, layout) if each.name == name)
+            views = subnet_views(tx, layout, store.tenancies(tx, project.id))
+            return next(each for each in views if each.name == name)
 
     def create(
         self, actor: Actor, project: Project, name: str, *, network: str, cidr: str, prefix: int | None
@@ -64,9 +50,7 @@ class SubnetService:
                 network=layout.network.name, name=name, cidr=made.cidr, acl="", instances=(), id=made.id
             )
 
-        done = self._database.write_with_locks(work)
-        self._wake()
-        return done
+        return self._write_with_locks(work)
 
     def _add(self, tx: Transaction, layout: Layout, name: str, cidr: str) -> Subnet:
         now = self._clock.now()
@@ -103,8 +87,7 @@ class SubnetService:
             store.remove_subnet(tx, found.id)
             self._audit.record(tx, actor, "subnet.delete", found.id, project, name=found.name)
 
-        self._database.write_with_locks(work)
-        self._wake()
+        self._write_with_locks(work)
 
 
 def _subnet(layout: Layout, ref: str) -> Subnet:

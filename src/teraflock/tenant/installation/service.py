@@ -31,7 +31,9 @@ class Installation(Acts):
             store.put_installation(tx, id, now)
             organisations = OrganisationService(self._database, self._clock, self._random_bytes)
             made = organisations.insert(tx, FIRST_ORGANISATION, OPERATOR_NAME, Defaults(), is_operator=True)
-            self._audit.record(tx, _self(made.owner, made.key.key.id), "house.install", id, made.project)
+            self._audit.record(
+                tx, _self(made.owner, made.key.key.id), "installation.install", id, made.project
+            )
             return Installed(installation_id=id, secret=made.key.secret)
 
         return self._database.write(work)

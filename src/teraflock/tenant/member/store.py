@@ -12,8 +12,10 @@ from typing import Final
 from teraflock.base.clock import microseconds
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table
+from teraflock.tenant.identity.store import forget_identities
 from teraflock.tenant.model import Member, MemberId, OrganisationId, Role
 from teraflock.tenant.session.store import forget_member
+from teraflock.tenant.ssh_key.store import forget_keys
 from teraflock.tenant.store import among
 
 _MEMBER: Final = Table("member", Member, leave_out=("roles",))
@@ -123,7 +125,7 @@ def take_back_member(tx: Transaction, member: Member) -> None:
 
 
 def remove_member(tx: Transaction, id: MemberId, now: datetime) -> None:
-    """Remove a member with all roles, keys and sessions."""
+    """Remove a member with all roles, keys, SSH keys, sessions and identities."""
     tx.run("UPDATE member SET removed_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
     tx.run("DELETE FROM member_role WHERE member_id = :id", id=id)
     tx.run(
@@ -132,6 +134,8 @@ def remove_member(tx: Transaction, id: MemberId, now: datetime) -> None:
         id=id,
     )
     forget_member(tx, id, now)
+    forget_identities(tx, id)
+    forget_keys(tx, id)
 
 
 def put_role(tx: Transaction, member: MemberId, project_id: str, role: Role | None) -> None:

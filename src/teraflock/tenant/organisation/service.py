@@ -22,6 +22,7 @@ from teraflock.tenant.model import (
     MadeOrganisation,
     Member,
     MemberId,
+    NewOrganisation,
     Organisation,
     OrganisationId,
     OrganisationQuota,
@@ -218,7 +219,15 @@ class OrganisationService(Acts):
     def insert(
         self, tx: Transaction, name: str, owner: str, quotas_of_new: Defaults, *, is_operator: bool
     ) -> MadeOrganisation:
-        """Insert the rows of a new organisation. The caller has checked the permission."""
+        """Insert a new organisation with a key for its owner. The caller has checked the permission."""
+        new = self.put(tx, name, owner, quotas_of_new, is_operator=is_operator)
+        key = first_key(tx, new.owner, self._clock.now(), self._random_bytes)
+        return MadeOrganisation(organisation=new.organisation, project=new.project, owner=new.owner, key=key)
+
+    def put(
+        self, tx: Transaction, name: str, owner: str, quotas_of_new: Defaults, *, is_operator: bool
+    ) -> NewOrganisation:
+        """Insert the rows of a new organisation, without a key."""
         now = self._clock.now()
         if store.is_organisation_name_taken(tx, name):
             raise Conflict(f"An organisation `{name}` already exists", hint="Choose another name")
@@ -245,5 +254,4 @@ class OrganisationService(Acts):
         set_quota(tx, organisation.id, quotas_of_new.organisation)
         put_project(tx, project)
         put_member(tx, member)
-        key = first_key(tx, member, now, self._random_bytes)
-        return MadeOrganisation(organisation=organisation, project=project, owner=member, key=key)
+        return NewOrganisation(organisation=organisation, project=project, owner=member)

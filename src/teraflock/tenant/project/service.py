@@ -22,6 +22,7 @@ from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import count_projects, name_and_quota
 from teraflock.tenant.rules import Permission
+from teraflock.tenant.sign_up.store import is_signed_up
 
 DEFAULT_PROJECT: Final = "default"
 OPTIONS_MAX: Final = 10
@@ -94,6 +95,7 @@ class ProjectService(Acts):
                     f"Project `{project.name}` still has {held}",
                     hint="Delete them first",
                 )
+            _check_not_only_prepaid(tx, actor, project)
             store.remove_project(tx, project.id, self._clock.now())
             self._audit.record(tx, actor, "project.remove", project.id, project, name=project.name)
             return project
@@ -181,3 +183,13 @@ def _default_project(tx: Transaction, actor: Actor) -> Project | None:
     if len(reached) == 1 or (reached and reached[0].name == DEFAULT_PROJECT):
         return reached[0]
     return None
+
+
+def _check_not_only_prepaid(tx: Transaction, actor: Actor, project: Project) -> None:
+    """Keep the only project of an organisation that signed up: it pays in advance, and a new one would not."""
+    home = project.organisation_id
+    if not actor.is_operator and is_signed_up(tx, home) and len(store.projects(tx, home, None, limit=2)) == 1:
+        raise Refused(
+            f"`{project.name}` is the only project of this organisation, and its credit belongs to it",
+            hint="Rename it instead, or ask the operator to remove the organisation",
+        )

@@ -12,7 +12,7 @@ import msgspec
 
 from teraflock.base.clock import microseconds
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, in_list
 from teraflock.tenant.model import OrganisationId, Project, ProjectId, Quota
 from teraflock.tenant.store import among
 
@@ -164,3 +164,16 @@ def name_of_any_organisation(tx: Transaction, id: ProjectId) -> str:
     row = tx.one("SELECT name FROM project WHERE id = :id", id=id)
     assert row is not None, "projects are never deleted, only marked as removed"
     return str(row[0])
+
+
+def owners_of_any_organisation(tx: Transaction, ids: Sequence[ProjectId]) -> dict[ProjectId, tuple[str, str]]:
+    """The names of the organisation and of the project, by the project's id."""
+    if not ids:
+        return {}
+    marks, values = in_list(ids)
+    rows = tx.all(
+        "SELECT p.id, o.name, p.name FROM project p JOIN organisation o ON o.id = p.organisation_id"
+        f" WHERE p.id IN ({marks})",
+        **values,
+    )
+    return {ProjectId(id): (organisation, name) for id, organisation, name in rows}

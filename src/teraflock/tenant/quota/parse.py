@@ -9,8 +9,8 @@ from teraflock.tenant.model import OrganisationQuota, Quota
 
 GPU_PREFIX: Final = "gpus."
 HINT: Final = (
-    "Write `projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB ports=100 networks=40 addresses=8"
-    " gpus=16 gpus.V100-SXM2=4`."
+    "Write `projects=20 instances=100 vcpus=1000 ram=4TB disk=20TB images=500GB data=1TB ports=100 networks=40"
+    " addresses=8 gpus=16 gpus.V100-SXM2=4`."
     " Names that you leave out have no limit"
 )
 
@@ -28,6 +28,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], int]]]] = {
     "ram": ("ram_bytes", parse_memory_bytes),
     "disk": ("disk_bytes", parse_memory_bytes),
     "images": ("images_bytes", parse_memory_bytes),
+    "data": ("data_bytes", parse_memory_bytes),
     "ports": ("ports", _count),
     "addresses": ("addresses", _count),
     "networks": ("networks", _count),

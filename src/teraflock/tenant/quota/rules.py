@@ -27,6 +27,8 @@ class QuotaAmounts(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes: int = 0
     """Disks of instances, including the space of their snapshots."""
     images_bytes: int = 0
+    data_bytes: int = 0
+    """Datasets."""
     ports: int = 0
     """Published ports."""
     addresses: int = 0
@@ -43,6 +45,7 @@ _WORDS: Final[Mapping[str, tuple[str, Callable[[int], str]]]] = {
     "ram_bytes": ("of RAM", memory_text),
     "disk_bytes": ("of disk", memory_text),
     "images_bytes": ("of images", memory_text),
+    "data_bytes": ("of data", memory_text),
     "ports": ("published ports", str),
     "addresses": ("public addresses", str),
     "networks": ("networks", str),

@@ -49,7 +49,7 @@ class LoginService(Acts):
         if before is not None and not self._passwords.matches(before.password, current):
             raise rules.wrong_sign_in()
         name, hashed = self._hashed(user_name, password)
-        return self._database.write(lambda tx: self._put_password(tx, actor, name, hashed))
+        return self._database.write(lambda tx: self.put_password(tx, actor, name, hashed))
 
     def set_totp(self, actor: Actor, secret: str, code: str) -> Login:
         """Turn the second factor on, after a code shows that the authenticator has the secret. Empty: turn it off."""
@@ -79,9 +79,13 @@ class LoginService(Acts):
     def _hashed(self, user_name: str, password: str) -> tuple[str, str]:
         name = rules.user_name_from(user_name)
         rules.check_password(password, name)
-        return name, self._passwords.hashed(password)
+        return name, self.hashed(password)
 
-    def _put_password(self, tx: Transaction, actor: Actor, name: str, hashed: str) -> Login:
+    def hashed(self, password: str) -> str:
+        return self._passwords.hashed(password)
+
+    def put_password(self, tx: Transaction, actor: Actor, name: str, hashed: str) -> Login:
+        """Store a password. The caller has checked that it is the actor's choice."""
         rules.check_unlimited(actor)
         if store.is_user_name_taken(tx, name, actor.member_id):
             raise Conflict("This user name is taken", hint="Choose another one, such as your e-mail address")

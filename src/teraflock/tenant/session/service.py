@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from teraflock.base.errors import Forbidden, NotFound
 from teraflock.base.ids import new_id
 from teraflock.storage.database import Transaction
+from teraflock.tenant.identity.store import forget_used
 from teraflock.tenant.key.rules import key_within
 from teraflock.tenant.key.secret import digest_of, id_of, is_secret, new_secret
 from teraflock.tenant.key.service import holder_of_new, may_change_all
@@ -62,7 +63,7 @@ class SessionService(LoginService):
                 raise rules.wrong_sign_in()  # it changed meanwhile
             if step and not store.use_totp_step(tx, login.member_id, step):
                 raise rules.wrong_sign_in()
-            return self._opened(tx, SessionLimits(member_id=login.member_id), browser, how="password")
+            return self.opened(tx, SessionLimits(member_id=login.member_id), browser, how="password")
 
         return self._database.write(work)
 
@@ -74,7 +75,7 @@ class SessionService(LoginService):
             found = actor_of_key(tx, KeyId(id or ""), self._clock.now()) if is_key else None
             if found is None or not is_secret(secret.strip(), found[1]):
                 raise rules.wrong_sign_in()
-            return self._opened(tx, _limits(found[0], found[0].key_id), browser, how="key")
+            return self.opened(tx, _limits(found[0], found[0].key_id), browser, how="key")
 
         return self._database.write(work)
 
@@ -83,7 +84,7 @@ class SessionService(LoginService):
             link = self._link(tx, secret)
             if not store.use_link(tx, link.id, self._clock.now()):
                 raise rules.wrong_link()
-            return self._opened(tx, link.limits, browser, how="link")
+            return self.opened(tx, link.limits, browser, how="link")
 
         return self._database.write(work)
 
@@ -95,10 +96,10 @@ class SessionService(LoginService):
             link = self._link(tx, secret)
             if not store.use_link(tx, link.id, self._clock.now()):
                 raise rules.wrong_link()
-            made = self._opened(tx, link.limits, browser, how="link")
+            made = self.opened(tx, link.limits, browser, how="link")
             found = store.actor_of_session(tx, made.session.id, self._clock.now())
             assert found is not None, "the session was opened in this transaction"
-            self._put_password(tx, found[0], name, hashed)
+            self.put_password(tx, found[0], name, hashed)
             return made
 
         return self._database.write(work)
@@ -183,6 +184,10 @@ class SessionService(LoginService):
         """Delete sessions and links that ended before this time."""
         return self._database.write(lambda tx: store.forget_before(tx, before))
 
+    def forget_used(self) -> int:
+        """Delete what remembers that something was used once, after it has expired."""
+        return self._database.write(lambda tx: forget_used(tx, self._clock.now()))
+
     # Shared
 
     def _link(self, tx: Transaction, secret: str) -> SignInLink:
@@ -192,7 +197,8 @@ class SessionService(LoginService):
             raise rules.wrong_link()
         return found[0]
 
-    def _opened(self, tx: Transaction, limits: SessionLimits, browser: Browser, *, how: str) -> MadeSession:
+    def opened(self, tx: Transaction, limits: SessionLimits, browser: Browser, *, how: str) -> MadeSession:
+        """Open a session. The caller has checked who it is for."""
         now = self._clock.now()
         session = ConsoleSession(
             id=SessionId(new_id("ses", now, self._random_bytes)),

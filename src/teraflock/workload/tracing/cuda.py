@@ -9,7 +9,9 @@ compared with the sequence of operations recorded on an H200 (lab/diary.md).
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
+from torch.utils._device import _device_constructors
 
 from teraflock.workload.tracing import kernels
 from teraflock.workload.tracing.autocast import Autocast
@@ -31,6 +33,8 @@ class CudaChoices(TorchFunctionMode):
         """Above 0 while PyTorch runs one of its own functions: queries then do not come from the script."""
         self.enter_next = False
         """Set while a function of `REENTERED` is called: it must run itself and not call the mode again."""
+        self.creates_on_gpu = False
+        """Set by `torch.set_default_device("cuda")`."""
         self.is_fast = False
         """Set if `nn.MultiheadAttention` may use its fast path, which it avoids while a mode is active."""
 
@@ -82,6 +86,8 @@ class CudaChoices(TorchFunctionMode):
                 return answer
         if name in MOVES and args and isinstance(args[0], torch.Tensor):
             return _moved(sides, name, func, args, kwargs)
+        if self.creates_on_gpu and kwargs.get("device") is None and func in _device_constructors():
+            kwargs = {**kwargs, "device": GPU}
         if kwargs.get("device") is not None:
             side = side_of(kwargs["device"])
             if side is not None:
@@ -108,6 +114,25 @@ class CudaChoices(TorchFunctionMode):
                 out = torch.ops.aten._to_copy.default(out)  # `as_tensor` and `tensor` start with values
         return out
 
+    def _known(self, tensor: Any) -> Any:
+        if not isinstance(tensor, FakeTensor):
+            return tensor
+        return self.reading.known.of(tensor) if self.reading is not None else None
+
+    def _rows(self, lengths: Any, shape: Any, *, batch_first: bool) -> tuple[Any, Any]:
+        assert self.sides is not None
+        with self.sides.aimed(None):
+            return kernels.rows_of(lengths, shape, batch_first=batch_first)
+
+    def _padded(self, data: Any, sizes: Any, batch_first: bool, value: float, length: int) -> tuple[Any, Any]:
+        assert self.sides is not None
+        with self.sides.aimed(None):
+            lengths = (sizes[:, None] > torch.arange(int(sizes[0]))).sum(0)
+        times, batch = max(len(sizes), length), len(lengths)
+        shape = (batch, times) if batch_first else (times, batch)
+        places = self._rows(lengths, shape, batch_first=batch_first)[1]
+        return kernels.padded(data, shape, places, value), lengths
+
     def _chosen(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """An operation on the GPU, as CUDA runs it."""
         if self.autocast.dtype is not None:
@@ -131,6 +156,10 @@ class CudaChoices(TorchFunctionMode):
         if name == "_native_multi_head_attention":
             query, _, _, _, heads, *weights = args[:9]
             return kernels.fast_attention(query, heads, *weights)
+        if name == "_pack_padded_sequence" and (lengths := self._known(args[1])) is not None:
+            return kernels.packed(args[0], self._rows(lengths, args[0].shape, batch_first=args[2]))
+        if name == "_pad_packed_sequence":
+            return self._padded(*args)
         if name == "scaled_dot_product_attention":
             return kernels.attention(*args, **kwargs)
         return func(*args, **kwargs)

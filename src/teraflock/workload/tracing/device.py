@@ -106,6 +106,7 @@ def device_patches() -> Iterator[Any]:
         yield mock.patch.object(torch.cuda, name, Quiet, create=True)
     yield mock.patch.object(torch, "Event", Quiet, create=True)
     yield mock.patch.object(torch, "Stream", Quiet, create=True)
+    yield mock.patch.object(torch.Tensor, "record_stream", lambda self, stream: None)
     yield mock.patch.object(torch.cuda, "get_device_properties", Properties)
     yield mock.patch.object(torch.cuda, "get_rng_state", lambda *args, **kwargs: torch.get_rng_state())
     yield mock.patch.object(torch.cuda, "_lazy_init", lambda: None)

@@ -118,3 +118,22 @@ def nearest(input: Any, size: Any = None, scale_factor: Any = None, **rest: Any)
     elif isinstance(size, int):
         size = [size, size]
     return torch.ops.aten.upsample_nearest2d.default(input, list(size))
+
+
+def packed(input: Any, rows: tuple[Any, Any]) -> tuple[Any, Any]:
+    """`_pack_padded_sequence` with known lengths: the rows of each time, longest sequence first."""
+    sizes, places = rows
+    return input.flatten(0, 1).index_select(0, places), sizes
+
+
+def padded(data: Any, shape: tuple[int, int], places: Any, value: float) -> Any:
+    """`_pad_packed_sequence`: the reverse."""
+    empty = data.new_full([shape[0] * shape[1], *data.shape[1:]], value)
+    return empty.index_copy(0, places, data).unflatten(0, shape)
+
+
+def rows_of(lengths: Any, shape: Any, *, batch_first: bool) -> tuple[Any, Any]:
+    """How many sequences there are at each time, and where their rows are in a padded tensor of this shape."""
+    is_there = lengths > torch.arange(int(lengths.max()))[:, None]
+    at, who = is_there.nonzero(as_tuple=True)
+    return is_there.sum(1), who * shape[1] + at if batch_first else at * shape[1] + who

@@ -5,13 +5,14 @@ from typing import Any
 from unittest import mock
 
 import torch.utils.data
-from torch.utils.data import dataloader
+from torch.utils.data import BatchSampler, dataloader
 
 from teraflock.workload.tracing.side import tensors_in
 from teraflock.workload.tracing.unknown import Notes
 
 
-def loading_patches(notes: Notes, loaded: Callable[[int], None]) -> Iterator[Any]:
+def loading_patches(notes: Notes, loaded: Callable[[int], None], times: int = 1) -> Iterator[Any]:
+    """`times` makes each batch that many times as large as the script asks for."""
     real_init = torch.utils.data.DataLoader.__init__
     real_next = dataloader._BaseDataLoaderIter.__next__
 
@@ -30,7 +31,14 @@ def loading_patches(notes: Notes, loaded: Callable[[int], None]) -> Iterator[Any
         loaded(_samples(batch))
         return batch
 
+    real_sampler = BatchSampler.__init__
+
+    def sampler(self: Any, samples: Any, batch_size: int, drop_last: bool) -> None:
+        real_sampler(self, samples, batch_size * times, drop_last)
+
     yield mock.patch.object(torch.utils.data.DataLoader, "__init__", init)
+    if times > 1:
+        yield mock.patch.object(BatchSampler, "__init__", sampler)
     yield mock.patch.object(dataloader._BaseDataLoaderIter, "__next__", following)
 
 
@@ -44,4 +52,12 @@ def _samples(batch: Any) -> int:
     """The first dimension of the first tensor; 0 if a batch has none."""
     if hasattr(batch, "values") and not isinstance(batch, torch.Tensor):
         batch = list(batch.values()) if callable(batch.values) else ()
-    return next((int(each.shape[0]) for each in tensors_in(batch) if each.dim() > 0), 0)
+    return images_in(batch) or next((int(each.shape[0]) for each in tensors_in(batch) if each.dim() > 0), 0)
+
+
+def images_in(batch: Any) -> int:
+    """Detection models take lists of images of any size: how many there are. 0 if the batch has no such list."""
+    first: Any = batch[0] if isinstance(batch, (list, tuple)) and batch else None
+    if not isinstance(first, (list, tuple)):
+        return 0
+    return len(first) if all(isinstance(each, torch.Tensor) and each.dim() == 3 for each in first) else 0

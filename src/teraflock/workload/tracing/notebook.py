@@ -1,17 +1,39 @@
 """Notebooks: runs their code cells in order, in one namespace. Shell commands and magics are left out."""
 
 import json
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest import mock
+from unittest.mock import MagicMock
 
 from teraflock.base.errors import BadInput
+from teraflock.workload.tracing.batch_change import changed_code
 
 
-def run_notebook(path: Path) -> None:
-    names: dict[str, Any] = {"__name__": "__main__", "__file__": str(path)}
+def run_notebook(path: Path, times: int = 1) -> None:
+    """`times` multiplies the batches in the source."""
+    names: dict[str, Any] = {
+        "__name__": "__main__",
+        "__file__": str(path),
+        "get_ipython": MagicMock(),
+        "display": print,
+    }
+    with mock.patch.dict(sys.modules, {} if find_spec("IPython") else _absent()):
+        _run_cells(path, times, names)
+
+
+def _absent() -> dict[str, Any]:
+    """A notebook imports IPython without need for it: progress, pictures, clearing of output."""
+    shell = MagicMock(version_info=(9, 0, 0), __version__="9.0.0", get_ipython=lambda: None)
+    return {"IPython": shell, "IPython.display": shell.display, "IPython.core.display": shell.core.display}
+
+
+def _run_cells(path: Path, times: int, names: dict[str, Any]) -> None:
     for number, text in cells(path):
-        code = compile(text, str(path.parent / f"{path.name}, cell {number}"), "exec")
-        exec(code, names)  # noqa: S102 -- the user's own script, which he asked to have run
+        code = changed_code(text, str(path.parent / f"{path.name}, cell {number}"), times)
+        exec(code, names)  # noqa: S102 -- the user's own script
 
 
 def cells(path: Path) -> list[tuple[int, str]]:

@@ -28,6 +28,7 @@ def pretending(choices: CudaChoices) -> Iterator[None]:
             _autocast(choices.autocast),
             _functions(choices),
             device_patches(),
+            _default_device(choices),
             _modules(choices),
         ):
             for patch in patches:
@@ -73,6 +74,24 @@ def _autocast(state: Autocast) -> _Patches:
     yield mock.patch.object(torch, "is_autocast_enabled", enabled)
     yield mock.patch.object(torch, "get_autocast_dtype", dtype_of)
     yield mock.patch.object(torch, "get_autocast_gpu_dtype", dtype_of)
+
+
+def _default_device(choices: CudaChoices) -> _Patches:
+    """PyTorch would ask for the default device after our mode, where it is too late."""
+    real, real_type = torch.set_default_device, torch.set_default_tensor_type
+
+    def set_default_device(device: Any) -> None:
+        choices.creates_on_gpu = is_cuda(device)
+        if not choices.creates_on_gpu:
+            real(device)
+
+    def set_default_tensor_type(kind: Any) -> None:
+        word = kind if isinstance(kind, str) else getattr(kind, "teraflock_type", "")
+        choices.creates_on_gpu = word.startswith("torch.cuda.")
+        real_type(word.replace("torch.cuda.", "torch.") or kind)
+
+    yield mock.patch.object(torch, "set_default_device", set_default_device)
+    yield mock.patch.object(torch, "set_default_tensor_type", set_default_tensor_type)
 
 
 def _functions(choices: CudaChoices) -> _Patches:

@@ -5,6 +5,7 @@ from typing import Any, Final
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from teraflock.workload.tracing.known import KnownValues
 from teraflock.workload.tracing.side import REAL_BYTES_MAX, Side, Sides
 from teraflock.workload.tracing.unknown import Notes, formatted, refuse_use, unknown_type
 
@@ -20,6 +21,7 @@ class TraceReading:
         self.notes = notes
         self.unknown = unknown_type(notes)
         self.believe: Any = lambda tensor: None
+        self.known = KnownValues(is_on=False)
 
     def answer(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """The result of the call, or NotImplemented if it should run unchanged."""
@@ -30,6 +32,8 @@ class TraceReading:
             return NotImplemented
         if name == "__get__":
             return _PROPERTIES.get(func, NotImplemented) if self.sides.is_gpu(tensor) else NotImplemented
+        if name in KNOWN and (values := self.known.readable(tensor)) is not None:
+            return func(values, *args[1:], **kwargs)
         read = getattr(self, f"_{name.strip('_')}", None) if name in READS else None
         return NotImplemented if read is None else read(tensor, args, kwargs)
 
@@ -103,9 +107,6 @@ class TraceReading:
     def _is_pinned(self, tensor: Any, args: Any, kwargs: Any) -> Any:
         return False
 
-    def _record_stream(self, tensor: Any, args: Any, kwargs: Any) -> Any:
-        return None
-
     def _isfinite(self, tensor: Any, args: Any, kwargs: Any) -> Any:
         made = torch.ops.aten.eq.Tensor(tensor, tensor)
         self.believe(made)
@@ -124,6 +125,8 @@ class TraceReading:
         return copy
 
 
+KNOWN: Final = frozenset(("item", "tolist", "__format__", "__index__", "__int__", "__float__", "__bool__"))
+"""Answered with the real values, where they are known."""
 READS: Final = frozenset(
     [
         "item",
@@ -140,7 +143,6 @@ READS: Final = frozenset(
         "data_ptr",
         "get_device",
         "is_pinned",
-        "record_stream",
         "isfinite",
         "__deepcopy__",
     ]

@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor
+from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from teraflock.workload.expression import Expression
 from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Parameter, Tensor, Trace, TracedOperation
+from teraflock.workload.tracing.known import KnownValues
 from teraflock.workload.tracing.side import Side, Sides
+from teraflock.workload.tracing.unknown import boxes_kept
 
 DTYPES = {
     torch.float32: "f",
@@ -39,8 +42,10 @@ CAUSAL = {
     "_scaled_dot_product_efficient_attention_backward": 11,
 }
 """The position of the `is_causal` argument."""
-FULL_MASKS = ("aten::all", "aten::eq")
+FULL_MASKS = ("aten::all", "aten::eq", "aten::_is_all_true")
 """A truth value from one of these, on integers, is assumed to be true: masks are full, positions are in order."""
+UNSEEN = ("prim", "prims", "profiler")
+"""Namespaces of operators that start no kernel."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
 
 
@@ -96,6 +101,8 @@ class Recorder(TorchDispatchMode):
         self.paused = False
         self.phase = "b"
         self.sides = sides
+        self.known = KnownValues(is_on=sides is not None and sides.mode.shape_env is None)
+        self.on_assumed: Callable[[], None] = lambda: None
         self._expression_index: dict[Any, int] = {}
         self._operation_index: dict[Any, int] = {}
         self._number_by_storage: dict[int, int] = {}
@@ -110,17 +117,18 @@ class Recorder(TorchDispatchMode):
         if self.sides is None:
             return self._on_gpu(func, args, kwargs)
         sides = self.sides
-        if func is torch.ops.aten._local_scalar_dense.default and isinstance(args[0], FakeTensor):
-            return self._guessed(args[0])
+        if func is torch.ops.aten._local_scalar_dense.default:
+            return self._guessed(args[0]) if isinstance(args[0], FakeTensor) else func(*args)
+        if sides.aim is Side.HOST and sides.is_transfer and (values := self.known.of(args[0])) is not None:
+            return values.to(kwargs.get("dtype") or values.dtype, copy=True)
         sides.depth += 1
         try:
             if sides.of_operation(func, args, kwargs) is not Side.GPU:
                 return sides.on_host(func, args, kwargs)
             if sides.aim is Side.GPU and sides.is_transfer:
                 out = sides.run_fake(func, args, kwargs)
-                for each in _flat(out):
-                    if isinstance(each, torch.Tensor):
-                        self.birth(each)
+                self.birth(out if out.layout is torch.strided else self._entries(args[0], out))
+                self.known.copied(args[0], out)
                 return out
             return self._on_gpu(func, args, kwargs)
         finally:
@@ -129,12 +137,11 @@ class Recorder(TorchDispatchMode):
     def _on_gpu(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._guessed(args[0])
-        shaped = SHAPED.get(func._schema.name)
-        run = self.sides.run_fake if self.sides is not None else _plain
-        out = shaped(*args, **(kwargs if shaped is _grouped else {})) if shaped else run(func, args, kwargs)
+        out = self._made(func, args, kwargs)
+        self.known.follow(func, args, kwargs, out)
         if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
             self._all.add(out.untyped_storage()._cdata)
-        if self.paused or func.namespace not in ("aten", "teraflock"):
+        if self.paused or func.namespace in UNSEEN:
             return out
         name = func._schema.name.split("::")[1]
         outputs = [each for each in _flat(out) if isinstance(each, torch.Tensor)]
@@ -152,12 +159,74 @@ class Recorder(TorchDispatchMode):
             self._operate(self._name(func, name), inputs, outputs, self._attributes(name, args))
         return out
 
+    def _made(self, func: Any, args: Any, kwargs: Any) -> Any:
+        shaped = SHAPED.get(func._schema.name)
+        if shaped is not None:
+            return shaped(*args, **(kwargs if shaped is _grouped else {}))
+        if self.sides is None:
+            return func(*args, **kwargs)
+        values = self.known.shaping(func, args, kwargs)
+        if values is not None:
+            return pytree.tree_map(self.sides.hosted, values)
+        if func._schema.name == "aten::index":
+            args = (args[0], [place for each in args[1] for place in self._positions(each)])
+        if func._schema.name == "aten::masked_select" and (mask := self.known.of(args[1])) is not None:
+            selected = mask.expand(torch.broadcast_shapes(args[0].shape, mask.shape)).sum()
+            return self.sides.hosted(torch.empty(int(selected), dtype=args[0].dtype))
+        if func._schema.name == "aten::_ctc_loss" and (longest := self._longest(args[3])):
+            times, batch = args[0].shape[:2]
+            shapes = ([batch], [batch, times, 2 * longest + 1])
+            return tuple(self.sides.hosted(torch.empty(each, dtype=args[0].dtype)) for each in shapes)
+        try:
+            return self.sides.run_fake(func, args, kwargs)
+        except DynamicOutputShapeException:
+            if not (every := boxes_kept()):
+                raise
+            return self._boxes(func, args, every)
+
+    def _longest(self, lengths: Any) -> int:
+        values = self.known.of(lengths) if isinstance(lengths, torch.Tensor) else torch.tensor(lengths)
+        return 0 if values is None else int(values.max())
+
+    def _boxes(self, func: Any, args: Any, every: int) -> Any:
+        """Boxes of a detection model count as kept: its code then takes as many as it is set to."""
+        assert self.sides is not None
+        self.on_assumed()
+        if func._schema.name == "aten::nonzero":
+            values = self._assumed(args[0], every).nonzero()
+        elif func._schema.name == "torchvision::nms":
+            values = torch.arange(args[0].shape[0])
+        else:
+            for each in args[1]:
+                if isinstance(each, FakeTensor) and each.dtype == torch.bool and self.known.of(each) is None:
+                    self._assumed(each, every)
+            places = [place for each in args[1] for place in self._positions(each)]
+            return self.sides.run_fake(func, (args[0], places), {})
+        made = self.sides.hosted(values)
+        self.known.keep(made, values)
+        return made
+
+    def _assumed(self, mask: Any, every: int) -> Any:
+        values = torch.zeros(mask.numel(), dtype=mask.dtype)
+        values[: -(-mask.numel() // every)] = 1
+        values = values.view(mask.shape)
+        self.known.keep(mask, values)
+        return values
+
+    def _positions(self, index: Any) -> list[Any]:
+        if not isinstance(index, torch.Tensor) or index.dtype not in (torch.bool, torch.uint8):
+            return [index]
+        values = self.known.of(index)
+        return [index] if values is None else list(values.nonzero(as_tuple=True))
+
     def believe(self, tensor: Any) -> None:
         """Assumed true if a script asks: that a loss is finite."""
         self._all.add(tensor.untyped_storage()._cdata)
 
     def birth(self, tensor: Any, kind: str = "") -> None:
         """Record the allocation of a tensor's storage, unless it is known already."""
+        if tensor.layout is not torch.strided:
+            return
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self._number_by_storage:
@@ -168,11 +237,24 @@ class Recorder(TorchDispatchMode):
         self.kinds.append(kind or self.phase)
         self.events.append(self._size_index(tensor, storage) * EVENT_KINDS + EventKind.ALLOCATE)
 
+    def _entries(self, source: Any, copy: Any) -> Any:
+        """The memory of a sparse tensor, which has no storage of its own: positions and values of its entries."""
+        assert self.sides is not None
+        if source.layout is torch.sparse_coo:
+            parts = [source._indices(), source._values()]
+        else:
+            parts = [source.values(), *_compressed(source)]
+        with self.sides.mode:
+            copy.teraflock_entries = torch.empty(sum(each.nbytes for each in parts), dtype=torch.uint8)
+        return copy.teraflock_entries
+
     def mark(self, mark: Mark) -> None:
         self.events.append(mark * EVENT_KINDS + EventKind.MARK)
 
     def tag(self, tensors: Iterable[Any], kind: str) -> None:
         for tensor in tensors:
+            if tensor.layout is not torch.strided:
+                continue
             number = self._number_by_storage.get(tensor.untyped_storage()._cdata)
             if number is not None:
                 self.kinds[number] = kind
@@ -193,6 +275,9 @@ class Recorder(TorchDispatchMode):
 
     def _guessed(self, tensor: Any) -> Any:
         """What a script reads from a tensor without values: a loss of 1, true for `all`, otherwise false."""
+        values = self.known.readable(tensor)
+        if values is not None:
+            return values.item()
         if tensor.dtype == torch.bool:
             return tensor.untyped_storage()._cdata in self._all
         return 1.0 if tensor.is_floating_point() else 1
@@ -225,7 +310,7 @@ class Recorder(TorchDispatchMode):
         return Tensor(
             DTYPES.get(tensor.dtype, "f"),
             [self.index(each) for each in tensor.shape],
-            bool(tensor.is_contiguous()),
+            tensor.layout is not torch.strided or bool(tensor.is_contiguous()),
         )
 
     def _foreach_group(self, args: Any) -> list[Tensor]:
@@ -282,8 +367,10 @@ def _from_sympy(expr: Any) -> Expression:
     return [operator, *operands]
 
 
-def _plain(func: Any, args: Any, kwargs: Any) -> Any:
-    return func(*args, **kwargs)
+def _compressed(tensor: Any) -> list[Any]:
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices()]
+    return [tensor.ccol_indices(), tensor.row_indices()]
 
 
 def _flat(value: Any) -> list[Any]:

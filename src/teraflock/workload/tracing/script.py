@@ -9,18 +9,23 @@ reason.
 import contextlib
 import importlib
 import inspect
+import io
 import logging
 import os
-import runpy
 import sys
+import types
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
+import msgspec
+
 from teraflock.base.errors import BadInput
+from teraflock.workload.any_batch import DifferentWork, merged
 from teraflock.workload.trace import Trace
+from teraflock.workload.tracing.batch_change import BatchChange, changed_code, ways, with_larger_batch
 from teraflock.workload.tracing.failure import explained
 from teraflock.workload.tracing.notebook import run_notebook
 from teraflock.workload.tracing.session import NeedsGpu, Session
@@ -37,21 +42,72 @@ LAUNCHED: Final = {
 """What `torchrun` sets for a single process. Used only for a script that reads it and would fail without."""
 
 
-def trace_script(script: Path, *, arguments: list[str] | None = None, seconds: float = SECONDS_MAX) -> Trace:
-    """The trace of a Python file or notebook that trains or infers at its top level or under `__main__`."""
+def trace_script(
+    script: Path, *, arguments: list[str] | None = None, seconds: float = SECONDS_MAX, any_batch: bool = False
+) -> Trace:
+    """The trace of a Python file or notebook that trains or infers at its top level or under `__main__`.
+
+    With `any_batch`, the script runs again with other batches, and the trace applies to any batch.
+    """
     if not script.is_file():
         raise BadInput(f"File not found: `{script}`")
+
+    def traced(change: BatchChange) -> Trace:
+        return _trace_script(script, arguments or [], seconds, change)
+
+    found = traced(BatchChange())
+    return _for_any_batch(found, arguments or [], traced) if any_batch else found
+
+
+def _for_any_batch(found: Trace, arguments: list[str], traced: Callable[[BatchChange], Trace]) -> Trace:
+    try:
+        for twice, three_times in zip(ways(arguments, 2), ways(arguments, 3), strict=True):
+            second = traced(twice)
+            if second.samples != found.samples:
+                return merged([found, second, traced(three_times)])
+    except BadInput as error:
+        return _noted(found, f"The trace is for this batch only. With a larger one: {error.sentence}")
+    except DifferentWork:
+        return _noted(
+            found, "The trace is for this batch only: with a larger one, the script does other work"
+        )
+    return _noted(found, SAME_BATCH)
+
+
+SAME_BATCH: Final = (
+    "The trace is for this batch only: no data loader, argument or name such as `batch_size` sets it"
+)
+
+
+def _noted(trace: Trace, note: str) -> Trace:
+    assert trace.seen is not None
+    seen = msgspec.structs.replace(trace.seen, notes=[*trace.seen.notes, note])
+    return msgspec.structs.replace(trace, seen=seen)
+
+
+def _trace_script(script: Path, arguments: list[str], seconds: float, change: BatchChange) -> Trace:
     whole = script.resolve()
 
     def run() -> None:
-        with mock.patch.object(sys, "argv", [str(script), *(arguments or [])]):
+        words = with_larger_batch(arguments, change.argument)
+        with mock.patch.object(sys, "argv", [str(script), *words]):
             if script.suffix == ".ipynb":
-                run_notebook(whole)
+                run_notebook(whole, change.source)
             else:
-                runpy.run_path(str(whole), run_name="__main__")
+                _run_file(whole, change.source)
 
     with _set_up(whole.parent):
-        return _recorded(script.stem, whole, run, seconds=seconds)
+        return _recorded(script.stem, whole, run, seconds=seconds, times=change.loader)
+
+
+def _run_file(path: Path, times: int) -> None:
+    """Run it as `python FILE` does, with larger batches in its source."""
+    with io.open_code(str(path)) as file:
+        code = changed_code(file.read(), str(path), times)
+    module = types.ModuleType("__main__")
+    module.__file__ = str(path)
+    with mock.patch.dict(sys.modules, {"__main__": module}):
+        exec(code, vars(module))  # noqa: S102 -- the user's own script
 
 
 def trace_entry(entry: str, *, folder: Path, seconds: float = SECONDS_MAX) -> Trace:
@@ -69,12 +125,12 @@ def trace_entry(entry: str, *, folder: Path, seconds: float = SECONDS_MAX) -> Tr
         return _recorded(function_name, source, function, seconds=seconds)
 
 
-def _recorded(name: str, source: Path, run: Callable[[], Any], *, seconds: float) -> Trace:
+def _recorded(name: str, source: Path, run: Callable[[], Any], *, seconds: float, times: int = 1) -> Trace:
     """Run again if the first run shows that the script needs a launcher or a GPU."""
     environment: dict[str, str] = {}
     assume = False
     for _ in range(3):
-        session = Session(name, source, assume=assume)
+        session = Session(name, source, assume=assume, times=times)
         try:
             with mock.patch.dict(os.environ, environment), _eager(source), time_limit(seconds):
                 return session.record(run)

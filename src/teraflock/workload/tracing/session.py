@@ -38,7 +38,9 @@ class NeedsGpu(BaseException):
 
 
 class Session:
-    def __init__(self, name: str, source: Path, *, symbolic: bool = False, assume: bool = False) -> None:
+    def __init__(
+        self, name: str, source: Path, *, symbolic: bool = False, assume: bool = False, times: int = 1
+    ) -> None:
         self.name = name
         self.folder = source.resolve().parent
         self.symbols: dict[str, int] = {}
@@ -52,11 +54,15 @@ class Session:
         self.notes = Notes(self.folder)
         self.sides = Sides(FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True), assume=assume)
         self.recorder = Recorder(self.sides)
+        self.recorder.on_assumed = lambda: self.notes.add(
+            "torchvision selects boxes by values that only a GPU would compute: as many are assumed as its limits allow"
+        )
         reading = TraceReading(self.sides, self.notes)
         reading.believe = self.recorder.believe
+        reading.known = self.recorder.known
         self.choices = CudaChoices(self.sides, reading)
         self.choices.autocast.on_copy = lambda copy: self.recorder.tag([copy], "c")
-        self.watch = TraceWatch(self.recorder, self.sides, self.choices, self.notes, self._asked)
+        self.watch = TraceWatch(self.recorder, self.sides, self.choices, self.notes, self._asked, times)
         self.window: Window | None = None
         if assume:
             self.notes.add("The script names no GPU: its model and data are traced as if they were on one")
@@ -222,6 +228,8 @@ class Session:
     def _precision(self) -> str:
         if self.watch.autocast is not None:
             return "amp-fp16" if self.watch.autocast == torch.float16 else "amp-bf16"
+        if any(getattr(each, "teraflock_dtype", None) == torch.bfloat16 for each in self.watch.modules):
+            return "amp-bf16"  # a sharded model that computes with copies of its parameters
         counts: Counter[str] = Counter()
         for each in self._of_modules() or self._parameters():
             counts[DTYPES.get(each.dtype, "f")] += each.numel()

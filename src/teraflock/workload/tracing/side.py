@@ -92,8 +92,6 @@ class Sides:
         return func(*args, **kwargs)
 
     def run_fake(self, func: Any, args: Any, kwargs: Any) -> Any:
-        if func._schema.name == "aten::index":
-            args = (args[0], [_positions(each) for each in args[1]], *args[2:])
         with self.mode:
             return func(*args, **kwargs)
 
@@ -147,10 +145,3 @@ def _has_symbol(value: Any) -> bool:
     if isinstance(value, dict):
         return any(_has_symbol(each) for each in value.values())
     return False
-
-
-def _positions(index: Any) -> Any:
-    """Replace a mask with known values by the positions it selects, so that the result has a known shape."""
-    if not isinstance(index, torch.Tensor) or isinstance(index, FakeTensor) or index.dim() != 1:
-        return index
-    return index.nonzero().flatten() if index.dtype in (torch.bool, torch.uint8) else index

@@ -29,6 +29,8 @@ class Happening(msgspec.Struct, frozen=True):
     """The number of the trace's event at which it began; for an optimizer step, at which it ended."""
     samples: int = 0
     shape: tuple[int, ...] = ()
+    is_aside: bool = False
+    """A forward pass without gradients, or a pass inside an optimizer's step, which repeats what was done."""
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -125,10 +127,10 @@ def _passed(part: Sequence[Happening]) -> int:
     steps: dict[int, list[int]] = {}
     first = since = 0
     for each in part:
-        if each.kind == FORWARD:
+        if each.kind == FORWARD and not each.is_aside:
             first = first or each.samples
         elif each.kind == BACKWARD:
-            since, first = since + first, 0
+            since, first = max(since, first) if each.is_aside else since + first, 0
         elif each.kind == STEP:
             steps.setdefault(each.who, []).append(since)
             since = first = 0

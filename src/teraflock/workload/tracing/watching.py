@@ -17,13 +17,17 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from teraflock.workload.trace import Mark
 from teraflock.workload.tracing.cuda import CudaChoices, moved_to
-from teraflock.workload.tracing.loading import loading_patches
+from teraflock.workload.tracing.loading import images_in, loading_patches
 from teraflock.workload.tracing.recorder import Recorder
 from teraflock.workload.tracing.side import Side, Sides, tensors_in
 from teraflock.workload.tracing.steps import BACKWARD, EVALUATION, FORWARD, LOAD, STEP, Happening
 from teraflock.workload.tracing.unknown import Notes
 
 REPEATS_COMPUTED: Final = 2
+CLOSURE: Final = (
+    "The optimizer calls the script's closure. How often it does so in a step depends on values that only a GPU would"
+    " compute"
+)
 
 
 class TraceWatch:
@@ -36,9 +40,11 @@ class TraceWatch:
         choices: CudaChoices,
         notes: Notes,
         asked: Callable[[str], None],
+        times: int = 1,
     ) -> None:
         self.recorder, self.sides, self.choices, self.notes = recorder, sides, choices, notes
         self.asked = asked
+        self.times = times
         self.run: list[Happening] = []
         self.optimizers: dict[int, Any] = {}
         self.modules: list[Any] = []
@@ -53,6 +59,7 @@ class TraceWatch:
         self._repeats: dict[Any, tuple[int, Any]] = {}
         self._input_at = -1
         self._is_backward = False
+        self._is_stepping = False
         self._second = 0
 
     @contextmanager
@@ -88,7 +95,7 @@ class TraceWatch:
         yield from foreach_patches(optimizer_module)
         yield from foreach_patches(importlib.import_module("torch.utils._foreach_utils"))
         yield from loading_patches(
-            self.notes, lambda samples: self._happened(Happening(LOAD, samples=samples))
+            self.notes, lambda samples: self._happened(Happening(LOAD, samples=samples)), self.times
         )
 
     def _know(self, optimizer: Any) -> None:
@@ -126,10 +133,10 @@ class TraceWatch:
         begin = len(self.recorder.events)
         shape = tuple(int(each) if isinstance(each, int) else -1 for each in given[0].shape) if given else ()
         kind = EVALUATION if evaluates else FORWARD
-        samples = shape[0] if shape and shape[0] > 0 else 0
+        samples = images_in(args) or (shape[0] if shape and shape[0] > 0 else 0)
         if all(each is not module for each in self.modules):
             self.modules.append(module)
-        self._happened(Happening(kind, id(module), begin, samples, shape))
+        self._happened(Happening(kind, id(module), begin, samples, shape, not torch.is_grad_enabled()))
         self._note_input(module, given, evaluates)
         if not evaluates:
             self.asked(FORWARD)
@@ -222,7 +229,9 @@ class TraceWatch:
                 return real(*args, **kwargs)
             self._is_backward = True
             if name == "backward":
-                self._happened(Happening(BACKWARD, at=len(recorder.events)))
+                self._happened(Happening(BACKWARD, at=len(recorder.events), is_aside=self._is_stepping))
+                if self._is_stepping:
+                    self.notes.add(CLOSURE)
             recorder.mark(Mark.BACKWARD)
             phase, recorder.phase = recorder.phase, "t"
             self.outer += 1  # a recomputed segment is not a forward pass of its own
@@ -246,6 +255,7 @@ class TraceWatch:
                         yield each.grad
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._is_stepping = True
         self._know(optimizer)
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
         self.recorder.tag(parameters, "p")
@@ -254,6 +264,7 @@ class TraceWatch:
         self.recorder.phase = "t"
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        self._is_stepping = False
         states = [value for state in optimizer.state.values() for value in _leaves(state)]
         self.recorder.tag([each for each in states if isinstance(each, torch.Tensor)], "o")
         self.recorder.phase = "a"

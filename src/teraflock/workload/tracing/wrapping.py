@@ -1,6 +1,7 @@
 """Wrappers of a model or a run: several processes, compilation, checkpoints. One process is traced, in eager mode."""
 
 import contextlib
+import multiprocessing.process
 from collections.abc import Iterator
 from typing import Any, Final
 from unittest import mock
@@ -8,6 +9,8 @@ from unittest import mock
 import torch
 import torch.multiprocessing
 
+from teraflock.workload.tracing.device import Quiet
+from teraflock.workload.tracing.sharding import sharding_patches
 from teraflock.workload.tracing.unknown import Notes
 
 _DISTRIBUTED: Final = {
@@ -26,6 +29,9 @@ _NOTHING: Final = [
     "broadcast_object_list",
     "all_gather_into_tensor",
     "reduce_scatter_tensor",
+    "gather",
+    "scatter",
+    "new_group",
     "send",
     "recv",
 ]
@@ -35,6 +41,8 @@ def wrapping_patches(notes: Notes) -> Iterator[Any]:
     yield from _compilation(notes)
     yield from _parallel(notes)
     yield from _distributed(notes)
+    if torch.distributed.is_available():
+        yield from sharding_patches(notes)
 
     def save(*args: Any, **kwargs: Any) -> None:
         notes.add("`torch.save` wrote nothing")
@@ -101,10 +109,11 @@ def _distributed(notes: Notes) -> Iterator[Any]:
 
     for name in _NOTHING:
         if hasattr(distributed, name):
-            yield mock.patch.object(distributed, name, lambda *args, **kwargs: None)
+            yield mock.patch.object(distributed, name, Quiet)
     for name, answer in _DISTRIBUTED.items():
         yield mock.patch.object(distributed, name, lambda *args, _answer=answer, **kwargs: _answer)
     yield mock.patch.object(distributed, "init_process_group", init_process_group)
+    yield mock.patch.object(distributed, "all_gather", _all_gather)
     yield mock.patch.object(distributed, "is_initialized", lambda: started["is"])
 
     def spawn(function: Any, args: Any = (), nprocs: int = 1, *rest: Any, **kwargs: Any) -> None:
@@ -112,6 +121,41 @@ def _distributed(notes: Notes) -> Iterator[Any]:
         function(0, *args)
 
     yield mock.patch.object(torch.multiprocessing, "spawn", spawn)
+    yield from _processes(notes)
+
+
+def _all_gather(gathered: list[Any], tensor: Any, *args: Any, **kwargs: Any) -> Quiet:
+    gathered[:] = [tensor] * len(gathered)
+    return Quiet()
+
+
+def _processes(notes: Notes) -> Iterator[Any]:
+    """Processes that train: the first one runs here, the others do not run. Those with a queue or a pipe start."""
+    real_start = multiprocessing.process.BaseProcess.start
+    real_join = multiprocessing.process.BaseProcess.join
+    inside: list[Any] = []
+
+    def trains(process: Any) -> bool:
+        given = [*process._args, *process._kwargs.values()]
+        connected = any(type(each).__module__.startswith("multiprocessing") for each in given)
+        return getattr(process._target, "__module__", "") == "__main__" and not connected
+
+    def start(self: Any) -> None:
+        if not trains(self):
+            return real_start(self)
+        self.teraflock_ran = True
+        if not inside:
+            inside.append(self)
+            notes.add("Of several processes, the first one is traced")
+            self._target(*self._args, **self._kwargs)
+        return None
+
+    def join(self: Any, timeout: Any = None) -> None:
+        if not getattr(self, "teraflock_ran", False):
+            real_join(self, timeout)
+
+    yield mock.patch.object(multiprocessing.process.BaseProcess, "start", start)
+    yield mock.patch.object(multiprocessing.process.BaseProcess, "join", join)
 
 
 def _loaded(real: Any) -> Any:

@@ -23,13 +23,15 @@ NOTHING: dict[str, Any] = {
     "name": None, "gpu": "", "gpus": None, "shape": "", "vcpus": None, "ram": None, "disk": None, "image": "base",
     "access": None, "line": None, "words": (), "user_data": None, "keys": (KEY,), "labels": (), "environment": (),
     "instances": 1, "spot": False, "host": None, "plan": None, "choice": None,
-    "shell": False, "time_limit": None, "removed": False,
+    "shell": False, "time_limit": None, "removed": False, "graphics": False,
     "provider": "", "offer": None, "burst": False, "mode": None, "site": "", "type": "", "region": "", "zone": "",
     "bid": None, "max_price": None, "restart_policy": None,
     "security_groups": (),
     "networks": (),
     "subnets": (),
     "addresses": (),
+    "data": (),
+    "volumes": (),
     "on": (), "not_with": (), "spread": None, "pack": False, "together": False, "queue": False, "priority": 0,
 }  # fmt: skip
 
@@ -133,6 +135,11 @@ def test_contradictory_input_is_refused(words: dict[str, Any], sentence: str) ->
         asked(**words)
 
 
+def test_graphics_are_sent() -> None:
+    assert not asked().graphics
+    assert asked(graphics=True).graphics
+
+
 def test_time_limit_and_rm_are_sent() -> None:
     request = asked(words=("true",), time_limit="1h30m", removed=True)
     assert (request.time_limit_seconds, request.delete_when_done) == (5400, True)
@@ -231,6 +238,21 @@ def test_a_provider_s_choice_is_rented_there_at_its_price(plan_path: Path, tmp_p
         asked(plan=str(other), provider="aws")
 
 
+def test_the_next_offers_of_a_plan_are_the_alternatives(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    offers = (("aws", "A100-SXM4-40", 8), ("lambda", "V100-SXM2", 4), ("vast", "V100-SXM2", 4))
+    path.write_bytes(plan(*offers).replace(b'"mode":"owned"', b'"mode":"spot"'))
+    request = asked(plan=str(path), burst=True)
+    assert (request.provider, request.burst) == ("aws", True)
+    assert [(each.provider, each.type, each.mode) for each in request.alternatives] == [
+        ("lambda", "box2", "spot"), ("vast", "", "spot"),
+    ]  # fmt: skip
+    assert {each.max_price_micros_per_hour for each in request.alternatives} == {1_000_000}
+    dearer = asked(plan=str(path), max_price="3")
+    assert {each.max_price_micros_per_hour for each in dearer.alternatives} == {3_000_000}
+    assert asked(plan=str(path), choice=1).alternatives == ()
+
+
 @given(st.binary(max_size=200))
 def test_invalid_plan_file_is_refused(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.mktemp("plans") / "plan.json"
@@ -240,7 +262,7 @@ def test_invalid_plan_file_is_refused(tmp_path_factory: pytest.TempPathFactory, 
 
 
 UNSAID: dict[str, Any] = {
-    "instances": None, "vcpus": None, "ram": None, "disk": None, "images": None, "ports": None,
+    "instances": None, "vcpus": None, "ram": None, "disk": None, "images": None, "data": None, "ports": None,
     "networks": None, "addresses": None, "gpus": (),
     "gpus_default": None,
 }  # fmt: skip

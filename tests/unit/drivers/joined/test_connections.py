@@ -5,10 +5,12 @@ import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
 import pytest
+from msgspec.structs import replace
 from tests.contract.driver.grounds import STAGES, Ground
 from tests.contract.driver.joined_ground import AUTHORITY, JoinedHost, host_identity
 from tests.contract.driver.joined_ground import NOW as AT
@@ -19,10 +21,13 @@ from teraflock.drivers.joined.authority import Authority, Identity, client_conte
 from teraflock.drivers.joined.calling import Links
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.driver import JoinedDriver
-from teraflock.drivers.joined.frames import Hello, HostCall, failed, raised
+from teraflock.drivers.joined.frames import Hello, HostCall, Upgrade, failed, raised
 from teraflock.drivers.joined.methods import METHODS
+from teraflock.drivers.joined.upgrading import upgrade
 from teraflock.drivers.lxd.errors import EngineTaken
-from teraflock.instance.driver import ComputeDriver, Seen
+from teraflock.drivers.simulated.engine import SimulatedEngine
+from teraflock.fleet.model import GpuReport, HostReport
+from teraflock.instance.driver import Capability, ComputeDriver, Seen
 from teraflock.instance.ending import StillEnding
 from teraflock.instance.engine_errors import (
     BadCredentials,
@@ -32,6 +37,7 @@ from teraflock.instance.engine_errors import (
     EngineRefused,
     NoRoom,
 )
+from teraflock.instance.join.model import Package
 
 
 @pytest.fixture
@@ -42,16 +48,18 @@ def ground(tmp_path: Path) -> Iterator[Ground]:
 
 @contextmanager
 def hosting(driver: object) -> Iterator[JoinedHost]:
-    host = JoinedHost(cast("ComputeDriver", driver))
+    name = driver.hosts()[0].name if isinstance(driver, SimulatedEngine) else "lab2"
+    host = JoinedHost(cast("ComputeDriver", driver), name)
     yield host
     host.kill()
 
 
-def asked(links: Links) -> object:
+def asked(links: Links) -> bool:
     try:
-        return cast("ComputeDriver", JoinedDriver("lab2", links)).hosts()
+        cast("ComputeDriver", JoinedDriver(links.to.name, links)).hosts()
     finally:
         links.close()
+    return True
 
 
 def test_every_method_of_the_protocol_has_a_call() -> None:
@@ -69,6 +77,32 @@ def test_only_the_server_of_the_installation_gets_in(ground: Ground) -> None:
         for identity in (mixed, host_identity("other-host")):
             with pytest.raises(EngineDown):
                 asked(host.links(identity))
+
+
+class Liar:
+    """A host that reports another host, and a command instead of its address."""
+
+    site, simulated, capabilities = "lab2", True, frozenset[Capability]()
+
+    def hosts(self) -> tuple[HostReport, ...]:
+        cards = tuple(
+            GpuReport(slot=f"{number}", gpu="h200", name="H200", memory_bytes=1) for number in range(2000)
+        )
+        own = HostReport(
+            name="lab2",
+            address="-oProxyCommand=x\n",
+            vcpus=8,
+            ram_bytes=1 << 40,
+            disk_bytes=1 << 40,
+            gpus=cards,
+        )
+        return (replace(own, name="lab1"), own, replace(own, address="203.0.113.66"))
+
+
+def test_a_host_reports_only_itself_at_its_known_address() -> None:
+    with hosting(Liar()) as host:
+        (found,) = host.joined().hosts()
+    assert (found.name, found.address, len(found.gpus)) == ("lab2", "127.0.0.1", 1024)
 
 
 def test_a_host_with_another_certificate_gets_no_call(ground: Ground) -> None:
@@ -292,3 +326,48 @@ def test_a_client_without_a_certificate_is_cut_off(ground: Ground) -> None:
             pytest.raises(ssl.SSLError, match="(?i)certificate.required"),
         ):
             Channel(sock).receive(Hello, seconds_max=5)
+
+
+def test_a_host_of_another_version_is_upgraded(ground: Ground) -> None:
+    package = Package(version="2", content=bytes(range(256)) * 9000)
+    got: list[tuple[Upgrade, bytes]] = []
+
+    def install(request: Upgrade, content: bytes) -> None:
+        if not got:
+            got.append((request, content))
+            raise EngineRefused("The disk is full")
+        got.append((request, content))
+        host.version = "2"
+        threading.Timer(0.1, restart).start()
+
+    def restart() -> None:
+        host.kill()
+        host.start()
+
+    with hosting(ground.driver) as host:
+        host.install = install
+        host.kill()
+        host.start()
+        links = host.links(version="2")
+        with pytest.raises(EngineRefused, match="The disk is full"):
+            upgrade(links, package)
+        assert upgrade(links, package) == "1"
+        assert got[1] == (Upgrade(version="2", digest=sha256(package.content).hexdigest()), package.content)
+        assert asked(links)
+        assert upgrade(links, package) == "2", "it has the version already"
+        assert len(got) == 2
+
+
+def test_a_host_that_does_not_come_back_is_reported(ground: Ground) -> None:
+    package = Package(version="2", content=b"x")
+    with hosting(ground.driver) as host:
+        host.install = lambda request, content: None
+        host.kill()
+        host.start()
+        with pytest.raises(EngineRefused, match="still runs 1"):
+            upgrade(host.links(version="2"), package, restart_seconds_max=0.05)
+        host.install = None
+        host.kill()
+        host.start()
+        with pytest.raises(EngineDown, match="broke during the upgrade"):
+            upgrade(host.links(version="2"), package)

@@ -21,7 +21,7 @@ FORWARDS = st.lists(
     max_size=20,
     unique_by=lambda forward: forward.host_port,
 ).map(tuple)
-RULES = st.builds(Rules, bridges=BRIDGES, forwards=FORWARDS, way_out=st.booleans())
+RULES = st.builds(Rules, bridges=BRIDGES, forwards=FORWARDS, way_out=st.booleans(), translates=st.booleans())
 
 
 @given(rules=RULES)

@@ -1,5 +1,6 @@
 """The driver's libraries for guests: which ones are copied, and that a copy is complete or absent."""
 
+import json
 import os
 import stat
 from pathlib import Path
@@ -30,10 +31,12 @@ def install(folder: Path, version: str) -> None:
         ("libnvidia-ml", "1"),
         ("libnvidia-nvvm", "4"),
         ("libEGL_nvidia", "0"),
+        ("libGLX_nvidia", "0"),
     ):
         real = folder / f"{name}.so.{version}"
         real.write_text(f"{name} of {version}")
         (folder / f"{name}.so.{number}").symlink_to(real.name)
+    (folder / f"libnvidia-eglcore.so.{version}").write_text("draws")
     (folder / f"libnvidia-gpucomp.so.{version}").write_text("has no other name")
     (folder / "nvidia-smi").write_text("a program")
 
@@ -59,6 +62,31 @@ def test_compute_libraries_are_copied_under_their_soname(installed: Path, tmp_pa
     assert not any("EGL" in name or "curl" in name for name in found)
     assert (now / "lib" / "libcuda.so").read_text() == f"libcuda of {VERSION}"
     assert not any(path.is_symlink() and path.readlink().is_absolute() for path in (now / "lib").iterdir())
+
+
+def test_guests_that_draw_have_a_folder_of_their_own(installed: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    computes, draws = nvidia.keep(kept), nvidia.keep(kept, graphics=True)
+    more = {path.name for path in (draws / "lib").iterdir()} - {
+        path.name for path in (computes / "lib").iterdir()
+    }
+    names = {"libEGL_nvidia.so", "libGLX_nvidia.so", "libnvidia-eglcore.so"}
+    assert {name.partition(".so")[0] + ".so" for name in more} == names
+    for file in nvidia.ICDS:
+        library = json.loads((draws / file).read_text())["ICD"]["library_path"]
+        assert (draws / "lib" / library).exists()
+        assert not (computes / file).exists()
+    install(installed, "590.1")
+    nvidia.renew_graphics(kept)
+    assert (draws / "lib" / "libEGL_nvidia.so.0").read_text() == "libEGL_nvidia of 590.1"
+
+
+def test_a_driver_that_cannot_draw_is_refused(installed: Path, tmp_path: Path) -> None:
+    for path in installed.glob("libEGL*"):
+        path.unlink()
+    nvidia.keep(tmp_path / "kept")
+    with pytest.raises(nvidia.NoDriver, match="EGL"):
+        nvidia.keep(tmp_path / "kept", graphics=True)
 
 
 def test_guests_can_read_the_copy_with_any_umask(installed: Path, tmp_path: Path) -> None:

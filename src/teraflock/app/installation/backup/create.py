@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from teraflock import __version__
 from teraflock.app.engines import engine_mark
 from teraflock.app.installation.backup import disks
 from teraflock.app.installation.backup.archive import DATABASE, BackupDisk, Manifest, Writer, new_archive
+from teraflock.app.installation.backup.stored import add_stored
 from teraflock.app.installation.places import Places
 from teraflock.app.settings import Settings, load_settings
 from teraflock.base.clock import Clock
@@ -53,6 +56,9 @@ def create(
                 writer.add(DATABASE, dump(tx, tables))
                 manifest = _manifest(tx, places, settings, clock, schema)
             _add_files(writer, places)
+            on_progress("files of runs and data")
+            more = add_stored(writer, places.cloud)
+            manifest = replace(manifest, not_included=(*manifest.not_included, *more))
             exported = _add_disks(writer, places, settings, manifest, on_progress) if with_disks else ()
             finished = _finished(manifest, writer, exported)
             writer.finish(finished)
@@ -111,8 +117,6 @@ def _add_disks(
 
 
 def _finished(manifest: Manifest, writer: Writer, exported: tuple[BackupDisk, ...]) -> Manifest:
-    from msgspec.structs import replace
-
     left_out = () if exported else ("the disks of instances",) if manifest.instances else ()
     return replace(
         manifest, parts=dict(writer.parts), disks=exported, not_included=(*left_out, *manifest.not_included)

@@ -25,6 +25,7 @@ from teraflock.app.installation import background, engine
 from teraflock.app.installation.backup import disks
 from teraflock.app.installation.backup.archive import DATABASE, Manifest, Reader, opened
 from teraflock.app.installation.backup.create import FILES, RATES
+from teraflock.app.installation.backup.stored import FOLDERS, stage_stored
 from teraflock.app.installation.backup.unfinished import (
     NOTE,
     REPLACED,
@@ -125,6 +126,7 @@ def _staged(places: Places, reader: Reader, database: str) -> Place:
     for name in (*FILES, RATES):
         if name in reader.manifest.parts:
             put_secret(staged.folder / name, reader.content(name))
+    stage_stored(reader, staged.folder)
     if text := settings_here(reader.manifest, places, database):
         put_secret(staged.settings, text.encode())
     return staged
@@ -201,6 +203,7 @@ def _moves(places: Places, staged: Place, settings: Settings) -> list[Move]:
     """Settings and keys come first, because they are needed to find the database."""
     moves = [(staged.folder / name, places.cloud / name) for name in FILES]
     moves.append((staged.folder / RATES, places.home / RATES))
+    moves += [(staged.folder / name, places.cloud / name) for name in FOLDERS]
     address = places.server.database(settings)
     if not address.startswith(POSTGRES):
         moves.append((Path(_new_database(places, staged, settings)), _sqlite_at(address)))

@@ -49,6 +49,8 @@ def _move(staged: Path, target: Path, replaced: Path) -> None:
     old = [target, *(target.with_name(target.name + suffix) for suffix in LOGS)]
     for path in old:
         if path.exists():
+            if path.is_dir():  # of an earlier restore; a folder would be moved into it
+                shutil.rmtree(replaced / path.name, ignore_errors=True)
             shutil.move(path, replaced / path.name)
     target.parent.mkdir(parents=True, exist_ok=True)
     staged.replace(target)

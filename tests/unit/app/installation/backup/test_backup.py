@@ -7,13 +7,14 @@ import stat
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 from tests.upgrade.installations import old_installation, rows
 
-from teraflock.app.installation.backup.archive import MANIFEST, opened
+from teraflock.app.installation.backup.archive import MANIFEST, Manifest, Writer, opened
 from teraflock.app.installation.backup.create import create
 from teraflock.app.installation.backup.restore import restore, settings_here
 from teraflock.app.installation.backup.unfinished import finish_interrupted
@@ -201,3 +202,53 @@ def test_a_restore_uses_the_engine_folder_of_this_home(backup: Path, tmp_path: P
     assert 'database = "postgresql://a/b"' in settings_here(foreign, places, "postgresql://a/b")
     assert "database" not in settings_here(foreign, places, "sqlite")
     assert os.sep in str(places.lxd)
+
+
+def test_files_of_runs_and_data_are_restored(tmp_path: Path) -> None:
+    places = old_installation(tmp_path / "home")
+    kept = {
+        "runs/runs/run_1/outputs.tar": b"outputs",
+        "runs/runs/run_1/log": b"",
+        "datasets/dat_1/manifest.json": b"{}",
+        "datasets/dat_1/ab/abcd": bytes(3_000_000),
+    }
+    for name, content in {
+        **kept,
+        "runs/uploads/prj/abc.part": b"half",
+        "datasets/dat_1/x.new": b"half",
+    }.items():
+        (places.cloud / name).parent.mkdir(parents=True, exist_ok=True)
+        (places.cloud / name).write_bytes(content)
+    (places.cloud / "runs" / "link").symlink_to("/etc/passwd")
+    create(places, tmp_path / "file", CLOCK, ignore_progress)
+    for home in ("other", "home", "home"):  # a new home, then twice over an existing one
+        there = Places(tmp_path / home)
+        restore(there, tmp_path / "file", CLOCK, ignore_progress, replace=home == "home")
+        found = {
+            path.relative_to(there.cloud).as_posix(): path.read_bytes()
+            for folder in ("runs", "datasets")
+            for path in (there.cloud / folder).rglob("*")
+            if path.is_file()
+        }
+        assert found == kept
+
+
+@pytest.mark.parametrize("name", ["files/../../escape", "files/settings.toml", "files//etc/x"])
+def test_file_outside_its_folder_is_refused(tmp_path: Path, name: str) -> None:
+    places = old_installation(tmp_path / "home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Writer, "finish", _with_part(name))
+        create(places, tmp_path / "file", CLOCK, ignore_progress)
+    with pytest.raises(BrokenSource):
+        restore(Places(tmp_path / "other"), tmp_path / "file", CLOCK, ignore_progress)
+    assert not (tmp_path / "escape").exists()
+
+
+def _with_part(name: str) -> Callable[[Writer, Manifest], None]:
+    finish = Writer.finish
+
+    def finished(writer: Writer, manifest: Manifest) -> None:
+        writer.add(name, [b"hostile"])
+        finish(writer, msgspec.structs.replace(manifest, parts=dict(writer.parts)))
+
+    return finished

@@ -1,0 +1,227 @@
+"""Measure the console with 10,000 instances and 100,000 offers: pages, filters, first paint, live updates, memory.
+
+A real server runs in a separate process. Pages are requested over one connection on loopback, and counted with the
+whole response. The server's processor time does not depend on how busy the machine is. `bench/console_browser.py` has
+what a browser measures. `TERA_CONSOLE_INSTANCES` sets another number of instances.
+"""
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from bench.cloud_api import serving
+from bench.console_browser import browsed
+from bench.figures import Figure, Section
+from bench.processes import Fault, at_home, run_task
+from teraflock.base.quantities import MIB
+from teraflock.client import Client
+from teraflock.wire.console import ConsoleLinkRequest
+from teraflock.wire.image import ImageRequest
+from teraflock.wire.instance import LaunchRequest
+from teraflock.wire.project import ProjectRequest
+from teraflock.wire.shape import ShapeRequest
+
+INSTANCES: Final = int(os.environ.get("TERA_CONSOLE_INSTANCES", "10000"))
+PER_ORDER: Final = 100
+PROJECTS: Final = ("default", "second", "third")  # the network of a project has about 4,000 addresses
+OFFERS: Final = 100_000
+WARM_UP: Final = 3
+REPEATS: Final = 40
+PAGE_MS_MAX: Final = 50
+FILTER_MS_MAX: Final = 100
+IDLE_MB_MAX: Final = 100
+FULL_MB_MAX: Final = 500
+SECONDS_MAX: Final = 1800.0
+LIST: Final = "/console/projects/default/instances"
+COSTS: Final = "/console/projects/default/costs"
+PAGES: Final = {
+    "Instances": LIST,
+    "Instances, one": f"{LIST}/{{instance}}",
+    "Launch": "/console/projects/default/launch",
+    "Offers": "/console/offers",
+    "Plan": "/console/plan",
+    "Costs": COSTS,
+    "Costs, by project": f"{COSTS}/projects",
+    "Learn": "/console/learn",
+    "Team": "/console/team",
+    "Team, keys": "/console/team/keys",
+    "Team, SSH keys": "/console/team/ssh-keys",
+    "Team, quotas": "/console/team/quotas",
+    "Team, audit": "/console/team/audit",
+    "Hosts": "/console/hosts",
+    "Account": "/console/account",
+}
+FILTERS: Final = {
+    "filter: instances by name": f"{LIST}-rows?name=a",
+    "filter: instances by state": f"{LIST}-rows?state=stopped",
+    "filter: a card": "/console/offers/rows?gpu=A100",
+    "filter: card, count, region, mode": "/console/offers/rows?gpu=A100&count=4%2B&region=us-&mode=on-demand",
+    "filter: order by TFLOPS": "/console/offers/rows?sort=price-per-tflops",
+    "filter: highest price": "/console/offers/rows?price_max=2",
+    "calculator": "/console/offers/calculator?gpu=A100&count=8&hours=100",
+}
+BOOK: Final = (
+    "- {from: 2026-01-01, currency: USD, gpu: {V100: 2.48/hour}, vcpu: 0.012/hour, disk: 0.1/month}\n"
+)
+
+
+def measure() -> Iterator[Section]:
+    with (
+        tempfile.TemporaryDirectory(prefix="tera-console-") as empty,
+        serving(Path(empty)) as (process, server),
+    ):
+        with Client(server, _key(Path(empty))) as client:
+            client.instances.list()
+        time.sleep(2)
+        idle = _memory(process, "server with the shipped catalog, idle", IDLE_MB_MAX)
+    with tempfile.TemporaryDirectory(prefix="tera-console-") as folder:
+        home = Path(folder)
+        hosts = -(-INSTANCES // 8) + 2
+        settings = {
+            "TERA_SIMULATED_HOSTS": f"{hosts}x8xV100",
+            "TERA_SIMULATED_BOOT_SECONDS": "0.01",
+            "TERA_DEFAULT_ORGANISATION_QUOTA": "projects=20",
+            "TERA_DEFAULT_PROJECT_QUOTA": "ports=100000",
+        }
+        with serving(home, settings) as (_, server):
+            name = furnish(server, _key(home))
+        run_task("bench.offer_tasks", "fill", str(OFFERS), env=at_home(home))
+        with serving(home, settings) as (process, server):
+            visitor = Visitor(server, _key(home), process)
+            visitor.settle()
+            yield _pages(visitor, name)
+            full = _memory(process, f"server with {INSTANCES:,} instances and {OFFERS:,} offers", FULL_MB_MAX)
+        with serving(home, {**settings, "TERA_LOOPS": "false"}) as (process, server):
+            visitor = Visitor(server, _key(home), process)
+            visitor.settle()
+            yield _processor_time(visitor, name)
+        yield browsed(home, settings, name)
+    yield Section(title="Memory of the server", figures=(idle, full))
+
+
+def furnish(server: str, key: str) -> str:
+    """Launch all instances and wait until they run. Returns the name of one in the project `default`."""
+    with Client(server, key) as client:
+        client.images.create(ImageRequest(name="base", recipe="base"))
+        client.prices.set(BOOK)
+        for name in PROJECTS[1:]:
+            client.projects.create(ProjectRequest(name=name))
+        _until(lambda: client.images.get("base").state == "ready")
+        _until(lambda: bool(client.hosts.page(limit=1).items))
+    first = ""
+    for number in range(-(-INSTANCES // PER_ORDER)):
+        with Client(server, key, project=PROJECTS[number % len(PROJECTS)]) as client:
+            request = LaunchRequest(shape=ShapeRequest(gpu="V100"), instances=PER_ORDER)
+            made = client.instances.launch(request).items
+        first = first or made[0].name
+    _until(lambda: all(_settled(server, key, name) for name in PROJECTS))
+    return first
+
+
+def _settled(server: str, key: str, project: str) -> bool:
+    with Client(server, key, project=project) as client:
+        return not client.instances.page(limit=1, states=("starting", "queued")).items
+
+
+def _pages(visitor: "Visitor", name: str) -> Section:
+    return Section(
+        title=f"Pages of the console, {INSTANCES:,} instances, {OFFERS:,} offers, p95 of {REPEATS}",
+        figures=tuple(wall for wall, _ in _all_figures(visitor, name)),
+        notes=("Each figure is the 95th percentile of the whole response, over one connection.",),
+    )
+
+
+def _processor_time(visitor: "Visitor", name: str) -> Section:
+    return Section(
+        title="The same, processor time of the server in the mean, without its loops",
+        figures=tuple(spent for _, spent in _all_figures(visitor, name)),
+        notes=("Other programs on the machine change these figures little.",),
+    )
+
+
+def _all_figures(visitor: "Visitor", name: str) -> Iterator[tuple[Figure, Figure]]:
+    for what, path in PAGES.items():
+        yield _figures(visitor, what, path.format(instance=name), PAGE_MS_MAX)
+    for what, path in FILTERS.items():
+        yield _figures(visitor, what, path, FILTER_MS_MAX)
+
+
+class Visitor:
+    """A browser's session without a browser."""
+
+    def __init__(self, server: str, key: str, process: subprocess.Popen[bytes]) -> None:
+        self._host = urlsplit(server).netloc
+        self._process = process
+        with Client(server, key) as client:
+            link = client.console.make_link(ConsoleLinkRequest()).path
+        self._connection = HTTPConnection(self._host, timeout=60)
+        headers = {"Origin": server, "Content-Type": "application/x-www-form-urlencoded"}
+        self._connection.request("POST", link, body="", headers=headers)
+        response = self._connection.getresponse()
+        response.read()
+        self._cookie = (response.getheader("set-cookie") or "").partition(";")[0]
+
+    def get(self, path: str) -> float:
+        """Milliseconds until the whole response is read."""
+        began = time.perf_counter()
+        try:
+            response = self._asked(path)
+        except RemoteDisconnected:  # the server closes idle connections
+            self._connection.close()
+            began = time.perf_counter()
+            response = self._asked(path)
+        content = response.read()
+        took = (time.perf_counter() - began) * 1000
+        if response.status != 200:
+            raise Fault(f"{path}: {response.status} {content[:300]!r}")
+        return took
+
+    def _asked(self, path: str) -> HTTPResponse:
+        self._connection.request("GET", path, headers={"Cookie": self._cookie, "HX-Request": "true"})
+        return self._connection.getresponse()
+
+    def spent(self) -> float:
+        """Processor seconds of the server since its start."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def settle(self) -> None:
+        """Wait until the offers are in memory: the first question starts to load them."""
+        for _ in range(60):
+            if self.get(FILTERS["filter: order by TFLOPS"]) < FILTER_MS_MAX:
+                return
+            time.sleep(0.5)
+
+
+def _figures(visitor: Visitor, what: str, path: str, bar: float) -> tuple[Figure, Figure]:
+    for _ in range(WARM_UP):
+        visitor.get(path)
+    before = visitor.spent()
+    samples = sorted(visitor.get(path) for _ in range(REPEATS))
+    spent = (visitor.spent() - before) * 1000 / REPEATS
+    wall = Figure(what=what, unit="ms", samples=(samples[int(REPEATS * 0.95) - 1],), bar=bar)
+    return wall, Figure(what=what, unit="ms", samples=(spent,), bar=bar)
+
+
+def _memory(process: subprocess.Popen[bytes], what: str, bar: float) -> Figure:
+    """The resident memory of the server with its processes."""
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return Figure(what=what, unit="MB", samples=(pages * os.sysconf("SC_PAGE_SIZE") / MIB,), bar=bar)
+
+
+def _key(home: Path) -> str:
+    return (home / "cloud" / "operator.key").read_text().strip()
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    began = time.perf_counter()
+    while not holds():
+        if time.perf_counter() - began > SECONDS_MAX:
+            raise Fault(f"not done after {SECONDS_MAX:g} seconds")
+        time.sleep(0.5)

@@ -1,0 +1,111 @@
+"""What a browser measures of the console: bytes of the first page, cold start to first paint, delay of live updates."""
+
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from bench.cloud_api import serving
+from bench.figures import Figure, Section
+from teraflock.client import Client
+from teraflock.wire.console import ConsoleLinkRequest
+
+CHROMIUM: Final = shutil.which("chromium")
+STARTS: Final = 5
+UPDATES: Final = 9
+FIRST_PAGE_KB_MAX: Final = 200
+PAINT_SECONDS_MAX: Final = 1
+LIVE_SECONDS_MAX: Final = 1
+PAINTED: Final = """() => new Promise(done => {
+  const found = performance.getEntriesByName('first-contentful-paint');
+  if (found.length) return done(true);
+  new PerformanceObserver((list, observer) => { observer.disconnect(); done(true); })
+    .observe({type: 'paint', buffered: true});
+})"""
+
+
+def browsed(home: Path, settings: Mapping[str, str], name: str) -> Section:
+    title = "The console in chromium"
+    if CHROMIUM is None:
+        return Section(title=title, notes=("chromium is not installed: see scripts/browser",))
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            starts = [_start(browser, home, settings) for _ in range(STARTS)]
+            with serving(home, settings) as (_, server):
+                first, updates = _live(
+                    browser, server, (home / "cloud" / "operator.key").read_text().strip(), name
+                )
+        finally:
+            browser.close()
+    return Section(
+        title=title,
+        figures=(
+            Figure(
+                what="sign-in and first page with all files, over the wire",
+                unit="kB",
+                samples=(first,),
+                bar=FIRST_PAGE_KB_MAX,
+            ),
+            Figure(
+                what="from the start of the server to the first paint",
+                unit="s",
+                samples=tuple(starts),
+                bar=PAINT_SECONDS_MAX,
+            ),
+            Figure(
+                what="from a change to the list in the browser",
+                unit="s",
+                samples=tuple(updates),
+                bar=LIVE_SECONDS_MAX,
+            ),
+        ),
+    )
+
+
+def _start(browser: Any, home: Path, settings: Mapping[str, str]) -> float:
+    """Seconds from the start of the server's process until the sign-in page is painted."""
+    page = browser.new_page()
+    try:
+        began = time.perf_counter()
+        with serving(home, settings) as (_, server):
+            page.goto(f"{server}/console/sign-in")
+            page.evaluate(PAINTED)
+            return time.perf_counter() - began
+    finally:
+        page.close()
+
+
+def _live(browser: Any, server: str, key: str, name: str) -> tuple[float, list[float]]:
+    """Kilobytes from the sign-in to the first page, and the delays of live updates."""
+    context = browser.new_context()
+    page = context.new_page()
+    sizes: list[int] = []
+    page.on("requestfinished", lambda sent: sizes.append(_size(sent)))
+    with Client(server, key) as client:
+        page.goto(server + client.console.make_link(ConsoleLinkRequest()).path)
+        page.locator("main form button.primary").first.click()
+        page.wait_for_url("**/instances")
+        page.wait_for_load_state("load")
+        first = sum(sizes) / 1000
+        page.goto(f"{server}/console/projects/default/instances?name={name}")
+        row = page.locator("tr", has_text=name)
+        updates = []
+        for turn in range(UPDATES):
+            state = "stopped" if turn % 2 == 0 else "running"
+            act = client.instances.stop if state == "stopped" else client.instances.start
+            act(name)
+            client.instances.wait_until(name, state)
+            began = time.perf_counter()
+            row.locator(f".state.{state}").wait_for()
+            updates.append(time.perf_counter() - began)
+    context.close()
+    return first, updates
+
+
+def _size(sent: Any) -> int:
+    sizes = sent.sizes()
+    return int(sizes["responseHeadersSize"]) + int(sizes["responseBodySize"])

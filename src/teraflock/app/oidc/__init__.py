@@ -1,0 +1,1 @@
+"""OpenID Connect: the client of an identity provider."""

@@ -1,0 +1,111 @@
+"""All SQL for datasets."""
+
+from datetime import datetime
+from typing import Final
+
+from teraflock.base.clock import microseconds
+from teraflock.dataset.model import Dataset
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
+from teraflock.tenant.model import OrganisationId, ProjectId
+from teraflock.tenant.project.store import IN_ORGANISATION
+
+_DATASET: Final = Table("dataset", Dataset)
+_FIND: Final = f"{_DATASET.select} WHERE project_id = :project AND (id = :ref OR name = :ref) ORDER BY id"
+
+
+def insert(tx: Transaction, dataset: Dataset) -> bool:
+    """False: the project has a dataset with this name or content."""
+    values = dict(zip(_DATASET.columns, _DATASET.row(dataset), strict=True))
+    return bool(tx.run(f"{_DATASET.insert} ON CONFLICT DO NOTHING", **values))
+
+
+def of_project(tx: Transaction, project: ProjectId) -> tuple[Dataset, ...]:
+    rows = tx.all(f"{_DATASET.select} WHERE project_id = :project ORDER BY id", project=project)
+    return tuple(map(_DATASET.value, rows))
+
+
+def find(tx: Transaction, project: ProjectId, ref: str) -> Dataset | None:
+    """Find a dataset by id or name."""
+    row = tx.one(_FIND, project=project, ref=ref)
+    return _DATASET.value(row) if row else None
+
+
+def find_to_use(tx: Transaction, project: ProjectId, ref: str) -> Dataset | None:
+    """Like `find`, and nobody can delete the dataset until the transaction ends."""
+    rows = tx.lock_shared(_FIND, project=project, ref=ref)
+    return _DATASET.value(rows[0]) if rows else None
+
+
+def find_to_change(tx: Transaction, project: ProjectId, ref: str) -> Dataset | None:
+    """Like `find`, and nobody can use or change the dataset until the transaction ends."""
+    rows = tx.lock(_FIND, project=project, ref=ref)
+    return _DATASET.value(rows[0]) if rows else None
+
+
+def with_digest(tx: Transaction, project: ProjectId, digest: str) -> Dataset | None:
+    row = tx.one(
+        f"{_DATASET.select} WHERE project_id = :project AND digest = :digest", project=project, digest=digest
+    )
+    return _DATASET.value(row) if row else None
+
+
+def set_state(tx: Transaction, id: str, state: str, now: datetime, *, ready_at: datetime | None) -> None:
+    tx.run(
+        "UPDATE dataset SET state = :state, used_at_us = :now, ready_at_us = :ready WHERE id = :id",
+        state=state,
+        now=microseconds(now),
+        ready=microseconds(ready_at) if ready_at else None,
+        id=id,
+    )
+
+
+def set_used(tx: Transaction, id: str, now: datetime) -> None:
+    tx.run("UPDATE dataset SET used_at_us = :now WHERE id = :id", now=microseconds(now), id=id)
+
+
+def remove(tx: Transaction, id: str) -> None:
+    tx.run("DELETE FROM dataset WHERE id = :id", id=id)
+
+
+def users(tx: Transaction, id: str) -> int:
+    """The number of existing instances that have the dataset."""
+    row = tx.one(
+        "SELECT COUNT(*) FROM instance WHERE phase <> 'gone' AND spec LIKE :mark", mark=f'%"id":"{id}"%'
+    )
+    return int(row[0]) if row else 0
+
+
+def kept_bytes(tx: Transaction, project: ProjectId) -> int:
+    return _kept_bytes(tx, "project_id = :id", project)
+
+
+def kept_bytes_of_organisation(tx: Transaction, organisation: OrganisationId) -> int:
+    return _kept_bytes(tx, f"project_id IN ({IN_ORGANISATION})", organisation)
+
+
+def _kept_bytes(tx: Transaction, where: str, id: str) -> int:
+    row = tx.one(f"SELECT COALESCE(SUM(size_bytes), 0) FROM dataset WHERE {where}", id=id)
+    return int(row[0]) if row else 0
+
+
+# The loop
+
+
+def in_all_projects(tx: Transaction) -> tuple[Dataset, ...]:
+    return tuple(map(_DATASET.value, tx.all(f"{_DATASET.select} ORDER BY id")))
+
+
+def locked_in_all_projects(tx: Transaction, id: str) -> Dataset | None:
+    rows = tx.lock(f"{_DATASET.select} WHERE id = :id", id=id)
+    return _DATASET.value(rows[0]) if rows else None
+
+
+def of_removed_projects(tx: Transaction) -> tuple[Dataset, ...]:
+    """Datasets of removed projects, and of organisations that are deleted."""
+    rows = tx.all(
+        f"SELECT {_DATASET.names_in('d')} FROM dataset d JOIN project p ON p.id = d.project_id"
+        " JOIN organisation o ON o.id = p.organisation_id WHERE d.state <> 'deleting'"
+        " AND (p.removed_at_us IS NOT NULL OR o.state IN ('deleting', 'deleted')) ORDER BY d.id"
+    )
+    return tuple(map(_DATASET.value, rows))

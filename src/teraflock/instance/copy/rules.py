@@ -1,0 +1,78 @@
+"""Decides which disks are copied now, and which copies are no longer needed. Pure."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from teraflock.instance.copy.model import MAKING, READY, DiskCopy
+from teraflock.instance.lookup import is_at_rest
+from teraflock.instance.model import Instance, Operation, RestartPolicy
+from teraflock.instance.states import Phase, Wanted
+
+STALE_AFTER: Final = timedelta(seconds=60)
+"""The process that makes a copy says more often that it still works on it."""
+
+
+def is_movable(instance: Instance) -> bool:
+    """Whether an instance may be created again on another host.
+
+    Its tenant allows it, and its image is from a recipe: one made from an instance exists only at its own site. An
+    instance with volumes stays, because they do.
+    """
+    is_asked = instance.spec.restart_policy == RestartPolicy.ELSEWHERE and instance.wanted == Wanted.RUNNING
+    stays = instance.spec.rental is not None or bool(instance.volumes)
+    return is_asked and bool(instance.spec.recipe) and not stays
+
+
+def best(copies: Sequence[DiskCopy]) -> DiskCopy | None:
+    """The newest complete copy of one instance."""
+    ready = [each for each in copies if each.state == READY]
+    return max(ready, key=lambda each: (each.made_at, each.id), default=None)
+
+
+def is_due(instance: Instance, copies: Sequence[DiskCopy], every: timedelta, now: datetime) -> bool:
+    """Whether the disk of an instance should be copied now. `copies` are those of this instance."""
+    if not (is_movable(instance) and instance.phase == Phase.RUNNING and is_at_rest(instance)):
+        return False
+    if any(each.state == MAKING and now - each.touched_at < STALE_AFTER for each in copies):
+        return False
+    newest = best([each for each in copies if each.host_id != instance.host_id])
+    return newest is None or now - newest.made_at >= every
+
+
+def obsolete(
+    copies: Sequence[DiskCopy], instances: Mapping[str, Instance], now: datetime
+) -> tuple[DiskCopy, ...]:
+    """The copies to remove: interrupted ones, older ones, and those whose instances no longer need them."""
+    by_instance: dict[str, list[DiskCopy]] = defaultdict(list)
+    for each in copies:
+        by_instance[each.instance_id].append(each)
+    found: list[DiskCopy] = []
+    for id, some in by_instance.items():
+        instance = instances.get(id)
+        kept = best(some) if instance is not None and _needs_copy(instance) else None
+        for each in some:
+            if each.state == MAKING and now - each.touched_at < STALE_AFTER:
+                continue
+            if instance is not None and is_in_use(instance, each.id):
+                continue
+            if each != kept or (instance and _is_useless(instance, each)):
+                found.append(each)
+    return tuple(found)
+
+
+def is_in_use(instance: Instance, copy_id: str) -> bool:
+    """Whether the instance is being created from this copy."""
+    request = instance.request
+    return request is not None and request.operation == Operation.LAUNCH and request.subject == copy_id
+
+
+def _needs_copy(instance: Instance) -> bool:
+    is_asked = instance.spec.restart_policy == RestartPolicy.ELSEWHERE and instance.wanted != Wanted.GONE
+    return is_asked and instance.phase not in (Phase.GONE, Phase.FAILED)
+
+
+def _is_useless(instance: Instance, copy: DiskCopy) -> bool:
+    """It is on the instance's own host: the instance was created from it, and would be lost with it."""
+    return copy.host_id == instance.host_id and is_at_rest(instance)

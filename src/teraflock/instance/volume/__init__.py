@@ -1,0 +1,1 @@
+"""Volumes: disks that outlive instances."""

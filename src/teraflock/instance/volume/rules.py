@@ -1,0 +1,135 @@
+"""Decisions about volumes. Pure: what has to be done next, from the row and from what the engine reports."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from teraflock.base.errors import BadInput
+from teraflock.base.quantities import GIB, bytes_text
+from teraflock.instance.copy.rules import STALE_AFTER
+from teraflock.instance.volume.model import (
+    FOLDER,
+    MAKING,
+    READY,
+    REMOVING,
+    Volume,
+    VolumeCopy,
+    VolumeSeen,
+    VolumeSnapshot,
+)
+
+SIZE_BYTES_MIN: Final = GIB
+SIZE_BYTES_MAX: Final = 1 << 46
+PER_PROJECT_MAX: Final = 500
+PER_INSTANCE_MAX: Final = 16
+SNAPSHOTS_MAX: Final = 50
+PATH: Final = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9._-]{0,63}){1,8}")
+TAKEN: Final = (
+    "/bin",
+    "/boot",
+    "/data",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+)
+
+
+class VolumeAct(StrEnum):
+    CREATE = "create"
+    """Create it on the engine, or let it grow."""
+    ATTACH = "attach"
+    DETACH = "detach"
+    FREE = "free"
+    """The engine has taken it from its instance: write this down."""
+    RESTORE = "restore"
+    SNAPSHOTS = "snapshots"
+    """Make and delete snapshots."""
+    DELETE = "delete"
+
+
+def next_act(
+    volume: Volume, seen: VolumeSeen | None, snapshots: Sequence[VolumeSnapshot], *, has_instance: bool
+) -> VolumeAct | None:
+    """What to do next. `seen` is None if the engine does not have it. `has_instance`: its instance exists, is on its
+    host and should have it."""
+    if not volume.host_id:
+        return VolumeAct.DELETE if volume.deleting else None
+    users = seen.users if seen else ()
+    if volume.instance_id and not has_instance:
+        return VolumeAct.DETACH if volume.instance_id in users else VolumeAct.FREE
+    if volume.deleting:
+        return VolumeAct.DELETE
+    if volume.made_bytes < volume.size_bytes and (seen is not None or not volume.made_bytes):
+        return VolumeAct.CREATE
+    if volume.instance_id and seen is not None and volume.instance_id not in users:
+        return VolumeAct.ATTACH
+    if volume.restore_from:
+        return VolumeAct.RESTORE
+    return VolumeAct.SNAPSHOTS if any(each.state != "ready" for each in snapshots) else None
+
+
+def best_copy(volume: Volume, copies: Sequence[VolumeCopy]) -> VolumeCopy | None:
+    """The newest complete copy of a volume's disk on another host."""
+    ready = [
+        each
+        for each in copies
+        if each.state == READY and each.source_id == volume.disk_id and each.host_id != volume.host_id
+    ]
+    return max(ready, key=lambda each: (each.made_at, each.id), default=None)
+
+
+def copy_is_due(volume: Volume, copies: Sequence[VolumeCopy], every: timedelta, now: datetime) -> bool:
+    """Whether a volume should be copied now. `copies` are its own."""
+    if not (volume.copied and volume.made_bytes) or volume.deleting or volume.restore_from:
+        return False
+    if any(each.state == MAKING for each in copies):
+        return False
+    newest = best_copy(volume, copies)
+    return newest is None or now - newest.made_at >= every
+
+
+def obsolete_copies(
+    copies: Sequence[VolumeCopy], volumes: Mapping[str, Volume], now: datetime
+) -> tuple[VolumeCopy, ...]:
+    """The copies to remove: interrupted ones, older ones, and those that their volumes no longer need."""
+    by_volume: dict[str, list[VolumeCopy]] = defaultdict(list)
+    for each in copies:
+        by_volume[each.volume_id].append(each)
+    found: list[VolumeCopy] = []
+    for id, some in by_volume.items():
+        volume = volumes.get(id)
+        kept = best_copy(volume, some) if volume and volume.copied and not volume.deleting else None
+        for each in some:
+            is_at_work = each.state == MAKING and now - each.touched_at < STALE_AFTER
+            if each.state != REMOVING and not is_at_work and each != kept:
+                found.append(each)
+    return tuple(found)
+
+
+def check_size(size_bytes: int) -> None:
+    if not SIZE_BYTES_MIN <= size_bytes <= SIZE_BYTES_MAX:
+        raise BadInput(
+            f"A volume cannot have {bytes_text(size_bytes)}",
+            hint=f"Use {bytes_text(SIZE_BYTES_MIN)} to {bytes_text(SIZE_BYTES_MAX)}",
+        )
+
+
+def checked_path(path: str, name: str) -> str:
+    """The path of a volume in its instance."""
+    chosen = path or f"{FOLDER}/{name}"
+    top = "/" + chosen.split("/")[1] if chosen.count("/") else ""
+    if not PATH.fullmatch(chosen) or top in TAKEN:
+        raise BadInput(
+            f"A volume cannot be at `{chosen[:80]}`",
+            hint="Use an absolute path such as `/mnt/results`, outside the folders of the system",
+        )
+    return chosen

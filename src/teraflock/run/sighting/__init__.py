@@ -1,0 +1,1 @@
+"""What runs saw of spot places: when machines could be had, and when not."""

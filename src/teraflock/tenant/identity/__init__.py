@@ -1,0 +1,1 @@
+"""Sign-in by an identity provider (OpenID Connect)."""

@@ -1,0 +1,1 @@
+"""Lessons that members passed, and their certificates."""

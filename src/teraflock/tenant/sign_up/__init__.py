@@ -1,0 +1,1 @@
+"""Sign-up: strangers create their own organisation, if the operator allows it."""

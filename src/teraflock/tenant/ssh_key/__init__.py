@@ -1,0 +1,1 @@
+"""SSH keys of members, for the instances that they launch."""

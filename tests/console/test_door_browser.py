@@ -1,0 +1,81 @@
+"""Ways into the console in a real browser: an identity provider, and sign-up."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.console.browser import AXE, BOOK, NEEDS_CHROMIUM, browsing
+from tests.fakes.identity_provider import CLIENT, SECRET, FakeIdentityProvider
+from tests.story.api_server import Server
+
+from teraflock.wire.member import MemberRequest
+
+pytestmark = NEEDS_CHROMIUM
+
+
+@contextmanager
+def open_server(home: Path) -> Iterator[Server]:
+    secret = home / "secret"
+    secret.write_text(SECRET)
+    with FakeIdentityProvider() as provider:
+        names = {
+            "TERA_OIDC_ISSUER": provider.issuer, "TERA_OIDC_CLIENT_ID": CLIENT, "TERA_OIDC_NAME": "Lab account",
+            "TERA_OIDC_CLIENT_SECRET_FILE": str(secret), "TERA_SIGN_UP": "true", "TERA_SIGN_UP_CREDIT": "10",
+        }  # fmt: skip
+        server = Server(home, **names)
+        server.more["TERA_CONSOLE_URL"] = server.url
+        provider.return_to = f"{server.url}/console/sign-in/oidc/return"
+        try:
+            server.start()
+            server.furnish()
+            with server.client() as client:
+                client.prices.set(BOOK)
+                client.members.add(MemberRequest(name="ann@lab.example", role="member"))
+            yield server
+        finally:
+            server.end()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with open_server(tmp_path_factory.mktemp("door")) as server:
+        yield server
+
+
+def test_a_member_signs_in_with_the_identity_provider(server: Server) -> None:
+    with browsing() as page:
+        page.goto(f"{server.url}/console/team")
+        page.get_by_role("link", name="Sign in with Lab account").click()
+        page.fill("[name=email]", "ann@lab.example")
+        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("button", name="as ann@lab.example").wait_for()
+        page.evaluate(AXE.read_text("utf-8"))
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        page.get_by_role("button", name="as ann@lab.example").click()
+        page.wait_for_url("**/console/team")
+        page.get_by_role("button", name="Sign out").click()
+        page.locator("#oidc").click()
+        page.fill("[name=email]", "ann@lab.example")
+        page.get_by_role("button", name="Continue").click()
+        page.wait_for_url("**/console/projects/**")
+        page.goto(f"{server.url}/console/account")
+        assert "ann@lab.example" in page.inner_text("section:has(#oidc-title)")
+
+
+def test_a_stranger_signs_up_and_launches_on_the_credit(server: Server) -> None:
+    with browsing(locale="zh-CN") as page:
+        page.goto(f"{server.url}/console/sign-in")
+        page.get_by_role("link", name="创建账户").click()
+        assert "10.00 USD" in page.inner_text("main")
+        page.evaluate(AXE.read_text("utf-8"))
+        found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        assert [each["id"] for each in found if each["impact"] in ("serious", "critical")] == []
+        page.fill("[name=user_name]", "bob@there.example")
+        page.fill("[name=password]", "correct horse battery")
+        page.get_by_role("button", name="创建账户").click()
+        page.wait_for_url("**/console/projects/default/instances")
+        page.goto(f"{server.url}/console/projects/default/launch")
+        page.locator("form button.primary").click()
+        page.locator("h1 .state.running").wait_for()
