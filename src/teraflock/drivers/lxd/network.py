@@ -208,6 +208,7 @@ class LxdNetworks:
                 f"map inet {self._ours.table} opened",
                 f"chain inet {self._ours.counting_table} leaving",
                 f"chain bridge {self._ours.guard_table} entering",
+                *(f"chain {each} {self._ours.guard_table} past_bridges" for each in guard.PAST_BRIDGES),
                 f"chain inet {self._ours.flood_table} through",
             )
         )
@@ -305,7 +306,7 @@ class LxdNetworks:
         balancers = self.balancer_addresses()
         stations += [station for address in balancers for station in self._stations(address)]
         texts = (
-            guard.table(self._ours.guard_table, self._ours.port_prefix, stations),
+            guard.table(self._ours.guard_table, (self._ours.port_prefix, self._ours.link_prefix), stations),
             firewall.table(self._ours.table, self._rules(bridges, instances)),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
             flood.table(
