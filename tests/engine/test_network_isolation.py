@@ -3,6 +3,7 @@
 from tests.engine.conftest import NETWORKS, MachineMaker, launched
 from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS, Sandbox
 
+from teraflock.drivers.lxd import kernel
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.instance.driver import Machine
 
@@ -74,6 +75,17 @@ def test_guests_cannot_spoof_addresses(driver: Lxd, a_machine: MachineMaker) -> 
     answer = ran(driver, thief, "ping", "-c", "1", "-W", "1", "-I", honest.address, honest.network.gateway)
     assert "0 received" in answer
     assert "1 received" in ran(driver, thief, "ping", "-c", "1", "-W", "1", honest.network.gateway)
+
+
+def test_filter_between_guests_is_turned_on_again(driver: Lxd, a_machine: MachineMaker) -> None:
+    """Other programs of the host may turn it off, with all walls inside a network."""
+    machine = a_machine()
+    driver.prepare(machine)
+    (kernel.SYSTEM / kernel.BRIDGE_FILTER).write_text("0")
+    assert not driver.networks.is_up_to_date()
+    driver.hosts()
+    assert kernel.filters_bridges()
+    assert driver.networks.is_up_to_date()
 
 
 def test_guests_are_not_root_on_the_host(driver: Lxd, a_machine: MachineMaker) -> None:

@@ -30,8 +30,8 @@ class FloodLimits(msgspec.Struct, frozen=True, kw_only=True):
     connections_per_second: int = 2_000
     packets_per_second: int = 300_000
     connections_max: int = 10_000
-    """At a time. Linux tracks 262,144 of all guests by default, and an idle one for five days. To count them, it looks
-    at all of the guest's, so a much larger number would cost processor time."""
+    """At a time. A host tracks a million of all guests (`kernel.py`), and an idle one for five days. To count them, it
+    looks at all of the guest's, so a much larger number would cost processor time."""
 
 
 def table(name: str, bridges: Iterable[str], limits: FloodLimits, *, keep: bool = False) -> str:

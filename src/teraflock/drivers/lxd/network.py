@@ -15,7 +15,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from pathlib import Path
 from typing import Any, Final
 
-from teraflock.drivers.lxd import counting, firewall, flood, guard, guest, interfaces, names, nft
+from teraflock.drivers.lxd import counting, firewall, flood, guard, guest, interfaces, kernel, names, nft
 from teraflock.drivers.lxd.bridges import Bridges, EngineBridges
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
@@ -214,7 +214,7 @@ class LxdNetworks:
         )
         with self._alone():
             is_same = attached() == self._attached and self._walls.is_intact()
-        return exist and is_same and self._bridges.are_up()
+        return exist and is_same and kernel.filters_bridges() and self._bridges.are_up()
 
     def enforce(self, walls: Walls) -> None:
         """Load the peerings and the security groups, then cut the connections that they forbid."""
@@ -297,6 +297,11 @@ class LxdNetworks:
             self._bridges.remove(bridge.name)
 
     def _rebuild(self) -> None:
+        if not kernel.filter_bridges():
+            raise EngineRefused(
+                "This host does not filter traffic between instances of one network",
+                hint="`modprobe br_netfilter; sysctl net.bridge.bridge-nf-call-iptables=1`",
+            )
         instances = self._engine.get("instances", recursion=1, project=self._ours.project)
         self._bridges.keep()
         bridges = self.bridges()
@@ -324,6 +329,7 @@ class LxdNetworks:
                 "The host's firewall rejected our rules",
                 hint="Install `nft` and make sure that root may use it",
             )
+        kernel.raise_limits()  # that of connections exists since the first rule about them
         self._flood_loaded = self.flood_limits
         counters = self._counters()
         there = {network_of(each.gateway) for each in bridges if is_ours(each.gateway)}
