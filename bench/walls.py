@@ -215,7 +215,7 @@ class WallBench:
                 Figure(what="the same, per processor time", unit="×", samples=worked, bar=0.9, at_least=True),
             ),
             notes=(
-                f"rate: {_spread(ratios)}; per processor time: {_spread(worked)}",
+                f"rate: {spread(ratios)}; per processor time: {spread(worked)}",
                 f"best rates in Gbit/s: {gigabits}",
                 f"processor time to send a small packet of an open connection: {cost}",
                 "with: security groups, firewall, flood guard, spoofing guard, counters; without: no table",
@@ -289,7 +289,7 @@ class WallBench:
             listed = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
         return next(str(each["address"]) for each in json.loads(listed) if each["link_type"] == "ether")
 
-    def _spread(self, tx: Transaction) -> None:
+    def spread(self, tx: Transaction) -> None:
         """Give every instance three groups, so that all groups have members."""
         for project in self._projects:
             members = store.members(tx, project.id)
@@ -317,7 +317,7 @@ def _processor_seconds() -> float:
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
-def _spread(samples: Sequence[float]) -> str:
+def spread(samples: Sequence[float]) -> str:
     low, middle, high = quantiles(samples, n=4)
     return f"median {middle:.3f}, half of {len(samples)} between {low:.3f} and {high:.3f}"
 

@@ -14,7 +14,7 @@ from tests.engine.frames import BROADCAST, MARK
 from tests.engine.namespaces import Namespaces, NoNamespaces, entered
 from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS
 
-from teraflock.drivers.lxd import counting, firewall, flood, guard
+from teraflock.drivers.lxd import counting, firewall, flood, guard, host_links
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 from teraflock.network.walls import Published, Walls
@@ -51,6 +51,7 @@ class Stage:
             place.on_host("nft", "-f", "-", stdin=text)
         self.enforcing = Enforcing("tera_frame_walls")
         with entered(place.host):
+            assert host_links.secure(GATEWAYS)
             assert self.enforcing.keep(GATEWAYS)
         self.load(Walls(groups={GROUP: OPEN}, stations=dict.fromkeys(BRIDGES, (GROUP,))))
         self.ears = {each: self._ear(place.places[each]) for each in (NEIGHBOUR, STRANGER, OUTSIDE_ADDRESS)}
@@ -212,6 +213,17 @@ def test_no_other_kind_of_frame_passes(stage: Stage) -> None:
         for kind, content in others:
             stage.send(hardware, content, kind)
         assert stage.heard() == NOBODY, hardware
+
+
+def test_a_guest_cannot_take_the_place_of_another_on_the_bridge(stage: Stage) -> None:
+    """A bridge learns where a hardware address is, also from frames for its own protocols that it does not forward."""
+    honest = frames.ipv4(EVIL, NEIGHBOUR, frames.udp(PORT))
+    stage.send(stage.own[NEIGHBOUR], honest)
+    for hardware in LINK_LOCAL:
+        stage.send(hardware, bytes(50), 0x88CC, source=stage.own[NEIGHBOUR])
+        stage.send(hardware, honest, source=stage.own[NEIGHBOUR])
+    stage.send(stage.own[NEIGHBOUR], honest)
+    assert len(stage.heard()[NEIGHBOUR]) == 2, "the bridge still finds it"
 
 
 def frames_of_arp(own: str, gateway: str) -> list[tuple[int, bytes]]:

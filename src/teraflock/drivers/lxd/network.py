@@ -22,7 +22,7 @@ from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.floating import HostAddresses
 from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.guard import Station
-from teraflock.drivers.lxd.host_links import attached, own_addresses, retry_soon
+from teraflock.drivers.lxd.host_links import attached, own_addresses, retry_soon, secure
 from teraflock.drivers.lxd.linking import Linking
 from teraflock.drivers.lxd.links import HostLink
 from teraflock.drivers.lxd.member_bridges import MemberBridges
@@ -93,7 +93,7 @@ class LxdNetworks:
         bridge = Bridge(self._ours.bridge(network.key), network.gateway)
         dns = self._resolving.server_settings(bridge.name, network.project_id)
         if self._bridges.ensure(bridge, network, dns=dns, mtu=self._mtu):
-            self.rebuild()
+            self.rebuild()  # before any guest is there
         retry_soon(bridge.name)
 
     def admit(self, machine: Machine) -> None:
@@ -329,6 +329,8 @@ class LxdNetworks:
                 "The host's firewall rejected our rules",
                 hint="Install `nft` and make sure that root may use it",
             )
+        if not secure(bridge.name for bridge in bridges):
+            LOG.error("a bridge is missing, or learns addresses from frames that the guard does not see")
         kernel.raise_limits()  # that of connections exists since the first rule about them
         self._flood_loaded = self.flood_limits
         counters = self._counters()
