@@ -17,7 +17,7 @@ from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS
 from teraflock.drivers.lxd import counting, firewall, flood, guard, host_links
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
-from teraflock.network.walls import Published, Walls
+from teraflock.network.walls import Floating, Published, Walls
 
 EVIL, NEIGHBOUR, STRANGER = "10.128.1.16", "10.128.1.17", "10.128.16.16"
 BRIDGES = {EVIL: "tfframe0", NEIGHBOUR: "tfframe0", STRANGER: "tfframe1"}
@@ -280,11 +280,14 @@ ONE_PORT = Rule(
 )
 
 
-def guarded(stage: Stage, *ports: int) -> dict[int, socket.socket]:
+def guarded(
+    stage: Stage, *ports: int, rule: Rule = ONE_PORT, floating: tuple[Floating, ...] = ()
+) -> dict[int, socket.socket]:
     """The neighbour lets only `PORT` in, and only from the hostile guest. It listens on all of these."""
-    groups = {GROUP: OPEN, GroupId("sgr_one"): (ONE_PORT,)}
+    groups = {GROUP: OPEN, GroupId("sgr_one"): (rule,)}
     stations = {**dict.fromkeys(BRIDGES, (GROUP,)), NEIGHBOUR: (GroupId("sgr_one"),)}
-    stage.load(Walls(groups=groups, stations=stations, published=(Published("here", 30_001, NEIGHBOUR, 80),)))
+    published = (Published("here", 30_001, NEIGHBOUR, 80),)
+    stage.load(Walls(groups=groups, stations=stations, published=published, floating=floating))
     found = {}
     for port in ports:
         found[port] = stage.place.opened(NEIGHBOUR, Protocol.UDP)
@@ -346,33 +349,34 @@ def test_a_route_that_the_sender_chose_leads_nowhere(stage: Stage) -> None:
 
 
 def test_a_way_through_the_host_shows_who_comes(stage: Stage) -> None:
-    """A published port leads back into the network. The group of the target sees the guest, and not the host."""
+    """A published port and a public address lead back into the network. The group of the target sees the guest, and not
+    the host, and other tenants do not get in that way either."""
+    public = "203.0.113.9"
+    stage.place.on_host("ip", "link", "set", "lo", "up")
+    stage.place.on_host("ip", "address", "add", f"{public}/32", "dev", "lo")
     server = stage.place.opened(NEIGHBOUR, Protocol.TCP)
     server.bind((NEIGHBOUR, 80))
     server.listen()
     server.settimeout(5)
 
-    def tried(source: str) -> str:
+    def tried(source: str, target: tuple[str, int]) -> str:
         """The client's address as the server sees it."""
         with stage.place.opened(source, Protocol.TCP) as client:
             client.settimeout(0.5)
-            if client.connect_ex((INSIDE_ADDRESS, 30_001)) != 0:
+            if client.connect_ex(target) != 0:
                 return ""
             seen, (address, _) = server.accept()
             seen.close()
             return str(address)
 
-    guarded(stage)
-    assert {tried(each) for each in (EVIL, STRANGER, OUTSIDE_ADDRESS)} == {""}, "no rule lets them in"
-    for peer, wanted in ((EVIL, EVIL), (STRANGER, ""), (OUTSIDE_ADDRESS, OUTSIDE_ADDRESS)):
-        rule = Rule(direction=Direction.IN, protocol=Protocol.TCP, peer=f"{peer}/32")
-        stations = {**dict.fromkeys(BRIDGES, (GROUP,)), NEIGHBOUR: (GroupId("sgr_one"),)}
-        published = (Published("here", 30_001, NEIGHBOUR, 80),)
-        stage.load(
-            Walls(groups={GROUP: OPEN, GroupId("sgr_one"): (rule,)}, stations=stations, published=published)
-        )
-        assert [each for each in (EVIL, STRANGER, OUTSIDE_ADDRESS) if tried(each)] == (
-            [peer] if wanted else []
-        )
-        assert tried(peer) == wanted
+    for target in ((INSIDE_ADDRESS, 30_001), (public, 80)):
+        guarded(stage)
+        for source in (EVIL, STRANGER, OUTSIDE_ADDRESS):
+            assert tried(source, target) == "", "no rule lets it in"
+        for source in (EVIL, STRANGER, OUTSIDE_ADDRESS):
+            rule = Rule(direction=Direction.IN, protocol=Protocol.TCP, peer=f"{source}/32")
+            guarded(stage, rule=rule, floating=(Floating(public, NEIGHBOUR),))
+            found = {each: tried(each, target) for each in (EVIL, STRANGER, OUTSIDE_ADDRESS)}
+            wanted = dict.fromkeys(found, "")
+            assert found == (wanted if source == STRANGER else {**wanted, source: source})
     server.close()
