@@ -38,12 +38,9 @@ class Stage:
     def __init__(self, place: Namespaces) -> None:
         self.place = place
         self.own = {address: hardware_of(place, address) for address in BRIDGES}
-        stations = [
-            guard.Station(f"tg{number}", self.own[address], address) for number, address in enumerate(BRIDGES)
-        ]
         bridges = tuple(firewall.Bridge(*each) for each in GATEWAYS.items())
         for text in (
-            guard.table("tera_frame_guard", ["tg", "tv"], stations),
+            guard.table("tera_frame_guard", ["tg", "tv"], self.stations()),
             firewall.table("tera_frame", firewall.Rules(bridges=bridges)),
             counting.table("tera_frame_sent", GATEWAYS),
             flood.table("tera_frame_flood", GATEWAYS, flood.FloodLimits(packets_per_second=0)),
@@ -64,6 +61,12 @@ class Stage:
         with entered(place.places[EVIL]):
             self.link = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
             self.link.bind(("eth0", 0))
+
+    def stations(self, *inner: str) -> list[guard.Station]:
+        return [
+            guard.Station(f"tg{number}", self.own[address], address, is_inner=address in inner)
+            for number, address in enumerate(BRIDGES)
+        ]
 
     def load(self, walls: Walls) -> None:
         with entered(self.place.host):
@@ -213,6 +216,34 @@ def test_no_other_kind_of_frame_passes(stage: Stage) -> None:
         for kind, content in others:
             stage.send(hardware, content, kind)
         assert stage.heard() == NOBODY, hardware
+
+
+def test_a_further_interface_reaches_private_networks_only(stage: Stage) -> None:
+    """What a guest sends to the internet is counted at its first interface."""
+    inside = frames.ipv4(EVIL, NEIGHBOUR, frames.udp(PORT))
+    outside = frames.ipv4(EVIL, OUTSIDE_ADDRESS, frames.udp(PORT))
+    question = frames.arp(stage.own[EVIL], EVIL, NEIGHBOUR, operation=1)
+
+    def heard() -> tuple[int, int]:
+        stage.send(stage.own[NEIGHBOUR], inside)
+        stage.send(stage.bridge_hardware(), outside)
+        stage.send(BROADCAST, question, 0x0806)
+        for kind, content in frames_of_arp(stage.own[EVIL], GATEWAYS["tfframe0"]):
+            stage.send(BROADCAST, content, kind)
+        found = stage.heard()
+        return len(found[NEIGHBOUR]), len(found[OUTSIDE_ADDRESS])
+
+    first, inner = (stage.stations(*each)[0] for each in ((), (EVIL,)))
+    assert heard() == (2, 1)
+    stage.place.on_host("nft", "-f", "-", stdin=guard.dismiss("tera_frame_guard", first))
+    assert heard() == (0, 0), "a port that is not known cannot send"
+    stage.place.on_host("nft", "-f", "-", stdin=guard.admit("tera_frame_guard", inner))
+    assert heard() == (2, 0)
+    table = guard.table("tera_frame_guard", ["tg", "tv"], stage.stations(EVIL))
+    stage.place.on_host("nft", "-f", "-", stdin=table)
+    assert heard() == (2, 0)
+    stage.place.on_host("nft", "-f", "-", stdin=guard.dismiss("tera_frame_guard", inner))
+    assert heard() == (0, 0)
 
 
 def test_a_guest_cannot_take_the_place_of_another_on_the_bridge(stage: Stage) -> None:
