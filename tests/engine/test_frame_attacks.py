@@ -7,6 +7,7 @@ import select
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.engine import frames
@@ -14,7 +15,7 @@ from tests.engine.frames import BROADCAST, MARK
 from tests.engine.namespaces import Namespaces, NoNamespaces, entered
 from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS
 
-from teraflock.drivers.lxd import counting, firewall, flood, guard, host_links
+from teraflock.drivers.lxd import counting, firewall, flood, guard, host_links, kernel
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 from teraflock.network.walls import Floating, Published, Walls
@@ -360,6 +361,22 @@ def test_fragments_hide_no_port(stage: Stage) -> None:
     assert honest[8:] in drained(listening[PORT]), "an honest datagram in two pieces arrives"
     for each in listening.values():
         each.close()
+
+
+def test_incomplete_fragments_of_a_guest_do_not_use_up_the_memory_of_others(stage: Stage) -> None:
+    """A host keeps the pieces of all guests' datagrams together, for half a minute."""
+    stage.place.on_host("sysctl", "-qw", f"net.ipv4.ipfrag_high_thresh={kernel.FRAGMENT_BYTES_MIN}")
+    piece = frames.udp(PORT)[:16]
+    for number in range(40_000):
+        stage.send(
+            stage.own[NEIGHBOUR], frames.ipv4(EVIL, NEIGHBOUR, piece, identity=number, fragment=0x2000)
+        )
+    with entered(stage.place.host):
+        kept = int(Path("/proc/thread-self/net/sockstat").read_text().split("FRAG:")[1].split()[3])
+    assert 0 < kept < kernel.FRAGMENT_BYTES_MIN / 10
+    with stage.place.opened(STRANGER, Protocol.UDP) as honest:
+        honest.sendto(bytes(3000) + MARK, (OUTSIDE_ADDRESS, PORT))
+    assert stage.heard()[OUTSIDE_ADDRESS] != [], "another guest's datagram in pieces arrives"
 
 
 def test_a_route_that_the_sender_chose_leads_nowhere(stage: Stage) -> None:

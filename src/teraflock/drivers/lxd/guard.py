@@ -22,6 +22,13 @@ from teraflock.network.rules import RANGE
 
 FIRST, INNER = "stations", "inner"
 """The sets of first interfaces and of further ones. Most packets are found in the first."""
+FRAGMENTS_PER_SECOND: Final = 2_000
+"""Pieces of datagrams from one port; twice as many at once. The host keeps a piece for half a minute, in at least 1 KB
+of memory that all guests share (`kernel.py`)."""
+_FRAGMENT_LIMIT: Final = (
+    f"limit rate over {FRAGMENTS_PER_SECOND}/second burst {2 * FRAGMENTS_PER_SECOND} packets"
+)
+PORTS_MAX: Final = 65_536
 PAST_BRIDGES: Final = {"inet": "input priority -300", "arp": "input priority 0"}
 """Where the host receives packets of each family that no bridge forwarded. It forwards none of these: their target is a
 group of machines, not this one."""
@@ -48,7 +55,9 @@ def table(name: str, prefixes: Iterable[str], stations: Iterable[Station]) -> st
     iifname . arp saddr ether . arp saddr ip @{INNER} accept
     drop
   }}
+  set fragments {{ type ifname; size {PORTS_MAX}; flags dynamic; timeout 60s; }}
   chain from_guest {{
+    ether type ip ip frag-off & 0x3fff != 0 update @fragments {{ iifname {_FRAGMENT_LIMIT} }} drop
     ether type ip iifname . ether saddr . ip saddr @{FIRST} accept
     ether type ip ip daddr {RANGE} iifname . ether saddr . ip saddr @{INNER} accept
     ether type arp iifname . ether saddr . arp saddr ip @{FIRST} goto from_guest_arp

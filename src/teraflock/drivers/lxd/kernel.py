@@ -20,12 +20,16 @@ KEYS_MIN: Final = 20_000
 CONNECTIONS_MIN: Final = 1 << 20
 """Tracked connections of all guests, with 300 bytes each. Linux has 262,144. So 26 guests at their limit could use them
 up, and then nobody on the host opens another one."""
+FRAGMENT_BYTES_MIN: Final = 1 << 28
+"""For pieces of datagrams that are not complete yet, of all guests. Linux has 4 MiB, which one guest could keep full.
+The guard limits how many pieces a guest sends."""
 
 RAISED: Final = {
     "fs/inotify/max_user_instances": INOTIFY_INSTANCES_MIN,
     "fs/inotify/max_user_watches": INOTIFY_WATCHES_MIN,
     "kernel/keys/maxkeys": KEYS_MIN,
     "kernel/pid_max": PROCESS_IDS_MIN,
+    "net/ipv4/ipfrag_high_thresh": FRAGMENT_BYTES_MIN,
     "net/netfilter/nf_conntrack_max": CONNECTIONS_MIN,
 }
 

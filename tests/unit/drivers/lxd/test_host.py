@@ -24,6 +24,7 @@ def test_limits_are_raised_and_never_lowered(tmp_path: Path) -> None:
         "fs/inotify/max_user_instances",
         "kernel/keys/maxkeys",
         "kernel/pid_max",
+        "net/ipv4/ipfrag_high_thresh",
         "net/netfilter/nf_conntrack_max",
     }
     assert kernel.raise_limits(tmp_path) == ()
