@@ -38,6 +38,7 @@ BENCHMARKS: Final = {
     "run_simulation": "bench.run_simulation",
     "spot": "bench.spot",
     "walls": "bench.walls",
+    "walls_launch": "bench.walls_launch",
     "telemetry": "bench.telemetry",
     "telemetry_hosts": "bench.telemetry_hosts",
     "console": "bench.console",

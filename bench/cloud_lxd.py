@@ -86,7 +86,7 @@ class OnLxd:
         report = HostReport(
             name="here", address="198.51.100.1", vcpus=2, ram_bytes=64 * GIB, disk_bytes=1024 * GIB
         )
-        self._driver = Lxd(
+        self.driver = Lxd(
             host.daemon.socket_path,
             INSTALLATION,
             report=lambda: report,
@@ -100,8 +100,8 @@ class OnLxd:
         self._lxd = host.daemon.folder
         self._pause = PAUSE_SECONDS
         self._login = Login(folder)
-        self._driver.set_up()
-        self._cloud = Cloud(Place(folder), Settings(rate_per_second=0), engines=Engines([self._driver]))
+        self.driver.set_up()
+        self._cloud = Cloud(Place(folder), Settings(rate_per_second=0), engines=Engines([self.driver]))
         self._nouns = self._cloud.services.nouns
         self._actor = self._nouns.tenants.authenticate(str(self._cloud.installed.secret))
         self._project = self._nouns.tenants.project_for(self._actor, None)
@@ -110,20 +110,20 @@ class OnLxd:
         while self._nouns.images.image(self._project.id, "base").state != ImageState.READY:
             sleep(0.1)
         self._image = self._nouns.images.image(self._project.id, "base").id
-        self._driver.prepare(self._machine(0))
-        while len(self._driver.moulds(self._image)) < STOCK:
+        self.driver.prepare(self._machine(0))
+        while len(self.driver.moulds(self._image)) < STOCK:
             sleep(5)  # like a host that has been up for a minute, with prepared guests
 
     def close(self) -> None:
         self._cloud.stop()
-        self._driver.close()
+        self.driver.close()
 
     def one_after_the_other(self, file: Path) -> Section:
         taken: dict[str, list[float]] = {"ours": [], "hand": []}
         for turn in range(-1, TURNS):  # the first pair is a warm-up
             machine = self._machine(abs(turn) + 1)
             hand = self._by_hand(machine)
-            self._driver.delete(machine.handle)
+            self.driver.delete(machine.handle)
             ours = self.launched(1)
             if turn >= 0:
                 taken["hand"].append(hand)
@@ -139,7 +139,7 @@ class OnLxd:
             began = perf_counter()
             _all(self._by_hand, machines)
             taken["hand"].append(perf_counter() - began)
-            _all(lambda machine: self._driver.delete(machine.handle), machines)
+            _all(lambda machine: self.driver.delete(machine.handle), machines)
             taken["ours"].append(self.launched(AT_ONCE))
         return _section(f"{AT_ONCE} concurrent launches, until the last answers", taken, 1.2)
 

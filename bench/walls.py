@@ -12,8 +12,9 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import median, quantiles
 from time import perf_counter
 from typing import Final, NamedTuple
 
@@ -42,7 +43,7 @@ from teraflock.tenant.model import Project
 from teraflock.tenant.service import TenantService
 
 PROJECTS: Final = 5
-GROUPS: Final = 100  # of each project
+GROUPS: Final = 101  # of each project, with `default`
 RULES: Final = 20  # of each group
 INSTANCES: Final = 200  # of each project
 PER_ORDER: Final = 100
@@ -53,6 +54,9 @@ BRIDGE: Final = "tfbench"
 GUESTS: Final = ("10.255.1.16", "10.255.1.17")
 OTHER_TABLES: Final = ("firewall", "flood", "guard", "counting")
 STREAM_SECONDS: Final = 1
+STREAMS: Final = 20
+PACKETS: Final = 10_000
+PACKET_PORT: Final = 9000
 
 
 def measure() -> Iterator[Section]:
@@ -188,23 +192,20 @@ class WallBench:
         if not shutil.which("iperf3"):
             return Section(title="TCP stream between two guests", notes=("not measured: install iperf3",))
         found: dict[str, list[Stream]] = {"with": [], "without": []}
+        sent: dict[str, list[float]] = {"with": [], "without": []}
         with self._receiver():
-            for _ in range(TURNS):
-                with entered(self._place.host):
-                    self._enforcing.load(walls)
-                self._place.on_host("nft", "-f", "-", stdin=self._other_tables())
-                found["with"].append(self._stream())
-                self._place.on_host("nft", "-f", "-", stdin=_no_other_tables())
-                with entered(self._place.host):
-                    self._enforcing.drop()
-                found["without"].append(self._stream())
-                with entered(self._place.host):
-                    self._enforcing.keep([BRIDGE])
+            for turn in range(STREAMS):
+                # Which comes first changes, so that a machine that becomes slower or faster favours neither.
+                for name in ("with", "without") if turn % 2 else ("without", "with"):
+                    self._set_rules(walls if name == "with" else None)
+                    found[name].append(self._stream())
+                    sent[name].append(self._packet_cost())
         pairs = list(zip(found["with"], found["without"], strict=True))
         ratios = tuple(a.gigabits / b.gigabits for a, b in pairs)
         worked = tuple(a.per_processor_second / b.per_processor_second for a, b in pairs)
         best = {name: max(stream.gigabits for stream in each) for name, each in found.items()}
         gigabits = ", ".join(f"{name} rules {each:.1f}" for name, each in best.items())
+        cost = ", ".join(f"{name} rules {median(each):.2f} µs" for name, each in sent.items())
         return Section(
             title="TCP stream between two guests, by iperf3",
             figures=(
@@ -214,10 +215,38 @@ class WallBench:
                 Figure(what="the same, per processor time", unit="×", samples=worked, bar=0.9, at_least=True),
             ),
             notes=(
+                f"rate: {spread(ratios)}; per processor time: {spread(worked)}",
                 f"best rates in Gbit/s: {gigabits}",
+                f"processor time to send a small packet of an open connection: {cost}",
                 "with: security groups, firewall, flood guard, spoofing guard, counters; without: no table",
             ),
         )
+
+    def _set_rules(self, walls: Walls | None) -> None:
+        """Load all tables, or remove them."""
+        with entered(self._place.host):
+            if walls is None:
+                self._enforcing.drop()
+            else:
+                self._enforcing.keep([BRIDGE])
+                self._enforcing.load(walls)
+        self._place.on_host("nft", "-f", "-", stdin=self._other_tables() if walls else _no_other_tables())
+
+    def _packet_cost(self) -> float:
+        """In microseconds. The kernel takes a packet to its receiver in the time of the sender."""
+        sender, receiver = (self._place.opened(each, Protocol.UDP) for each in GUESTS)
+        with sender, receiver:
+            sender.bind((GUESTS[0], PACKET_PORT))
+            receiver.bind((GUESTS[1], PACKET_PORT))
+            sender.setblocking(True)
+            sender.connect((GUESTS[1], PACKET_PORT))
+            for used, target in ((sender, GUESTS[1]), (receiver, GUESTS[0])):
+                used.sendto(b"x", (target, PACKET_PORT))
+                time.sleep(0.01)
+            began = time.thread_time()
+            for _ in range(PACKETS):
+                sender.send(b"x")
+            return (time.thread_time() - began) / PACKETS * 1e6
 
     @contextlib.contextmanager
     def _receiver(self) -> Iterator[None]:
@@ -250,7 +279,7 @@ class WallBench:
             (
                 firewall.table(names["firewall"], firewall.Rules(bridges=(bridge,))),
                 flood.table(names["flood"], [BRIDGE], flood.FloodLimits()),
-                guard.table(names["guard"], "tg", stations),
+                guard.table(names["guard"], ["tg"], stations),
                 counting.table(names["counting"], [BRIDGE]),
             )
         )
@@ -260,7 +289,7 @@ class WallBench:
             listed = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
         return next(str(each["address"]) for each in json.loads(listed) if each["link_type"] == "ether")
 
-    def _spread(self, tx: Transaction) -> None:
+    def spread(self, tx: Transaction) -> None:
         """Give every instance three groups, so that all groups have members."""
         for project in self._projects:
             members = store.members(tx, project.id)
@@ -286,6 +315,11 @@ class Stream(NamedTuple):
 def _processor_seconds() -> float:
     """Of this process and of the `nft` that it ran. On a busy machine, this says more than the clock."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def spread(samples: Sequence[float]) -> str:
+    low, middle, high = quantiles(samples, n=4)
+    return f"median {middle:.3f}, half of {len(samples)} between {low:.3f} and {high:.3f}"
 
 
 def _name(part: str) -> str:

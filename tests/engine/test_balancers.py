@@ -13,7 +13,7 @@ from tests.engine import inside
 from tests.engine.conftest import INSTALLATION, OPEN, MachineMaker, launched
 from tests.engine.sandbox import INSIDE_ADDRESS, Sandbox
 
-from teraflock.drivers.lxd import balancers, spaces
+from teraflock.drivers.lxd import balancers, shares, spaces
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.instance.driver import Machine, Network, Port
 from teraflock.network.balancer.model import (
@@ -188,6 +188,7 @@ def test_life_of_a_balancer(pair: Pair, sandbox: Sandbox) -> None:
     space = pair.space
     driver.balance([])
     assert spaces.names(space) == []
+    assert list(shares.CGROUPS.glob(f"**/{space}")) == []
     assert list(driver.balancers()) == []
     driver.networks.rebuild()
     assert pair.sent() == sent
@@ -235,3 +236,6 @@ def check_rights(pid: int, space: str) -> None:
     ]  # fmt: skip
     assert not any((root / each).exists() for each in ("etc", "home", "proc", "sys", "usr/bin", "var", "run"))
     assert "Max open files            8192" in Path(f"/proc/{pid}/limits").read_text()
+    share = shares.ensure(space, balancers.PROCESSORS_MAX)
+    assert share is not None
+    assert str(pid) in share.read_text().split(), "its processor time is limited"

@@ -1,8 +1,11 @@
 """Tenants cannot reach each other, the host, or the internet, except through what was opened."""
 
+import json
+
 from tests.engine.conftest import NETWORKS, MachineMaker, launched
 from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS, Sandbox
 
+from teraflock.drivers.lxd import kernel
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.instance.driver import Machine
 
@@ -74,6 +77,22 @@ def test_guests_cannot_spoof_addresses(driver: Lxd, a_machine: MachineMaker) -> 
     answer = ran(driver, thief, "ping", "-c", "1", "-W", "1", "-I", honest.address, honest.network.gateway)
     assert "0 received" in answer
     assert "1 received" in ran(driver, thief, "ping", "-c", "1", "-W", "1", honest.network.gateway)
+
+
+def test_settings_of_bridges_that_isolation_needs(
+    driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker
+) -> None:
+    machine = a_machine()
+    driver.prepare(machine)
+    bridge = driver.networks._ours.bridge(machine.network.key)
+    shown = sandbox.inside_command("ip", "-details", "-json", "link", "show", "dev", bridge).stdout
+    assert json.loads(shown)[0]["linkinfo"]["info_data"]["no_linklocal_learn"] == 1
+    # Other programs of the host may turn the filter off, and with it all walls inside a network.
+    (kernel.SYSTEM / kernel.BRIDGE_FILTER).write_text("0")
+    assert not driver.networks.is_up_to_date()
+    driver.hosts()
+    assert kernel.filters_bridges()
+    assert driver.networks.is_up_to_date()
 
 
 def test_guests_are_not_root_on_the_host(driver: Lxd, a_machine: MachineMaker) -> None:

@@ -9,13 +9,14 @@ from typing import Final
 
 import msgspec
 
-from teraflock.base.errors import Conflict, Refused, not_found
+from teraflock.base.errors import BadInput, Conflict, Refused, not_found
 from teraflock.base.ids import new_id
 from teraflock.network import store
 from teraflock.network.acl import store as acls
 from teraflock.network.acts import NetworkActs
 from teraflock.network.interfaces import subnet_of
 from teraflock.network.model import DEFAULT, Layout, NetworkId, ProjectNetwork, SubnetView, Tenancy
+from teraflock.network.naming import SUBDOMAIN
 from teraflock.network.peering import store as peerings
 from teraflock.network.peering.model import Peering
 from teraflock.network.rules import NETWORKS_KEPT, NETWORKS_MAX, number_of
@@ -57,6 +58,8 @@ class NetworkService(NetworkActs):
 
     def create(self, actor: Actor, project: Project, name: str) -> NetworkView:
         check_name("a network", name)
+        if name == SUBDOMAIN:  # the names of its instances would be those of balancers
+            raise BadInput(f"`{name}` is the name of all balancers in DNS", hint="Choose another name")
 
         def work(tx: Transaction) -> NetworkView:
             fresh = claimed(tx, project)

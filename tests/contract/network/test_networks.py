@@ -93,6 +93,13 @@ def test_the_first_launch_creates_the_network_default_and_more_are_created_on_re
     assert groups["10.128.16.16"] == groups["10.128.0.17"], "all interfaces are in the instance's groups"
 
 
+def test_no_network_has_the_name_of_balancers(estate: Estate) -> None:
+    """`web.lb.PROJECT.internal` would be an instance and a balancer."""
+    with pytest.raises(BadInput, match="`lb` is the name of all balancers"):
+        estate.create("lb")
+    assert estate.names() == []
+
+
 def test_the_engine_gets_every_interface(estate: Estate) -> None:
     estate.create("backend")
     estate.create("default")

@@ -101,10 +101,7 @@ def _load_bridge_filter() -> None:
         subprocess.run(
             [program, "br_netfilter"], capture_output=True, check=False, timeout=MODPROBE_SECONDS_MAX
         )
-    try:
-        (kernel.SYSTEM / kernel.BRIDGE_FILTER).write_text("1\n", "ascii")
-    except OSError:
-        return  # without the module, the setting does not exist
+    kernel.filter_bridges()
 
 
 def stop(places: Places, *, guests_too: bool) -> bool:

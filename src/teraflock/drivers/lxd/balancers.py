@@ -27,7 +27,7 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.lxd import haproxy, names, spaces
+from teraflock.drivers.lxd import haproxy, names, shares, spaces
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import LxdNetworks, network_of_key
 from teraflock.drivers.lxd.resolving import Named, NamedPlace
@@ -44,6 +44,8 @@ FIRST_USER: Final = 2_100_000_000
 """The user of a project's HAProxy is this and the number of its network: beyond the ranges of guests and systemd."""
 OLD_MAX: Final = 4
 """How many old HAProxies of a project may serve connections. A tenant who changes often gets no more memory."""
+PROCESSORS_MAX: Final = 1.0
+"""Of all HAProxies of a project on a host together."""
 ANSWER_SECONDS_MAX: Final = 2.0
 ANSWER_BYTES_MAX: Final = 1 << 20
 START_SECONDS_MAX: Final = 30
@@ -176,7 +178,11 @@ class LxdBalancers:
         old = [str(pid) for pid in running[-OLD_MAX:]]
         take_over = ["-x", "/cell/run/admin.sock"] if is_alive else []
         command = [found or "/usr/sbin/haproxy", "-D", "-f", "/cell/haproxy.cfg", *take_over]
+        share = shares.ensure(space, PROCESSORS_MAX)
+        if share is None:
+            LOG.warning("balancers of %s: the host has no cgroups to limit their processor time", bridge)
         launcher = [sys.executable, "-m", "teraflock.drivers.lxd.cell", str(user), str(self._folder / bridge)]
+        launcher.append(str(share or "-"))
         done = subprocess.run(
             [*spaces.enter(space), *launcher, *command, *(["-sf", *old] if old else [])],
             capture_output=True,
@@ -218,6 +224,7 @@ class LxdBalancers:
                 break
             time.sleep(0.02)
         spaces.remove(space)
+        shares.remove(space)
         shutil.rmtree(self._folder / bridge, ignore_errors=True)
 
     def _disconnect(self, bridge: str, member: UsedAddress) -> None:

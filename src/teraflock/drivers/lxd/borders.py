@@ -26,8 +26,11 @@ PRIORITIES: Final = {Direction.OUT: 1, Direction.IN: 2}
 
 
 def guards(borders: Borders) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, str]]]:
-    """The chains of all ACLs, and the maps that lead to them."""
-    chains: dict[str, tuple[str, ...]] = {}
+    """The chains of all ACLs, and the maps that lead to them. Without an ACL there is no chain that packets pass."""
+    chains = {
+        chain: (f"{interface} @bridges ip {address} & {MASK} vmap @{map_name}",)
+        for chain, interface, address, _, map_name in (_BORDERS.values() if borders else ())
+    }
     maps: dict[str, dict[str, str]] = {names[-1]: {} for names in _BORDERS.values()}
     for network, subnets in _guarded(borders).items():
         for side, names in _BORDERS.items():
@@ -63,12 +66,17 @@ def _border_rules(
     return {**chains, _border(side, network): tuple(lines)}
 
 
-def border_chains(table: str) -> Iterator[str]:
-    for side, (chain, interface, address, _, map_name) in _BORDERS.items():
-        hook = f"type filter hook forward priority {PRIORITIES[side] + 2}"
+def border_maps(table: str) -> Iterator[str]:
+    for *_, map_name in _BORDERS.values():
         yield f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}"
-        found = f"{interface} @bridges ip {address} & {MASK} vmap @{map_name}"
-        yield from base_chain(table, chain, hook, found)
+
+
+def hook_of(chain: str) -> str:
+    """What a chain of an ACL begins with, if the kernel itself leads there."""
+    for side, (name, *_) in _BORDERS.items():
+        if chain == name:
+            return f" {{ type filter hook forward priority {PRIORITIES[side] + 2}; policy accept; }}"
+    return ""
 
 
 def base_chain(table: str, name: str, hook: str, *rules: str) -> Iterator[str]:

@@ -2,11 +2,12 @@
 
 Run in the network namespace of a project:
 
-    python -m teraflock.drivers.lxd.cell UID FOLDER PROGRAM ARGUMENT…
+    python -m teraflock.drivers.lxd.cell UID FOLDER SHARE PROGRAM ARGUMENT…
 
 The program sees its libraries, /dev/null, and `cell` in FOLDER as /cell. It can write only to /cell/run. It has its own
-user and no capabilities, gets none by executing anything, and its files, processes and memory are limited. This module
-uses only the standard library, so that it starts quickly.
+user and no capabilities, gets none by executing anything, and its files, processes and memory are limited. SHARE is the
+file of a cgroup, which limits its processor time, or `-`. This module uses only the standard library, so that it starts
+quickly.
 """
 
 import ctypes
@@ -38,7 +39,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def main(words: list[str]) -> None:
-    user, folder, program, *arguments = words
+    user, folder, share, program, *arguments = words
+    if share != "-":
+        Path(share).write_text("0", "ascii")  # this process, and all that it starts
     files = [program, *libraries(program)]
     _call(_libc.unshare(NEW_MOUNTS | NEW_IPC | NEW_NAMES), "unshare")
     _mount("none", "/", "", RECURSIVE | PRIVATE)

@@ -11,7 +11,8 @@ Rules for all bridges of this installation:
   beyond their bridge;
 - they do so with an address of the host, from this table with `translates`, otherwise from the engine's.
 
-The table is replaced in one transaction, so no rule is ever missing.
+The table is replaced in one transaction, so no rule is ever missing. Packets of open connections come first and need
+few lookups, because almost all packets are such.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,11 +112,17 @@ _FIXED = """
     iifname . ip daddr @gates meta l4proto { tcp, udp } th dport 53 accept
     drop
   }
+  chain established {
+    iifname . oifname @joined accept
+    iifname @bridges oifname @bridges drop
+    accept
+  }
   chain through {
     type filter hook forward priority filter; policy accept;
+    ct state established goto established
     iifname != @bridges oifname != @bridges accept
     iifname @bridges oifname @bridges iifname . oifname != @joined drop
-    ct state vmap { established : accept, related : accept, invalid : drop }
+    ct state vmap { related : accept, invalid : drop }
     iifname . oifname @joined accept
     oifname @bridges ct status dnat accept
     oifname @bridges drop

@@ -1,10 +1,10 @@
 """The flood guard: limits how fast a guest opens connections and sends packets, as text for `nft -f`. Pure.
 
 Each guest's address has its own limits in each direction: for packets, for the first packets of connections, and for
-the connections that the host tracks at a time. What a guest asks the host itself, such as names, is limited by packet
-like new connections: one flow of questions would keep the name server busy. What exceeds a limit is dropped before the
-firewall sees it, so that one guest cannot fill the host's table of connections or use up its processors. Balancers have
-addresses, too, and the same limits.
+the connections that the host tracks at a time. Packets between two guests count for the sender only. What a guest asks
+the host itself, such as names, is limited by packet like new connections: one flow of questions would keep the name
+server busy. What exceeds a limit is dropped before the firewall sees it, so that one guest cannot fill the host's table
+of connections or use up its processors. Balancers have addresses, too, and the same limits.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,58 +30,36 @@ class FloodLimits(msgspec.Struct, frozen=True, kw_only=True):
     connections_per_second: int = 2_000
     packets_per_second: int = 300_000
     connections_max: int = 10_000
-    """At a time. Linux tracks 262,144 of all guests by default, and an idle one for five days. To count them, it looks
-    at all of the guest's, so a much larger number would cost processor time."""
+    """At a time. A host tracks a million of all guests (`kernel.py`), and an idle one for five days. To count them, it
+    looks at all of the guest's, so a much larger number would cost processor time."""
 
 
 def table(name: str, bridges: Iterable[str], limits: FloodLimits, *, keep: bool = False) -> str:
     """Return the wanted table. `keep`: what was counted is kept, for limits that are the same as before."""
     listed = ", ".join(map(quoted, bridges))
-    sets = "\n".join(
-        (
-            *(
-                f"  set {each} {{ type ipv4_addr; size {SET_SIZE}; flags dynamic; timeout {KEPT_SECONDS}s; }}"
-                for each in ("sent", "received", "opened", "accepted", "asked")
-            ),
-            *(
-                f"  set {each} {{ type ipv4_addr; size {SET_SIZE}; flags dynamic; }}"
-                for each in ("from", "to")
-            ),
-        )
-    )
-    sending, receiving = ("\n    ".join(_rules(side, limits)) for side in ("sending", "receiving"))
-    asking = "\n    ".join(_asking(limits))
-    start = "" if keep else remove(name)
-    elements = f"add element inet {name} bridges {{ {listed} }}\n" if listed else ""
-    chains = "".join(
-        f"flush chain inet {name} {each}\n" for each in ("sending", "receiving", "through", "to_host")
-    )
-    return f"""{start}table inet {name} {{
-  set bridges {{ type ifname; }}
-{sets}
-  chain sending {{ }}
-  chain receiving {{ }}
-  chain through {{ type filter hook forward priority {PRIORITY}; policy accept; }}
-  chain to_host {{ type filter hook input priority {PRIORITY}; policy accept; }}
-}}
-{chains}flush set inet {name} bridges
-{elements}table inet {name} {{
-  chain sending {{
-    {sending}
-  }}
-  chain receiving {{
-    {receiving}
-  }}
-  chain through {{
-    iifname @bridges jump sending
-    oifname @bridges jump receiving
-  }}
-  chain to_host {{
-    iifname @bridges jump sending
-    {asking}
-  }}
-}}
-"""
+    short, held = f"flags dynamic; timeout {KEPT_SECONDS}s;", "flags dynamic;"
+    kinds = {
+        **dict.fromkeys(("sent", "received", "opened", "accepted", "asked"), short),
+        "from": held,
+        "to": held,
+    }
+    lines = [
+        *([] if keep else [remove(name)]),
+        f"add table inet {name}",
+        f"add set inet {name} bridges {{ type ifname; }}",
+        f"flush set inet {name} bridges",
+        *([f"add element inet {name} bridges {{ {listed} }}"] if listed else []),
+        *(
+            f"add set inet {name} {each} {{ type ipv4_addr; size {SET_SIZE}; {kind} }}"
+            for each, kind in kinds.items()
+        ),
+    ]
+    for chain, rules in _rules(limits).items():
+        hook = {"through": "forward", "to_host": "input"}.get(chain)
+        base = f" {{ type filter hook {hook} priority {PRIORITY}; policy accept; }}" if hook else ""
+        lines += [f"add chain inet {name} {chain}{base}", f"flush chain inet {name} {chain}"]
+        lines += [f"add rule inet {name} {chain} {rule}" for rule in rules]
+    return "\n".join(lines) + "\n"
 
 
 def remove(name: str) -> str:
@@ -89,25 +67,39 @@ def remove(name: str) -> str:
     return f"table inet {name}\ndelete table inet {name}\n"
 
 
-def _rules(side: str, limits: FloodLimits) -> Iterator[str]:
-    end, packets, connections, held = (
-        ("saddr", "sent", "opened", "from") if side == "sending" else ("daddr", "received", "accepted", "to")
-    )
-    if limits.packets_per_second:
-        yield f"update @{packets} {{ ip {end} {_limit(limits.packets_per_second)} }} counter drop"
-    if limits.connections_per_second:
-        limit = _limit(limits.connections_per_second)
-        yield f"{FIRST_PACKET} update @{connections} {{ ip {end} {limit} }} counter drop"
+def _rules(limits: FloodLimits) -> dict[str, tuple[str, ...]]:
+    """The rules of each chain. Almost all packets are of open connections, so they get through few of them."""
+    rate, packets = limits.connections_per_second, limits.packets_per_second
+    sent = tuple(_rate("sent", "saddr", packets))
+    return {
+        "opening": (*_rate("opened", "saddr", rate), *_most("from", "saddr", limits)),
+        "accepting": (*_rate("accepted", "daddr", rate), *_most("to", "daddr", limits)),
+        "from_guest": (
+            *sent,
+            "ct state established accept",
+            f"{FIRST_PACKET} jump opening",
+            f"{FIRST_PACKET} oifname @bridges jump accepting",
+        ),
+        "from_outside": (*_rate("received", "daddr", packets), f"{FIRST_PACKET} jump accepting"),
+        "through": ("iifname @bridges goto from_guest", "oifname @bridges goto from_outside"),
+        "to_host": (
+            "iifname != @bridges accept",
+            *sent,
+            f"{FIRST_PACKET} jump opening",
+            # Replies to what the host asks are not limited.
+            *(f"ct direction original {each}" for each in _rate("asked", "saddr", rate)),
+        ),
+    }
+
+
+def _rate(name: str, end: str, per_second: int) -> Iterator[str]:
+    if per_second:
+        yield f"update @{name} {{ ip {end} {_limit(per_second)} }} counter drop"
+
+
+def _most(name: str, end: str, limits: FloodLimits) -> Iterator[str]:
     if limits.connections_max:
-        most = int(limits.connections_max)
-        yield f"{FIRST_PACKET} add @{held} {{ ip {end} ct count over {most} }} counter drop"
-
-
-def _asking(limits: FloodLimits) -> Iterator[str]:
-    """Replies to what the host asks are not limited."""
-    if limits.connections_per_second:
-        limit = _limit(limits.connections_per_second)
-        yield f"iifname @bridges ct direction original update @asked {{ ip saddr {limit} }} counter drop"
+        yield f"add @{name} {{ ip {end} ct count over {int(limits.connections_max)} }} counter drop"
 
 
 def _limit(per_second: int) -> str:

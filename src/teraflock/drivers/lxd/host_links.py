@@ -2,7 +2,7 @@
 
 import contextlib
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Interface
 
 import msgspec
@@ -32,6 +32,16 @@ def _addresses() -> Iterator[tuple[str, IPv4Interface]]:
     for link in msgspec.json.decode(done.stdout) if done.returncode == 0 else ():
         for each in link.get("addr_info", ()):
             yield link.get("ifname", "lo"), IPv4Interface(f"{each['local']}/{each['prefixlen']}")
+
+
+def secure(bridges: Iterable[str]) -> bool:
+    """Let bridges learn hardware addresses only from frames that they forward, which the guard has checked. From frames
+    for their own protocols, a guest could make them believe that it has the address of another one."""
+    lines = "".join(f"link set dev {each} type bridge no_linklocal_learn 1\n" for each in bridges)
+    done = subprocess.run(
+        ["ip", "-force", "-batch", "-"], input=lines.encode(), capture_output=True, check=False
+    )
+    return done.returncode == 0
 
 
 def retry_soon(bridge: str) -> None:

@@ -1,5 +1,6 @@
 """Kernel settings of the host that guests need. They are raised if too low, and never lowered."""
 
+import contextlib
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +17,20 @@ PROCESS_IDS_MIN: Final = 1 << 22
 is enough for two."""
 KEYS_MIN: Final = 20_000
 """Kernel keys per user. Each guest's session uses some of them."""
+CONNECTIONS_MIN: Final = 1 << 20
+"""Tracked connections of all guests, with 300 bytes each. Linux has 262,144. So 26 guests at their limit could use them
+up, and then nobody on the host opens another one."""
+FRAGMENT_BYTES_MIN: Final = 1 << 28
+"""For pieces of datagrams that are not complete yet, of all guests. Linux has 4 MiB, which one guest could keep full.
+The guard limits how many pieces a guest sends."""
 
 RAISED: Final = {
     "fs/inotify/max_user_instances": INOTIFY_INSTANCES_MIN,
     "fs/inotify/max_user_watches": INOTIFY_WATCHES_MIN,
     "kernel/keys/maxkeys": KEYS_MIN,
     "kernel/pid_max": PROCESS_IDS_MIN,
+    "net/ipv4/ipfrag_high_thresh": FRAGMENT_BYTES_MIN,
+    "net/netfilter/nf_conntrack_max": CONNECTIONS_MIN,
 }
 
 RETRY_MILLISECONDS: Final = 50
@@ -71,6 +80,14 @@ def raise_limits(system: Path = SYSTEM) -> tuple[Setting, ...]:
 
 def filters_bridges(system: Path = SYSTEM) -> bool:
     return _read(system / BRIDGE_FILTER) == 1
+
+
+def filter_bridges(system: Path = SYSTEM) -> bool:
+    """Turn the filter on. Return whether it is: without the module `br_netfilter` it cannot be."""
+    if not filters_bridges(system) and (system / BRIDGE_FILTER).exists():
+        with contextlib.suppress(OSError):
+            (system / BRIDGE_FILTER).write_text("1\n", "ascii")
+    return filters_bridges(system)
 
 
 def _read(path: Path) -> int | None:

@@ -15,14 +15,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from pathlib import Path
 from typing import Any, Final
 
-from teraflock.drivers.lxd import counting, firewall, flood, guard, guest, interfaces, names, nft
+from teraflock.drivers.lxd import counting, firewall, flood, guard, guest, interfaces, kernel, names, nft
 from teraflock.drivers.lxd.bridges import Bridges, EngineBridges
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.floating import HostAddresses
 from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.guard import Station
-from teraflock.drivers.lxd.host_links import attached, own_addresses, retry_soon
+from teraflock.drivers.lxd.host_links import attached, own_addresses, retry_soon, secure
 from teraflock.drivers.lxd.linking import Linking
 from teraflock.drivers.lxd.links import HostLink
 from teraflock.drivers.lxd.member_bridges import MemberBridges
@@ -93,7 +93,7 @@ class LxdNetworks:
         bridge = Bridge(self._ours.bridge(network.key), network.gateway)
         dns = self._resolving.server_settings(bridge.name, network.project_id)
         if self._bridges.ensure(bridge, network, dns=dns, mtu=self._mtu):
-            self.rebuild()
+            self.rebuild()  # before any guest is there
         retry_soon(bridge.name)
 
     def admit(self, machine: Machine) -> None:
@@ -208,12 +208,13 @@ class LxdNetworks:
                 f"map inet {self._ours.table} opened",
                 f"chain inet {self._ours.counting_table} leaving",
                 f"chain bridge {self._ours.guard_table} entering",
+                *(f"chain {each} {self._ours.guard_table} past_bridges" for each in guard.PAST_BRIDGES),
                 f"chain inet {self._ours.flood_table} through",
             )
         )
         with self._alone():
             is_same = attached() == self._attached and self._walls.is_intact()
-        return exist and is_same and self._bridges.are_up()
+        return exist and is_same and kernel.filters_bridges() and self._bridges.are_up()
 
     def enforce(self, walls: Walls) -> None:
         """Load the peerings and the security groups, then cut the connections that they forbid."""
@@ -296,6 +297,11 @@ class LxdNetworks:
             self._bridges.remove(bridge.name)
 
     def _rebuild(self) -> None:
+        if not kernel.filter_bridges():
+            raise EngineRefused(
+                "This host does not filter traffic between instances of one network",
+                hint="`modprobe br_netfilter; sysctl net.bridge.bridge-nf-call-iptables=1`",
+            )
         instances = self._engine.get("instances", recursion=1, project=self._ours.project)
         self._bridges.keep()
         bridges = self.bridges()
@@ -305,7 +311,7 @@ class LxdNetworks:
         balancers = self.balancer_addresses()
         stations += [station for address in balancers for station in self._stations(address)]
         texts = (
-            guard.table(self._ours.guard_table, self._ours.port_prefix, stations),
+            guard.table(self._ours.guard_table, (self._ours.port_prefix, self._ours.link_prefix), stations),
             firewall.table(self._ours.table, self._rules(bridges, instances)),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
             flood.table(
@@ -323,6 +329,9 @@ class LxdNetworks:
                 "The host's firewall rejected our rules",
                 hint="Install `nft` and make sure that root may use it",
             )
+        if not secure(bridge.name for bridge in bridges):
+            LOG.error("a bridge is missing, or learns addresses from frames that the guard does not see")
+        kernel.raise_limits()  # that of connections exists since the first rule about them
         self._flood_loaded = self.flood_limits
         counters = self._counters()
         there = {network_of(each.gateway) for each in bridges if is_ours(each.gateway)}

@@ -13,8 +13,8 @@ what they receive. A map leads from an address to the chain of its groups:
 An address without an element is dropped. A connection must start with a SYN: otherwise the rest of one that was cut
 could be taken for a new one in the other direction.
 Between two networks, only pairs of networks in `paths` pass: each with itself, and those that are peered.
-ACLs have two more chains, which see what crosses the border of a subnet and know no connections. A map leads from a
-network to a chain that finds the subnet, the smallest first, and goes to the rules of its ACL.
+If there are ACLs, they have two more chains, which see what crosses the border of a subnet and know no connections. A
+map leads from a network to a chain that finds the subnet, the smallest first, and goes to the rules of its ACL.
 A full load replaces the table and a change touches only what differs; both are one transaction. An empty chain whose
 name is the digest of the content marks what is loaded.
 """
@@ -28,7 +28,16 @@ from typing import Final
 
 import msgspec
 
-from teraflock.drivers.lxd.borders import MASK, PRIORITIES, base_chain, border_chains, first, guards, packets
+from teraflock.drivers.lxd.borders import (
+    MASK,
+    PRIORITIES,
+    base_chain,
+    border_maps,
+    first,
+    guards,
+    hook_of,
+    packets,
+)
 from teraflock.drivers.lxd.words import checked_network, quoted
 from teraflock.network.security_group.model import PREFIX, Direction, GroupId, Rule
 from teraflock.network.walls import Published, Walls, network_of
@@ -151,15 +160,16 @@ def frame(table: str, bridges: Iterable[str]) -> str:
     for side, (chain, interface, address, map_name) in _SIDES.items():
         lines.append(f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}")
         rules = (
+            "ct state established accept",
             f"{interface} != @bridges accept",
-            "ct state vmap { established : accept, related : accept, invalid : drop }",
+            "ct state vmap { related : accept, invalid : drop }",
             "tcp flags & (fin | syn | rst | ack) != syn drop",
             f"iifname @bridges oifname @bridges {far}",
             f"ip {address} vmap @{map_name}",
             "drop",
         )
         lines += base_chain(table, chain, f"type filter hook forward priority {PRIORITIES[side]}", *rules)
-    return "\n".join((*lines, *border_chains(table))) + "\n"
+    return "\n".join((*lines, *border_maps(table))) + "\n"
 
 
 def changes(table: str, loaded: Compiled | None, after: Compiled) -> str:
@@ -170,7 +180,8 @@ def changes(table: str, loaded: Compiled | None, after: Compiled) -> str:
     if loaded is not None and loaded.mark == after.mark:
         return ""
     before = loaded or Compiled()
-    new = [f"add chain inet {table} {name}" for name in (*_gone(after.chains, before.chains), after.mark)]
+    named = (*_gone(after.chains, before.chains), after.mark)
+    new = [f"add chain inet {table} {name}{hook_of(name)}" for name in named]
     new += [
         f"add set inet {table} {name} {{ type {_type(name)}; }}" for name in _gone(after.sets, before.sets)
     ]

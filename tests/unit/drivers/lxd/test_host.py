@@ -24,6 +24,8 @@ def test_limits_are_raised_and_never_lowered(tmp_path: Path) -> None:
         "fs/inotify/max_user_instances",
         "kernel/keys/maxkeys",
         "kernel/pid_max",
+        "net/ipv4/ipfrag_high_thresh",
+        "net/netfilter/nf_conntrack_max",
     }
     assert kernel.raise_limits(tmp_path) == ()
     assert int((tmp_path / "fs/inotify/max_user_watches").read_text()) == 1 << 40
@@ -47,6 +49,10 @@ def test_bridge_filter_follows_the_kernel_setting(tmp_path: Path) -> None:
     for text, filtered in (("0\n", False), ("1\n", True), ("", False)):
         path.write_text(text)
         assert kernel.filters_bridges(tmp_path) is filtered
+    assert kernel.filter_bridges(tmp_path)
+    path.unlink()
+    assert not kernel.filter_bridges(tmp_path), "without the module there is no setting"
+    assert not path.exists()
 
 
 @given(chosen=st.sets(st.integers(0, 300), min_size=1))
