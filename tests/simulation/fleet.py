@@ -5,6 +5,7 @@ that jump, and a server that dies. Nothing runs by itself: `turn` is one turn of
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from random import Random
 
 import msgspec
@@ -52,8 +53,25 @@ from teraflock.tenant.service import TenantService
 
 RARE = 4
 """Some loops have a turn only so often, as in a server."""
+BUSY_TURNS = 12
+SLOW_SECONDS = 15.0
+"""Less than `UNWATCHED`: hosts still count as watched."""
 COPY_EVERY = timedelta(minutes=2)
 SITES = {"east": "3x2xV100", "west": "2x2xV100,1x0", "lone": "1x2xV100"}
+
+
+@cache
+def _template() -> MemoryDatabase:
+    made = MemoryDatabase()
+    migrate(made, FixedClock(START))
+    return made
+
+
+def _empty_database() -> MemoryDatabase:
+    """A database with all tables. To create them takes longer than many a life."""
+    made = MemoryDatabase()
+    _template()._connection.backup(made._connection)
+    return made
 
 
 class Fleet:
@@ -68,8 +86,7 @@ class Fleet:
         self.lies: set[tuple[str, str]] = set()
         """Copies that a lying host made, by instance and host."""
         self.count: Counter[str] = Counter()
-        inner = MemoryDatabase()
-        migrate(inner, self.clock)
+        inner = _empty_database()
         self.database = CrashingDatabase(inner, lambda *_: None, lambda *_: None)
         tenants = TenantService(self.database, self.clock, self.random_bytes)
         self.mark = tenants.install().installation_id
@@ -175,10 +192,14 @@ class Fleet:
         self.clock.move(timedelta(seconds=seconds))
 
     def pass_time(self, seconds: float) -> None:
-        for _ in range(max(1, int(seconds / HOSTS_SECONDS))):
-            self.wait(HOSTS_SECONDS)
+        """Turns at the pace of a server. After a while, when little changes any more, at a slower one."""
+        until, turns = self.clock.now() + timedelta(seconds=max(seconds, HOSTS_SECONDS)), 0
+        while self.clock.now() < until:
+            pause = HOSTS_SECONDS if turns < BUSY_TURNS else SLOW_SECONDS
+            self.wait(min(pause, max(HOSTS_SECONDS, (until - self.clock.now()).total_seconds())))
             self.turn()
             self.check_copies()
+            turns += 1
 
     # what is there
 
