@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from time import process_time
 from typing import Final
 
-from tests.simulation.fleet_walk import live
+from tests import databases
 
 from bench.figures import Figure, Section
 from bench.processes import Fault
@@ -20,6 +20,9 @@ SEEDS: Final = range(1000, 1250)
 
 
 def measure(seeds: range | None = None) -> Iterator[Section]:
+    databases.install()  # before anything is imported that migrates
+    from tests.simulation.fleet_walk import live
+
     logging.getLogger("teraflock").setLevel(logging.CRITICAL)
     totals: Counter[str] = Counter()
     samples, wrong = [], []

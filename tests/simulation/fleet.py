@@ -5,7 +5,6 @@ that jump, and a server that dies. Nothing runs by itself: `turn` is one turn of
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from functools import cache
 from random import Random
 
 import msgspec
@@ -53,25 +52,11 @@ from teraflock.tenant.service import TenantService
 
 RARE = 4
 """Some loops have a turn only so often, as in a server."""
-BUSY_TURNS = 12
+BUSY_TURNS = 8
 SLOW_SECONDS = 15.0
 """Less than `UNWATCHED`: hosts still count as watched."""
 COPY_EVERY = timedelta(minutes=2)
 SITES = {"east": "3x2xV100", "west": "2x2xV100,1x0", "lone": "1x2xV100"}
-
-
-@cache
-def _template() -> MemoryDatabase:
-    made = MemoryDatabase()
-    migrate(made, FixedClock(START))
-    return made
-
-
-def _empty_database() -> MemoryDatabase:
-    """A database with all tables. To create them takes longer than many a life."""
-    made = MemoryDatabase()
-    _template()._connection.backup(made._connection)
-    return made
 
 
 class Fleet:
@@ -86,7 +71,8 @@ class Fleet:
         self.lies: set[tuple[str, str]] = set()
         """Copies that a lying host made, by instance and host."""
         self.count: Counter[str] = Counter()
-        inner = _empty_database()
+        inner = MemoryDatabase()
+        migrate(inner, self.clock)
         self.database = CrashingDatabase(inner, lambda *_: None, lambda *_: None)
         tenants = TenantService(self.database, self.clock, self.random_bytes)
         self.mark = tenants.install().installation_id
