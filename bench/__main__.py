@@ -60,8 +60,14 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     parser.add_argument("--nodes", type=Path, metavar="FILE", help="placement: the nodes, as CSV")
     parser.add_argument("--pods", type=Path, metavar="FILE", help="placement: the pods, as CSV")
+    parser.add_argument(
+        "--seeds", type=_seeds, metavar="A..B", help="fleet_lives: the first and the last seed"
+    )
     asked = parser.parse_args()
-    options = {"placement": {"nodes": asked.nodes, "pods": asked.pods}}
+    options = {
+        "placement": {"nodes": asked.nodes, "pods": asked.pods},
+        "fleet_lives": {"seeds": asked.seeds},
+    }
     if unknown := [name for name in asked.names if name not in BENCHMARKS]:
         parser.error(f"unknown benchmark: {', '.join(unknown)} (use one of {', '.join(BENCHMARKS)})")
     facts = machine()
@@ -75,6 +81,11 @@ def main() -> int:
         text = json.dumps({"machine": facts, "benchmarks": benchmarks}, indent=2, ensure_ascii=False)
         asked.json.write_text(f"{text}\n", encoding="utf-8")
     return int(any(failed for _, failed in measured.values()))
+
+
+def _seeds(text: str) -> range:
+    first, _, last = text.partition("..")
+    return range(int(first), int(last or first) + 1)
 
 
 def _measured(name: str, options: Mapping[str, Any]) -> tuple[list[Section], bool]:

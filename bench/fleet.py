@@ -4,7 +4,8 @@ One process runs the services and loops of a server, without the API, with SQLit
 with all loops running. Then the loops are called by hand on a clock that is moved: for ten minutes, 1 % of the hosts
 are lost in each minute, with their guests, and instances are created again elsewhere. At the end all hosts come back.
 
-`TERA_FLEET_HOSTS` sets another number of hosts; instances are in proportion.
+`TERA_FLEET_HOSTS` sets another number of hosts; instances are in proportion. `TERA_FLEET_LOST` sets another part of the
+hosts, in percent, that is lost in each minute: a smaller fleet needs more for the same rare coincidences.
 """
 
 import os
@@ -38,6 +39,7 @@ from teraflock.tenant.service import TenantService
 
 HOSTS: Final = int(os.environ.get("TERA_FLEET_HOSTS", "12500"))
 GPUS: Final = 8
+LOST_PERCENT: Final = int(os.environ.get("TERA_FLEET_LOST", "1"))
 INSTANCES: Final = HOSTS * 8 // 5
 PER_ORDER: Final = 100
 PROJECTS: Final = 8  # the network of a project has about 4,000 addresses
@@ -196,7 +198,8 @@ def _failures(server: Server) -> Section:
     chance.shuffle(left)
     turns, samples, lost = _turns(server), [], []
     for _ in range(MINUTES):
-        gone, left = left[: HOSTS // 100], left[HOSTS // 100 :]
+        count = HOSTS * LOST_PERCENT // 100
+        gone, left = left[:count], left[count:]
         lost += gone
         _hosts_go(server, gone)
         for _ in range(60 // TURN_SECONDS):
@@ -213,7 +216,7 @@ def _failures(server: Server) -> Section:
         returned += 1
     assert trouble.faults_left() == ()
     return Section(
-        title=f"1 % of the hosts lost in each of {MINUTES} minutes, a turn every {TURN_SECONDS} s",
+        title=f"{LOST_PERCENT} % of the hosts lost in each of {MINUTES} minutes, a turn every {TURN_SECONDS} s",
         figures=(
             Figure(what="a turn of all loops", unit="ms", samples=tuple(samples), bar=1000 * TURN_SECONDS),
             Figure(what="largest resident size", unit="MB", samples=(_resident_mb(),), bar=1000),

@@ -49,9 +49,10 @@ def faults(database: Database, world: World, now: datetime, sky: World | None = 
         books = _books(tx)
         balanced = {(row[0], row[1]) for row in tx.all(_BALANCED)}
     with world.read() as turn:
-        every = (as_of(guest, now) for guest in turn.every(Guest))
+        every = [as_of(guest, now) for guest in turn.every(Guest)]
         balancers = {(each.spec.id, each.host) for each in turn.every(SimulatedBalancer) if each.running}
-        guests = {guest.key: guest for guest in every if guest is not None}
+        guests = {guest.machine.id: guest for guest in every if guest is not None}
+        copies = Counter(guest.machine.id for guest in every if guest is not None)
         addresses = {(taken.key, taken.instance_id) for taken in turn.every(AddressTaken)}
         images = {image.key for image in turn.every(SimulatedImage)}
         networks = turn.every(NetworkThere)
@@ -70,6 +71,7 @@ def faults(database: Database, world: World, now: datetime, sky: World | None = 
         for guest in guests.values()
         for nic in guest.machine.nics
     }
+    found += [f"{id}: is on {count} hosts" for id, count in copies.items() if count > 1]
     found += [f"{id}: has {count} rented machines" for id, count in counts.items() if count > 1]
     found += [
         f"{key}: an address in use by no instance"

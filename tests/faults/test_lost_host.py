@@ -1,9 +1,9 @@
-"""Loses a host at every point of every operation. The host comes back, or not before everything is deleted.
+"""Loses a host at every point of every operation. It comes back, perhaps after everything is deleted or elsewhere.
 
 While a host is recorded as away, nothing on it counts as running, so nothing is charged, and the operation
 waits with everything it holds. When the host is back, with or without a reboot, the operation is completed,
 and no card, port, snapshot or image is left over. A delete is accepted at any time, and ends when the host
-returns.
+returns. If the host stays lost, an instance that should run is created again elsewhere, whatever it was doing.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,15 +18,17 @@ from tests.long import sampled
 from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault, When
 from teraflock.drivers.simulated.world import MemoryWorld
-from teraflock.instance.model import Instance, Operation
+from teraflock.instance.model import Instance, Operation, RestartPolicy
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.rules import COURSES
 from teraflock.instance.states import BILLABLE, Phase, Wanted
+from teraflock.reconcile.moving import MOVE_AFTER
 from teraflock.reconcile.rehearsal import points
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
 
-ENDINGS = ("back", "rebooted", "deleted")
+ENDINGS = ("back", "rebooted", "deleted", "elsewhere")
+ORDER = Order(name="one", shape=ShapeWish(gpu="V100"), restart_policy=RestartPolicy.ELSEWHERE)
 
 
 def ask(installation: Installation, act: str, *words: object) -> None:
@@ -34,7 +36,7 @@ def ask(installation: Installation, act: str, *words: object) -> None:
 
 
 def launched(installation: Installation) -> None:
-    ask(installation, "launch", Order(name="one", shape=ShapeWish(gpu="V100")))
+    ask(installation, "launch", ORDER)
     installation.settle()
 
 
@@ -71,7 +73,7 @@ SCENES: dict[
 ] = {
     Operation.LAUNCH: (
         lambda installation: None,
-        lambda installation: ask(installation, "launch", Order(name="one", shape=ShapeWish(gpu="V100"))),
+        lambda installation: ask(installation, "launch", ORDER),
         DOES_NOT_COME_UP,
     ),
     Operation.START: (stopped, lambda installation: ask(installation, "start", "one"), DOES_NOT_COME_UP),
@@ -147,6 +149,17 @@ def lose_at(installation: Installation, point: str) -> str:
     return host
 
 
+def ends_elsewhere(installation: Installation, host: str) -> None:
+    """The host stays lost. An instance that should run does so on another one."""
+    installation.wait(MOVE_AFTER.total_seconds())
+    for _ in range(4):
+        turn(installation)
+    (view,) = installation.service.page(installation.tenant.project.id, limit=9, gone=True)
+    if view.instance.wanted == Wanted.RUNNING and view.instance.phase != Phase.FAILED:
+        assert (view.instance.phase, view.host_name != host) == (Phase.RUNNING, True), view.instance.problem
+    assert charged_on_lost_hosts(installation.database) == []
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize(
     ("operation", "point"), sampled(WALK, every=12, because="every point", id=lambda case: str(case[1]))
@@ -169,6 +182,8 @@ def test_lost_host_is_not_charged_and_stays_consistent(
         assert one(installation).phase in (Phase.DELETING, Phase.GONE)
     elif ending == "rebooted":
         installation.trouble.host_comes_back(host, rebooted=True)
+    elif ending == "elsewhere":
+        ends_elsewhere(installation, host)
     installation.settle()
     assert faults(installation.database, installation.world, installation.clock.now()) == []
     found = one(installation)

@@ -52,6 +52,9 @@ from teraflock.tenant.service import TenantService
 
 RARE = 4
 """Some loops have a turn only so often, as in a server."""
+BUSY_TURNS = 8
+SLOW_SECONDS = 15.0
+"""Less than `UNWATCHED`: hosts still count as watched."""
 COPY_EVERY = timedelta(minutes=2)
 SITES = {"east": "3x2xV100", "west": "2x2xV100,1x0", "lone": "1x2xV100"}
 
@@ -175,10 +178,14 @@ class Fleet:
         self.clock.move(timedelta(seconds=seconds))
 
     def pass_time(self, seconds: float) -> None:
-        for _ in range(max(1, int(seconds / HOSTS_SECONDS))):
-            self.wait(HOSTS_SECONDS)
+        """Turns at the pace of a server. After a while, when little changes any more, at a slower one."""
+        until, turns = self.clock.now() + timedelta(seconds=max(seconds, HOSTS_SECONDS)), 0
+        while self.clock.now() < until:
+            pause = HOSTS_SECONDS if turns < BUSY_TURNS else SLOW_SECONDS
+            self.wait(min(pause, max(HOSTS_SECONDS, (until - self.clock.now()).total_seconds())))
             self.turn()
             self.check_copies()
+            turns += 1
 
     # what is there
 

@@ -70,4 +70,4 @@ def move(there: Fleet, chance: Random, number: int) -> None:
     what = chance.choice(names)
     acts[what]()
     there.count[what] += 1
-    there.pass_time(chance.choice([5, 10, 30, 60, 400]))
+    there.pass_time(chance.choice([5, 10, 30, 60, 330]))

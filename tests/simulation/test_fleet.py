@@ -88,6 +88,27 @@ def test_partitioned_host_never_runs_a_second_copy_with_the_same_address(sites: 
     assert launched(there, "three").address == one.address, "the address is free again"
 
 
+def test_host_lost_just_before_an_instance_moves_there_loses_nothing() -> None:
+    """The move chooses a host that is gone already. Its launch there waits, and is then placed a third time."""
+    there = Fleet(sites={"east": "3x2xV100"})
+    one = launched(there)
+    site, first = place(there, one)
+    second, third = (host.name for host in there.all_hosts().values() if host.name != first)
+    there.hosts_service.set_state(there.actor, third, HostState.DRAINING)
+    there.trouble[site].host_goes_away(first)
+    there.pass_time(MOVE_AFTER.total_seconds())
+    there.trouble[site].host_goes_away(second)
+    there.pass_time(5)
+    assert (place(there, there.one("one")), there.one("one").phase) == ((site, second), Phase.STARTING)
+    there.pass_time(MOVE_AFTER.total_seconds())
+    assert there.one("one").phase == Phase.STARTING, "no host has room"
+    there.hosts_service.set_state(there.actor, third, HostState.READY)
+    there.pass_time(30)
+    assert (place(there, there.one("one")), there.one("one").phase) == ((site, third), Phase.RUNNING)
+    there.settle()
+    assert running_copies(there, one) == {(site, third)}
+
+
 def test_host_stays_away_while_its_old_copy_cannot_be_removed() -> None:
     there = Fleet()
     one = launched(there)

@@ -10,6 +10,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
 from teraflock.cli.host_cost import cost
+from teraflock.cli.host_driver import install_driver
 from teraflock.cli.host_join import add, join, leave, remove, serve
 from teraflock.cli.host_slice import slice_host
 from teraflock.cli.host_upgrade import upgrade
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 DRAIN_SECONDS_MAX: Final = 366 * 86_400
 HELP: Final = """Add, list and manage hosts: what they have, and what is free. For operators.
 
-`add` prints the command that lets another server join. `inspect`, `join`, `leave` and `serve` act on this machine.
+`add` prints the command that lets another server join. `inspect`, `install-driver`, `join`,
+`leave` and `serve` act on this machine.
 
 \b
 Examples:
@@ -53,7 +55,7 @@ def command() -> None:
     pass
 
 
-for each in (cost, slice_host, add, remove, upgrade, join, leave, serve):
+for each in (cost, slice_host, add, remove, upgrade, join, leave, serve, install_driver):
     command.add_command(each)
 
 

@@ -32,7 +32,7 @@ Examples:
 JOIN_HELP: Final = """Let this machine join a server as a host. Run it as root. `tera host add` prints the command.
 
 It installs LXD if needed, checks the NVIDIA driver, gets a certificate from the server, and starts the host program.
-Safe to run again after an interruption.
+Safe to run again after an interruption. `tera host install-driver --dry-run` shows what `--install-driver` would do.
 
 \b
 Example:
@@ -68,7 +68,7 @@ def add(name: str, address: str, trusted_wire: bool, as_json: bool) -> None:
 
 
 @click.command(
-    help="Remove a joined host that is drained and has no instances. Its certificate becomes invalid."
+    help="Remove a joined host that is drained and has no instances or volumes. Its certificate becomes invalid."
 )
 @click.argument("name")
 @yes_option
@@ -98,6 +98,9 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
     show_default=True,
     help="Where the host program listens.",
 )
+@click.option(
+    "--install-driver", is_flag=True, help="Install the NVIDIA driver if it is missing. Then reboot."
+)
 @click.option("--without-gpus", is_flag=True, help="Join although the NVIDIA driver does not answer.")
 @click.option(
     "--simulate",
@@ -106,7 +109,15 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
     help="Join with a simulated host, such as `1x8xV100`. For trying it out.",
 )
 @json_option
-def join(word: str, address: str, listen: str, without_gpus: bool, simulate: str, as_json: bool) -> None:
+def join(
+    word: str,
+    address: str,
+    listen: str,
+    install_driver: bool,
+    without_gpus: bool,
+    simulate: str,
+    as_json: bool,
+) -> None:
     from teraflock.app.joining.config import HostPlaces
     from teraflock.app.joining.join import JoinWish, parse_ticket
     from teraflock.app.joining.join import join as act
@@ -117,6 +128,7 @@ def join(word: str, address: str, listen: str, without_gpus: bool, simulate: str
         address=address,
         listen=listen,
         without_gpus=without_gpus,
+        install_driver=install_driver,
         simulated_hosts=simulate,
     )
     with phases() as line:

@@ -60,6 +60,13 @@ def names_at_site(tx: Transaction, site: str) -> set[str]:
     return {row[0] for row in tx.all("SELECT name FROM host WHERE kind = 'own' AND site = :site", site=site)}
 
 
+def removed(tx: Transaction) -> frozenset[HostId]:
+    """The own hosts that were removed."""
+    return frozenset(
+        HostId(row[0]) for row in tx.all("SELECT id FROM host WHERE kind = 'own' AND state = 'gone'")
+    )
+
+
 def kinds_of_hosts(tx: Transaction) -> tuple[Host, ...]:
     """One host for all that have the same size and cards. Only its size, its cards and `alike` have a meaning."""
     rows = tx.all(_KINDS)

@@ -88,12 +88,13 @@ def set_metered(tx: Transaction, id: str, size_bytes: int, sequence: int) -> Non
     )
 
 
-def fail_unmade(tx: Transaction, instance_id: str) -> None:
-    """Fail the images that were waiting for an instance that is now gone."""
+def fail_unmade(tx: Transaction, instance_id: str, problem: str) -> None:
+    """Fail the images that were waiting for an instance whose disk is now gone."""
     tx.run(
-        "UPDATE image SET state = 'failed', problem = 'Its instance was deleted before it was made'"
+        "UPDATE image SET state = 'failed', problem = :problem"
         " WHERE source_instance_id = :id AND state = 'waiting'",
         id=instance_id,
+        problem=problem,
     )
 
 

@@ -58,12 +58,13 @@ class CopyLoop:
             known = copies.all_in_all_projects(tx)
             running = across.running_elsewhere_in_all_projects(tx) if self._every else ()
             alive = leases.alive(tx, now)
+            removed = fleet.removed(tx)
             instances = {str(each.id): each for each in running}
             for id in {each.instance_id for each in known} - instances.keys():
                 found = across.by_id_in_all_projects(tx, id)
                 if found is not None:
                     instances[id] = found
-        for copy in obsolete(known, instances, now):
+        for copy in obsolete(known, instances, now, removed):
             drop(self._around, copy)
         due = [
             each

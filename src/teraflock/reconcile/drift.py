@@ -47,6 +47,8 @@ from teraflock.storage.events import record_event
 LOG: Final = logging.getLogger("teraflock.reconcile")
 RENTED: Final = frozenset({""})
 """The only host of a site that chooses hosts itself. It answers when the site does."""
+REPORTED_MAX: Final = 10_000
+"""What is remembered as reported. A host that invents guests fills neither the log nor the memory."""
 REFIT_AGAIN: Final = timedelta(minutes=10)
 """How long to wait before a repair without effect is repeated, as long as the engine shows the same."""
 
@@ -348,7 +350,7 @@ class DriftLoop:
             if phase in (Phase.GONE, Phase.FAILED) or site not in ("", driver.site):
                 LOG.warning("%s is gone or elsewhere, but %s still had it: removed", id, driver.site)
                 remove(driver, sighting)
-            elif id not in known and id not in self._reported:
+            elif id not in known and id not in self._reported and len(self._reported) < REPORTED_MAX:
                 self._reported.add(id)
                 LOG.warning("%s has %s, which is not in this database: ignored", driver.site, id)
 

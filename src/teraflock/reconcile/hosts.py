@@ -204,9 +204,14 @@ class HostLoop:
             with self._around.database.read() as tx:
                 waiting = across.away_in_work_in_all_projects(tx, driver.site)
             to_return = [id for id, host in waiting if host in here]
-            self._around.database.write(
-                lambda tx: self._write(tx, driver, changed, back, here, gone, to_return)
+            written = self._around.database.write(
+                lambda tx: (
+                    self._is_fenced(tx, returning, back)
+                    and self._write(tx, driver, changed, back, here, gone, to_return)
+                )
             )
+            if not written:
+                return  # the next turn removes that copy first
             if to_return:
                 self._around.wake()
         self._known[driver.site] = here
@@ -233,6 +238,10 @@ class HostLoop:
         if done:
             self._around.database.write(lambda tx: left_behind.forget(tx, done))
         return failed
+
+    def _is_fenced(self, tx: Transaction, returning: Sequence[Host], back: set[str]) -> bool:
+        """Whether no instance was moved away from a returning host since its copies were removed."""
+        return not left_behind.on_hosts(tx, [host.id for host in returning if host.name in back])
 
     def _allow_out(self, driver: ComputeDriver, kept: Sequence[Host], here: Mapping[str, HostReport]) -> None:
         """Set the networks that the operator allows on each host. A host that refuses is asked again in the
@@ -309,7 +318,7 @@ class HostLoop:
         here: Mapping[str, HostReport],
         gone: Sequence[Host],
         to_return: Sequence[InstanceId],
-    ) -> None:
+    ) -> bool:
         now = self._around.clock.now()
         self._record_alarms(tx, driver.site, changed, now)
         for report in {report.name: report for report in (*changed, *(here[name] for name in back))}.values():
@@ -325,6 +334,7 @@ class HostLoop:
             LOG.warning("the host %s of %s is away", host.name, host.site)
             fleet.mark_away(tx, host.id)
             self._leave_unknown(tx, host, now)
+        return True
 
     def _record_alarms(
         self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime

@@ -32,6 +32,7 @@ from teraflock.fleet.rented import store as rented_hosts
 from teraflock.image import store as images
 from teraflock.image.model import ImageState
 from teraflock.instance import store
+from teraflock.instance.copy.rules import is_movable
 from teraflock.instance.driver import GRACE, PATIENCE, ComputeDriver, Rental
 from teraflock.instance.engine_errors import (
     DoesNotBoot,
@@ -262,6 +263,11 @@ class InstanceLoop:
         return self._around.engines.at(instance.site), task
 
     def _patience(self, instance: Instance) -> timedelta:
+        """How long a launch waits for an engine that does not answer. From a lost host, `moving.py` moves it."""
+        if is_movable(instance):
+            with self._around.database.read() as tx:
+                if fleet.is_away(tx, instance.host_id or ""):
+                    return timedelta.max
         engines = self._around.engines
         return engines.at(instance.site).patience if instance.site in engines else PATIENCE
 
@@ -434,7 +440,7 @@ def _close_books(tx: Transaction, instance: Instance, progress: Progress, done: 
         images.set_state(tx, subject, made, problem=instance.problem if progress.undoing else "")
     elif progress.operation == Operation.DELETE:
         snapshots.remove_all_of(tx, instance.id)
-        images.fail_unmade(tx, instance.id)
+        images.fail_unmade(tx, instance.id, "Its instance was deleted before it was made")
     # a repeated launch after its disk was lost, together with its snapshots
     elif progress.operation == Operation.LAUNCH:
         snapshots.remove_all_of(tx, instance.id)

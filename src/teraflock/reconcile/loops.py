@@ -1,4 +1,4 @@
-"""All loops of one process: one thread each, and a thread pool for the instances' steps.
+"""All loops of one process: one thread each, and for each site a thread pool for the instances' steps.
 
 Any number of processes may run these loops on one PostgreSQL: due work is leased by row, and a process
 without a heartbeat for some seconds loses its leases. On SQLite there is one process, which takes over
@@ -103,7 +103,8 @@ class Loops:
         self._threads: list[threading.Thread] = []
         self._more: list[tuple[str, Callable[[], None], float, threading.Event | None]] = []
         self._in_hand = threading.Semaphore(LEASES_PER_TURN)
-        self._pool: ThreadPoolExecutor | None = None
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+        """By site: one that answers slowly, or never, takes no thread of another."""
         self.turns: dict[str, int] = {}
         """Completed turns by loop, for the metrics."""
         self._alive_until = (clock.now(), time.monotonic())
@@ -172,7 +173,6 @@ class Loops:
             if not leases.is_another_alive(tx, self.worker, self._clock.now()):
                 self.hosts.take_over()
         self.beat()
-        self._pool = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix="step")
         self._run("heartbeat", self.beat, HEARTBEAT_SECONDS)
         self._run("hosts", self._turn_of_hosts, HOSTS_SECONDS)
         self._run("overdue", self.hosts.give_up_overdue, OVERDUE_SECONDS)
@@ -204,8 +204,8 @@ class Loops:
             thread.join()
         for apart in (self._hosts_apart, self._drift_apart):
             apart.join(STOP_SECONDS_MAX)
-        if self._pool:
-            self._pool.shutdown(wait=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=True)
         self._database.write(lambda tx: leases.end_worker(tx, self.worker))
 
     def _run(
@@ -265,11 +265,15 @@ class Loops:
         leased = self.instances.lease()
         for instance in leased:
             self._in_hand.acquire()
-            assert self._pool is not None, "started"
             self._waiting.add(instance.id)
-            self._pool.submit(self._advance, instance).add_done_callback(self._release)
+            self._pool(instance.site).submit(self._advance, instance).add_done_callback(self._release)
         if len(leased) < LEASES_PER_TURN:
             self._due.wait(self._seconds_until_due())
+
+    def _pool(self, site: str) -> ThreadPoolExecutor:
+        if site not in self._pools:
+            self._pools[site] = ThreadPoolExecutor(STEPS_AT_ONCE, thread_name_prefix=f"step-{site}")
+        return self._pools[site]
 
     def _seconds_until_due(self) -> float:
         due = self.instances.next_due()

@@ -2,7 +2,9 @@
 
 It moves only instances with the restart policy `elsewhere` whose host has been away for `MOVE_AFTER`. They start from
 the last copy of their disk (`copying.py`) at the site that has it. If there is no copy, the disk is lost. To a host of
-the same site it moves them only if the engine supports several copies; others refuse a second one.
+the same site it moves them only if the engine supports several copies; others refuse a second one. An operation that
+waits for the lost host is given up: its disk is lost, too. That includes a launch on a host that was lost before
+anybody noticed it.
 
 The lost host may still run the old copy: only its connection to us may be cut. Therefore
 - the instance gets a new address, and nobody gets the old one until the copy is removed;
@@ -24,6 +26,7 @@ from teraflock.fleet.model import HostId
 from teraflock.fleet.placement import choose, decide
 from teraflock.fleet.port import store as ports
 from teraflock.fleet.room import Room
+from teraflock.image import store as images
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.claims import take
@@ -31,6 +34,7 @@ from teraflock.instance.copy import store as copies
 from teraflock.instance.copy.model import DiskCopy
 from teraflock.instance.copy.rules import best, is_movable
 from teraflock.instance.driver import Capability
+from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, guest_ports
 from teraflock.instance.placing import wish_terms
 from teraflock.instance.rules import settled, withdrawn
@@ -149,12 +153,14 @@ def move(
     )
     after = replace(moved(there, words, now, copy), due_at=now + wait)
     store.put(tx, before, after, now=now, random_bytes=around.random_bytes)
+    leases.take_away(tx, before.id)
+    images.fail_unmade(tx, before.id, "Its instance lost its disk before it was made")
     return True
 
 
 def may_move(instance: Instance) -> bool:
-    """Whether an instance of a lost host may be created again elsewhere."""
-    return instance.phase == Phase.AWAY and instance.progress is None and is_movable(instance)
+    """Whether an instance of a lost host may be created again elsewhere. One that is starting is waiting for it."""
+    return instance.phase in (Phase.AWAY, Phase.STARTING) and is_movable(instance)
 
 
 def moved(instance: Instance, words: str, now: datetime, copy: DiskCopy | None) -> Instance:
@@ -166,4 +172,5 @@ def moved(instance: Instance, words: str, now: datetime, copy: DiskCopy | None) 
         f" {source}, with the address {instance.address}"
     )
     request = Request(operation=Operation.LAUNCH, subject=copy.id if copy else "")
-    return settled(replace(instance, request=request, notice=notice, due_at=now))
+    given_up = replace(instance, progress=None, problem="", problem_operator="")
+    return settled(replace(given_up, request=request, notice=notice, due_at=now))

@@ -1,14 +1,16 @@
 """SQLite without a file, for read-only home folders and for quick tests.
 
-It has one connection, which one thread uses at a time: reads and writes wait for each other. A write inside a read
-is refused, because it would change the snapshot of that read. Reads may be nested.
+One thread uses it at a time: reads and writes wait for each other. A write inside a read is refused, because it would
+change the snapshot of that read. Reads may be nested. They have a connection of their own, which cannot write: to
+switch that on and off would make SQLite prepare every statement again.
 """
 
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from itertools import count
+from typing import Final, TypeVar
 
 from teraflock.storage.database import Misuse, Transaction
 from teraflock.storage.sqlite_errors import translated
@@ -16,14 +18,35 @@ from teraflock.storage.sqlite_transaction import SqliteTransaction
 
 T = TypeVar("T")
 
+STATEMENTS_CACHED: Final = 1024
+"""More than the statements of all loops: to prepare one takes longer than to run it."""
+
+
+_NUMBERS: Final = count()
+
+
+def _connected(name: str) -> sqlite3.Connection:
+    """A connection to a database in memory that other connections of this process can have, too."""
+    made = sqlite3.connect(
+        f"file:{name}?mode=memory&cache=shared",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=STATEMENTS_CACHED,
+    )
+    made.execute("PRAGMA case_sensitive_like = ON")
+    return made
+
 
 class MemoryDatabase:
     where = ":memory:"
 
     def __init__(self) -> None:
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        name = f"tera-{next(_NUMBERS)}"
+        self._connection = _connected(name)
         self._connection.execute("PRAGMA foreign_keys = ON")
-        self._connection.execute("PRAGMA case_sensitive_like = ON")
+        self._reading = _connected(name)
+        self._reading.execute("PRAGMA query_only = ON")
         self._lock = threading.RLock()
         self._closed = False
         self._readers = 0
@@ -33,7 +56,7 @@ class MemoryDatabase:
     def read(self) -> Iterator[Transaction]:
         with self._lock:
             self._check_usable()
-            tx = SqliteTransaction(self._connection, self._read_error)
+            tx = SqliteTransaction(self._reading, self._read_error)
             self._enter_read()
             try:
                 yield tx
@@ -74,6 +97,7 @@ class MemoryDatabase:
     def close(self) -> None:
         with self._lock:
             self._closed = True
+            self._reading.close()
             self._connection.close()
 
     def _check_usable(self) -> None:
@@ -85,15 +109,13 @@ class MemoryDatabase:
 
     def _enter_read(self) -> None:
         if not self._readers:
-            self._connection.execute("PRAGMA query_only = ON")
-            self._connection.execute("BEGIN")
+            self._reading.execute("BEGIN")
         self._readers += 1
 
     def _leave_read(self) -> None:
         self._readers -= 1
         if not self._readers:
-            self._connection.rollback()
-            self._connection.execute("PRAGMA query_only = OFF")
+            self._reading.rollback()
 
     def _read_error(self, error: Exception) -> Exception:
         return translated(error, self.where, reading=True)

@@ -1,10 +1,14 @@
-"""Which instances may be created again on another host."""
+"""Which instances may be created again on another host, and which copies of disks are no longer needed."""
+
+from datetime import UTC, datetime
 
 from msgspec.structs import replace
 from tests.unit.instance.samples import queued
 
 from teraflock.base.size import Size
-from teraflock.instance.copy.rules import is_movable
+from teraflock.fleet.model import HostId
+from teraflock.instance.copy.model import READY, DiskCopy
+from teraflock.instance.copy.rules import is_movable, obsolete
 from teraflock.instance.model import RestartPolicy, Spec
 from teraflock.instance.volume.model import VolumeMount
 
@@ -16,3 +20,14 @@ def test_instance_with_a_volume_stays_on_its_host() -> None:
     assert is_movable(plain)
     volume = VolumeMount("vol_0000000000000001", "/volumes/results", "hst_0000000000000001")
     assert not is_movable(replace(plain, volumes=(volume,)))
+
+
+def test_copy_on_a_removed_host_is_obsolete() -> None:
+    there = replace(queued(SHAPE), spec=Spec(restart_policy=RestartPolicy.ELSEWHERE, recipe="base"))
+    now = datetime(2026, 11, 15, tzinfo=UTC)
+    copy = DiskCopy(
+        id="cpy_1", instance_id=there.id, host_id=HostId("hst_2"), site="lab2", source_site="lab1", state=READY,
+        made_at=now, touched_at=now,
+    )  # fmt: skip
+    assert obsolete([copy], {there.id: there}, now) == ()
+    assert obsolete([copy], {there.id: there}, now, frozenset({"hst_2"})) == (copy,)

@@ -4,13 +4,22 @@ import threading
 from collections import Counter
 from datetime import UTC, datetime
 
+import pytest
+from msgspec.structs import replace
+from tests.unit.instance.samples import queued
+
 from teraflock.base.clock import FixedClock
+from teraflock.base.size import Size
 from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engines import Engines
+from teraflock.instance.model import Instance, InstanceId
 from teraflock.reconcile.apart import Apart
+from teraflock.reconcile.loops import STEPS_AT_ONCE, Loops
+from teraflock.storage.memory import MemoryDatabase
+from teraflock.storage.migrate import migrate
 
 
 def engine(site: str) -> SimulatedEngine:
@@ -54,3 +63,27 @@ def test_hosts_of_a_single_hanging_site_do_not_stop_the_loop() -> None:
     apart.turn()  # returns, although the site does not answer
     answered.set()
     apart.join(10)
+
+
+def test_steps_on_a_site_that_hangs_take_no_thread_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
+    database = MemoryDatabase()
+    migrate(database, clock)
+    loops = Loops(database, clock, Engines([engine("slow"), engine("quick")]), alone=True)
+    answered, done = threading.Event(), threading.Event()
+    made = queued(Size(gpu="", gpus=0, vcpus=1, ram_bytes=1, disk_bytes=1))
+    slow = [replace(made, id=InstanceId(f"ins_{number}"), site="slow") for number in range(2 * STEPS_AT_ONCE)]
+
+    def advance(instance: Instance) -> None:
+        if instance.site == "quick":
+            done.set()
+        else:
+            answered.wait(10)
+
+    monkeypatch.setattr(loops.instances, "lease", lambda: (*slow, replace(made, site="quick")))
+    monkeypatch.setattr(loops.instances, "advance", advance)
+    loops._turn_of_instances()
+    assert done.wait(5)
+    answered.set()
+    loops.stop()
+    database.close()

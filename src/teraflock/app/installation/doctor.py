@@ -81,7 +81,11 @@ def nvidia() -> Finding:
     if not cards:
         return ok("NVIDIA", f"no cards: this machine offers CPUs only ({seen})")
     if problems:
-        return wrong("NVIDIA", f"{seen}; {problems[0]}", "See `tera host inspect`; `nvidia-smi` must work")
+        return wrong(
+            "NVIDIA",
+            f"{seen}; {problems[0]}",
+            "See `tera host inspect`. `tera host install-driver` installs a missing driver",
+        )
     return ok("NVIDIA", seen)
 
 

@@ -20,10 +20,11 @@ import msgspec
 from teraflock import __version__
 from teraflock.app.installation import engine
 from teraflock.app.installation.places import Places
-from teraflock.app.joining import background
+from teraflock.app.joining import background, nvidia
 from teraflock.app.joining.config import HostConfig, HostPlaces, is_root, key_of, read_config, write_config
 from teraflock.app.settings import address_of
 from teraflock.base.errors import BadInput, Refused, TeraflockError, Unavailable
+from teraflock.base.quantities import count_text
 from teraflock.drivers.joined.authority import request_for
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import Failed, raised
@@ -73,6 +74,7 @@ class JoinWish(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     listen: str = f"0.0.0.0:{PORT}"
     without_gpus: bool = False
+    install_driver: bool = False
     simulated_hosts: str = ""
     """For trying it out: simulate a host with these cards, such as `1x8xV100`."""
 
@@ -108,7 +110,7 @@ def join(
     on_progress("machine")
     inspected = inspect()
     if not wish.simulated_hosts:
-        _check_cards(inspected, wish.without_gpus)
+        _check_cards(inspected, wish, on_progress)
     on_progress("engine")
     kind, options = _engine(places, wish, environment)
     if found is None:
@@ -137,15 +139,23 @@ def _listen_address(listen: str) -> tuple[str, int]:
     return host, port
 
 
-def _check_cards(found: Inspection, without_gpus: bool) -> None:
+def _check_cards(found: Inspection, wish: JoinWish, on_progress: OnProgress) -> None:
     """A card without its driver would join as a host without cards, which nobody wants."""
-    silent = [card for card in found.cards if not card.answers]
-    if silent and not found.driver and not without_gpus:
+    if wish.without_gpus or not nvidia.needs_driver(found):
+        return
+    count = count_text(len(found.cards), "NVIDIA card")
+    if not wish.install_driver:
         raise Refused(
-            f"This machine has {len(silent)} NVIDIA cards, but their driver does not answer",
-            hint="Install it: `apt install nvidia-driver` (non-free), reboot, check with `nvidia-smi`. docs/hosts.md"
-            " has the details. To join without the cards: `--without-gpus`",
+            f"This machine has {count}, but no driver answers",
+            hint="Repeat the command with `--install-driver`, or install it by hand: docs/hosts.md"
+            " has the steps. To join without the cards: `--without-gpus`",
         )
+    nvidia.install(nvidia.read_ground(), on_progress)
+    raise Refused(
+        f"The driver for {count} is installed, and works after a reboot",
+        hint="Reboot, then run the same command again. If the token has expired by then, get a new one with"
+        " `tera host add`",
+    )
 
 
 def _engine(places: HostPlaces, wish: JoinWish, environment: Mapping[str, str]) -> tuple[str, dict[str, str]]:

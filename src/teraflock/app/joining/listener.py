@@ -16,6 +16,7 @@ from teraflock.app.settings import Settings, address_of
 from teraflock.base.errors import BadInput, Refused, TeraflockError, Unavailable
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import Failed, failed
+from teraflock.drivers.joined.strangers import Strangers
 from teraflock.host.inspect import inspect, own_address
 from teraflock.instance.join.model import JoinAnswer, JoinPlace, JoinRequest
 
@@ -39,7 +40,7 @@ class JoinPort:
         """Decides about a request from an address."""
         self._socket: socket.socket | None = None
         self._lock = threading.Lock()
-        self._room = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self._strangers = Strangers(CONNECTIONS_MAX, seconds_max=SECONDS_MAX)
 
     @cached_property
     def authority(self) -> "Authority":
@@ -93,25 +94,22 @@ class JoinPort:
                 raw, source = sock.accept()
             except OSError:
                 return  # closed
-            if self._room.acquire(blocking=False):
-                threading.Thread(target=self._answer, args=(raw, str(source[0])), daemon=True).start()
-            else:
-                raw.close()
+            self._strangers.add(raw, str(source[0]))
+            threading.Thread(target=self._answer, args=(raw, str(source[0])), daemon=True).start()
 
     def _answer(self, raw: socket.socket, source: str) -> None:
         from teraflock.drivers.joined.authority import joining_context
 
         try:
-            raw.settimeout(SECONDS_MAX)
-            with raw, joining_context(self.authority.server).wrap_socket(raw, server_side=True) as tls:
-                channel = Channel(tls, frame_bytes_max=REQUEST_BYTES_MAX)
+            with raw, self._strangers.secured(raw, joining_context(self.authority.server)) as tls:
+                channel = Channel(tls, received_bytes_max=REQUEST_BYTES_MAX)
                 request = channel.receive(JoinRequest, seconds_max=SECONDS_MAX)
                 channel.send(self._decided(request, source), seconds_max=SECONDS_MAX)
                 channel.receive(JoinRequest, seconds_max=SECONDS_MAX)  # wait until the host closes
         except (OSError, TimeoutError):
             pass
         finally:
-            self._room.release()
+            self._strangers.remove(raw)
 
     def _decided(self, request: JoinRequest, source: str) -> JoinAnswer | Failed:
         try:

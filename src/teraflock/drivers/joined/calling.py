@@ -39,6 +39,10 @@ CONNECT_SECONDS_MAX: Final = 4.0
 ANSWER_SECONDS_MAX: Final = 7.0
 """A host that is working on a call says so every two seconds."""
 QUICK_SECONDS_MAX: Final = 60.0
+CALL_SECONDS_MAX: Final = 3600.0
+"""For any other call: a host that says forever that it is working must not keep a loop of the server."""
+ANSWER_BYTES_MAX: Final = 16 << 20
+"""For one message of a host: 80,000 guests, or the longest output of a command several times."""
 PIECE_SECONDS_MAX: Final = 120.0
 """For a piece of a file: the other end may be writing to a slow disk."""
 IDLE_MAX: Final = 8
@@ -124,10 +128,10 @@ class Links:
                 if piece:
                     channel.send(Piece(content=piece), seconds_max=PIECE_SECONDS_MAX)
             channel.send(Piece(content=b""), seconds_max=PIECE_SECONDS_MAX)
-        ends_at = self._seconds() + QUICK_SECONDS_MAX
+        ends_at = self._seconds() + (QUICK_SECONDS_MAX if method in QUICK else CALL_SECONDS_MAX)
         answer = received(channel, ANSWER_SECONDS_MAX)
         while isinstance(answer, Working):
-            if method in QUICK and self._seconds() > ends_at:
+            if self._seconds() > ends_at:
                 raise TimeoutError(f"its engine hangs in `{method}`")
             answer = received(channel, ANSWER_SECONDS_MAX)
         if isinstance(answer, Failed):
@@ -213,7 +217,7 @@ class Links:
     def _secured(self) -> Channel:
         raw = socket.create_connection((self.to.address, self.to.port), CONNECT_SECONDS_MAX)
         try:
-            channel = Channel(self._context.wrap_socket(raw))
+            channel = Channel(self._context.wrap_socket(raw), received_bytes_max=ANSWER_BYTES_MAX)
         except BaseException:
             raw.close()
             raise

@@ -30,10 +30,10 @@ class Closed(ConnectionError):
 
 
 class Channel:
-    def __init__(self, sock: ssl.SSLSocket, *, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
-        """`sock` has finished its handshake."""
+    def __init__(self, sock: ssl.SSLSocket, *, received_bytes_max: int = FRAME_BYTES_MAX) -> None:
+        """`sock` has finished its handshake. `received_bytes_max` is for one message of the other end."""
         self._socket = sock
-        self._frame_bytes_max = frame_bytes_max
+        self._received_bytes_max = received_bytes_max
         self._lock = threading.Lock()
         self._sending = threading.Lock()
         self._read = bytearray()
@@ -50,7 +50,7 @@ class Channel:
 
     def send(self, message: msgspec.Struct, *, seconds_max: float) -> None:
         content = msgspec.msgpack.encode(message)
-        if len(content) > self._frame_bytes_max:
+        if len(content) > FRAME_BYTES_MAX:
             raise Closed("the message is too large")
         rest = memoryview(len(content).to_bytes(HEAD_BYTES, "big") + content)
         ends_at = time.monotonic() + seconds_max
@@ -61,7 +61,7 @@ class Channel:
     def receive(self, kind: type[T], *, seconds_max: float) -> T:
         ends_at = time.monotonic() + seconds_max
         length = int.from_bytes(self._exactly(HEAD_BYTES, ends_at), "big")
-        if length > self._frame_bytes_max:
+        if length > self._received_bytes_max:
             raise Closed(f"the other end announced a message of {length} bytes")
         try:
             return msgspec.msgpack.decode(self._exactly(length, ends_at), type=kind)
@@ -115,6 +115,21 @@ class Channel:
                 raise Closed(str(error)) from None
             if not _waited(self._socket, event, ends_at):
                 raise TimeoutError("the other end does not answer")
+
+
+def shake_hands(sock: ssl.SSLSocket, *, seconds_max: float) -> None:
+    """Finish the handshake of a socket that does not block, within this time, however slowly bytes come."""
+    ends_at = time.monotonic() + seconds_max
+    while True:
+        try:
+            sock.do_handshake()
+            return
+        except ssl.SSLWantReadError:
+            event = select.POLLIN
+        except ssl.SSLWantWriteError:
+            event = select.POLLOUT
+        if not _waited(sock, event, ends_at):
+            raise TimeoutError("the handshake does not end")
 
 
 def _waited(sock: socket.socket, event: int, ends_at: float) -> bool:

@@ -29,13 +29,24 @@ from teraflock.drivers.joined.methods import (
     Method,
 )
 from teraflock.drivers.joined.upgrading import upgrade
-from teraflock.fleet.model import HostReport
-from teraflock.instance.driver import BOOT_TIME_MAX, PATIENCE, Capability, GuestFile, Machine, MachineType
+from teraflock.fleet.model import GpuReport, HostReport
+from teraflock.instance.driver import (
+    BOOT_TIME_MAX,
+    PATIENCE,
+    Capability,
+    GuestFile,
+    Machine,
+    MachineType,
+    Sighting,
+)
 from teraflock.instance.engine_errors import EngineFailed
 from teraflock.instance.join.model import Package
 
 LOG: Final = logging.getLogger("teraflock.engines")
 HOSTS: Final = "hosts"
+SIGHTINGS: Final = "sightings"
+TEXT_CHARACTERS_MAX: Final = 200
+GUESTS_MAX: Final = 10_000
 CARDS_MAX: Final = 1024
 """Of one host: its cards and their slices."""
 TERMINAL_SECONDS_MAX: Final = 3600.0 * 24
@@ -176,9 +187,28 @@ def _own_host(self: JoinedDriver) -> tuple[HostReport, ...]:
     if len(own) != len(found):
         LOG.warning("%s reports other hosts, too: ignored", self.site)
     address = self.links.to.address
-    return tuple(replace(each, address=address, gpus=each.gpus[:CARDS_MAX]) for each in own[:1])
+    return tuple(
+        replace(each, address=address, gpus=tuple(filter(_is_plain, each.gpus[:CARDS_MAX])))
+        for each in own[:1]
+    )
 
+
+def _is_plain(gpu: GpuReport) -> bool:
+    """Whether the texts about a card can be stored and shown. Others are not cards of a catalog."""
+    words = (gpu.slot, gpu.gpu, gpu.name, gpu.near)
+    return all(len(each) <= TEXT_CHARACTERS_MAX and (each.isprintable() or not each) for each in words)
+
+
+def _own_sightings(self: JoinedDriver) -> tuple[Sighting, ...]:
+    """The guests on the host itself. An own host announces no end of a guest."""
+    found = _remote(METHODS[SIGHTINGS])(self)
+    own = [each for each in found if each.host == self.site and len(each.instance_id) <= TEXT_CHARACTERS_MAX]
+    return tuple(replace(each, leaving_at=None, made=None) for each in own[:GUESTS_MAX])
+
+
+_CHECKED: Final = {HOSTS: _own_host, SIGHTINGS: _own_sightings}
+"""Calls whose answers are not taken as they are."""
 
 for _name, _found in METHODS.items():
     if _name not in STREAMS:
-        setattr(JoinedDriver, _name, _own_host if _name == HOSTS else _remote(_found))
+        setattr(JoinedDriver, _name, _CHECKED.get(_name) or _remote(_found))

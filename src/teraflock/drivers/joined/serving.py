@@ -36,6 +36,7 @@ from teraflock.drivers.joined.frames import (
     failed,
 )
 from teraflock.drivers.joined.methods import ALONE, CONTENT, METHODS, SENT, TAKEN, TERMINAL
+from teraflock.drivers.joined.strangers import Strangers
 from teraflock.drivers.joined.streaming import (
     SEND_SECONDS_MAX,
     failure,
@@ -53,6 +54,7 @@ LOG: Final = logging.getLogger("teraflock.host")
 HANDSHAKE_SECONDS_MAX: Final = 5.0
 IDLE_SECONDS_MAX: Final = 300.0
 CONNECTIONS_MAX: Final = 256
+STRANGERS_MAX: Final = 64
 CALLS_MAX: Final = 64
 BACKLOG: Final = 64
 
@@ -82,7 +84,7 @@ class HostServer:
         self._open: set[Channel] = set()
         self._busy: set[str] = set()
         self._lock = threading.Lock()
-        self._room = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        self._strangers = Strangers(STRANGERS_MAX, seconds_max=HANDSHAKE_SECONDS_MAX)
         self._ending = False
 
     def start(self) -> None:
@@ -92,15 +94,13 @@ class HostServer:
         """Accept connections until `stop`."""
         while not self._ending:
             try:
-                raw, _ = self._listener.accept()
+                raw, source = self._listener.accept()
             except OSError:
                 if self._ending:
                     return
                 continue
-            if self._room.acquire(blocking=False):
-                threading.Thread(target=self._connection, args=(raw,), daemon=True).start()
-            else:
-                raw.close()
+            self._strangers.add(raw, str(source[0]))
+            threading.Thread(target=self._connection, args=(raw,), daemon=True).start()
 
     def stop(self) -> None:
         self._ending = True
@@ -126,16 +126,16 @@ class HostServer:
         except Exception:
             LOG.exception("a connection failed")
         finally:
-            self._room.release()
+            self._strangers.remove(raw)
 
     @contextmanager
     def _accepted(self, raw: socket.socket) -> Iterator[Channel]:
-        raw.settimeout(HANDSHAKE_SECONDS_MAX)
-        with self._context.wrap_socket(raw, server_side=True) as sock:
+        with self._strangers.secured(raw, self._context) as sock:
+            self._strangers.remove(raw)
             channel = Channel(sock)
             with self._lock:
-                if self._ending:
-                    return
+                if self._ending or len(self._open) >= CONNECTIONS_MAX:
+                    raise ConnectionError("too many connections")
                 self._open.add(channel)
             try:
                 yield channel

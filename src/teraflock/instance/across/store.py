@@ -102,10 +102,10 @@ def lock_on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Inst
 
 
 def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tuple[Instance, ...]:
-    """Instances that are away, without an operation, on own hosts that were not seen since a certain time."""
+    """Instances that are away or starting, on own hosts that were not seen since a certain time."""
     rows = tx.all(
-        f"SELECT {COLUMNS_OF_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase = 'away'"
-        " AND i.operation = '' AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
+        f"SELECT {COLUMNS_OF_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase IN ('away', 'starting')"
+        " AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
         before=microseconds(seen_before),
     )
     return instances_from(tx, rows)

@@ -1,7 +1,7 @@
 """Decides which disks are copied now, and which copies are no longer needed. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -42,9 +42,13 @@ def is_due(instance: Instance, copies: Sequence[DiskCopy], every: timedelta, now
 
 
 def obsolete(
-    copies: Sequence[DiskCopy], instances: Mapping[str, Instance], now: datetime
+    copies: Sequence[DiskCopy],
+    instances: Mapping[str, Instance],
+    now: datetime,
+    removed_hosts: Set[str] = frozenset(),
 ) -> tuple[DiskCopy, ...]:
-    """The copies to remove: interrupted ones, older ones, and those whose instances no longer need them."""
+    """The copies to remove: interrupted ones, older ones, those on removed hosts, and those whose instances no longer
+    need them."""
     by_instance: dict[str, list[DiskCopy]] = defaultdict(list)
     for each in copies:
         by_instance[each.instance_id].append(each)
@@ -53,6 +57,9 @@ def obsolete(
         instance = instances.get(id)
         kept = best(some) if instance is not None and _needs_copy(instance) else None
         for each in some:
+            if each.host_id in removed_hosts:
+                found.append(each)
+                continue
             if each.state == MAKING and now - each.touched_at < STALE_AFTER:
                 continue
             if instance is not None and is_in_use(instance, each.id):

@@ -9,7 +9,8 @@ from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.instance.join.model import Invitation, JoinRequest, Surrounding
 
 VALID_FOR: Final = timedelta(hours=1)
-SKEW_MAX: Final = timedelta(minutes=5)
+SKEW_MAX: Final = timedelta(minutes=2)
+"""A clock that is five minutes off is refused, however long the request takes."""
 PORT_MAX: Final = 65_535
 CARDS_MAX: Final = 1024
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")

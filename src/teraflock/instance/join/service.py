@@ -4,7 +4,8 @@ Invariants:
 - a joined host and its site are written and removed by one transaction;
 - only the hash of a token is stored. A token is used by one key: the same host may repeat its request, for example
   after a crash, and gets its certificate again;
-- a host is removed only when it is drained and has no instances. The server then no longer accepts its certificate.
+- a host is removed only when it is drained and has no instances and no volumes. The server then no longer accepts its
+  certificate.
 """
 
 import hashlib
@@ -37,6 +38,7 @@ from teraflock.instance.join.model import (
 )
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
+from teraflock.instance.volume import store as volume_store
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
@@ -127,7 +129,7 @@ class JoinService:
         return self._database.write(work)
 
     def remove(self, actor: Actor, ref: str) -> str:
-        """Remove a joined host that is drained and has no instances. Return its name."""
+        """Remove a joined host that is drained and has no instances and no volumes. Return its name."""
 
         def work(tx: Transaction) -> str:
             host, name = fleet.host(tx, ref), _joined_name(tx, ref)
@@ -250,6 +252,11 @@ def _refuse_used(tx: Transaction, host: Host) -> None:
         raise Conflict(
             f"`{host.name}` still has instances: {instances}",
             hint=f"`tera host drain {host.name}`, then delete or move them",
+        )
+    if volumes := volume_store.count_on_host_in_all_projects(tx, host.id):
+        raise Conflict(
+            f"`{host.name}` still has volumes: {volumes}",
+            hint="Delete them, or recover those that have a copy on another host: `tera volume recover`",
         )
     if host.state == HostState.READY:
         raise Conflict(

@@ -125,6 +125,11 @@ def in_all_projects(tx: Transaction) -> tuple[Volume, ...]:
     return tuple(map(_VOLUME.value, tx.all(f"{_VOLUME.select} ORDER BY id")))
 
 
+def count_on_host_in_all_projects(tx: Transaction, host_id: str) -> int:
+    row = tx.one("SELECT COUNT(*) FROM volume WHERE host_id = :id", id=host_id)
+    return int(row[0]) if row else 0
+
+
 def by_id_in_all_projects(tx: Transaction, id: str) -> Volume | None:
     row = tx.one(f"{_VOLUME.select} WHERE id = :id", id=id)
     return _VOLUME.value(row) if row else None

@@ -17,17 +17,19 @@ from tests.contract.driver.joined_ground import NOW as AT
 from tests.contract.driver.simulated_ground import simulated_ground
 
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.joined.authority import Authority, Identity, client_context
+from teraflock.drivers.joined.authority import Authority, Identity, client_context, host_context
 from teraflock.drivers.joined.calling import Links
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.driver import JoinedDriver
 from teraflock.drivers.joined.frames import Hello, HostCall, Upgrade, failed, raised
 from teraflock.drivers.joined.methods import METHODS
+from teraflock.drivers.joined.serving import STRANGERS_MAX
+from teraflock.drivers.joined.strangers import Strangers
 from teraflock.drivers.joined.upgrading import upgrade
 from teraflock.drivers.lxd.errors import EngineTaken
 from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.fleet.model import GpuReport, HostReport
-from teraflock.instance.driver import Capability, ComputeDriver, Seen
+from teraflock.instance.driver import Capability, ComputeDriver, Seen, Sighting
 from teraflock.instance.ending import StillEnding
 from teraflock.instance.engine_errors import (
     BadCredentials,
@@ -38,6 +40,7 @@ from teraflock.instance.engine_errors import (
     NoRoom,
 )
 from teraflock.instance.join.model import Package
+from teraflock.instance.model import InstanceId
 
 
 @pytest.fixture
@@ -313,6 +316,98 @@ def test_a_plain_connection_without_a_handshake_does_not_block_others(ground: Gr
         assert asked(host.links())
         for each in silent:
             each.close()
+
+
+def test_strangers_who_open_many_connections_close_only_their_own(ground: Ground) -> None:
+    """Some say nothing, others send a handshake byte by byte: the server still gets in, and they are cut off."""
+    with hosting(ground.driver) as host:
+        place, source = ("127.0.0.1", host.port), ("127.0.0.2", 0)
+        many = [socket.create_connection(place, 5, source) for _ in range(3 * STRANGERS_MAX)]
+        for each in many[-STRANGERS_MAX:]:
+            each.sendall(b"\x16\x03\x01")  # the first bytes of a handshake
+        assert asked(host.links())
+        assert many[0].recv(1) == b"", "the oldest is closed for the newest"
+        for each in many:
+            each.close()
+
+
+def test_a_handshake_that_proceeds_slowly_ends() -> None:
+    ours, theirs = socket.socketpair()
+    strangers = Strangers(1, seconds_max=0.1)
+    strangers.add(ours, "192.0.2.1")
+    slowly = threading.Thread(target=lambda: [theirs.send(b"\x16") for _ in range(3)])
+    slowly.start()
+    with pytest.raises((TimeoutError, ssl.SSLError)):
+        strangers.secured(ours, host_context(host_identity("lab2")))
+    slowly.join()
+    theirs.close()
+
+
+def test_the_address_with_the_most_connections_loses_one() -> None:
+    strangers = Strangers(3, seconds_max=1)
+    pairs = [socket.socketpair() for _ in range(5)]
+    for (ours, _), source in zip(pairs, ("honest", "flood", "flood", "flood", "flood"), strict=True):
+        strangers.add(ours, source)
+    for _, theirs in pairs:
+        theirs.settimeout(0.05)
+    closed = []
+    for _, theirs in pairs:
+        try:
+            closed.append(theirs.recv(1) == b"")
+        except TimeoutError:
+            closed.append(False)
+    assert closed == [False, True, True, False, False]
+    with pytest.raises(ConnectionError):
+        strangers.secured(pairs[1][0], host_context(host_identity("lab2")))
+    for pair in pairs:
+        for each in pair:
+            each.close()
+
+
+class Flood(Liar):
+    """A host that invents guests, on itself and elsewhere, and an end of each."""
+
+    def sightings(self) -> tuple[Sighting, ...]:
+        made = [
+            Sighting(instance_id=InstanceId(f"ins_{number}"), host=host, seen=Seen.RUNNING, leaving_at=AT)
+            for number in range(11_000)
+            for host in ("lab2", "lab1")
+        ]
+        return (Sighting(instance_id=InstanceId("x" * 300), host="lab2", seen=Seen.RUNNING), *made)
+
+    def hosts(self) -> tuple[HostReport, ...]:
+        (_, own, _) = super().hosts()
+        bad = [replace(own.gpus[0], name="x" * 300), replace(own.gpus[0], slot="\x1b[2J")]
+        return (replace(own, gpus=(*bad, own.gpus[0])),)
+
+    def images(self) -> tuple[str, ...]:
+        return ("x" * (17 << 20),)
+
+
+def test_what_a_host_says_is_bounded() -> None:
+    with hosting(Flood()) as host:
+        driver = host.joined()
+        seen = list(driver.sightings())
+        assert len(seen) == 10_000
+        assert {each.host for each in seen} == {"lab2"}
+        assert {each.leaving_at for each in seen} == {None}
+        assert len(driver.hosts()[0].gpus) == 1
+        with pytest.raises(EngineDown) as found:
+            driver.images()
+        assert "announced a message of" in str(found.value.context["reason"])
+        cast("JoinedDriver", driver).close()
+
+
+def test_a_host_that_works_forever_counts_as_down(ground: Ground) -> None:
+    stuck = Stuck()
+    with hosting(stuck) as host:
+        links = host.links()
+        links._seconds = iter(range(0, 10**9, 4000)).__next__
+        with pytest.raises(EngineDown) as found:
+            cast("ComputeDriver", JoinedDriver("lab2", links)).delete(ground.machine().handle)
+        assert "hangs in `delete`" in str(found.value.context["reason"])
+        stuck.go_on.set()
+        links.close()
 
 
 def test_a_client_without_a_certificate_is_cut_off(ground: Ground) -> None:
