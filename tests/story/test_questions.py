@@ -451,6 +451,28 @@ def test_a_tpu_has_a_price_and_no_estimate(tera: Tera) -> None:
     assert "tera offers" in refused.hint
 
 
+def test_a_tpu_is_planned_by_the_hour(tera: Tera) -> None:
+    made = plan(tera, "--hours", "5", "--gpu", "TPU-v5e", "--mode", "on-demand")
+    first = made["choices"][0]
+    assert first["offer"]["gpu"] == "TPU-v5e"
+    assert first["cost"]["expected_micros"] == pytest.approx(5 * first["offer"]["price_micros"], abs=1)
+    assert not any(c["offer"]["gpu"].startswith("TPU") for c in plan(tera, "--hours", "5")["choices"])
+    refused = tera.run("plan", *IMAGENET, "--gpu", "TPU-v5e")
+    assert (refused.code, "with `--hours`" in refused.hint) == (3, True)
+
+
+def test_a_comparison_leaves_out_what_its_provider_has_retired(tera: Tera) -> None:
+    words = ["compare", "--provider", "azure", "--gpu", "V100-16", "--newer-than", "2020-01-01"]
+    told = tera.ok(*words)
+    assert "of types that their provider has retired" in told.err
+    assert not any(each["modes"] for each in tera.ok(*words, "--json").json)
+    named = tera.ok(*words, "--source", "shipped", "--json").json
+    assert [each["modes"]["on-demand"]["instance_type"] for each in named] == ["NC12s_v3"]
+    listed = tera.ok("offers", *words[1:], columns=120).out.splitlines()
+    assert listed[1:]
+    assert all("retired" in line for line in listed[1:])
+
+
 def test_several_machines_use_the_network_that_the_provider_publishes(tera: Tera) -> None:
     job = [
         "llama-8b",

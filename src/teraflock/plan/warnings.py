@@ -35,6 +35,8 @@ def plan_warnings(
     unclear = [choice for choice in shown if choice.offer and "unclear:host" in choice.offer.flags]
     if unclear:
         yield f"{len(unclear)} of {len(shown)} prices may cover the GPU only, without its host"
+    if wish.use != "job":
+        yield from _interrupted(shown)
     yield from _unsupported(shown)
     yield from _networks(shown, assumptions)
     if any(
@@ -87,6 +89,15 @@ def _stopped(shown: Sequence[Choice]) -> Iterator[str]:
     for provider in sorted(rented):
         if why := costs_of(provider).stopped_machine:
             yield f"end the machine between uses at {provider}: {why}"
+
+
+def _interrupted(shown: Sequence[Choice]) -> Iterator[str]:
+    """Say that the hours of machines that can be taken back were given, and so do not include what that costs."""
+    if count := sum(bool(choice.interruptions) for choice in shown):
+        yield (
+            f"the provider can take back {count} of {len(shown)} choices at any time; the given hours include no"
+            " restarts and no lost work"
+        )
 
 
 def _old_prices(shown: Sequence[Choice], on: date) -> Iterator[str]:

@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from teraflock.base.quantities import GIB
-from teraflock.cli.output import columns, remark
-from teraflock.cli.table import Column, render
+from teraflock.cli.output import remark
+from teraflock.cli.table import Column, write_wide
 
 if TYPE_CHECKING:
     from teraflock.estimate.cpu import OnCpu
@@ -26,7 +24,7 @@ _COLUMNS: Final = [
 
 def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
     rows = [_cells(row, estimate.workload.batch) for row in estimate.gpus]
-    click.echo(render(_COLUMNS, rows + ([_cpu_cells(estimate.cpu)] if estimate.cpu else []), columns()))
+    write_wide(_COLUMNS, rows + ([_cpu_cells(estimate.cpu)] if estimate.cpu else []))
     memory = estimate.memory
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
     remark(
