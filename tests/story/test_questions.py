@@ -473,6 +473,24 @@ def test_a_comparison_leaves_out_what_its_provider_has_retired(tera: Tera) -> No
     assert all("retired" in line for line in listed[1:])
 
 
+def test_a_named_source_does_not_hide_that_its_price_is_outdated(stocked: Tera, tmp_path: Path) -> None:
+    shutil.copytree(stocked.home, tmp_path / "home")
+    mine = Tera(tmp_path / "home")
+    old = row("lambda", "gpu_1x_h100_sxm5", "H100 SXM5", 1, "1.99", region="us-west-1") | {
+        "as_of": "2026-05-01"
+    }
+    gone = row("azure", "Standard_NC6s_v3", "V100 16GB", 1, "0.50", region="eastus")
+    mine.ok("offers", "import", "older", own(tmp_path / "older.csv", [old, gone]))
+    newer = plan(mine, "--hours", "1", "--gpu", "H100", "--provider", "lambda", "--region", "us-west-1")
+    assert [choice["cost"]["expected_micros"] for choice in newer["choices"]] == [3_290_000]
+    assert newer["rejected_counts"]["outdated"] == 1
+    named = plan(mine, "--hours", "1", "--source", "older")
+    assert len(named["choices"]) == 2
+    assert any("a newer price is stored for 1 of 2 choices" in each for each in named["warnings"])
+    assert any("retired by the provider" in each and "2025-09-30" in each for each in named["warnings"])
+    assert not any("newer price" in each or "retired" in each for each in newer["warnings"])
+
+
 def test_several_machines_use_the_network_that_the_provider_publishes(tera: Tera) -> None:
     job = [
         "llama-8b",
