@@ -278,6 +278,7 @@ def test_other_views_mark_guesses_and_name_exchange_rates(tera: Tera) -> None:
     ):
         assert exchange in tera.ok(*words).err, words
     assert exchange not in tera.ok("compare", "--gpu", "A6000").err
+    assert "EUR" in tera.ok("offers", "--gpu", "T4", "--price-max", "5 EUR").err, "the rate of the limit"
     assert (
         "0.800? (V100-SXM2?)"
         in tera.ok("compare", "--by", "provider", "--gpu", "V100", "--provider", "gcp").out
@@ -302,6 +303,15 @@ def test_a_machine_that_can_be_taken_back_is_never_without_risk(tera: Tera) -> N
     assert all(not any(p["what"] == "interruptions" for p in c["parts"]) for c in made["choices"])
     paid = tera.ok("plan", "--hours", "200", "--mode", "on-demand", "--json").json
     assert not any("can take back" in warning for warning in paid["warnings"])
+
+
+def test_a_card_that_lacks_the_precision_is_refused_with_the_reason(tera: Tera) -> None:
+    words = ["resnet50", "--batch", "32", "--precision", "amp-bf16", "--gpu", "V100-16"]
+    for columns in (60, 80, 200):
+        told = tera.ok("estimate", *words, "--gpu", "A100", columns=columns).err
+        assert "V100-SXM2, V100-PCIe: Volta does not support bf16" in told
+    none = tera.run("plan", *words, "--steps", "1000")
+    assert (none.code, "Volta does not support bf16" in none.hint) == (3, True)
 
 
 def test_idle_time_is_told_in_plain_units(tera: Tera) -> None:

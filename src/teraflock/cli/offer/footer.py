@@ -25,7 +25,9 @@ def unsure_gpu(offer: "Offer | OfferShape") -> str:
     return "" if UNSURE_GPU.isdisjoint(offer.flags) else "?"
 
 
-def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: date) -> Iterator[str]:
+def footer(
+    listing: Listing, rates: Rates, currency: str, *, today: date, on: date, limit_currency: str
+) -> Iterator[str]:
     if listing.matched:
         yield f"\n{_shown(listing)}"
         yield f"Prices: {_ages(listing.newest, listing.oldest, today)}"
@@ -35,7 +37,7 @@ def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: da
         yield f"Retired by their provider, and not planned with: {retired}"
     if listing.left_out:
         yield "Not shown: " + ", ".join(_reason(reason, count) for reason, count in listing.left_out)
-    yield from exchange_texts((line.offer for line in listing.lines), currency, rates, on)
+    yield from exchange_texts((line.offer for line in listing.lines), currency, rates, on, limit_currency)
 
 
 def left_out_text(retired: int, hint: str) -> str:
@@ -107,10 +109,12 @@ def age(day: str, today: date) -> str:
     return f"{days // 365} years old"
 
 
-def exchange_texts(offers: Iterable[Offer], currency: str, rates: Rates, on: date) -> Iterator[str]:
-    """The exchange rates with which the prices of these offers are shown."""
+def exchange_texts(
+    offers: Iterable[Offer], currency: str, rates: Rates, on: date, limit_currency: str = ""
+) -> Iterator[str]:
+    """The exchange rates with which the prices of these offers are shown and limited."""
     quoted = {offer.currency for offer in offers if offer.price_micros_per_month}
-    for other in sorted(quoted - {currency}):
+    for other in sorted((quoted | {limit_currency}) - {currency, ""}):
         yield rate_text(other, currency, rates, on)
 
 

@@ -153,7 +153,9 @@ def _write_table(
     write_wide(_columns(currency, per, query.sort), rows)
     if not listing.matched:
         remark(no_match(service, query))
-    for sentence in footer(listing, rates, currency, today=service.today(), on=on):
+    limit_currency = query.price_max.currency if query.price_max else ""
+    told = footer(listing, rates, currency, today=service.today(), on=on, limit_currency=limit_currency)
+    for sentence in told:
         remark(sentence)
 
 
