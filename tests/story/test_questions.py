@@ -451,6 +451,46 @@ def test_a_tpu_has_a_price_and_no_estimate(tera: Tera) -> None:
     assert "tera offers" in refused.hint
 
 
+def test_a_tpu_is_planned_by_the_hour(tera: Tera) -> None:
+    made = plan(tera, "--hours", "5", "--gpu", "TPU-v5e", "--mode", "on-demand")
+    first = made["choices"][0]
+    assert first["offer"]["gpu"] == "TPU-v5e"
+    assert first["cost"]["expected_micros"] == pytest.approx(5 * first["offer"]["price_micros"], abs=1)
+    assert not any(c["offer"]["gpu"].startswith("TPU") for c in plan(tera, "--hours", "5")["choices"])
+    refused = tera.run("plan", *IMAGENET, "--gpu", "TPU-v5e")
+    assert (refused.code, "with `--hours`" in refused.hint) == (3, True)
+
+
+def test_a_comparison_leaves_out_what_its_provider_has_retired(tera: Tera) -> None:
+    words = ["compare", "--provider", "azure", "--gpu", "V100-16", "--newer-than", "2020-01-01"]
+    told = tera.ok(*words)
+    assert "of types that their provider has retired" in told.err
+    assert not any(each["modes"] for each in tera.ok(*words, "--json").json)
+    named = tera.ok(*words, "--source", "shipped", "--json").json
+    assert [each["modes"]["on-demand"]["instance_type"] for each in named] == ["NC12s_v3"]
+    listed = tera.ok("offers", *words[1:], columns=120).out.splitlines()
+    assert listed[1:]
+    assert all("retired" in line for line in listed[1:])
+
+
+def test_a_named_source_does_not_hide_that_its_price_is_outdated(stocked: Tera, tmp_path: Path) -> None:
+    shutil.copytree(stocked.home, tmp_path / "home")
+    mine = Tera(tmp_path / "home")
+    old = row("lambda", "gpu_1x_h100_sxm5", "H100 SXM5", 1, "1.99", region="us-west-1") | {
+        "as_of": "2026-05-01"
+    }
+    gone = row("azure", "Standard_NC6s_v3", "V100 16GB", 1, "0.50", region="eastus")
+    mine.ok("offers", "import", "older", own(tmp_path / "older.csv", [old, gone]))
+    newer = plan(mine, "--hours", "1", "--gpu", "H100", "--provider", "lambda", "--region", "us-west-1")
+    assert [choice["cost"]["expected_micros"] for choice in newer["choices"]] == [3_290_000]
+    assert newer["rejected_counts"]["outdated"] == 1
+    named = plan(mine, "--hours", "1", "--source", "older")
+    assert len(named["choices"]) == 2
+    assert any("a newer price is stored for 1 of 2 choices" in each for each in named["warnings"])
+    assert any("retired by the provider" in each and "2025-09-30" in each for each in named["warnings"])
+    assert not any("newer price" in each or "retired" in each for each in newer["warnings"])
+
+
 def test_several_machines_use_the_network_that_the_provider_publishes(tera: Tera) -> None:
     job = [
         "llama-8b",

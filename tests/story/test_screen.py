@@ -1,9 +1,15 @@
 """What users see at any width: the important columns, what is left out, and one sentence for each mistake."""
 
+import re
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 from tests.story.tera import Tera
+
+from teraflock.base.quantities import memory_text
+from teraflock.offer.model import SORTS
+from teraflock.plan.rules import hours_text
 
 JOB = ["plan", "vgg16", "--batch", "256", "--epochs", "90", "--samples", "1281167"]
 
@@ -105,9 +111,7 @@ def test_the_json_of_a_plan_has_every_assumption_of_the_table(tera: Tera) -> Non
     words = ["plan", "--hours-per-month", "100", "--mode", "spot", "--mode", "monthly", "--top", "50"]
     table, made = tera.ok(*words).err, tera.ok(*words, "--json").json
     assumed = made["assumptions"]
-    assert (
-        f"Spot: {assumed['interruptions_per_hour']:g} interruptions per hour" not in table
-    )  # hours are given
+    assert f"Spot: {assumed['interruptions_per_hour']:g} interruptions per hour" in table
     (cny,) = [each for each in assumed["exchange"] if each["currency"] == "CNY"]
     assert f"1 USD = {cny['micros_per_usd'] / 1e6:g} CNY ({cny['day']}: {cny['source']})" in table
     job = [*JOB, "--batch", "128", "--mode", "spot"]
@@ -124,14 +128,196 @@ def test_the_json_of_a_plan_has_every_assumption_of_the_table(tera: Tera) -> Non
     assert dollars["assumptions"]["exchange"] == []
 
 
-def test_every_number_of_a_table_equals_the_json(tera: Tera) -> None:
-    words = ["plan", "--hours", "10", "--top", "40"]
-    lines = tera.ok(*words, columns=300).out.splitlines()
-    choices = tera.ok(*words, "--json").json["choices"]
-    at = lines[0].index("USD") + len("USD")
-    assert [line[:at].split()[-1].rstrip("?+") for line in lines[1:]] == [
-        f"{choice['cost']['expected_micros'] / 1e6:,.2f}" for choice in choices
+def cells(table: str) -> list[dict[str, str]]:
+    """The rows of a wide table by title. Two characters that are blank in every line end a column."""
+    lines = table.splitlines()
+    width = max(map(len, lines))
+    blank = [all(line[i : i + 1] in ("", " ") for line in lines) for i in range(width)] + [True, True]
+    edges = [0] + [i + 1 for i in range(1, width) if blank[i] and blank[i - 1] and not blank[i + 1]]
+    spans = list(zip(edges, [*edges[1:], None], strict=True))
+    titles, *rows = ([line[low:high].strip() for low, high in spans] for line in lines)
+    return [dict(zip(titles, row, strict=True)) for row in rows]
+
+
+def number(text: str) -> float | None:
+    """`1,234.50?+` → 1234.5."""
+    plain = text.rstrip("?+").replace(",", "")
+    return float(plain) if plain.replace(".", "", 1).isdigit() else None
+
+
+def rounded(micros: int | None, digits: int) -> float | None:
+    """Half to even, as all amounts are."""
+    return None if micros is None else float(f"{Decimal(micros) / 10**6:.{digits}f}")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--hours", "10", "--top", "60"],
+        ["--hours-per-month", "10", "--disk", "50", "--egress", "20", "--currency", "EUR", "--top", "60"],
+        ["--hours", "200", "--sort", "risk", "--mode", "spot", "--mode", "on-demand", "--top", "60"],
+        [*JOB[1:], "--mode", "spot", "--mode", "monthly", "--top", "60"],
+        [*JOB[1:], "--instances", "1-3", "--sort", "time", "--top", "60"],
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_every_number_of_a_plan_equals_the_json(tera: Tera, words: list[str]) -> None:
+    rows = cells(tera.ok("plan", *words, columns=400).out)
+    choices = tera.ok("plan", *words, "--json").json["choices"]
+    assert len(rows) == len(choices) > 3
+    price = next(title for title in rows[0] if title.startswith(("USD", "EUR")))
+    for row, choice in zip(rows, choices, strict=True):
+        assert number(row[price]) == rounded(choice["cost"]["expected_micros"], 2)
+        assert ("+" in row[price]) == bool(choice["uncounted"])
+        assert row["TIME"] == hours_text(choice["hours"]["p50"])
+        machines = f"{choice['instances']} × " if choice["instances"] > 1 else ""
+        assert (
+            row["GPUS"].rstrip("?") == f"{machines}{choice['offer']['gpu_count']}× {choice['offer']['gpu']}"
+        )
+        assert row.get("REGION", "") == choice["offer"]["region"]
+        assert row["AS OF"] == (choice["offer"]["as_of"] or "unknown")
+        parts = {part["what"]: part["micros"] for part in choice["parts"]}
+        shown = dict(re.findall(r"(\w+) ([\d,]+\.\d\d)", row.get("INCLUDES", "")))
+        assert {name: number(text) for name, text in shown.items()} == {
+            name: rounded(micros, 2)
+            for name, micros in parts.items()
+            if name in ("disk", "egress") or (name != "rent" and micros >= 5000)
+        }
+        if "INTERRUPTIONS" in row:
+            assert number(row["INTERRUPTIONS"]) == round(choice["interruptions"], 1)
+
+
+@pytest.mark.parametrize("sort", [*SORTS])
+@pytest.mark.parametrize("per", ["hour", "month"])
+def test_every_number_of_an_offer_equals_the_json(tera: Tera, sort: str, per: str) -> None:
+    words = [
+        "offers",
+        "--sort",
+        sort,
+        "--per",
+        per,
+        "--currency",
+        "CNY",
+        "--limit",
+        "40",
+        "--mode",
+        "on-demand",
     ]
+    rows, offers = cells(tera.ok(*words, columns=400).out), tera.offers(*words[1:])
+    by_place = {
+        (
+            o["provider"],
+            o["gpu"],
+            o["gpu_count"],
+            o["instance_type"],
+            o["vcpus"],
+            o["ram_bytes"],
+            o["price_micros"],
+        ): o
+        for o in offers
+    }
+    assert len(rows) == len(by_place), "offers that differ share no line"
+    assert len(rows) > 10 or sort == "price-per-fp8", "only shipped offers of cards with FP8 are missing"
+    digits = {"hour": 3, "month": 2}[per]
+    for row, offer in zip(rows, by_place.values(), strict=True):
+        price, each = (offer[name] for name in ("price_micros", "price_per_gpu_micros"))
+        assert number(row[f"CNY/{per}"]) == rounded(price, digits)
+        assert number(row[f"CNY/GPU-{per}"]) == rounded(each, digits)
+        assert number(row["VCPUS"]) == offer["vcpus"]
+        if offer["ram_bytes"]:
+            assert row["RAM"].rstrip("?") == memory_text(offer["ram_bytes"])
+
+
+def test_narrow_tables_keep_the_marks_of_doubt(tera: Tera) -> None:
+    words = ["--gpu", "V100", "--provider", "gcp", "--mode", "spot"]
+    for columns in (40, 60, 80):
+        for command in (["offers"], ["plan", "--hours", "5"]):
+            line = tera.ok(*command, *words, columns=columns).out.splitlines()[1]
+            assert re.search(r"\S\?  .*gcp", line)
+            assert len(line) <= columns
+
+
+def test_a_name_that_is_cut_keeps_its_end(tera: Tera) -> None:
+    line = tera.ok("offers", "--provider", "tencent", "--mode", "monthly", "--gpu", "V100", columns=60).out
+    assert (
+        "GPU CVM (peak machine)"
+        in tera.ok("offers", "--provider", "tencent", "--gpu", "V100", columns=200).out
+    )
+    assert "machine)" in line or "INSTANCE" not in line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["estimate", "resnet50", "--batch", "32", "--gpu", "MI300X"],
+        ["gpus", "V100"],
+        ["plan", "buy-or-rent", "--gpu", "V100", "--count", "2", "--purchase", "9000", "--years", "3"],
+        ["recommend", "hpc"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_a_narrow_table_says_which_columns_it_leaves_out(tera: Tera, words: list[str]) -> None:
+    assert "Columns not shown: " in tera.ok(*words, columns=60).err
+    assert "Columns not shown: " not in tera.ok(*words, columns=300).err
+
+
+def test_a_recommendation_keeps_the_column_that_ranks_it(tera: Tera) -> None:
+    for columns in (40, 60, 80):
+        assert "USD/FP64-TFLOPS-hour" in tera.ok("recommend", "hpc", columns=columns).out
+    assert "V100-SXM2?" in tera.ok("recommend", "hpc", columns=80).out
+
+
+def test_other_views_mark_guesses_and_name_exchange_rates(tera: Tera) -> None:
+    buy = ["plan", "buy-or-rent", "--gpu", "P40", "--count", "2", "--purchase", "9000", "--years", "3"]
+    exchange = "Exchange: 1 USD = "
+    for words in (
+        ["compare", "--gpu", "P40"],
+        ["gpus", "P40"],
+        ["offers", "--by", "type", "--gpu", "P40"],
+        buy,
+    ):
+        assert exchange in tera.ok(*words).err, words
+    assert exchange not in tera.ok("compare", "--gpu", "A6000").err
+    assert "EUR" in tera.ok("offers", "--gpu", "T4", "--price-max", "5 EUR").err, "the rate of the limit"
+    assert (
+        "0.800? (V100-SXM2?)"
+        in tera.ok("compare", "--by", "provider", "--gpu", "V100", "--provider", "gcp").out
+    )
+    gcp = tera.ok("compare", "--gpu", "V100", "--provider", "gcp", "--json").json
+    assert "inferred:variant" in gcp[0]["modes"]["spot"]["flags"]
+    assert "V100-SXM2?" in tera.ok("gpus", "V100-16").out
+    rent = tera.ok(
+        "plan", "buy-or-rent", "--gpu", "V100", "--count", "1", "--purchase", "9000", "--years", "3"
+    )
+    assert "1× V100-SXM2?" in rent.out
+
+
+def test_a_machine_that_can_be_taken_back_is_never_without_risk(tera: Tera) -> None:
+    words = ["--hours", "200", "--sort", "risk", "--mode", "spot", "--mode", "on-demand", "--top", "200"]
+    made = tera.ok("plan", *words, "--json").json
+    risks = {choice["mode"]: choice["interruptions"] for choice in made["choices"]}
+    assert risks == {"on-demand": 0.0, "spot": 0.05 * 200}
+    modes = [choice["mode"] for choice in made["choices"]]
+    assert modes == sorted(modes), "on-demand comes before spot"
+    assert any("can take back" in warning for warning in made["warnings"])
+    assert all(not any(p["what"] == "interruptions" for p in c["parts"]) for c in made["choices"])
+    paid = tera.ok("plan", "--hours", "200", "--mode", "on-demand", "--json").json
+    assert not any("can take back" in warning for warning in paid["warnings"])
+
+
+def test_a_card_that_lacks_the_precision_is_refused_with_the_reason(tera: Tera) -> None:
+    words = ["resnet50", "--batch", "32", "--precision", "amp-bf16", "--gpu", "V100-16"]
+    for columns in (60, 80, 200):
+        told = tera.ok("estimate", *words, "--gpu", "A100", columns=columns).err
+        assert "V100-SXM2, V100-PCIe: Volta does not support bf16" in told
+    none = tera.run("plan", *words, "--steps", "1000")
+    assert (none.code, "Volta does not support bf16" in none.hint) == (3, True)
+
+
+def test_idle_time_is_told_in_plain_units(tera: Tera) -> None:
+    told = tera.ok(*JOB, "--provider", "lambda", "--explain").out
+    assert re.search(r"\((\d+ s|less than 1 s) paid but not used", told)
+    assert "e-0" not in told
 
 
 def test_numbers_of_a_comparison_are_numbers(tera: Tera) -> None:

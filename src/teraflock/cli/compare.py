@@ -11,6 +11,7 @@ from teraflock.app.local import Local
 from teraflock.base.money import decimal_text
 from teraflock.catalog.providers import provider_facts
 from teraflock.cli.offer.filters import OneOf, filter_options
+from teraflock.cli.offer.footer import UNSURE_PRICE, exchange_texts, left_out_text, unsure_gpu
 from teraflock.cli.output import remark, write_csv, write_json
 from teraflock.cli.provider import short_fact
 from teraflock.offer.comparison import ComparedCard, ComparedProvider, by_card, by_provider
@@ -28,7 +29,7 @@ HELP: Final = """Compare providers, GPU models and prices in one table, as Markd
 
 Each row is one provider and GPU model, with the cheapest GPU-hour in each purchase mode and the provider's terms. With
 `--by provider`, each row is one provider with its cheapest card in each mode. An empty cell means not offered,
-`unknown` means offered without a known price, and `?` marks what is not confirmed. Takes the filters of `tera offers`.
+`unknown` means offered without a known price, and `?` marks what is not certain. Takes the filters of `tera offers`.
 
 \b
 Examples:
@@ -65,14 +66,20 @@ def command(form: str, by: str, as_json: bool, **words: Any) -> None:
         for name in service.excludes_nothing(query.places):
             remark(f"Note: {NOTHING_EXCLUDED.format(name=name)}")
         found = service.cheapest_by_provider(query)
-        price = partial(price_in, currency=currency, rates=local.rates, on=service.day_of(query), each=True)
-    rows: Sequence[Row] = by_provider(found) if by == "provider" else by_card(found)
+        on = service.day_of(query)
+        price = partial(price_in, currency=currency, rates=local.rates, on=on, each=True)
+    cheapest = found.cheapest
+    rows: Sequence[Row] = by_provider(cheapest) if by == "provider" else by_card(cheapest)
     if as_json or form == "json":
         write_json([_shape(row, currency, price) for row in rows])
     else:
         _write_text(form, *_texts(rows, by, currency, price))
     if not rows:
         remark("No offers match")
+    for sentence in exchange_texts((each.offer for each in cheapest), currency, local.rates, on):
+        remark(sentence)
+    if found.retired:
+        remark(left_out_text(found.retired, "`--source NAME` compares them too"))
 
 
 def _shape(row: Row, currency: str, price: PriceOf) -> object:
@@ -118,7 +125,10 @@ def _price(row: Row, mode: str, price: PriceOf) -> str:
         return ""
     micros = price(offer)
     amount = "free" if mode == "free" else "unknown" if micros is None else decimal_text(micros, 3)
-    return f"{amount} ({offer.gpu})" if isinstance(row, ComparedProvider) and offer.gpu else amount
+    doubt = "" if UNSURE_PRICE.isdisjoint(offer.flags) else "?"
+    if isinstance(row, ComparedProvider) and offer.gpu:
+        return f"{amount}{doubt} ({offer.gpu}{unsure_gpu(offer)})"
+    return amount + (doubt or unsure_gpu(offer))
 
 
 def _write_text(form: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

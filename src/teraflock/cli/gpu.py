@@ -10,8 +10,8 @@ from teraflock.base.quantities import memory_text
 from teraflock.catalog.model import Accelerator, Card
 from teraflock.cli.complete import complete_family
 from teraflock.cli.lazy import DefaultCommand, DefaultGroup
-from teraflock.cli.output import columns, emphasised, remark, write_json
-from teraflock.cli.table import Column, render, write_wide
+from teraflock.cli.output import emphasised, remark, write_json
+from teraflock.cli.table import Column, write_wide
 
 HELP: Final = """List GPU models with memory, speed and power, or show who offers one.
 
@@ -111,6 +111,7 @@ def _one(name: str, as_json: bool) -> None:
     from teraflock.app.local import Local
     from teraflock.base.clock import today
     from teraflock.catalog.gpus import gpus_named
+    from teraflock.cli.offer.footer import UNSURE_PRICE, exchange_texts, left_out_text, unsure_gpu
     from teraflock.offer.model import Query
     from teraflock.offer.rules import price_in
 
@@ -121,10 +122,10 @@ def _one(name: str, as_json: bool) -> None:
         write_json([shape_gpu(each) for each in gpus])
         return
     with Local() as local:
-        cheapest = local.offers().cheapest_by_provider(Query(gpus=tuple(each.id for each in gpus)))
+        found = local.offers().cheapest_by_provider(Query(gpus=tuple(each.id for each in gpus)))
     for each in gpus:
         click.echo("\n".join(_in_full(each) if isinstance(each, Card) else _other_in_full(each)) + "\n")
-    if not cheapest:
+    if not found.cheapest:
         remark("No offers are known")
         return
     head = [
@@ -139,16 +140,23 @@ def _one(name: str, as_json: bool) -> None:
     rows = [
         [
             best.offer.provider,
-            best.offer.gpu,
+            best.offer.gpu + unsure_gpu(best.offer),
             best.offer.mode or "",
-            _price(price_in(best.offer, "USD", local.rates, today(local.clock), each=True)),
+            _price(price_in(best.offer, "USD", local.rates, today(local.clock), each=True))
+            + ("" if UNSURE_PRICE.isdisjoint(best.offer.flags) else "?"),
             best.offer.instance_type,
             best.offer.as_of or "unknown",
             f"{best.offers:,}",
         ]
-        for best in cheapest
+        for best in found.cheapest
     ]
-    click.echo(render(head, rows, columns()))
+    write_wide(head, rows)
+    for sentence in exchange_texts(
+        (each.offer for each in found.cheapest), "USD", local.rates, today(local.clock)
+    ):
+        remark(sentence)
+    if found.retired:
+        remark(left_out_text(found.retired, "`tera offers` lists them"))
 
 
 def _price(micros: int | None) -> str:

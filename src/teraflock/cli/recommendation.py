@@ -10,6 +10,7 @@ from teraflock.base.money import decimal_text
 from teraflock.base.quantities import significant_text
 from teraflock.catalog.purpose import PURPOSES
 from teraflock.cli.offer.filters import Suggested, filter_options
+from teraflock.cli.offer.footer import rate_text, unsure_gpu
 from teraflock.cli.offer.list import SORT_UNITS
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.table import Column, write_wide
@@ -44,7 +45,8 @@ def command(as_json: bool, **words: Any) -> None:
         service = local.offers()
         currency = local.rates.known(asked.currency)
         found = recommend(asked, service)
-        shape = shape_recommendation(found, ShownTerms(currency, local.rates, service.today()))
+        today = service.today()
+        shape = shape_recommendation(found, ShownTerms(currency, local.rates, today))
     if as_json:
         write_json(shape)
         return
@@ -53,6 +55,12 @@ def command(as_json: bool, **words: Any) -> None:
     else:
         _print_cards(shape, currency, SORT_FOR[found.purpose])
     remark(f"\n{shape.advice}")
+    shown = [each.offer for each in shape.cards] + [each for step in shape.steps for each in step.offers]
+    if any(map(unsure_gpu, shown)):
+        remark("`?` marks a card or variant that is not certain; `--json` shows the reason in `flags`")
+    quoted = {each.quoted.currency for each in shown if each.quoted}
+    for other in sorted(quoted - {currency}):
+        remark(rate_text(other, currency, local.rates, today))
     if shape.avoid and not shape.steps:
         remark("Avoid: " + "; ".join(_avoided(shape.avoid)))
 
@@ -70,19 +78,19 @@ def _avoided(avoid: Sequence[AvoidedShape]) -> Iterator[str]:
 def _print_cards(shape: RecommendationShape, currency: str, sort: str) -> None:
     unit = SORT_UNITS.get(sort)
     head = [
-        Column("GPU"),
-        Column("FIT", worth=6),
-        Column("WHY", flexible=True, worth=8),
-        Column(f"{currency}/GPU-hour", right=True),
-        *([Column(f"{currency}/{unit}-hour", right=True, worth=7)] if unit else []),
+        Column("GPU", middle=True),
+        Column("FIT", worth=5),
+        Column("WHY", flexible=True, worth=6),
+        Column(f"{currency}/GPU-hour", right=True, worth=7 if unit else 9),
+        *([Column(f"{currency}/{unit}-hour", right=True)] if unit else []),
         Column("PROVIDER"),
         Column("MODE", worth=8),
-        Column("REGION", flexible=True, worth=5),
-        Column("AS OF", worth=4),
+        Column("REGION", flexible=True, worth=4, middle=True),
+        Column("AS OF", worth=3),
     ]
     rows = [
         [
-            each.gpu,
+            each.gpu + unsure_gpu(each.offer),
             each.fit,
             each.reason,
             _price(each.offer),
@@ -106,7 +114,7 @@ def _print_cards(shape: RecommendationShape, currency: str, sort: str) -> None:
 def _print_ladder(shape: RecommendationShape, currency: str) -> None:
     head = [
         Column("STEP"),
-        Column("GPUS"),
+        Column("GPUS", middle=True),
         Column("PROVIDER"),
         Column(f"{currency}/hour", right=True),
         Column("REGION", flexible=True, worth=5),
@@ -116,7 +124,8 @@ def _print_ladder(shape: RecommendationShape, currency: str) -> None:
     for number, step in enumerate(shape.steps, start=1):
         name = f"{number}. {step.step}"
         rows += [
-            [name if i == 0 else "", f"{each.gpu_count or 1}× {each.gpu or each.gpu_name}", each.provider,
+            [name if i == 0 else "", f"{each.gpu_count or 1}× {each.gpu or each.gpu_name}{unsure_gpu(each)}",
+             each.provider,
              decimal_text(each.price_micros or 0, 3), each.region, each.as_of or "unknown"]
             for i, each in enumerate(step.offers)
         ] or [[name, "", "", "", "", ""]]  # fmt: skip

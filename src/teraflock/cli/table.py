@@ -22,6 +22,9 @@ SHORTEST: Final = 14
 BAREST: Final = 4  # the shortest a text is cut to if the terminal is too narrow for everything else
 
 
+KEPT_AT_START: Final = 2  # characters of a text that keeps its end
+
+
 class Column(msgspec.Struct, frozen=True):
     title: str
     right: bool = False
@@ -32,6 +35,8 @@ class Column(msgspec.Struct, frozen=True):
     """On a narrow terminal the column of least worth is dropped first; 9 is never dropped."""
     shortest: int = SHORTEST
     """A flexible column is not cut below this while another can be dropped."""
+    middle: bool = False
+    """Whether texts keep their end when they are shortened, for names that differ there."""
 
 
 def write_list(items: Sequence[T], fields: Fields[T], *, as_json: bool, empty: str = "") -> None:
@@ -118,7 +123,7 @@ def _natural(column: Column, rows: Sequence[Sequence[str]], i: int) -> int:
 def _line(cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
     padded = []
     for cell, column, width in zip(cells, columns, widths, strict=True):
-        text = shortened(cell, width)
+        text = shortened(cell, width, middle=column.middle)
         space = " " * (width - display_width(text))
         padded.append(space + text if column.right else text + space)
     return GAP.join(padded).rstrip()
@@ -129,15 +134,22 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
 
 
-def shortened(text: str, width: int) -> str:
+def shortened(text: str, width: int, *, middle: bool = False) -> str:
     if display_width(text) <= width:
         return text
+    first = max(KEPT_AT_START, (width - 1) // 6)
+    end = _start(text[::-1], width - 1 - first)[::-1] if middle and width > first + 1 else ""
+    return _start(text, width - 1 - display_width(end)).rstrip() + "…" + end
+
+
+def _start(text: str, width: int) -> str:
+    """The characters at the start of a text that fit."""
     kept = ""
     for character in text:
-        if display_width(kept + character) > width - 1:
+        if display_width(kept + character) > width:
             break
         kept += character
-    return kept.rstrip() + "…"
+    return kept
 
 
 def display_width(text: str) -> int:

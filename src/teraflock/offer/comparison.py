@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from teraflock.catalog.retired import retired_on
 from teraflock.offer.model import Offer
 
 
@@ -16,6 +17,12 @@ class Cheapest(msgspec.Struct, frozen=True):
     offer: Offer
     offers: int
     regions: frozenset[str] = frozenset()
+
+
+class CheapestFound(msgspec.Struct, frozen=True):
+    cheapest: list[Cheapest]
+    retired: int
+    """The number of offers that were left out, because their provider has retired the type."""
 
 
 class ComparedCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,18 +43,23 @@ class ComparedProvider(msgspec.Struct, frozen=True, kw_only=True):
     """The dates of its prices, oldest first."""
 
 
-def cheapest_of_each(offers: Iterable[Offer]) -> list[Cheapest]:
+def cheapest_of_each(offers: Iterable[Offer], *, with_retired: bool) -> CheapestFound:
     """Return the first offer for each provider, card and mode, with the number of offers and their regions."""
+    retired = 0
     first: dict[tuple[str, str, str | None], Offer] = {}
     counts: dict[tuple[str, str, str | None], int] = {}
     regions: dict[tuple[str, str, str | None], set[str]] = {}
     for offer in offers:
+        if not with_retired and retired_on(offer.provider, offer.instance_type):
+            retired += 1
+            continue
         key = (offer.provider, offer.gpu, offer.mode)
         first.setdefault(key, offer)
         counts[key] = counts.get(key, 0) + 1
         if offer.region:
             regions.setdefault(key, set()).update(offer.region.split("|"))
-    return [Cheapest(offer, counts[key], frozenset(regions.get(key, ()))) for key, offer in first.items()]
+    found = [Cheapest(offer, counts[key], frozenset(regions.get(key, ()))) for key, offer in first.items()]
+    return CheapestFound(found, retired)
 
 
 def by_card(found: Iterable[Cheapest]) -> list[ComparedCard]:

@@ -21,6 +21,7 @@ from teraflock.offer.rules import implausible_price, in_currency
 
 GPU_COUNT_MAX: Final = 100_000  # a TPU pod slice has some thousand chips; a larger number is a misread column
 RAM_GIB_MAX: Final = 1_000_000  # the largest rented machines have about 32,000
+TERM_MONTHS_MAX: Final = 120  # clouds sell terms of up to five years
 PRICE_MICROS_PER_MONTH_MAX: Final = 10**17
 """100 billion per month, in any currency. A larger price is a misread column. A 64-bit column can store it."""
 
@@ -83,6 +84,10 @@ def offer_from(row: Row, *, source: str, rates: Rates, on: date) -> Offer | Reje
         return Rejected(row.where, "the price is negative")
     if not 0 <= (row.ram_gib or 0) <= RAM_GIB_MAX or (row.vcpus or 0) < 0:
         return Rejected(row.where, "RAM or vCPUs are out of range")
+    if row.as_of > on.isoformat():  # it would outdate every later price
+        return Rejected(row.where, "the date of the price is in the future")
+    if row.term_months is not None and not 0 < row.term_months <= TERM_MONTHS_MAX:
+        return Rejected(row.where, "the term is not a number of months")
     if not rates.knows(row.currency):
         return Rejected(row.where, f"no exchange rate for {row.currency or 'an unnamed currency'}")
     if hardware.kind == "gpu" and hardware.count is None and price and "from-price" not in row.flags:

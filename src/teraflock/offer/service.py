@@ -10,7 +10,7 @@ import msgspec
 from teraflock.base.clock import Clock, today
 from teraflock.base.exchange import Rates
 from teraflock.catalog.places import PlaceFilter, located
-from teraflock.offer.comparison import Cheapest, cheapest_of_each
+from teraflock.offer.comparison import CheapestFound, cheapest_of_each
 from teraflock.offer.model import Listing, Offer, OffersFound, Outcome, Query, Removal, Source
 from teraflock.offer.place.store import PlaceCount, place_counts
 from teraflock.offer.question import store
@@ -113,9 +113,14 @@ class OfferService:
         with self._database.read() as tx:
             return sources(tx)
 
-    def cheapest_by_provider(self, query: Query) -> list[Cheapest]:
-        """Return the cheapest GPU-hour for each provider, card and mode, and the number of offers, cheapest first."""
-        return cheapest_of_each(self.each(msgspec.structs.replace(query, sort="price-per-gpu")))
+    def cheapest_by_provider(self, query: Query) -> CheapestFound:
+        """Return the cheapest GPU-hour for each provider, card and mode, and the number of offers, cheapest first.
+
+        Leaves out retired types, unless the query names a source or a day: then the user wants what is there.
+        """
+        named = bool(query.sources) or query.as_of is not None
+        offers = self.each(msgspec.structs.replace(query, sort="price-per-gpu"))
+        return cheapest_of_each(offers, with_retired=named)
 
     def history(self, query: Query, currency: str) -> list[Point]:
         """Return the prices of a GPU-hour by the date they were first seen, for current and past offers."""

@@ -110,7 +110,7 @@ def answer(
     none = None
     if not plan.choices:
         small = {each.shape.gpu for each in plan.rejected if each.code == "does_not_fit"}
-        none = no_plan(plan, list(job.advice(small)) if job else [], _hints(wish, assumptions))
+        none = no_plan(plan, list(job.advice(small)) if job else [], _hints(plan, wish, assumptions))
     memory = job.memory_over_step(plan.choices[0].gpu_count) if timeline and job and plan.choices else None
     deadline = deadline_at(words.deadline, clock.now()) if words.deadline is not None else None
     return Answered(
@@ -192,8 +192,12 @@ def _asked_lately(words: PlanWords, service: OfferService, clock: Clock) -> tupl
     return (OWN_SOURCE, *fresh)
 
 
-def _hints(wish: Wish, assumptions: Assumptions) -> Iterator[str]:
+def _hints(plan: Plan, wish: Wish, assumptions: Assumptions) -> Iterator[str]:
     """Give hints for a request that no offer meets."""
+    if wish.cards and any(
+        each.code == "not_a_gpu" and each.shape.gpu in wish.cards for each in plan.rejected
+    ):
+        yield "Only GPUs can be estimated. Plan other accelerators by time, with `--hours` in place of a MODEL"
     if wish.modes == ("reserved",):
         yield NO_RESERVED
     if wish.places:

@@ -33,6 +33,10 @@ class Rent(msgspec.Struct, frozen=True, kw_only=True):
     flat: bool
     """Whether a month costs the same at any utilisation."""
     as_of: str
+    flags: tuple[str, ...] = ()
+    """What is uncertain, as for offers."""
+    quoted_currency: str = ""
+    """The currency of the source."""
 
 
 class BreakEven(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +62,9 @@ class MachineRent(msgspec.Struct, frozen=True, kw_only=True):
     gpu_count: int
     micros_per_month: int
     as_of: str
+    flags: tuple[str, ...] = ()
+    currency: str = ""
+    """The currency of the source, not of `micros_per_month`."""
 
 
 def cheapest_rent(gpus: int, mode: str, machines: Iterable[MachineRent]) -> Rent | None:
@@ -80,6 +87,8 @@ def cheapest_rent(gpus: int, mode: str, machines: Iterable[MachineRent]) -> Rent
                 micros_per_month=count * each.micros_per_month,
                 flat=mode in ("monthly", "reserved"),
                 as_of=each.as_of,
+                flags=each.flags,
+                quoted_currency=each.currency,
             )
     return best
 

@@ -76,14 +76,9 @@ class _Case:
         found = self.estimate(shape, instances)
         if isinstance(found, Misfit):
             return found.reason
-        p50, p90 = found.p50, found.p90
-        if shape.mode in ("spot", "bid"):
-            p50, p90 = (
-                self._with_interruptions(p50, shape, instances),
-                self._with_interruptions(p90, shape, instances),
-            )
-            if isinf(p90):
-                return "it never ends"
+        p50, p90 = (self._with_interruptions(each, shape, instances) for each in (found.p50, found.p90))
+        if isinf(p90):
+            return "it never ends"
         return Computed(p50, p90, *self._cost(shape, instances, p50))
 
     def monthly(self, shape: Shape) -> float:
@@ -97,10 +92,14 @@ class _Case:
             self._factors[currency] = here / there
         return self._factors[currency]
 
+    def interruptions_per_hour(self, shape: Shape, instances: int) -> float:
+        taken_back = shape.mode in ("spot", "bid")
+        return instances * self.assumptions.interruptions(shape.provider) if taken_back else 0.0
+
     def _with_interruptions(self, hours: float, shape: Shape, instances: int) -> float:
         """Add the time for checkpoints and interruptions."""
         assumed = self.assumptions
-        often = instances * assumed.interruptions(shape.provider)
+        often = self.interruptions_per_hour(shape, instances)
         if not often or not hours:
             return hours
         saving, starting = assumed.checkpoint_seconds / 3600, assumed.restart_seconds / 3600
@@ -216,6 +215,10 @@ def _choice_faults(choice: Choice, case: _Case) -> Iterator[str]:
         yield fault
     if set(choice.uncounted) != case.uncounted(shape):
         yield "its uncounted costs are not those whose price is unknown"
+    if not _is_close(
+        choice.interruptions, choice.hours.p50 * case.interruptions_per_hour(shape, choice.instances)
+    ):
+        yield "its interruptions are not those of its purchase mode and time"
     computed = case.computed(shape, choice.instances)
     if isinstance(computed, str):
         yield f"the work cannot run on it: {computed}"
@@ -256,7 +259,9 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
         return "it is a part of a GPU"
     if instances > 1 and any(each.id == shape.provider and each.kind == "market" for each in all_providers()):
         return "it exists only once"
-    if shape.kind in ("none", "other") or not wish.gpus_min <= gpus <= (wish.gpus_max or 10**9):
+    if shape.kind == "other" and not (wish.use != "job" and shape.gpu in wish.cards):
+        return "it is not a GPU and was not requested by name"
+    if shape.kind == "none" or not wish.gpus_min <= gpus <= (wish.gpus_max or 10**9):
         return "its number of GPUs was not requested"
     if memory < (wish.memory_bytes_min or 0) or memory * gpus < (wish.memory_total_bytes_min or 0):
         return "it has less memory than requested"

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from teraflock.base.exchange import Rates
 from teraflock.base.money import HOURS_PER_MONTH, SECONDS, decimal_text, divided
+from teraflock.base.quantities import significant_text
 from teraflock.offer.model import Shape
 from teraflock.plan.assumptions import Assumptions, billing_of, notice_of
 from teraflock.plan.extras import NONE, Extras, extras_of
@@ -39,7 +40,7 @@ class Costing:
     def costed(self, shape: Shape, instances: int, hours: Hours) -> Choice | Misfit:
         """Make a choice of a priced shape, with its time including interruptions and its expected cost."""
         rate = self._interruptions_per_hour(shape, instances)
-        if rate:
+        if rate and self._wish.use == "job":
             hours = self._with_interruptions(hours, rate, shape.provider)
             if hours.p90 == INFINITE:
                 return NEVER_ENDS
@@ -73,7 +74,7 @@ class Costing:
 
     def _interruptions_per_hour(self, shape: Shape, instances: int) -> float:
         """Return the rate for all machines together: when one is interrupted, all stop."""
-        if shape.mode not in INTERRUPTIBLE or self._wish.use != "job":
+        if shape.mode not in INTERRUPTIBLE:
             return 0.0
         return instances * self._assumptions.interruptions(shape.provider)
 
@@ -113,12 +114,12 @@ class Costing:
         if choice.instances > 1:
             hourly += f" for {choice.instances} machines"
         parts = [CostPart("rent", work, f"{_hours(uninterrupted)} h × {hourly}")]
-        if choice.interruptions:
+        if choice.interruptions and self._wish.use == "job":  # given hours are paid as they are
             parts += self._lost_parts(choice, uninterrupted, monthly, hourly, total - work)
         if unused := total - sum(part.micros for part in parts):
             seconds = billed_seconds(real, terms)
             idle = max(0.0, seconds / 3600 - real)
-            why = f"{_hours(idle)} h paid but not used, {_billing_text(shape, seconds)}"
+            why = f"{_idle(idle)} paid but not used, {_billing_text(shape, seconds)}"
             parts.append(CostPart("unused", unused, why))
         return parts
 
@@ -214,7 +215,14 @@ def _exact(monthly: int, hours: float) -> int:
 
 def _hours(hours: float) -> str:
     """`41.73`, and `0.0087` where two decimals would say too little."""
-    return f"{hours:,.2f}" if hours >= 0.1 or not hours else f"{hours:.2g}"
+    return f"{hours:,.2f}" if hours >= 0.1 or not hours else significant_text(hours, 2)
+
+
+def _idle(hours: float) -> str:
+    """`0.25 h` or `31 s`."""
+    if hours >= 0.1:
+        return f"{hours:,.2f} h"
+    return f"{hours * 3600:,.0f} s" if hours * 3600 >= 1 else "less than 1 s"
 
 
 def _few(number: float) -> str:

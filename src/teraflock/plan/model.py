@@ -105,7 +105,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parts: tuple[CostPart, ...]
     """Empty until the choice is itemised."""
     interruptions: float
-    """The expected number of interruptions until the job ends."""
+    """The expected number of interruptions until the job ends, or in the given hours."""
     uncounted: tuple[Extra, ...] = ()
     """Requested costs that are not in `cost`, because the provider's price is not known."""
     pareto: bool = False

@@ -42,6 +42,7 @@ def _nearest(plan: Plan) -> Rejection | None:
 
 
 NEAR_MISSES: Final = (
-    "over_budget", "too_slow", "does_not_fit", "memory_total_too_small", "memory_too_small", "too_few_gpus",
+    "over_budget", "too_slow", "does_not_fit", "precision", "memory_total_too_small", "memory_too_small",
+    "too_few_gpus",
 )  # fmt: skip
 """Reasons by how near they are, nearest first. The sizes of misses compare only within one reason."""

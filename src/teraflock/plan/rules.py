@@ -119,7 +119,7 @@ def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
         return Misfit("other_mode", f"its purchase mode was not requested: {shape.mode or 'unknown'}")
     if shape.kind == "none":
         return Misfit("no_gpu", "has no GPU")
-    if shape.kind == "other":
+    if shape.kind == "other" and (wish.use == "job" or shape.gpu not in wish.cards):
         return Misfit("not_a_gpu", f"has {shape.gpu or shape.gpu_name}, which is not a GPU")
     if shape.outdated and not wish.sources:
         return Misfit("outdated", "a newer price of the same machine is stored")

@@ -8,6 +8,7 @@ from teraflock.base.quantities import count_text
 from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.costs import EXTRA_WORDS, Extra, costs_of
 from teraflock.catalog.providers import CONFIRMED
+from teraflock.catalog.retired import retired_on
 from teraflock.estimate.parallel import NVLINK_REACH, PCIE_REACH
 from teraflock.offer.rules import first_day
 from teraflock.plan.assumptions import Assumptions
@@ -32,9 +33,12 @@ def plan_warnings(
     if wish.use == "monthly":
         yield from _stopped(shown)
     yield from _old_prices(shown, on)
+    yield from _of_named_sources(shown)
     unclear = [choice for choice in shown if choice.offer and "unclear:host" in choice.offer.flags]
     if unclear:
         yield f"{len(unclear)} of {len(shown)} prices may cover the GPU only, without its host"
+    if wish.use != "job":
+        yield from _interrupted(shown)
     yield from _unsupported(shown)
     yield from _networks(shown, assumptions)
     if any(
@@ -89,6 +93,15 @@ def _stopped(shown: Sequence[Choice]) -> Iterator[str]:
             yield f"end the machine between uses at {provider}: {why}"
 
 
+def _interrupted(shown: Sequence[Choice]) -> Iterator[str]:
+    """Say that the hours of machines that can be taken back were given, and so do not include what that costs."""
+    if count := sum(bool(choice.interruptions) for choice in shown):
+        yield (
+            f"the provider can take back {count} of {len(shown)} choices at any time; the given hours include no"
+            " restarts and no lost work"
+        )
+
+
 def _old_prices(shown: Sequence[Choice], on: date) -> Iterator[str]:
     ages = [_age_days(choice.shape.as_of, on) for choice in shown if choice.shape.as_of]
     old = [age for age in ages if age > OLD_PRICE_DAYS]
@@ -97,6 +110,19 @@ def _old_prices(shown: Sequence[Choice], on: date) -> Iterator[str]:
         yield f"{len(old)} of {len(shown)} choices have prices older than six months, the oldest {oldest} months"
     if unknown := sum(not choice.shape.as_of and choice.shape.mode != "owned" for choice in shown):
         yield f"the date of {unknown} of {len(shown)} prices is unknown"
+
+
+def _of_named_sources(shown: Sequence[Choice]) -> Iterator[str]:
+    """Say what only offers of sources that the user names may be: outdated or retired."""
+    if outdated := sum(choice.shape.outdated for choice in shown):
+        yield f"a newer price is stored for {outdated} of {len(shown)} choices; leave out `--source` to plan with it"
+    retired = {
+        f"{shape.instance_type} on {day}"
+        for shape in (choice.shape for choice in shown)
+        if (day := retired_on(shape.provider, shape.instance_type))
+    }
+    if retired:
+        yield f"retired by the provider, and probably not to be had: {', '.join(sorted(retired))}"
 
 
 def _age_days(as_of: str, on: date) -> int:

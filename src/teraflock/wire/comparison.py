@@ -20,6 +20,8 @@ class ComparedPriceShape(msgspec.Struct, frozen=True, kw_only=True):
     instance_type: str
     region: str
     as_of: str
+    flags: tuple[str, ...]
+    """What is uncertain, as for offers."""
 
 
 class SecondsFactShape(msgspec.Struct, frozen=True):
@@ -80,6 +82,7 @@ def _modes(best: dict[str, Offer], price: PriceOf) -> dict[str, ComparedPriceSha
             instance_type=offer.instance_type,
             region=offer.region,
             as_of=offer.as_of,
+            flags=offer.flags,
         )
         for mode, offer in best.items()
     }

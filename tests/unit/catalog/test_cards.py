@@ -16,6 +16,23 @@ from teraflock.catalog.model import Card
 
 SPECS = Path(__file__).parents[4] / "shared" / "facts" / "gpu_specs.csv"
 NOT_CHECKED = "public data sheet figure, not checked"
+FP64_SHARES = {
+    "3.5": 3, "3.7": 3, "5.2": 32, "6.0": 2, "6.1": 32, "7.0": 2, "7.5": 32, "8.0": 2, "8.6": 64, "8.9": 64, "9.0": 2,
+    "10.0": 2, "12.0": 64,
+}  # fmt: skip
+"""Compute capability → how many times faster FP32 is than FP64, by the number of units in a multiprocessor."""
+FEW_FP64_UNITS = {"H20", "H800-SXM5", "H800-PCIe", "B300", "GB300"}
+TENSOR_FACTORS = {"7.0": (8,), "7.5": (8, 4), "8.0": (16,), "8.6": (4, 2), "8.9": (4, 2), "12.0": (4, 2)}
+"""Compute capability → FP16 on tensor cores by FP32: first of workstation and server cards, then of GeForce."""
+OTHER_CLOCKS = {
+    "TitanV",
+    "RTX4000Ada",
+}  # their makers give tensor rates at a lower clock than that of FP32
+HALVED = {
+    "A10G",
+    "L40",
+    "L20",
+}  # server cards with the tensor rate of GeForce; TITAN RTX is the other way round
 
 
 @pytest.fixture(params=all_cards(), ids=lambda each: each.id)
@@ -107,7 +124,7 @@ def test_56_cards_equal_the_checked_table() -> None:
         specs = list(csv.DictReader(lines))
     assert len(specs) == 56
     assert [_as_spec(card(spec["gpu"])) for spec in specs] == [_numbers(spec) for spec in specs]
-    assert len(all_cards()) - len(specs) == sum(each.source == NOT_CHECKED for each in all_cards())
+    assert len(all_cards()) - len(specs) == sum(each.source.startswith(NOT_CHECKED) for each in all_cards())
 
 
 _SAME = {
@@ -175,6 +192,24 @@ def test_figures_beyond_fp32_are_plausible(each_card: Card) -> None:
         assert each_card.fp8_tensor_tflops == pytest.approx(2 * (each_card.fp16_tensor_tflops or 0), rel=0.03)
     assert not each_card.ray_tracing or each_card.graphics
     assert bool(each_card.encodes) == bool(each_card.encoders) or each_card.encoders is None
+
+
+def test_rates_follow_from_the_units_of_the_architecture(each_card: Card) -> None:
+    single, capability = each_card.fp32_tflops, each_card.compute_capability
+    if not capability or single is None:
+        return
+    if each_card.id not in FEW_FP64_UNITS:
+        assert each_card.fp64_tflops == pytest.approx(single / FP64_SHARES[capability], rel=0.02)
+    if capability not in TENSOR_FACTORS or not each_card.fp16_tensor_tflops:
+        return
+    geforce = each_card.name.startswith("GeForce")
+    factor = TENSOR_FACTORS[capability][-1 if geforce or each_card.id in HALVED else 0]
+    if each_card.id not in OTHER_CLOCKS:
+        assert each_card.fp16_tensor_tflops == pytest.approx(factor * single, rel=0.02)
+    if capability != "7.0":  # Volta computes INT8 without tensor cores
+        assert each_card.int8_tops == pytest.approx(
+            (4 if geforce else 2) * each_card.fp16_tensor_tflops, rel=0.02
+        )
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,11 @@ def test_several_cards_and_modes_give_one_offer_each(tmp_path: Path) -> None:
         ({"currency": "XXX"}, "no exchange rate for XXX"),
         ({"price": "-1"}, "the price is negative"),
         ({"price": "9" * 40}, "the price is out of range"),
+        ({"as_of": "2099"}, "the date of the price is in the future"),
+        ({"as_of": "2099-12-31"}, "the date of the price is in the future"),
+        ({"mode": "reserved", "term_months": "0"}, "the term is not a number of months"),
+        ({"mode": "reserved", "term_months": "-5"}, "the term is not a number of months"),
+        ({"mode": "reserved", "term_months": "99999999999"}, "the term is not a number of months"),
     ],
 )
 def test_an_invalid_row_is_rejected_and_the_others_are_imported(

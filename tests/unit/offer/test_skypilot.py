@@ -448,3 +448,12 @@ def test_variants_of_the_real_catalog_come_from_the_types(real: tuple[Report, Da
     assert cards["azure", "Standard_NC40ads_H100_v5"].gpu == "H100-NVL"
     assert cards["azure", "Standard_NV4as_v4"].gpu_share == 0.125
     assert report.far_prices == 0, "real prices are not flagged"
+
+
+def test_an_error_says_which_of_the_many_files_is_broken(tmp_path: Path) -> None:
+    skypilot(tmp_path, "aws", [machine("T4", 1, 0)])
+    skypilot(tmp_path, "gcp", [machine("T4", 1, 0)])
+    broken = tmp_path / "gcp" / "vms.csv"
+    broken.write_text(broken.read_text().rstrip() + "\ncut,off")
+    with pytest.raises(BrokenSource, match="`gcp/vms.csv`, line 3"):
+        imported("skypilot", tmp_path)

@@ -37,7 +37,8 @@ def brute_force(shapes: list[Shape], wish: Wish) -> dict[tuple[str, int], Fracti
         count, memory = (shape.gpu_count or 0) * machines, shape.gpu_memory_bytes
         asked_memory = wish.memory_bytes_min is not None or wish.memory_total_bytes_min is not None
         if (
-            isinstance(hours, Misfit) or shape.standing != "priced" or shape.doubtful or shape.kind in ("none", "other")
+            isinstance(hours, Misfit) or shape.standing != "priced" or shape.doubtful or shape.kind == "none"
+            or (shape.kind == "other" and not (wish.use != "job" and shape.gpu in wish.cards))
             or shape.gpu_count is None
             or shape.price_micros_per_month is None or count < wish.gpus_min or count > (wish.gpus_max or 99)
             or (wish.providers and shape.provider not in wish.providers)
@@ -149,6 +150,8 @@ def test_a_plan_equals_brute_force(seed: int) -> None:
             abs(choice.cost.expected_micros - expected[key]) <= 2 * choice.instances + 1
         )  # each part is rounded
         assert set(choice.uncounted) == uncounted(choice.shape, wish)
+        taken_back = 0.05 * choice.instances if choice.shape.mode in ("spot", "bid") else 0.0
+        assert choice.interruptions == pytest.approx(taken_back * choice.hours.p50)
     assert list(plan.choices) == sorted(plan.choices, key=order(wish))
 
 
@@ -209,6 +212,7 @@ def damaged(plan: Plan, number: int) -> Plan:
             first, hours=Hours(*(1.01 * each for each in (first.hours.p10, first.hours.p50, first.hours.p90)))
         ),
         replace(first, instances=2),
+        replace(first, interruptions=first.interruptions + 1),
     ]
     if number < len(changes):
         return replace(plan, choices=(changes[number], *plan.choices[1:]))
@@ -226,7 +230,7 @@ def damaged(plan: Plan, number: int) -> Plan:
     ][number - len(changes)]
 
 
-@pytest.mark.parametrize("number", range(17))
+@pytest.mark.parametrize("number", range(18))
 def test_the_checker_finds_every_fault(number: int) -> None:
     random = Random(7)
     shapes = [shape for shape in random_shapes(random, 60) if shape.price_micros_per_month != 0]

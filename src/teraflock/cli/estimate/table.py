@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from teraflock.base.quantities import GIB
-from teraflock.cli.output import columns, remark
-from teraflock.cli.table import Column, render
+from teraflock.cli.output import remark
+from teraflock.cli.table import Column, write_wide
 
 if TYPE_CHECKING:
     from teraflock.estimate.cpu import OnCpu
@@ -26,7 +24,9 @@ _COLUMNS: Final = [
 
 def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
     rows = [_cells(row, estimate.workload.batch) for row in estimate.gpus]
-    click.echo(render(_COLUMNS, rows + ([_cpu_cells(estimate.cpu)] if estimate.cpu else []), columns()))
+    write_wide(_COLUMNS, rows + ([_cpu_cells(estimate.cpu)] if estimate.cpu else []))
+    for reason, gpus in _unable(estimate).items():
+        remark(f"{', '.join(gpus)}: {reason}")
     memory = estimate.memory
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
     remark(
@@ -48,6 +48,15 @@ def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
         remark(f"On {where} the GPU waits for the host: a larger batch takes little more time{own}")
     if advise and estimate.gpus and not any(row.fits for row in estimate.gpus):
         _suggest(estimate)
+
+
+def _unable(estimate: "Estimate") -> dict[str, list[str]]:
+    """The cards that have the memory and still cannot run the workload, by reason."""
+    found: dict[str, list[str]] = {}
+    for row in estimate.gpus:
+        if not row.fits and row.step_seconds is None and row.memory_bytes >= row.need_bytes:
+            found.setdefault(row.evidence, []).append(row.gpu)
+    return found
 
 
 def _suggest(estimate: "Estimate") -> None:

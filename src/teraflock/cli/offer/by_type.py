@@ -6,7 +6,8 @@ from datetime import date
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Period, decimal_text
 from teraflock.base.quantities import memory_text
-from teraflock.cli.offer.footer import unsure_gpu
+from teraflock.catalog.retired import retired_on
+from teraflock.cli.offer.footer import exchange_texts, unsure_gpu
 from teraflock.cli.output import gpus_text, remark, write_json
 from teraflock.cli.table import Column, write_wide
 from teraflock.offer.model import MODES, Query
@@ -35,10 +36,10 @@ def write_types(
         return
     modes = [mode for mode in MODES if any(mode in line.best for line in shown)]
     head = [
-        Column("GPUS"),
+        Column("GPUS", middle=True),
         Column("MEMORY", right=True, worth=6),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True),
+        Column("INSTANCE", flexible=True, middle=True),
         Column("VCPUS", right=True, worth=4),
         Column("RAM", right=True, worth=4),
     ]
@@ -52,7 +53,12 @@ def write_types(
     write_wide(head, [_cells(line, modes, rates, currency, per, on) for line in shown])
     more = "" if len(shown) == len(lines) else f" of {len(lines):,}; `--all` shows the rest"
     remark(f"\n{len(shown):,} instance types{more}. Each price is that of the cheapest region")
-    if any(unsure_gpu(offer) for line in shown for offer in line.best.values()):
+    best = [offer for line in shown for offer in line.best.values()]
+    for sentence in exchange_texts(best, currency, rates, on):
+        remark(sentence)
+    if retired := [kind.name for line in shown if retired_on((kind := line.type).provider, kind.name)]:
+        remark(f"Retired by their provider, and not planned with: {', '.join(dict.fromkeys(retired))}")
+    if any(map(unsure_gpu, best)):
         remark("`?` marks a card or variant that is not certain; `--json` shows the reason in `flags`")
 
 

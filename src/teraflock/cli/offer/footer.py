@@ -1,13 +1,17 @@
 """The lines after a list of offers: hidden offers with reasons, age of the prices, exchange rates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from teraflock.base.exchange import Rates
+from teraflock.base.quantities import count_text
 from teraflock.catalog.retired import retired_on
 from teraflock.offer.model import Listing, Offer
 from teraflock.offer.rules import first_day
+
+if TYPE_CHECKING:
+    from teraflock.wire.offer import OfferShape
 
 UNSURE_PRICE: Final = frozenset(
     {"suspect:price", "unclear:host", "from-price", "inferred:price", "far:price"}
@@ -16,12 +20,14 @@ UNSURE_GPU: Final = frozenset({"suspect:memory", "inferred:variant", "inferred:g
 DOUBTFUL: Final = UNSURE_PRICE | UNSURE_GPU | {"suspect:ram"}
 
 
-def unsure_gpu(offer: Offer) -> str:
+def unsure_gpu(offer: "Offer | OfferShape") -> str:
     """The mark of a card or variant that is not certain."""
     return "" if UNSURE_GPU.isdisjoint(offer.flags) else "?"
 
 
-def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: date) -> Iterator[str]:
+def footer(
+    listing: Listing, rates: Rates, currency: str, *, today: date, on: date, limit_currency: str
+) -> Iterator[str]:
     if listing.matched:
         yield f"\n{_shown(listing)}"
         yield f"Prices: {_ages(listing.newest, listing.oldest, today)}"
@@ -31,11 +37,18 @@ def footer(listing: Listing, rates: Rates, currency: str, *, today: date, on: da
         yield f"Retired by their provider, and not planned with: {retired}"
     if listing.left_out:
         yield "Not shown: " + ", ".join(_reason(reason, count) for reason, count in listing.left_out)
-    foreign = sorted(
-        {line.offer.currency for line in listing.lines if line.offer.price_micros_per_month} - {currency}
-    )
-    for other in foreign:
-        yield rate_text(other, currency, rates, on)
+    yield from exchange_texts((line.offer for line in listing.lines), currency, rates, on, limit_currency)
+
+
+def left_out_text(retired: int, hint: str) -> str:
+    """Say how many offers of retired types a comparison leaves out."""
+    return f"Left out: {count_text(retired, 'offer')} of types that their provider has retired; {hint}"
+
+
+def mode_text(offer: Offer) -> str:
+    """The purchase mode, and whether the machine can still be had."""
+    retired = retired_on(offer.provider, offer.instance_type)
+    return ", ".join([*([offer.mode] if offer.mode else []), *(["retired"] if retired else [])])
 
 
 def _retired(listing: Listing) -> str:
@@ -94,6 +107,15 @@ def age(day: str, today: date) -> str:
     if days < 730:
         return f"{days // 30} months old"
     return f"{days // 365} years old"
+
+
+def exchange_texts(
+    offers: Iterable[Offer], currency: str, rates: Rates, on: date, limit_currency: str = ""
+) -> Iterator[str]:
+    """The exchange rates with which the prices of these offers are shown and limited."""
+    quoted = {offer.currency for offer in offers if offer.price_micros_per_month}
+    for other in sorted((quoted | {limit_currency}) - {currency, ""}):
+        yield rate_text(other, currency, rates, on)
 
 
 def rate_text(other: str, currency: str, rates: Rates, on: date) -> str:

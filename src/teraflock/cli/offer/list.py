@@ -14,7 +14,7 @@ from teraflock.base.money import MICROS, Period, decimal_text
 from teraflock.base.quantities import GIB, memory_text, significant_text
 from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offer.filters import OneOf, filter_options
-from teraflock.cli.offer.footer import UNSURE_PRICE, footer, unsure_gpu
+from teraflock.cli.offer.footer import UNSURE_PRICE, footer, mode_text, unsure_gpu
 from teraflock.cli.output import gpus_text, remark, write_csv, write_json
 from teraflock.cli.table import Column, write_wide
 from teraflock.offer.model import NO_RESERVED, NOTHING_EXCLUDED, Offer, OfferLine, Query
@@ -153,7 +153,9 @@ def _write_table(
     write_wide(_columns(currency, per, query.sort), rows)
     if not listing.matched:
         remark(no_match(service, query))
-    for sentence in footer(listing, rates, currency, today=service.today(), on=on):
+    limit_currency = query.price_max.currency if query.price_max else ""
+    told = footer(listing, rates, currency, today=service.today(), on=on, limit_currency=limit_currency)
+    for sentence in told:
         remark(sentence)
 
 
@@ -168,11 +170,11 @@ def no_match(service: OfferService, query: Query) -> str:
 def _columns(currency: str, per: Period, sort: str) -> list[Column]:
     unit = SORT_UNITS.get(sort)
     return [
-        Column("GPUS"),
+        Column("GPUS", middle=True),
         Column("MEMORY", right=True, worth=6),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True, worth=7, shortest=12),
-        Column("REGION", flexible=True, worth=8, shortest=10),
+        Column("INSTANCE", flexible=True, worth=7, shortest=12, middle=True),
+        Column("REGION", flexible=True, worth=8, shortest=10, middle=True),
         Column("VCPUS", right=True, worth=4),
         Column("RAM", right=True, worth=4),
         Column("MODE", worth=8),
@@ -200,7 +202,7 @@ def _cells(
         line.places[0] + (f" +{len(line.places) - 1}" if len(line.places) > 1 else ""),
         f"{offer.vcpus:g}" if offer.vcpus is not None else "",
         _memory(offer.ram_bytes, "suspect:ram" in offer.flags),
-        offer.mode or "",
+        mode_text(offer),
         price or offer.standing,
         "" if UNSURE_PRICE.isdisjoint(offer.flags) else "?",
         each,

@@ -12,10 +12,11 @@ from teraflock.app.local import Local
 from teraflock.base.clock import today
 from teraflock.base.money import decimal_text
 from teraflock.cli.complete import complete_provider, complete_region
-from teraflock.cli.output import columns, gpus_text, remark, write_json
+from teraflock.cli.offer.footer import UNSURE_GPU, rate_text
+from teraflock.cli.output import gpus_text, remark, write_json
 from teraflock.cli.plan.server import server_from, server_options
 from teraflock.cli.svg import Series, line_chart
-from teraflock.cli.table import Column, render
+from teraflock.cli.table import Column, write_wide
 from teraflock.offer.model import Mode, Query
 from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
@@ -99,6 +100,9 @@ def command(
         write_json({"server": server, "upkeep": upkeep(server), "break_even": found, "curves": drawn})
         return
     _print(server, found)
+    foreign = {rent.quoted_currency for rent in rents} - {server.currency}
+    for other in sorted(foreign):
+        remark(rate_text(other, server.currency, local.rates, today(local.clock)))
     if plot:
         remark(f"Chart written to {plot}")
 
@@ -115,6 +119,8 @@ def _rents(service: OfferService, local: Local, currency: str, query: Query) -> 
                 gpu_count=offer.gpu_count,
                 micros_per_month=micros,
                 as_of=offer.as_of,
+                flags=offer.flags,
+                currency=offer.currency,
             )
 
 
@@ -124,13 +130,14 @@ def _print(server: Server, found: list[BreakEven]) -> None:
     click.echo(
         f"{server.gpu_count}× {server.gpu}, bought for {price} {money}, used for {server.years:g} years"
     )
-    for what, micros, per in (
-        ("capital, less resale", cost.capital_micros, "per month"),
-        ("hosting", cost.hosting_micros, "per month"),
-        ("staff", cost.staff_micros, "per month"),
-        ("power", cost.power_micros_per_hour, "per hour of use"),
+    per = "per month"
+    for what, micros in (
+        ("capital, less resale", cost.capital_micros),
+        ("hosting", cost.hosting_micros),
+        ("staff", cost.staff_micros),
     ):
         click.echo(f"  {what:<22} {decimal_text(micros, 2):>12} {money} {per}")
+    click.echo(f"  {'power':<22} {decimal_text(cost.power_micros_per_hour, 4):>12} {money} per hour of use")
     click.echo("")
     head = [
         Column("MODE"),
@@ -146,18 +153,24 @@ def _print(server: Server, found: list[BreakEven]) -> None:
     for each in found:
         figures = _half_and_full(partial(rent_month, each.rent))
         rent = each.rent
-        machines = f"{rent.machines} × {gpus_text(rent.gpu_count, rent.gpu)}"
+        doubt = "" if UNSURE_GPU.isdisjoint(rent.flags) else "?"
+        machines = f"{rent.machines} × {gpus_text(rent.gpu_count, rent.gpu)}{doubt}"
         rows.append([rent.mode, rent.provider, machines, *figures, _verdict(each), rent.as_of])
-    click.echo(render(head, rows, columns()))
+    write_wide(head, rows)
     remark(
         "\nAmounts are monthly costs at that utilisation: the fraction of 730 hours in which the machine is in use"
     )
     remark("Rents are those of the cheapest whole machines with at least that many GPUs together")
+    if any(not UNSURE_GPU.isdisjoint(each.rent.flags) for each in found):
+        remark("`?` marks a card or variant that is not certain; `--json` shows the reason in `flags`")
     if not found:
         remark("No offer with a price matches: leave out `--provider` or `--region`, or import a catalog")
     elif missing := [mode for mode in MODES if mode not in {each.rent.mode for each in found}]:
         remark(f"No offer with a price: {', '.join(missing)}")
-    remark("Not included: elasticity, failures, and the time until a bought host arrives")
+    remark(
+        "Not included: disks and traffic of rented machines, interruptions of spot machines, elasticity, failures,"
+        " and the time until a bought host arrives"
+    )
 
 
 def _half_and_full(month: Callable[[float], int]) -> tuple[str, str]:

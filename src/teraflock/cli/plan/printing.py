@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from teraflock.base.money import decimal_text
+from teraflock.base.money import MICROS, decimal_text
 from teraflock.catalog.costs import EXTRA_WORDS
 from teraflock.cli.offer.footer import UNSURE_GPU, UNSURE_PRICE, unsure_gpu
 from teraflock.cli.output import columns, gpus_text, remark
@@ -58,10 +58,10 @@ def print_plan(
 def _columns(wish: Wish) -> list[Column]:
     columns = [
         Column("", right=True),
-        Column("GPUS"),
+        Column("GPUS", middle=True),
         Column("PROVIDER"),
-        Column("INSTANCE", flexible=True, worth=6, shortest=12),
-        Column("REGION", flexible=True, worth=7, shortest=10),
+        Column("INSTANCE", flexible=True, worth=6, shortest=12, middle=True),
+        Column("REGION", flexible=True, worth=7, shortest=10, middle=True),
         Column("MODE", worth=8),
         Column("TIME", right=True),
         Column(f"{wish.currency}{'/month' if wish.use == 'monthly' else ''}", right=True),
@@ -75,7 +75,11 @@ def _columns(wish: Wish) -> list[Column]:
 
 def _cells(rank: int, choice: Choice, wish: Wish) -> list[str]:
     shape = choice.shape
-    others = [f"{part.what} {decimal_text(part.micros, 2)}" for part in choice.parts if part.what != "rent"]
+    others = [
+        f"{part.what} {decimal_text(part.micros, 2)}"
+        for part in choice.parts
+        if part.what in EXTRA_WORDS or (part.what != "rent" and part.micros >= CENT // 2)
+    ]
     return [
         f"{rank}{'*' if choice.pareto else ' '}",
         _gpus(choice),
@@ -89,6 +93,9 @@ def _cells(rank: int, choice: Choice, wish: Wish) -> list[str]:
         ", ".join([*others, *(f"{EXTRA_WORDS[extra]} not counted" for extra in choice.uncounted)]),
         shape.as_of or "unknown",
     ]
+
+
+CENT: Final = MICROS // 100
 
 
 def _amount(choice: Choice) -> str:

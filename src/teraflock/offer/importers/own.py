@@ -79,7 +79,7 @@ def _row_from(cells: dict[str, str], gpu: str, mode: str, where: str, day: str) 
             disk_gb=number(cell("disk_gb")),
             network_gbps=number(cell("network_gbps")),
             mode=mode or None,
-            term_months=int(term) if term else None,
+            term_months=None if term is None else int(term),
             price_micros=amount(cell("price")),
             currency=cell("currency"),
             per=cell("per"),  # type: ignore[arg-type]  # a Period, as checked

@@ -66,7 +66,7 @@ def read(path: Path, count: Callable[[], None], day_of: DayOf) -> Iterator[Row |
     for cloud, file in files(path):
         day = day_of(file)
         machines: list[_Machine] = []
-        for line, cells in read_table(file, COLUMNS):
+        for line, cells in read_table(file, COLUMNS, f"{cloud}/{FILE_NAME}"):
             count()
             machine = _machine_from(cells, f"{cloud}/{FILE_NAME}, line {line}")
             if isinstance(machine, Rejected):

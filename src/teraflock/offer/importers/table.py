@@ -17,17 +17,18 @@ from teraflock.base.money import parse_micros
 FIELD_CHARACTERS_MAX: Final = 100_000  # a longer cell means an unclosed quote
 
 
-def read_table(path: Path, needed: Iterable[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield line number and cells by column name for each row."""
+def read_table(path: Path, needed: Iterable[str], name: str = "") -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield line number and cells by column name for each row. Errors call the file by `name`."""
+    name = name or path.name
     csv.field_size_limit(FIELD_CHARACTERS_MAX)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            yield from _rows(path.name, map(_text, file), set(needed))
+            yield from _rows(name, map(_text, file), set(needed))
     except UnicodeDecodeError:
-        raise BrokenSource(f"`{path.name}` is not UTF-8 text") from None
+        raise BrokenSource(f"`{name}` is not UTF-8 text") from None
     except csv.Error as error:
         raise BrokenSource(
-            f"`{path.name}` is not a valid CSV file: {error}",
+            f"`{name}` is not a valid CSV file: {error}",
             hint="The file may be incomplete; download it again",
         ) from None
     except OSError as error:
