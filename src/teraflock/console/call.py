@@ -107,8 +107,9 @@ class PageCall:
 
     @property
     def here(self) -> str:
-        """The address to return to after a choice. After a form, its page has the same address."""
-        return self.request.path
+        """The address to return to after a choice. After a form that is the page that had it."""
+        request = self.request
+        return request.target if request.method != "POST" else request.came_from or request.path
 
     @property
     def theme(self) -> str:
