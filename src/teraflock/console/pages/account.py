@@ -63,9 +63,10 @@ def set_password(call: PageCall) -> Answer:
     call.services.limits.tries(call.request.address, call.actor.member_id)
     if form.raw("password") != form.raw("again"):
         raise BadInput("The two passwords differ", hint="Type the same password twice")
-    call.services.sessions.set_password(
-        call.actor, form.text("user_name"), form.raw("password"), form.raw("current")
-    )
+    with call.services.limits.chooses_name(call.request.address):
+        call.services.sessions.set_password(
+            call.actor, form.text("user_name"), form.raw("password"), form.raw("current")
+        )
     return call.done(call.at("account"), "The password is set. All other sessions are ended")
 
 

@@ -63,7 +63,8 @@ def use_link(call: PageCall) -> Answer:
     form, sessions, secret = call.form, call.services.sessions, call.path["link"]
     call.services.limits.tries(call.request.address, "")
     if form.raw("password"):
-        made = sessions.accept_link(secret, form.text("user_name"), form.raw("password"), call.browser)
+        with call.services.limits.chooses_name(call.request.address):
+            made = sessions.accept_link(secret, form.text("user_name"), form.raw("password"), call.browser)
     else:
         made = sessions.sign_in_with_link(secret, call.browser)
     return redirect(f"{PREFIX}/", cookies={SESSION: made.secret})
