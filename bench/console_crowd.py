@@ -23,27 +23,34 @@ from teraflock.wire.ssh_key import SshKeyRequest
 
 SSH_KEY: Final = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f bench"
 MEMBERS: Final = 5_000
+
+
+def id_of(prefix: str) -> str:
+    """An id in the form that the server makes."""
+    return f"'{prefix}' || printf('%016d', n)"
+
+
 TABLES: Final[tuple[tuple[str, str, int, Mapping[str, str]], ...]] = (
-    ("volume", "name = 'scratch'", 490, {"id": "'vol_' || n", "name": "'volume-' || n"}),
-    ("dataset", "name = 'cifar10'", 990, {"id": "'dat_' || n", "name": "'set-' || n", "digest": "'x' || n"}),
-    ("published_port", "1", 190, {"id": "'pub_' || n", "port": "40000 + n", "guest_port": "n"}),
-    ("security_group", "name = 'web-servers'", 95, {"id": "'sg_' || n", "name": "'group-' || n"}),
-    ("acl", "name = 'border'", 18, {"id": "'acl_' || n", "name": "'acl-' || n"}),
-    ("queued_launch", "name = 'later'", 90, {"id": "'que_' || n", "name": "'later-' || n"}),
-    ("run", "name = 'broken'", 5_000, {"id": "'run_' || n", "name": "'run-' || n"}),
-    ("image", "name = 'base'", 500, {"id": "'img_' || n", "name": "'image-' || n"}),
-    ("event", "kind = 'host.xid'", 20_000, {"id": "'evt_0' || n", "subject": "'hst_' || n"}),
-    ("project", "name = 'third'", 1_000, {"id": "'prj_' || n", "name": "'team-' || n", "network_number": "5000 + n"}),
-    ("member", "name = 'ann@lab.example'", MEMBERS, {"id": "'mem_' || n", "name": "'ann-' || n"}),
+    ("volume", "name = 'scratch'", 490, {"id": id_of("vol_"), "name": "'volume-' || n"}),
+    ("dataset", "name = 'cifar10'", 990, {"id": id_of("dat_"), "name": "'set-' || n", "digest": "'x' || n"}),
+    ("published_port", "1", 190, {"id": id_of("pub_"), "port": "40000 + n", "guest_port": "n"}),
+    ("security_group", "name = 'web-servers'", 95, {"id": id_of("sg_"), "name": "'group-' || n"}),
+    ("acl", "name = 'border'", 18, {"id": id_of("acl_"), "name": "'acl-' || n"}),
+    ("queued_launch", "name = 'later'", 90, {"id": id_of("que_"), "name": "'later-' || n"}),
+    ("run", "name = 'broken'", 5_000, {"id": id_of("run_"), "name": "'run-' || n"}),
+    ("image", "name = 'base'", 500, {"id": id_of("img_"), "name": "'image-' || n"}),
+    ("event", "kind = 'host.xid'", 20_000, {"id": id_of("evt_"), "subject": id_of("hst_")}),
+    ("project", "name = 'third'", 1_000, {"id": id_of("prj_"), "name": "'team-' || n", "network_number": "n"}),
+    ("member", "name = 'ann@lab.example'", MEMBERS, {"id": id_of("mem_"), "name": "'ann-' || n"}),
     (
         "member_role",
         "member_id = (SELECT id FROM member WHERE name = 'ann@lab.example')",
         MEMBERS,
-        {"member_id": "'mem_' || n"},
+        {"member_id": id_of("mem_")},
     ),
-    ("api_key", "name = 'spare'", MEMBERS, {"id": "'key_' || n", "name": "'key-' || n", "member_id": "'mem_' || n"}),
-    ("member_ssh_key", "1", MEMBERS, {"id": "'ssh_' || n", "member_id": "'mem_' || n"}),
-    ("console_session", "1", MEMBERS, {"id": "'ses_' || n", "member_id": "'mem_' || n"}),
+    ("api_key", "name = 'spare'", MEMBERS, {"id": id_of("key_"), "name": "'key-' || n", "member_id": id_of("mem_")}),
+    ("member_ssh_key", "1", MEMBERS, {"id": id_of("ssh_"), "member_id": id_of("mem_")}),
+    ("console_session", "1", MEMBERS, {"id": id_of("ses_"), "member_id": id_of("mem_")}),
 )  # fmt: skip
 
 
@@ -66,7 +73,7 @@ def furnish_one_of_each(client: Client, home: Path) -> None:
 def queue_launch(client: Client) -> None:
     """A launch for which there is no room."""
     shape = ShapeRequest(gpu="V100", gpus=8)
-    client.instances.launch(LaunchRequest(name="later", shape=shape, instances=100, queue=True))
+    client.instances.launch(LaunchRequest(name="later", shape=shape, instances=4, queue=True))
 
 
 def multiply_rows(home: Path) -> None:

@@ -95,6 +95,7 @@ RULES: dict[str, Rule] = {
     "add_ssh_key": Rule(may=KEYS, form={"public_key": OTHER_SSH_KEY}),
     "remove_ssh_key": Rule(may=KEYS, states=MISSING),
     "show_quotas": Rule(may=EVERYONE),
+    "show_project_quota": Rule(may=COUNTS),
     "show_audit": Rule(may=EVERYONE - {"billing"}),
     "show_account": Rule(may=EVERYONE),
     "set_password": Rule(
@@ -183,6 +184,8 @@ RULES: dict[str, Rule] = {
     "make_plan": Rule(may=EVERYONE, form={"hours": "10"}),
     "compare_buying": Rule(may=EVERYONE, query="?gpu=V100&purchase=20000"),
     "show_costs": Rule(may=COUNTS),
+    "show_charged_days": Rule(may=COUNTS),
+    "list_credits": Rule(may=COUNTS),
     "sum_projects": Rule(may=COUNTS),
     "list_idle": Rule(may=COUNTS),
     "show_margin": Rule(may=OPERATOR),

@@ -9,6 +9,7 @@ from teraflock.console.answer import Answer
 from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
 from teraflock.console.pages.network_tabs import NAMES_MAX, needed
+from teraflock.console.paging import Sliced, sliced
 from teraflock.console.request import Form
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.rules import Permission
@@ -28,13 +29,13 @@ GB_MAX: Final = 1 << 20
 @pages.get(ALL, **READ)
 def list_volumes(call: PageCall) -> Answer:
     """The volumes of a project."""
-    return storage_page(call, "volumes", "storage/volumes.html", volumes=call.client.volumes.list())
+    return storage_page(call, "volumes", "storage/volumes.html", volumes=_listed(call))
 
 
 @pages.get(f"{ALL}-rows", **READ)
 def list_volume_rows(call: PageCall) -> Answer:
     """The rows of the list, requested again when something happens."""
-    return call.part("storage/volume_rows.html", volumes=call.client.volumes.list())
+    return call.part("storage/volume_rows.html", volumes=_listed(call))
 
 
 @pages.get(f"{ALL}-quote", scope=Scope.PROJECT, may=Permission.USAGE_READ)
@@ -177,6 +178,10 @@ def size_of(form: Form) -> int:
     if not size:
         raise BadInput("The size is missing", hint="Write a number of GB, such as 100")
     return min(size, GB_MAX) * GIB
+
+
+def _listed(call: PageCall) -> Sliced[VolumeAnswer]:
+    return sliced(call.client.volumes.list(), call.request.query)
 
 
 def _shown(call: PageCall) -> dict[str, Any]:
