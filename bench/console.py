@@ -15,12 +15,17 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from tests.console.browser import ADDRESSES, LEADING_ELSEWHERE
+
 from bench.cloud_api import serving
 from bench.console_browser import browsed
+from bench.console_crowd import furnish_one_of_each, multiply_rows, queue_launch
 from bench.figures import Figure, Section
 from bench.processes import Fault, at_home, run_task
 from teraflock.base.quantities import MIB
 from teraflock.client import Client
+from teraflock.console.page import PREFIX
+from teraflock.console.pages.all import PAGES
 from teraflock.wire.console import ConsoleLinkRequest
 from teraflock.wire.image import ImageRequest
 from teraflock.wire.instance import LaunchRequest
@@ -39,24 +44,17 @@ IDLE_MB_MAX: Final = 100
 FULL_MB_MAX: Final = 500
 SECONDS_MAX: Final = 1800.0
 LIST: Final = "/console/projects/default/instances"
-COSTS: Final = "/console/projects/default/costs"
-PAGES: Final = {
-    "Instances": LIST,
-    "Instances, one": f"{LIST}/{{instance}}",
-    "Launch": "/console/projects/default/launch",
-    "Offers": "/console/offers",
-    "Plan": "/console/plan",
-    "Costs": COSTS,
-    "Costs, by project": f"{COSTS}/projects",
-    "Learn": "/console/learn",
-    "Team": "/console/team",
-    "Team, keys": "/console/team/keys",
-    "Team, SSH keys": "/console/team/ssh-keys",
-    "Team, quotas": "/console/team/quotas",
-    "Team, audit": "/console/team/audit",
-    "Hosts": "/console/hosts",
-    "Account": "/console/account",
+QUERIES: Final = {
+    "show_quote": "?shape=custom&gpu=V100&vcpus=4",
+    "quote_resize": "?vcpus=3",
+    "quote_volume": "?size_gb=100",
+    "check_reach": "?source=internet&target=web&port=443",
+    "calculate_offers": "?gpu=A100&count=8&hours=100",
+    "show_price_history": "?gpu=A100",
+    "compare_buying": "?gpu=V100&count=2&purchase=16000&years=3&watts=900&power=0.15",
 }
+ELSEWHERE: Final = frozenset({*LEADING_ELSEWHERE, "list_orphans", "show_invoice", "show_certificate"})
+"""Pages that lead to others, or that need what this installation lacks: a cloud, an invoice, four passed lessons."""
 FILTERS: Final = {
     "filter: instances by name": f"{LIST}-rows?name=a",
     "filter: instances by state": f"{LIST}-rows?state=stopped",
@@ -64,7 +62,6 @@ FILTERS: Final = {
     "filter: card, count, region, mode": "/console/offers/rows?gpu=A100&count=4%2B&region=us-&mode=on-demand",
     "filter: order by TFLOPS": "/console/offers/rows?sort=price-per-tflops",
     "filter: highest price": "/console/offers/rows?price_max=2",
-    "calculator": "/console/offers/calculator?gpu=A100&count=8&hours=100",
 }
 BOOK: Final = (
     "- {from: 2026-01-01, currency: USD, gpu: {V100: 2.48/hour}, vcpu: 0.012/hour, disk: 0.1/month}\n"
@@ -82,31 +79,36 @@ def measure() -> Iterator[Section]:
         idle = _memory(process, "server with the shipped catalog, idle", IDLE_MB_MAX)
     with tempfile.TemporaryDirectory(prefix="tera-console-") as folder:
         home = Path(folder)
-        hosts = -(-INSTANCES // 8) + 2
+        hosts = -(-INSTANCES // 8) + 4
         settings = {
             "TERA_SIMULATED_HOSTS": f"{hosts}x8xV100",
             "TERA_SIMULATED_BOOT_SECONDS": "0.01",
             "TERA_DEFAULT_ORGANISATION_QUOTA": "projects=20",
             "TERA_DEFAULT_PROJECT_QUOTA": "ports=100000",
+            "TERA_ADDRESS_POOL": "203.0.113.0/28",
+            "TERA_SIGN_UP": "true",
         }
-        with serving(home, settings) as (_, server):
-            name = furnish(server, _key(home))
+        with serving(home, settings) as (process, server):
+            furnish(server, home)
+            Visitor(server, _key(home), process)  # a session to multiply
+        multiply_rows(home)
         run_task("bench.offer_tasks", "fill", str(OFFERS), env=at_home(home))
         with serving(home, settings) as (process, server):
             visitor = Visitor(server, _key(home), process)
             visitor.settle()
-            yield _pages(visitor, name)
+            yield _pages(visitor)
             full = _memory(process, f"server with {INSTANCES:,} instances and {OFFERS:,} offers", FULL_MB_MAX)
         with serving(home, {**settings, "TERA_LOOPS": "false"}) as (process, server):
             visitor = Visitor(server, _key(home), process)
             visitor.settle()
-            yield _processor_time(visitor, name)
-        yield browsed(home, settings, name)
+            yield _processor_time(visitor)
+        yield browsed(home, settings, ADDRESSES["instance"])
     yield Section(title="Memory of the server", figures=(idle, full))
 
 
-def furnish(server: str, key: str) -> str:
-    """Launch all instances and wait until they run. Returns the name of one in the project `default`."""
+def furnish(server: str, home: Path) -> None:
+    """One of each thing that pages show, then all instances."""
+    key = _key(home)
     with Client(server, key) as client:
         client.images.create(ImageRequest(name="base", recipe="base"))
         client.prices.set(BOOK)
@@ -114,14 +116,14 @@ def furnish(server: str, key: str) -> str:
             client.projects.create(ProjectRequest(name=name))
         _until(lambda: client.images.get("base").state == "ready")
         _until(lambda: bool(client.hosts.page(limit=1).items))
-    first = ""
+        furnish_one_of_each(client, home)
     for number in range(-(-INSTANCES // PER_ORDER)):
         with Client(server, key, project=PROJECTS[number % len(PROJECTS)]) as client:
             request = LaunchRequest(shape=ShapeRequest(gpu="V100"), instances=PER_ORDER)
-            made = client.instances.launch(request).items
-        first = first or made[0].name
+            client.instances.launch(request)
     _until(lambda: all(_settled(server, key, name) for name in PROJECTS))
-    return first
+    with Client(server, key) as client:
+        queue_launch(client)
 
 
 def _settled(server: str, key: str, project: str) -> bool:
@@ -129,27 +131,36 @@ def _settled(server: str, key: str, project: str) -> bool:
         return not client.instances.page(limit=1, states=("starting", "queued")).items
 
 
-def _pages(visitor: "Visitor", name: str) -> Section:
+def _pages(visitor: "Visitor") -> Section:
     return Section(
         title=f"Pages of the console, {INSTANCES:,} instances, {OFFERS:,} offers, p95 of {REPEATS}",
-        figures=tuple(wall for wall, _ in _all_figures(visitor, name)),
+        figures=tuple(wall for wall, _ in _all_figures(visitor)),
         notes=("Each figure is the 95th percentile of the whole response, over one connection.",),
     )
 
 
-def _processor_time(visitor: "Visitor", name: str) -> Section:
+def _processor_time(visitor: "Visitor") -> Section:
     return Section(
         title="The same, processor time of the server in the mean, without its loops",
-        figures=tuple(spent for _, spent in _all_figures(visitor, name)),
+        figures=tuple(spent for _, spent in _all_figures(visitor)),
         notes=("Other programs on the machine change these figures little.",),
     )
 
 
-def _all_figures(visitor: "Visitor", name: str) -> Iterator[tuple[Figure, Figure]]:
-    for what, path in PAGES.items():
-        yield _figures(visitor, what, path.format(instance=name), PAGE_MS_MAX)
+def _all_figures(visitor: "Visitor") -> Iterator[tuple[Figure, Figure]]:
+    for what, path in pages().items():
+        yield _figures(visitor, what, path, PAGE_MS_MAX)
     for what, path in FILTERS.items():
         yield _figures(visitor, what, path, FILTER_MS_MAX)
+
+
+def pages() -> dict[str, str]:
+    """Every page and part of a page, from the console's own table."""
+    return {
+        page.name: (PREFIX + page.path).format(**ADDRESSES) + QUERIES.get(page.name, "")
+        for page in PAGES
+        if page.method == "GET" and not page.stream and page.name not in ELSEWHERE
+    }
 
 
 class Visitor:

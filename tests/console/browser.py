@@ -50,7 +50,9 @@ WHOLE_PAGES = [
 """Pages to look at. Parts of pages are looked at within their page."""
 PARTS = (
     "list_rows", "show_facts", "show_log", "show_quote", "show_daily_costs", "list_offer_rows", "calculate_offers",
-    "show_price_history", "compare_buying", "sum_projects", "list_idle", "download_focus", "show_invoice",
+    "show_price_history", "compare_buying", "sum_projects", "show_charged_days", "show_project_quota",
+    "list_credits", "list_idle",
+    "download_focus", "show_invoice",
     "quote_resize",
     "show_certificate", "list_orphans", "list_run_rows", "show_run_facts", "show_run_losses", "follow_run_log",
     "list_queue_rows", "list_alert_rows", "list_host_rows", "show_capacity", "show_host_facts", "show_host_readings",

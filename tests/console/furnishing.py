@@ -50,11 +50,13 @@ def furnish_networks(client: Client) -> None:
 
 
 def furnish_storage(client: Client) -> None:
-    """A volume that an instance has, with a snapshot; one that is free; and two datasets, one still uploading."""
-    client.volumes.create("results", 100 << 30)
+    """A volume that an instance has, with a snapshot and a copy; one that is free; and two datasets, one still
+    uploading."""
+    client.volumes.create("results", 100 << 30, copied=True)
     client.volumes.create("scratch", 20 << 30)
     client.volumes.attach("results", "train")
     snapshot(client, "results", "before-upgrade")
+    wait_for_copy(client, "results")
     push_small(client, "cifar10", b"labels")
     announce(client, "imagenet", b"more labels")
 
@@ -69,6 +71,13 @@ def snapshot(client: Client, volume: str, name: str) -> None:
         except Conflict:
             assert time.monotonic() < until, "the volume stays empty"
             time.sleep(0.05)
+
+
+def wait_for_copy(client: Client, volume: str) -> None:
+    until = time.monotonic() + SECONDS_MAX
+    while not any(each.state == "ready" for each in client.volumes.get(volume).copies):
+        assert time.monotonic() < until, "the volume is not copied"
+        time.sleep(0.05)
 
 
 def push_small(client: Client, name: str, content: bytes) -> None:

@@ -1,7 +1,10 @@
 """What every page keeps to: headers, cookies, limits, errors, and what it must not reveal."""
 
+import html
 import re
+import threading
 from pathlib import Path
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -13,6 +16,7 @@ from tests.console.visiting import HOST, ConsoleServer
 from teraflock.app.argon2_passwords import Argon2Passwords
 from teraflock.base.errors import BadInput
 from teraflock.console.cookies import is_own_origin, parse_cookies
+from teraflock.console.pages import terminal
 from teraflock.console.pages.sign_in import safe_next
 from teraflock.console.request import parse_form
 from teraflock.wire.console import ConsoleLinkRequest
@@ -60,6 +64,7 @@ def test_a_form_of_another_site_signs_nobody_in(console: ConsoleServer, tenants:
         {"origin": "http://evil.test"},
         {"origin": "null"},
         {"origin": ""},
+        {"origin": "http://["},
         {"sec-fetch-site": "cross-site"},
     ):
         done = console.post("/console/sign-in", form={"key": tenants.keys["owner"]}, headers=headers)
@@ -81,6 +86,46 @@ def test_a_form_of_another_site_signs_nobody_in(console: ConsoleServer, tenants:
 )
 def test_sign_in_leads_only_to_pages_of_this_console(path: str, expected: str) -> None:
     assert safe_next(path) == expected
+
+
+def test_a_sign_in_returns_to_the_page_with_its_query(console: ConsoleServer, tenants: Tenants) -> None:
+    """So a link to a plan or to filtered offers can be shared."""
+    target = "/console/plan?model=resnet50&batch=64&region=us-%2Ceu-"
+    asked = console.get(target)
+    assert asked.header("location") == f"/console/sign-in?next={quote(target)}"
+    form = console.get(asked.header("location"))
+    hidden = re.search(r'name="next" value="([^"]+)"', form.text)
+    assert hidden
+    assert html.unescape(hidden[1]) == target
+    done = console.post(
+        "/console/sign-in", form={"key": tenants.keys["owner"], "next": html.unescape(hidden[1])}
+    )
+    assert done.header("location") == target
+    long = console.get(f"/console/plan?config={'x' * 9_000}").header("location")
+    assert long == "/console/sign-in", "a header has its limits"
+
+
+def test_a_session_that_ended_returns_to_the_page_not_to_its_part(unchanged: ConsoleServer) -> None:
+    page = f"http://{HOST}{LIST}?state=running"
+    part = unchanged.get(f"{LIST}-rows?state=running", hx_request="true", hx_current_url=page)
+    assert (part.status, part.header("hx-redirect")) == (
+        401,
+        f"/console/sign-in?next={quote(f'{LIST}?state=running')}",
+    )
+    for foreign in (f"http://evil.test{LIST}", "http://[", "javascript:x", f"//evil.test{LIST}"):
+        part = unchanged.get(f"{LIST}-rows", hx_request="true", hx_current_url=foreign)
+        assert part.header("hx-redirect") == "/console/sign-in", foreign
+
+
+def test_a_choice_of_the_language_stays_on_the_page(console: ConsoleServer, owner: str) -> None:
+    assert f'name="next" value="{LIST}?state=running"' in console.get(f"{LIST}?state=running", owner).text
+    wrong = console.post(
+        "/console/account/password",
+        owner,
+        {"password": "x"},
+        headers={"referer": f"http://{HOST}/console/account"},
+    )
+    assert 'name="next" value="/console/account"' in wrong.text, "not the address of the action"
 
 
 def test_wrong_sign_ins_say_the_same_and_are_slowed_down(tmp_path: Path) -> None:
@@ -297,3 +342,20 @@ def test_a_terminal_belongs_to_its_session_and_ends_with_the_server(
     assert not terminal.ended
     console.application.end_streams()
     assert terminal.ended
+
+
+def test_a_terminal_ends_with_its_session_however_much_it_writes(
+    console: ConsoleServer, tenants: Tenants, owner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "CHECK_SECONDS", 0.05)
+    id = msgspec.json.decode(console.post(f"{LIST}/web/terminals", owner).body)["id"]
+    opened = console.cloud.terminals._open[id]
+    monkeypatch.setattr(opened.engine, "read", lambda: b"and more\r\n")
+    assert console.post(f"{LIST}/web/terminals/{id}/input", owner, {"data": "bHMN"}).status == 204
+    actor = console.cloud.services.nouns.tenants.authenticate(owner)
+    revoke = threading.Timer(0.2, console.cloud.services.nouns.sessions.sign_out, [actor])
+    revoke.start()
+    output = console.get(f"{LIST}/web/terminals/{id}/output", owner).body
+    revoke.join()
+    assert output.count(b"and more") > 1000, "it wrote all the time"
+    assert opened.ended, "no shell is left behind"

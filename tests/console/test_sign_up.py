@@ -130,6 +130,27 @@ def test_one_address_signs_up_five_times_in_an_hour(furnished: tuple[Path, Tenan
         console.close()
 
 
+def test_nobody_lists_user_names(furnished: tuple[Path, Tenants], tmp_path: Path) -> None:
+    """Who chooses a name learns that it is taken, but only a few times; a free name does not count."""
+    settings = msgspec.structs.replace(OPEN, rate_per_second=200, sign_up_per_day=100)
+    console = opened(furnished[0], tmp_path / "listed", settings, furnished[1].keys["operator"])
+    try:
+        console.post("/console/sign-up", form={**FORM, "user_name": "taken"})
+        session = console.post("/console/sign-up", form={**FORM, "user_name": "prober"}).cookies[
+            "tera_session"
+        ]
+        change = {"current": FORM["password"], "password": "other plain words", "again": "other plain words"}
+        told = []
+        for _ in range(6):
+            page = console.post("/console/account/password", session, {**change, "user_name": "taken"})
+            told.append((page.status, "This user name is taken" in page.words))
+        assert told == [(409, True)] * 5 + [(429, False)]
+        again = console.post("/console/sign-up", form={**FORM, "user_name": "taken"})
+        assert (again.status, "to choose a user name" in again.words) == (429, True), "by any way"
+    finally:
+        console.close()
+
+
 def test_nobody_signs_up_without_prices_and_nothing_is_left(tmp_path: Path) -> None:
     console = ConsoleServer(tmp_path / "home", OPEN)
     try:

@@ -53,6 +53,13 @@ class RateLimit:
             context={"retry_after_seconds": wait},
         )
 
+    def give_back(self, who: str) -> None:
+        """Return a token that was taken for something that does not count."""
+        if self._per_second:
+            with self._lock:
+                have, counted_at = self._buckets.pop(who, (self._burst, self._seconds()))
+                self._buckets[who] = (min(self._burst, have + 1.0), counted_at)
+
     def spend(self, who: str, tokens: float) -> None:
         """Take tokens after the work, even below zero: `who` then waits until they are refilled."""
         if self._per_second and tokens > 0:

@@ -3,7 +3,8 @@
 Invariants:
 - an event is sent at least once. Ids sort by creation and not by commit, so each turn looks back by `LATE`, and a
   client that reconnects with `Last-Event-ID` may receive the last few events again; it compares their ids;
-- a stream ends when its key becomes invalid, when the server stops, and when its client disconnects;
+- a stream ends when its key becomes invalid or loses the permission, also while events keep coming, when the server
+  stops, and when its client disconnects;
 - an organisation has a bounded number of streams (api/shares.py), and each reads a bounded number of rows per turn.
 """
 
@@ -17,7 +18,7 @@ import msgspec
 from teraflock.api.convert.event import event_answer
 from teraflock.api.shares import Shares
 from teraflock.base.clock import Clock
-from teraflock.base.errors import NotAuthenticated
+from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.storage.database import Database
@@ -28,6 +29,8 @@ LATE: Final = timedelta(seconds=10)
 """How long after the time in its id an event can appear: PostgreSQL waits that long for a lock."""
 POLL_SECONDS: Final = 0.25
 HEARTBEAT_SECONDS: Final = 15.0
+CHECK_SECONDS: Final = 5.0
+"""How often a stream asks whether its key and its permission still hold."""
 ROWS: Final = 200
 PAGES_PER_TURN: Final = 10
 
@@ -91,18 +94,20 @@ class Streams:
         """Yield what is sent to one client until the stream ends. The caller has called `shares.enter`."""
         try:
             yield _BEGINNING
-            waits = 0
+            unchecked = silent = 0
             while not self._stopping.is_set():
+                unchecked, silent = unchecked + 1, silent + 1
+                if unchecked * POLL_SECONDS >= CHECK_SECONDS:
+                    unchecked = 0
+                    await still_good()
                 for event in await turn():
                     yield _sent(event)
-                    waits = 0
-                waits += 1
-                if waits * POLL_SECONDS >= HEARTBEAT_SECONDS:
-                    waits = 0
-                    await still_good()
+                    silent = 0
+                if silent * POLL_SECONDS >= HEARTBEAT_SECONDS:
+                    silent = 0
                     yield _HEARTBEAT
                 await self._pause()
-        except NotAuthenticated:
+        except TeraflockError:
             return
         finally:
             self.shares.leave(actor)

@@ -2,7 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from teraflock.api.shares import Turns
 from teraflock.app.oidc.configured import joining_of, provider_of
 from teraflock.app.sign_up import sign_up_of
 from teraflock.app.wiring import Cloud
-from teraflock.base.errors import TeraflockError
+from teraflock.base.errors import Conflict, TeraflockError
 from teraflock.console.asgi import Console
 from teraflock.console.services import ConsoleServices
 from teraflock.tenant.identity.service import IdentityService
@@ -30,6 +31,8 @@ TRIES_PER_MINUTE: Final = 10
 """Attempts to sign in, from one address and for one user name."""
 SIGN_UPS_PER_HOUR: Final = 5
 """From one address."""
+TAKEN_NAMES_PER_HOUR: Final = 5
+"""How often one address learns that a user name is taken: who chooses one must be told, but nobody may list them."""
 ANSWER_SECONDS_MAX: Final = 660.0  # longer than any route of the API takes
 
 
@@ -87,6 +90,10 @@ class ConsoleLimits:
         self._sign_ups = RateLimit(
             sign_ups / 3600, sign_ups, services.seconds, "to sign up from this address"
         )
+        taken = TAKEN_NAMES_PER_HOUR if is_limited else 0
+        self._taken = RateLimit(
+            taken / 3600, taken, services.seconds, "to choose a user name from this address"
+        )
         self._by_name = RateLimit(tries / 60, tries, services.seconds, "to sign in with this user name")
 
     def visits(self, address: str) -> None:
@@ -99,6 +106,18 @@ class ConsoleLimits:
 
     def signs_up(self, address: str) -> None:
         self._sign_ups.take(source_of(address))
+
+    @contextmanager
+    def chooses_name(self, address: str) -> Iterator[None]:
+        self._taken.take(source_of(address))
+        try:
+            yield
+        except Conflict:
+            raise
+        except BaseException:
+            self._taken.give_back(source_of(address))
+            raise
+        self._taken.give_back(source_of(address))
 
 
 def identities_of(cloud: Cloud) -> IdentityService | None:

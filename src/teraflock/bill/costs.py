@@ -127,8 +127,11 @@ def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_u
     )
 
 
-def not_booked(tx: Transaction, desk: Desk, project_id: str, now_us: int, month: str = "") -> Spent:
-    """Usage that is not charged yet, in all months or one."""
+def not_booked(
+    tx: Transaction, desk: Desk, project_id: str, now_us: int, month: str = "", *, minimums: bool = True
+) -> Spent:
+    """Usage that is not charged yet, in all months or one. Without `minimums`, nothing is committed beyond it: that
+    takes half of the time."""
     metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
     due = [
         charge
@@ -141,8 +144,9 @@ def not_booked(tx: Transaction, desk: Desk, project_id: str, now_us: int, month:
     )
     committed, rate = micros, 0
     for interval in map(interval_of, metered.open):
-        micros += unbooked(tx, desk, interval, now_us, month)
-        committed += unbooked(tx, desk, _ended(interval, now_us), now_us, month)
+        each = unbooked(tx, desk, interval, now_us, month)
+        micros += each
+        committed += unbooked(tx, desk, _ended(interval, now_us), now_us, month) if minimums else each
         rate += hourly(desk, interval, now_us)
     return Spent(micros=micros, committed_micros=committed, micros_per_hour=rate)
 

@@ -108,7 +108,7 @@ class BillService:
                 each for each in charge_store.sums(tx, project_id, month) if each.currency in ("", currency)
             ]
             micros = sum(each.micros for each in sums)
-            pending = costs.not_booked(tx, desk, project_id, now_us, month)
+            pending = costs.not_booked(tx, desk, project_id, now_us, month, minimums=False)
             return Bill(
                 project_id=project_id,
                 month=month,
@@ -194,7 +194,7 @@ class BillService:
         now_us = self._now_us()
         with self._database.read() as tx:
             desk = Desk(tx)
-            pending = costs.not_booked(tx, desk, project_id, now_us).micros
+            pending = costs.not_booked(tx, desk, project_id, now_us, minimums=False).micros
             profile = desk.profiles.get(project_id)
             if profile is None or profile.pays != "prepaid":
                 return pending, 0

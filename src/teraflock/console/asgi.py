@@ -19,6 +19,7 @@ from teraflock.console.call import PageCall
 from teraflock.console.language import chosen, load_languages
 from teraflock.console.page import PREFIX, ConsolePage
 from teraflock.console.pages.all import PAGES
+from teraflock.console.pages.sign_in import safe_next
 from teraflock.console.render import Renderer
 from teraflock.console.request import BrowserRequest, parse_form, request_of
 from teraflock.console.sending import forward, send_answer, send_stream
@@ -175,9 +176,9 @@ class Console:
 
     def _to_sign_in(self, request: BrowserRequest) -> Answer:
         """Ask for a sign-in, and come back to the page afterwards."""
-        to = (
-            f"{PREFIX}/sign-in?next={quote(request.path)}" if request.method == "GET" else f"{PREFIX}/sign-in"
-        )
+        is_page = request.method == "GET" and not request.is_part
+        next = request.target if is_page else request.came_from
+        to = f"{PREFIX}/sign-in" + (f"?next={quote(next)}" if safe_next(next) else "")
         gone = {cookies.SESSION: ""} if request.cookies.get(cookies.SESSION) else {}
         if request.is_part:
             return Answer(status=401, headers={"HX-Redirect": to}, cookies=gone)

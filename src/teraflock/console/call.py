@@ -78,6 +78,11 @@ class PageCall:
         )
         return Client("", "", transport=transport)
 
+    @cached_property
+    def projects(self) -> tuple[Project, ...]:
+        """The projects of the reader, as many as the switch in the navigation lists."""
+        return self.services.tenants.projects.page(self.actor, limit=PROJECTS_MAX)
+
     def text(self, message: str, /, **values: object) -> str:
         return self.language.text(message, **values)
 
@@ -107,8 +112,9 @@ class PageCall:
 
     @property
     def here(self) -> str:
-        """The address to return to after a choice. After a form, its page has the same address."""
-        return self.request.path
+        """The address to return to after a choice. After a form that is the page that had it."""
+        request = self.request
+        return request.target if request.method != "POST" else request.came_from or request.path
 
     @property
     def theme(self) -> str:
@@ -163,7 +169,7 @@ class PageCall:
         shell: dict[str, Any] = {"section": section}
         if self._actor is not None:
             tenants, actor = self.services.tenants, self._actor
-            projects = tenants.projects.page(actor, limit=PROJECTS_MAX)
+            projects = self.projects
             first = next((each for each in projects if each.name == "default"), None)
             project = self._project or first or (projects[0] if projects else None)
             shell |= {

@@ -10,7 +10,7 @@ import hmac
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 SESSION: Final = "tera_session"
 LANGUAGE: Final = "tera_language"
@@ -60,4 +60,12 @@ def is_own_origin(origin: str, host: str, fetch_site: str) -> bool:
     """Whether a form was sent from a page of this server. Browsers send `Origin` with every POST."""
     if fetch_site not in ("", "same-origin"):
         return False
-    return bool(host) and urlsplit(origin).netloc.lower() == host.lower()
+    return bool(host) and parts_of(origin).netloc.lower() == host.lower()
+
+
+def parts_of(address: str) -> SplitResult:
+    """The parts of an address that a browser sent. Nonsense has none."""
+    try:
+        return urlsplit(address)
+    except ValueError:
+        return urlsplit("")

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 
 from teraflock.base.errors import BadInput
-from teraflock.console.cookies import parse_cookies
+from teraflock.console.cookies import parse_cookies, parts_of
 
 FIELDS_MAX: Final = 300
 _ADDRESS_CHARACTERS_MAX: Final = 64
@@ -59,6 +59,8 @@ class BrowserRequest(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     path: str
     query: Form
+    query_text: str
+    """As it was sent, without `?`."""
     headers: Mapping[str, str]
     cookies: Mapping[str, str]
     address: str
@@ -69,6 +71,20 @@ class BrowserRequest(msgspec.Struct, frozen=True, kw_only=True):
         return self.headers.get("user-agent", "")
 
     @property
+    def target(self) -> str:
+        """The path with the query, as in an address."""
+        return _target(quote(self.path), self.query_text)
+
+    @property
+    def came_from(self) -> str:
+        """The page of this server that the request was made on, with its query. Empty: unknown."""
+        for name in ("hx-current-url", "referer"):
+            found = parts_of(self.headers.get(name, ""))
+            if found.netloc and found.netloc.lower() == self.headers.get("host", "").lower():
+                return _target(found.path, found.query)
+        return ""
+
+    @property
     def is_part(self) -> bool:
         """Whether htmx asks for a part of the page."""
         return self.headers.get("hx-request") == "true"
@@ -76,8 +92,12 @@ class BrowserRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 _HEADERS: Final = frozenset(
     {"cookie", "origin", "host", "sec-fetch-site", "user-agent", "accept-language", "hx-request", "x-csrf-token",
-     "content-type", "accept"}
+     "content-type", "accept", "referer", "hx-current-url"}
 )  # fmt: skip
+
+
+def _target(path: str, query: str) -> str:
+    return f"{path}?{query}" if query else path
 
 
 def request_of(scope: Any) -> BrowserRequest:
@@ -91,6 +111,7 @@ def request_of(scope: Any) -> BrowserRequest:
         method=scope["method"],
         path=scope["path"],
         query=parse_form(scope["query_string"]),
+        query_text=scope["query_string"].decode("latin-1"),
         headers=headers,
         cookies=parse_cookies(headers.get("cookie", ""), secure=scope["scheme"] == "https"),
         address=client[0][:_ADDRESS_CHARACTERS_MAX] if client else "",

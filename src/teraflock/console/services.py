@@ -1,6 +1,7 @@
 """What the console needs from the server it is part of."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import msgspec
@@ -27,6 +28,9 @@ class SignInLimits(Protocol):
 
     def signs_up(self, address: str) -> None:
         """Count a sign-up."""
+
+    def chooses_name(self, address: str) -> AbstractContextManager[None]:
+        """Count the answer that a user name is taken, and refuse to answer when there were many."""
 
 
 class TenantTurns(Protocol):

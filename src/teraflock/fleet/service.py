@@ -20,7 +20,6 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, ProjectId
 
-HOSTS_MAX = 100_000
 ALLOW_OUT_MAX = 100
 NEVER_OUT = tuple(map(IPv4Network, ("0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3")))
 IDLE_MIN = timedelta(minutes=10)
@@ -44,6 +43,11 @@ class FleetService:
     def hosts(self, *, after: str = "", limit: int, kind: HostKind | None = HostKind.OWN) -> tuple[Host, ...]:
         with self._database.read() as tx:
             return store.hosts(tx, after=after, limit=limit, kind=kind)
+
+    def outlines(self) -> tuple[Host, ...]:
+        """All own hosts, without the slots and holders of their cards."""
+        with self._database.read() as tx:
+            return store.outlines(tx)
 
     def host(self, ref: str) -> Host:
         with self._database.read() as tx:
@@ -107,7 +111,7 @@ class FleetService:
 
     def shapes(self) -> list[NamedShape]:
         with self._database.read() as tx:
-            hosts = store.hosts(tx, limit=HOSTS_MAX)
+            hosts = store.kinds_of_hosts(tx)
             rooms = store.rooms(tx, self._policy)
         return [replace(shape, free=count_free(rooms, shape.need)) for shape in named_shapes(hosts)]
 

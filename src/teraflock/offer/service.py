@@ -14,7 +14,7 @@ from teraflock.offer.comparison import CheapestFound, cheapest_of_each
 from teraflock.offer.model import Listing, Offer, OffersFound, Outcome, Query, Removal, Source
 from teraflock.offer.place.store import PlaceCount, place_counts
 from teraflock.offer.question import store
-from teraflock.offer.rules import folded, price_in
+from teraflock.offer.rules import folded, in_currency
 from teraflock.offer.source.store import sources
 from teraflock.offer.store import by_id, gpus, providers, regions
 from teraflock.offer.types import TypeLine, by_type
@@ -127,10 +127,17 @@ class OfferService:
         on = self.day_of(query)
         by_day: dict[str, list[int]] = {}
         with self._database.read() as tx:
-            for offer in store.priced_ever(tx, query, self._rates, on):
-                each = price_in(offer, currency, self._rates, on, each=True)
-                if offer.since and each is not None:
-                    by_day.setdefault(offer.since, []).append(each)
+            for seen in store.priced_ever(tx, query, self._rates, on):
+                price = in_currency(
+                    seen.micros_per_month,
+                    seen.currency,
+                    currency,
+                    self._rates,
+                    on,
+                    per="hour",
+                    parts=seen.gpu_count,
+                )
+                by_day.setdefault(seen.since, []).append(price)
         return [_point(day, sorted(prices)) for day, prices in sorted(by_day.items())]
 
     def day_of(self, query: Query) -> date:

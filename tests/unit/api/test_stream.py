@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from teraflock.api import stream
 from teraflock.api.stream import LATE, Follower, Streams
 from teraflock.base.clock import FixedClock
-from teraflock.base.errors import NotAuthenticated, TooMany
+from teraflock.base.errors import Forbidden, NotAuthenticated, TeraflockError, TooMany
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.storage.database import Database
@@ -138,6 +138,7 @@ def test_streams_are_limited_and_end_with_the_server() -> None:
 def test_idle_stream_sends_heartbeats_and_ends_with_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "POLL_SECONDS", 0.001)
     monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.003)
+    monkeypatch.setattr(stream, "CHECK_SECONDS", 0.003)
     asked: list[int] = []
 
     async def scene() -> list[bytes]:
@@ -157,3 +158,26 @@ def test_idle_stream_sends_heartbeats_and_ends_with_its_key(monkeypatch: pytest.
 
     parts = asyncio.run(scene())
     assert parts[1:] == [b": still here\n\n"] * 2
+
+
+@pytest.mark.parametrize("error", [NotAuthenticated("revoked"), Forbidden("no longer a member")])
+def test_a_busy_stream_ends_with_its_key_too(monkeypatch: pytest.MonkeyPatch, error: TeraflockError) -> None:
+    monkeypatch.setattr(stream, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(stream, "CHECK_SECONDS", 0.003)
+    world = World()
+    follower = world.follower()
+
+    async def scene() -> list[bytes]:
+        streams = Streams(5, 5)
+        streams.shares.enter(ANN)
+
+        async def always_more() -> list[Event]:
+            world.event()
+            return follower.turn()
+
+        async def still_good() -> Any:
+            raise error
+
+        return [part async for part in streams.follow(ANN, always_more, still_good)]
+
+    assert len(asyncio.run(scene())) == 1 + 2, "events of two turns, then the check"

@@ -5,7 +5,6 @@ from teraflock.api.convert.quote import quote_answer
 from teraflock.api.convert.shape import wish_from
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, RouteWork, Scope
-from teraflock.api.routes.price import HOSTS_MAX
 from teraflock.base.errors import BadInput
 from teraflock.base.size import Size
 from teraflock.bill.price.model import PricePlace
@@ -34,7 +33,7 @@ def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
 
 
 def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace]]:
-    hosts = call.nouns.fleet.hosts(limit=HOSTS_MAX)
+    hosts = call.nouns.fleet.outlines()
     shape = shape_of(wish_from(body.shape), hosts)
     places = [
         PricePlace(host.id, host.region)

@@ -11,7 +11,6 @@ from teraflock.console.cookies import OIDC
 from teraflock.console.page import Pages
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.session.rules import TOTP_BYTES
-from teraflock.wire.console import ConsoleSessionAnswer
 
 pages = Pages()
 SESSIONS_MAX: Final = 20
@@ -29,7 +28,7 @@ def show_account(call: PageCall) -> Answer:
         "account.html",
         section="account",
         login=login,
-        sessions=_own_sessions(call),
+        sessions=call.services.sessions.own(call.actor, limit=SESSIONS_MAX),
         totp_secret=secret,
         totp_address=f"otpauth://totp/{label}?secret={secret}&issuer=Teraflock",
         whoami=call.client.whoami(),
@@ -50,12 +49,6 @@ def _identities(call: PageCall) -> dict[str, Any]:
     }
 
 
-def _own_sessions(call: PageCall) -> list[ConsoleSessionAnswer]:
-    """The newest sessions of the reader, with the one in use."""
-    own = [each for each in reversed(call.client.console.list()) if each.member_id == call.actor.member_id]
-    return sorted(own, key=lambda each: each.id != call.actor.key_id)[:SESSIONS_MAX]
-
-
 @pages.post("/account/password", scope=Scope.KEY, on_error=show_account)
 def set_password(call: PageCall) -> Answer:
     """Set the user name and the password."""
@@ -63,9 +56,10 @@ def set_password(call: PageCall) -> Answer:
     call.services.limits.tries(call.request.address, call.actor.member_id)
     if form.raw("password") != form.raw("again"):
         raise BadInput("The two passwords differ", hint="Type the same password twice")
-    call.services.sessions.set_password(
-        call.actor, form.text("user_name"), form.raw("password"), form.raw("current")
-    )
+    with call.services.limits.chooses_name(call.request.address):
+        call.services.sessions.set_password(
+            call.actor, form.text("user_name"), form.raw("password"), form.raw("current")
+        )
     return call.done(call.at("account"), "The password is set. All other sessions are ended")
 
 

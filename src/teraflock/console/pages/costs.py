@@ -10,7 +10,7 @@ from teraflock.base.errors import BadInput, NotFound, TeraflockError
 from teraflock.base.money import parse_micros
 from teraflock.client.transport import path_of
 from teraflock.console.answer import Answer, Forwarded
-from teraflock.console.call import PROJECTS_MAX, PageCall
+from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
 from teraflock.tenant import rules
 from teraflock.tenant.admission import Scope
@@ -27,7 +27,7 @@ MARGINS: Final = (("project", "Project"), ("organisation", "Organisation"), ("ho
 GROUPS_SHOWN: Final = 25
 MONTHS_SHOWN: Final = 12
 PROJECTS_SUMMED: Final = 25
-IDLE_PAGES_MAX: Final = 5
+IDLE_PAGES_MAX: Final = 2
 """Of 200 running instances each: beyond this, `tera ps` is the better tool."""
 LEVELS: Final = (50, 80, 100)
 _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
@@ -40,12 +40,10 @@ def show_costs(call: PageCall) -> Answer:
     client, month = call.client, _month(call)
     by = _one_of(call.request.query.text("by"), GROUPINGS)
     bill = client.bills.get(month=month, by=by, label=call.request.query.text("label"))
-    days = client.bills.get(month=month, by="day")
     return call.page(
         "costs/show.html",
         section="costs",
         bill=bill,
-        days=_days(days),
         by=by,
         label=call.request.query.text("label"),
         groupings=GROUPINGS,
@@ -54,19 +52,31 @@ def show_costs(call: PageCall) -> Answer:
         months=_months(call),
         is_now=month == f"{call.now:%Y-%m}",
         budget=_budget(call),
-        credits=client.credits.list(),
         purchases=[each for each in client.purchases.list() if not each.ended],
         invoices=tuple(reversed(client.invoices.list())) if call.may(Permission.BILL_READ) else None,
-        account=client.billing.get() if call.may(Permission.BILL_READ) else None,
     )
+
+
+@pages.get(f"{OF_PROJECT}/days", **READ)
+def show_charged_days(call: PageCall) -> Answer:
+    """The charges of each day, as data for the chart."""
+    bill = call.client.bills.get(month=_month(call), by="day")
+    body = {"currency": bill.currency, "days": [(each.name, each.micros) for each in bill.groups]}
+    return Answer(body=msgspec.json.encode(body), media_type="application/json")
+
+
+@pages.get(f"{OF_PROJECT}/credits", **READ)
+def list_credits(call: PageCall) -> Answer:
+    """The credits of the project, and what is left of what it paid in advance."""
+    account = call.client.billing.get() if call.may(Permission.BILL_READ) else None
+    return call.part("costs/credits.html", credits=call.client.credits.list(), account=account)
 
 
 @pages.get(f"{OF_PROJECT}/projects", **READ)
 def sum_projects(call: PageCall) -> Answer:
     """The same month in each project that the reader may see."""
     month, found = _month(call), []
-    projects = call.services.tenants.projects.page(call.actor, limit=PROJECTS_MAX)
-    seen = [each for each in projects if Permission.USAGE_READ in rules.in_project(call.actor, each)]
+    seen = [each for each in call.projects if Permission.USAGE_READ in rules.in_project(call.actor, each)]
     for project in seen[:PROJECTS_SUMMED]:
         bill = call.client.transport.get(path_of("bill"), BillAnswer, project=project.id, month=month)
         found.append((project, bill))
@@ -167,12 +177,6 @@ def _months(call: PageCall) -> list[str]:
 
 def _one_of(word: str, known: tuple[tuple[str, str], ...]) -> str:
     return word if word in dict(known) else known[0][0]
-
-
-def _days(bill: BillAnswer) -> str:
-    """The charges of each day, for the chart. What is not charged yet is of the last day."""
-    days = [(each.name, each.micros) for each in bill.groups]
-    return msgspec.json.encode({"currency": bill.currency, "days": days}).decode()
 
 
 def _budget(call: PageCall) -> BudgetAnswer | None:

@@ -1,7 +1,7 @@
 """The first page, and what the reader chooses for all pages: language and colours."""
 
 from teraflock.console.answer import Answer, redirect
-from teraflock.console.call import PROJECTS_MAX, PageCall
+from teraflock.console.call import PageCall
 from teraflock.console.cookies import LANGUAGE, THEME
 from teraflock.console.language import NAMES
 from teraflock.console.page import PREFIX, Pages
@@ -17,11 +17,8 @@ THEMES = ("auto", "light", "dark")
 @pages.get("/", scope=Scope.KEY)
 def open_console(call: PageCall) -> Answer:
     """Go to the instances of the first project, or to the team for those who may not see instances."""
-    actor, tenants = call.actor, call.services.tenants
-    for project in sorted(
-        tenants.projects.page(actor, limit=PROJECTS_MAX), key=lambda each: each.name != "default"
-    ):
-        if Permission.INSTANCE_READ in rules.in_project(actor, project):
+    for project in sorted(call.projects, key=lambda each: each.name != "default"):
+        if Permission.INSTANCE_READ in rules.in_project(call.actor, project):
             return redirect(call.at("projects", project.name, "instances"))
     return redirect(call.at("team"))
 

@@ -21,6 +21,8 @@ pages = Pages()
 PATH: Final = "/projects/{project}/launch"
 CUSTOM: Final = "custom"
 SECONDS_PER_HOUR: Final = 3600
+PICKS_MAX: Final = 50
+"""How many volumes and datasets the form offers to tick. Others are typed."""
 
 
 @pages.get(PATH, scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
@@ -44,6 +46,7 @@ def show_launch(call: PageCall) -> Answer:
         rents=rents,
         volumes=() if rents else [each for each in call.client.volumes.list() if each.state == "free"],
         datasets=() if rents else [each for each in call.client.datasets.list() if each.state == "ready"],
+        picks_max=PICKS_MAX,
     )
 
 
@@ -86,8 +89,8 @@ def launch_instances(call: PageCall) -> Answer:
         bid_micros_per_hour=money_of(form, "bid") if form.text("mode") == "bid" else None,
         max_price_micros_per_hour=money_of(form, "max_price") if form.text("provider") else None,
         offer=form.text("offer"),
-        data=form.many("data"),
-        volumes=form.many("volumes"),
+        data=_picked(form, "data"),
+        volumes=_picked(form, "volumes"),
         queue=bool(form.text("queue")),
         **_rented(form),
     )
@@ -115,6 +118,12 @@ def money_of(form: Form, name: str) -> int | None:
         raise BadInput(
             f"`{text[:40]}` is not an amount of money", hint="Write a number such as 1.20"
         ) from None
+
+
+def _picked(form: Form, name: str) -> tuple[str, ...]:
+    """What is ticked, and what is typed with spaces or commas between."""
+    typed = form.text(f"more_{name}").replace(",", " ").split()
+    return tuple(dict.fromkeys((*form.many(name), *typed)))
 
 
 def _command(text: str) -> tuple[str, ...]:

@@ -4,6 +4,8 @@ The return from the provider is the one `GET` that opens a session. Only the bro
 cookie it needs, and the cookie works once.
 """
 
+from typing import Final
+
 from teraflock.base.errors import NotFound
 from teraflock.console.answer import Answer, redirect
 from teraflock.console.call import PageCall
@@ -16,13 +18,18 @@ from teraflock.tenant.identity.model import Returned
 from teraflock.tenant.identity.service import IdentityService
 
 pages = Pages()
+NEXT_CHARACTERS_MAX: Final = 1_000
+"""The place to return to is in a cookie, which browsers limit to 4 kB. Of a longer one, only the path is kept."""
 
 
 @pages.get("/sign-in/oidc", scope=Scope.PUBLIC, long=True, on_error=show_sign_in)
 def begin_oidc(call: PageCall) -> Answer:
     """Go to the identity provider."""
     call.services.limits.tries(call.request.address, "")
-    address, kept = _identities(call).begin(safe_next(call.request.query.text("next")))
+    next = safe_next(call.request.query.text("next"))
+    if len(next) > NEXT_CHARACTERS_MAX:
+        next = next.partition("?")[0]
+    address, kept = _identities(call).begin(next)
     return redirect(address, cookies={OIDC: kept})
 
 

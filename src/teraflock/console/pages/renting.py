@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from urllib.parse import urlencode
 
 from teraflock.base.errors import TeraflockError
-from teraflock.console.call import PROJECTS_MAX, PageCall
+from teraflock.console.call import PageCall
 from teraflock.tenant import rules
 from teraflock.tenant.model import Project
 from teraflock.tenant.rules import Permission
@@ -18,8 +18,9 @@ def project_to_launch_in(call: PageCall) -> str:
 
 
 def _project(call: PageCall) -> Project | None:
-    found = call.services.tenants.projects.page(call.actor, limit=PROJECTS_MAX)
-    open_ = [each for each in found if Permission.INSTANCE_WRITE in rules.in_project(call.actor, each)]
+    open_ = [
+        each for each in call.projects if Permission.INSTANCE_WRITE in rules.in_project(call.actor, each)
+    ]
     return min(open_, key=lambda each: each.name != "default", default=None)
 
 

@@ -1,5 +1,7 @@
 """Sign in with a password, an API key or a one-time link; sign out."""
 
+from typing import Final
+
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.console.answer import Answer, redirect
 from teraflock.console.call import PageCall
@@ -9,12 +11,13 @@ from teraflock.tenant.admission import Scope
 from teraflock.tenant.session.model import OpenedLink
 
 pages = Pages()
+NEXT_CHARACTERS_MAX: Final = 8_000
 
 
 def safe_next(path: str) -> str:
     """A path of this console to go to, or nothing: never another site."""
     is_own = path.startswith(f"{PREFIX}/") and "\\" not in path and path.isprintable() and path.isascii()
-    return path if is_own else ""
+    return path if is_own and len(path) <= NEXT_CHARACTERS_MAX else ""
 
 
 @pages.get("/sign-in", scope=Scope.PUBLIC)
@@ -60,7 +63,8 @@ def use_link(call: PageCall) -> Answer:
     form, sessions, secret = call.form, call.services.sessions, call.path["link"]
     call.services.limits.tries(call.request.address, "")
     if form.raw("password"):
-        made = sessions.accept_link(secret, form.text("user_name"), form.raw("password"), call.browser)
+        with call.services.limits.chooses_name(call.request.address):
+            made = sessions.accept_link(secret, form.text("user_name"), form.raw("password"), call.browser)
     else:
         made = sessions.sign_in_with_link(secret, call.browser)
     return redirect(f"{PREFIX}/", cookies={SESSION: made.secret})

@@ -24,7 +24,8 @@ def sign_up(call: PageCall) -> Answer:
     limits.tries(call.request.address, "")
     service.check(form.text("user_name"), form.raw("password"))
     limits.signs_up(call.request.address)
-    made = service.sign_up(form.text("user_name"), form.raw("password"), call.browser)
+    with limits.chooses_name(call.request.address):
+        made = service.sign_up(form.text("user_name"), form.raw("password"), call.browser)
     return redirect(f"{PREFIX}/", cookies={SESSION: made.secret})
 
 

@@ -4,7 +4,7 @@ from teraflock.base.errors import BadInput
 from teraflock.console.answer import Answer
 from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
-from teraflock.console.pages.team import team_page
+from teraflock.console.pages.team import ROWS, member_names, team_page
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.ssh_key import SshKeyRequest
@@ -15,12 +15,10 @@ pages = Pages()
 @pages.get("/team/ssh-keys", scope=Scope.ANYWHERE, may=Permission.KEY_READ)
 def list_ssh_keys(call: PageCall) -> Answer:
     """The SSH keys of the reader; owners see all."""
-    members = (
-        {each.id: each.name for each in call.client.members.list()}
-        if call.may(Permission.MEMBER_READ)
-        else {}
-    )
-    return team_page(call, "ssh_keys", keys=call.client.ssh_keys.list(), members=members)
+    after = call.request.query.text("after")
+    page = call.client.ssh_keys.page(after=after, limit=ROWS)
+    names = member_names(call, (each.member_id for each in page.items))
+    return team_page(call, "ssh_keys", keys=page.items, members=names, after=after, next=page.next)
 
 
 @pages.post("/team/ssh-keys", scope=Scope.ANYWHERE, may=Permission.KEY_WRITE, on_error=list_ssh_keys)

@@ -1,6 +1,6 @@
 """The team: members and roles, API keys, quotas, the audit log. SSH keys are in ssh_keys.py."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from teraflock.base.errors import BadInput, TeraflockError
@@ -10,12 +10,16 @@ from teraflock.console.page import Pages
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.console import ConsoleLinkRequest
-from teraflock.wire.key import KeyRequest
+from teraflock.wire.key import KeyAnswer, KeyRequest
 from teraflock.wire.member import MemberRequest, RoleChange
+from teraflock.wire.quota import OrganisationUsage
 
 pages = Pages()
 ROLES: Final = ("member", "viewer", "billing", "owner")
-AUDIT_ROWS: Final = 50
+ROWS: Final = 50
+QUOTA_ROWS: Final = 20
+KEY_PAGES_MAX: Final = 5
+"""Of 200 keys each: how far a page looks for keys that are not revoked."""
 TABS: Final = (
     ("members", "Members", "/team", Permission.MEMBER_READ),
     ("keys", "API keys", "/team/keys", Permission.KEY_READ),
@@ -29,9 +33,7 @@ CHANGE: Final[Mapping[str, Any]] = {"scope": Scope.ANYWHERE, "may": Permission.M
 @pages.get("/team", scope=Scope.KEY)
 def list_members(call: PageCall) -> Answer:
     """The members of the organisation, with an invitation that was just created."""
-    members = call.client.members.list() if call.may(Permission.MEMBER_READ) else ()
-    projects = {each.id: each.name for each in call.client.projects.list()}
-    return team_page(call, "members", members=members, projects=projects, roles=ROLES, invitation="")
+    return _members(call)
 
 
 @pages.post("/team/members", on_error=list_members, **CHANGE)
@@ -91,7 +93,9 @@ def make_key(call: PageCall) -> Answer:
 def rotate_key(call: PageCall) -> Answer:
     """Create a key with the same limits, and revoke the old one."""
     client = call.client
-    old = next((each for each in client.keys.list() if each.id == call.path["key"]), None)
+    id = call.path["key"]
+    following = client.keys.page(after=id[:-1]).items  # begins with it: keys are sorted by their ids
+    old = next((each for each in following if each.id == id), None)
     if old is None or old.revoked_at:
         raise BadInput("This key is not valid any more", hint="Create a new key instead")
     days = max(1, (old.expires_at - call.now).days) if old.expires_at else None
@@ -112,20 +116,25 @@ def revoke_key(call: PageCall) -> Answer:
 
 @pages.get("/team/quotas", scope=Scope.ANYWHERE, may=Permission.USAGE_READ)
 def show_quotas(call: PageCall) -> Answer:
-    """What each project uses, and how much it may use."""
-    projects = call.client.projects.list()
-    usage = [(each, found) for each in projects if (found := _usage(call, each.id))]
-    whole = next((found.organisation for _, found in usage if found.organisation), None)
-    return team_page(call, "quotas", usage=usage, whole=whole)
+    """What the organisation uses, and how much it may use. Each project follows when it is scrolled to."""
+    after = call.request.query.text("after")
+    page = call.client.projects.page(after=after, limit=QUOTA_ROWS)
+    return team_page(
+        call, "quotas", projects=page.items, whole=_whole_usage(call), after=after, next=page.next
+    )
+
+
+@pages.get("/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+def show_project_quota(call: PageCall) -> Answer:
+    """What a project uses, and how much it may use."""
+    return call.part("team/quota.html", used=call.client.quotas.usage(call.project.id))
 
 
 @pages.get("/team/audit", scope=Scope.ANYWHERE, may=Permission.AUDIT_READ)
 def show_audit(call: PageCall) -> Answer:
     """Who did what, newest first."""
     after = call.request.query.text("after")
-    return team_page(
-        call, "audit", entries=call.client.audit.page(after=after, limit=AUDIT_ROWS), after=after
-    )
+    return team_page(call, "audit", entries=call.client.audit.page(after=after, limit=ROWS), after=after)
 
 
 def team_page(call: PageCall, tab: str, **values: Any) -> Answer:
@@ -135,33 +144,63 @@ def team_page(call: PageCall, tab: str, **values: Any) -> Answer:
 
 def _invited(call: PageCall, member: str) -> Answer:
     link = call.client.console.make_link(ConsoleLinkRequest(member=member))
-    members = call.client.members.list()
-    name = next((each.name for each in members if each.id == link.member_id), member)
+    name = member_names(call, [link.member_id]).get(link.member_id, member)
+    return _members(call, invitation=call.origin + link.path, invited=name)
+
+
+def _members(call: PageCall, **values: str) -> Answer:
+    after = call.request.query.text("after")
+    seen = call.may(Permission.MEMBER_READ)
     return team_page(
         call,
         "members",
-        members=members,
-        projects={each.id: each.name for each in call.client.projects.list()},
+        members=call.client.members.page(after=after, limit=ROWS) if seen else None,
+        projects={each.id: each.name for each in call.projects},
         roles=ROLES,
-        invitation=call.origin + link.path,
-        invited=name,
+        after=after,
+        **{"invitation": "", "invited": "", **values},
     )
+
+
+def member_names(call: PageCall, ids: Iterable[str]) -> Mapping[str, str]:
+    """The names of members by id. Empty if the reader may not see members."""
+    return call.services.tenants.members.names(set(ids)) if call.may(Permission.MEMBER_READ) else {}
 
 
 def _keys(call: PageCall, secret: str = "") -> Answer:
-    client = call.client
-    members = (
-        {each.id: each.name for each in client.members.list()} if call.may(Permission.MEMBER_READ) else {}
-    )
-    keys = [each for each in client.keys.list() if not each.revoked_at]
+    after = call.request.query.text("after")
+    keys, next = _valid_keys(call, after)
     return team_page(
-        call, "keys", keys=keys, members=members, projects=client.projects.list(), roles=ROLES, secret=secret
+        call,
+        "keys",
+        keys=keys,
+        members=member_names(call, (each.member_id for each in keys)),
+        projects=call.projects,
+        roles=ROLES,
+        secret=secret,
+        after=after,
+        next=next,
     )
 
 
-def _usage(call: PageCall, project: str) -> Any:
+def _valid_keys(call: PageCall, after: str) -> tuple[list[KeyAnswer], str | None]:
+    """Keys that are not revoked, and where the next page begins."""
+    found: list[KeyAnswer] = []
+    for _ in range(KEY_PAGES_MAX):
+        page = call.client.keys.page(after=after)
+        found += [each for each in page.items if not each.revoked_at]
+        if len(found) > ROWS:
+            return found[:ROWS], found[ROWS - 1].id
+        if page.next is None:
+            return found, None
+        after = page.next
+    return found, after
+
+
+def _whole_usage(call: PageCall) -> OrganisationUsage | None:
+    """None: the reader may see only some projects."""
     try:
-        return call.client.quotas.usage(project)
+        return call.client.quotas.organisation_usage(call.actor.organisation_id)
     except TeraflockError:
         return None
 

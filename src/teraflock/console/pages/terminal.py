@@ -1,18 +1,19 @@
 """The terminal of an instance: output as a stream, input and size as small requests of the same session.
 
-A stream names the place where it continues, so a broken connection loses nothing. It ends when the session or the
-permission ends.
+A stream names the place where it continues, so a broken connection loses nothing. The shell ends with the session and
+with the permission.
 """
 
 import asyncio
 import base64
 import binascii
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
-from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.errors import BadInput, Forbidden, NotAuthenticated, NotFound
 from teraflock.console.answer import Answer, Streamed
 from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
@@ -25,7 +26,8 @@ from teraflock.tenant.rules import Permission
 pages = Pages()
 OF_ONE: Final = "/projects/{project}/instances/{instance}"
 ENTER: Final[Mapping[str, Any]] = {"scope": Scope.PROJECT, "may": Permission.INSTANCE_ENTER}
-CHECK_SECONDS: Final = 15.0
+CHECK_SECONDS: Final = 5.0
+"""How often a stream asks whether its session and its permission still hold, however much is written."""
 JSON: Final = "application/json"
 
 
@@ -90,7 +92,13 @@ async def _followed(call: PageCall, terminal: OpenTerminal, place: int) -> Async
     unwatch = terminal.watch(lambda: loop.call_soon_threadsafe(more.set))
     service.enter(terminal)
     try:
+        check_at = loop.time() + CHECK_SECONDS
         while True:
+            if loop.time() >= check_at:
+                if not await asyncio.to_thread(_still_may, call):
+                    terminal.end()
+                    return
+                check_at = loop.time() + CHECK_SECONDS
             more.clear()
             place, content = terminal.take(place)
             if content:
@@ -98,11 +106,8 @@ async def _followed(call: PageCall, terminal: OpenTerminal, place: int) -> Async
                 continue
             if terminal.ended:
                 return
-            try:
-                await asyncio.wait_for(more.wait(), CHECK_SECONDS)
-            except TimeoutError:
-                if not await asyncio.to_thread(_still_may, call):
-                    return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(more.wait(), max(0.0, check_at - loop.time()))
     finally:
         unwatch()
         service.leave(terminal)
@@ -113,6 +118,6 @@ def _still_may(call: PageCall) -> bool:
     try:
         tenants = call.services.tenants
         tenants.require(tenants.authenticate(call.secret), Permission.INSTANCE_ENTER, call.project)
-    except TeraflockError:
+    except (NotAuthenticated, Forbidden, NotFound):
         return False
     return True

@@ -9,11 +9,13 @@ from teraflock.console.answer import Answer
 from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
 from teraflock.console.pages.network_tabs import NAMES_MAX, needed
+from teraflock.console.paging import Sliced, sliced
 from teraflock.console.request import Form
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.quote import QuoteAnswer, QuoteRequest
 from teraflock.wire.shape import ShapeRequest
+from teraflock.wire.volume import VolumeAnswer, VolumeCopyAnswer
 
 pages = Pages()
 ALL: Final = "/projects/{project}/volumes"
@@ -27,13 +29,13 @@ GB_MAX: Final = 1 << 20
 @pages.get(ALL, **READ)
 def list_volumes(call: PageCall) -> Answer:
     """The volumes of a project."""
-    return storage_page(call, "volumes", "storage/volumes.html", volumes=call.client.volumes.list())
+    return storage_page(call, "volumes", "storage/volumes.html", volumes=_listed(call))
 
 
 @pages.get(f"{ALL}-rows", **READ)
 def list_volume_rows(call: PageCall) -> Answer:
     """The rows of the list, requested again when something happens."""
-    return call.part("storage/volume_rows.html", volumes=call.client.volumes.list())
+    return call.part("storage/volume_rows.html", volumes=_listed(call))
 
 
 @pages.get(f"{ALL}-quote", scope=Scope.PROJECT, may=Permission.USAGE_READ)
@@ -51,7 +53,8 @@ def quote_volume(call: PageCall) -> Answer:
 @pages.post(ALL, on_error=list_volumes, **WRITE)
 def create_volume(call: PageCall) -> Answer:
     """Create a volume."""
-    made = call.client.volumes.create(needed(call, "name", "The name of the volume"), size_of(call.form))
+    name, copied = needed(call, "name", "The name of the volume"), bool(call.form.text("copied"))
+    made = call.client.volumes.create(name, size_of(call.form), copied=copied)
     return call.done(call.url("volumes", made.name), "The volume {name} is created", name=made.name)
 
 
@@ -89,6 +92,29 @@ def detach_volume(call: PageCall) -> Answer:
     return call.done(_url(call), "The volume is taken away from its instance")
 
 
+@pages.post(f"{ONE}/copies", on_error=show_volume, **WRITE)
+def copy_volume(call: PageCall) -> Answer:
+    """Copy it to another host on a schedule, or no longer."""
+    stop = bool(call.form.text("stop"))
+    found = call.client.volumes.copy(call.path["volume"], not stop)
+    if stop:
+        return call.done(_url(call), "The volume {name} is not copied any more", name=found.name)
+    return call.done(_url(call), "The volume {name} is copied to another host from now on", name=found.name)
+
+
+@pages.get(f"{ONE}/recover", **WRITE)
+def confirm_volume_recovery(call: PageCall) -> Answer:
+    """Say what is lost, before the last copy takes its place."""
+    return _confirm(call, "recover")
+
+
+@pages.post(f"{ONE}/recover", on_error=confirm_volume_recovery, **WRITE)
+def recover_volume(call: PageCall) -> Answer:
+    """Let the last copy take its place, when its host is lost."""
+    found = call.client.volumes.recover(call.path["volume"])
+    return call.done(_url(call), "The volume {name} is back, from its last copy", name=found.name)
+
+
 @pages.post(f"{ONE}/snapshots", on_error=show_volume, **WRITE)
 def snapshot_volume(call: PageCall) -> Answer:
     """Keep its content as it is now."""
@@ -108,6 +134,12 @@ def restore_volume(call: PageCall) -> Answer:
     """Replace its content with that of a snapshot."""
     found = call.client.volumes.restore(call.path["volume"], call.path["snapshot"])
     return call.done(_url(call), "Restoring the volume {name}", name=found.name)
+
+
+@pages.get(f"{ONE}/snapshots/{{snapshot}}/delete", **WRITE)
+def confirm_volume_snapshot_delete(call: PageCall) -> Answer:
+    """Say what is lost, before a snapshot is deleted."""
+    return _confirm(call, "forget")
 
 
 @pages.post(f"{ONE}/snapshots/{{snapshot}}/delete", on_error=show_volume, **WRITE)
@@ -148,13 +180,15 @@ def size_of(form: Form) -> int:
     return min(size, GB_MAX) * GIB
 
 
+def _listed(call: PageCall) -> Sliced[VolumeAnswer]:
+    return sliced(call.client.volumes.list(), call.request.query)
+
+
 def _shown(call: PageCall) -> dict[str, Any]:
     volume = call.client.volumes.get(call.path["volume"])
     choose = volume.state == "free" and call.may(Permission.INSTANCE_WRITE)
     names = [each.name for each in call.client.instances.page(limit=NAMES_MAX).items] if choose else []
-    ready = [each for each in volume.copies if each.state == "ready"]
-    copy = max(ready, key=lambda each: each.made_at, default=None)
-    return {"volume": volume, "names": names, "copy": copy}
+    return {"volume": volume, "names": names, "copy": _last_copy(volume)}
 
 
 def _confirm(call: PageCall, act: str) -> Answer:
@@ -163,7 +197,25 @@ def _confirm(call: PageCall, act: str) -> Answer:
     snapshot = next((each for each in volume.snapshots if each.name == name), None)
     if name and snapshot is None:
         raise NotFound("There is no such snapshot", hint="Go back to the volume, which lists its snapshots")
-    return call.page("storage/confirm.html", section="storage", act=act, volume=volume, snapshot=snapshot)
+    if act == "recover" and _last_copy(volume) is None:
+        raise NotFound(
+            "This volume has no copy yet",
+            hint="Only a volume that is copied to another host can be recovered",
+        )
+    return call.page(
+        "storage/confirm.html",
+        section="storage",
+        act=act,
+        volume=volume,
+        snapshot=snapshot,
+        copy=_last_copy(volume),
+    )
+
+
+def _last_copy(volume: VolumeAnswer) -> VolumeCopyAnswer | None:
+    """The newest complete copy."""
+    ready = [each for each in volume.copies if each.state == "ready"]
+    return max(ready, key=lambda each: each.made_at, default=None)
 
 
 def _url(call: PageCall) -> str:

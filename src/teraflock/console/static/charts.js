@@ -1,4 +1,4 @@
-// What an instance cost by day: elements with `data-chart` get the data from that address. A table has the same numbers.
+// What an instance or a project cost by day: elements with `data-chart` get the data from that address. A table has the same numbers.
 "use strict";
 
 async function load(box) {

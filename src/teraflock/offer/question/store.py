@@ -166,17 +166,29 @@ def removal(tx: Transaction, query: Query, rates: Rates, on: date) -> Removal | 
     return None
 
 
-def priced_ever(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[Offer]:
-    """Yield all matching offers that ever had a price, including past ones."""
+class FirstSeen(NamedTuple):
+    """A price, and the day on which it was first seen."""
+
+    since: str
+    currency: str
+    micros_per_month: int
+    gpu_count: int
+
+
+def priced_ever(tx: Transaction, query: Query, rates: Rates, on: date) -> Iterator[FirstSeen]:
+    """Yield the prices of all matching offers with GPUs, including past ones."""
     filters = [
         *filters_of(tx, query, rates, on, known_currencies(tx), ever=True),
         *_kind_filter(query),
         *_shown(replace(query, outdated=True)),
-        OfferFilter("", "standing = 'priced'", {}),
+        OfferFilter("", "standing = 'priced' AND since <> '' AND gpu_count > 0", {}),
     ]
     where, values = where_of(filters)
-    sql = f"SELECT {LIST} FROM {_CURRENT_AND_PAST} AS offer WHERE {where}"
-    return map(offer_from, tx.each(sql, **values))
+    sql = (
+        "SELECT since, currency, price_micros_per_month, gpu_count"
+        f" FROM {_CURRENT_AND_PAST} AS offer WHERE {where}"
+    )
+    return map(FirstSeen._make, tx.each(sql, **values))
 
 
 # --- filters -------------------------------------------------------------------------------------------------------

@@ -159,6 +159,14 @@ class SessionService(LoginService):
                 tx, actor.organisation_id, member, self._clock.now(), after=after, limit=limit
             )
 
+    def own(self, actor: Actor, *, limit: int) -> tuple[ConsoleSession, ...]:
+        """The newest open sessions of the actor, with the one in use first."""
+        with self._database.read() as tx:
+            found = store.newest_sessions(tx, actor.member_id, self._clock.now(), limit=limit)
+            used = store.session(tx, actor.organisation_id, actor.key_id)
+        others = tuple(each for each in found if each.id != actor.key_id)
+        return (used, *others)[:limit] if used else others
+
     def revoke(self, actor: Actor, id: str) -> ConsoleSession:
         """End a session. Its next request fails."""
 

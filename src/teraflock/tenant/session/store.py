@@ -129,6 +129,20 @@ def sessions(
     return tuple(_SESSION.value(row) for row in rows)
 
 
+def newest_sessions(
+    tx: Transaction, member: MemberId, now: datetime, *, limit: int
+) -> tuple[ConsoleSession, ...]:
+    """Open sessions of one member, newest first."""
+    rows = tx.all(
+        f"SELECT {_SESSION.names} FROM console_session WHERE member_id = :member"
+        " AND revoked_at_us IS NULL AND expires_at_us > :now ORDER BY id DESC LIMIT :limit",
+        member=member,
+        now=microseconds(now),
+        limit=limit,
+    )
+    return tuple(_SESSION.value(row) for row in rows)
+
+
 def session(tx: Transaction, organisation: OrganisationId, id: str) -> ConsoleSession | None:
     row = tx.one(
         f"SELECT {_SESSION.names_in('s')} FROM console_session s JOIN member m ON m.id = s.member_id"
