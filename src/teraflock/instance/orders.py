@@ -127,6 +127,16 @@ def wishes(order: Order) -> tuple[Order, ...]:
     return (alone, *(replace(alone, **each) for each in others))
 
 
+def bid_and_limit(
+    mode: str, *, rents: bool, bid: int | None, limit: int | None
+) -> tuple[int | None, int | None]:
+    """What an order offers and pays at most. For a rented spot machine, a bid is the highest price: the provider sets
+    the price, and ends the machine when it is higher."""
+    if mode != "spot" or not rents or bid is None:
+        return bid, limit
+    return None, bid if limit is None else min(bid, limit)
+
+
 def check(order: Order) -> None:
     """Refuse an order that cannot be carried out, before anything is looked up."""
     if len(order.alternatives) > ALTERNATIVES_MAX:
@@ -246,7 +256,8 @@ def check_place_wish(order: Order) -> None:
 def _check_bid(order: Order) -> None:
     if (order.mode == "bid") != (order.bid_micros_per_hour is not None):
         raise BadInput(
-            "A bid needs `--mode bid` and a price per hour", hint="For example `--mode bid --bid 1.20`"
+            "A bid needs `--mode bid` and a price per hour",
+            hint="For example `--mode bid --bid 1.20`. With `--mode spot`, only rented machines take one",
         )
 
 

@@ -99,7 +99,8 @@ class LaunchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     zone: Ref = ""
     bid_micros_per_hour: Micros | None = None
     """With mode `bid`: the most you pay. On own hosts for each GPU, in the currency of the price book; for a rented
-    machine as a whole, in the currency of its type's price."""
+    machine as a whole, in the currency of its type's price. With mode `spot`, only for a rented machine: its highest
+    price."""
     max_price_micros_per_hour: Micros | None = None
     """The highest price of a rented machine."""
     offer: Ref = ""

@@ -10,6 +10,7 @@ from tests.fakes.alibaba import FakeAlibaba
 from tests.fakes.azure import FakeAzure
 from tests.fakes.baidu import FakeBaidu
 from tests.fakes.base import FakeCloud
+from tests.fakes.ec2 import FakeEc2
 from tests.fakes.gce import FakeGce
 from tests.fakes.genesis import TYPE as GENESIS
 from tests.fakes.genesis import FakeGenesis
@@ -65,6 +66,9 @@ KINDS = {
 EVENT = '{"Events": [{"EventType": "Preempt", "NotBefore": "TIME"}]}'
 MORE: dict[str, Kind] = {
     "alibaba": Kind("alibaba", FakeAlibaba, "ecs.gn6i-c4g1.xlarge", "cn-hangzhou", "cn-shanghai", "TIME"),
+    "aws": Kind(
+        "aws", FakeEc2, "g4dn.xlarge", "us-east-1", "us-west-2", '{"action": "terminate", "time": "TIME"}'
+    ),
     "baidu": Kind("baidu", FakeBaidu, "bcc.gn5.c12m48.1a10", "bj", "gz"),
     "genesis": Kind("genesis", FakeGenesis, GENESIS, "ARC-IS-HAF-1", "NORD-NO-KRS-1"),
     "huawei": Kind("huawei", FakeHuawei, "pi2.2xlarge.4", "cn-east-3", "cn-north-4"),

@@ -20,7 +20,7 @@ from teraflock.instance.model import (
     RestartPolicy,
     View,
 )
-from teraflock.instance.orders import Order, RentalWish
+from teraflock.instance.orders import Order, RentalWish, bid_and_limit
 from teraflock.instance.rules import next_operation
 from teraflock.instance.states import Phase
 from teraflock.network.model import DEFAULT
@@ -44,6 +44,16 @@ from teraflock.wire.instance import (
 SSH_USER: Final = "root"  # as set up in the images
 
 
+def _bid_and_limit(request: AlternativeRequest | LaunchRequest) -> dict[str, int | None]:
+    bid, limit = bid_and_limit(
+        request.mode,
+        rents=bool(request.type or request.provider),
+        bid=request.bid_micros_per_hour,
+        limit=request.max_price_micros_per_hour,
+    )
+    return {"bid_micros_per_hour": bid, "price_limit_micros_per_hour": limit}
+
+
 def _wish_from(request: AlternativeRequest) -> RentalWish:
     return RentalWish(
         site=request.site,
@@ -53,9 +63,8 @@ def _wish_from(request: AlternativeRequest) -> RentalWish:
         region=request.region,
         zone=request.zone,
         mode=request.mode,
-        bid_micros_per_hour=request.bid_micros_per_hour,
-        price_limit_micros_per_hour=request.max_price_micros_per_hour,
         offer=request.offer,
+        **_bid_and_limit(request),
     )
 
 
@@ -82,8 +91,7 @@ def order_from(request: LaunchRequest) -> Order:
         burst=request.burst,
         region=request.region,
         zone=request.zone,
-        bid_micros_per_hour=request.bid_micros_per_hour,
-        price_limit_micros_per_hour=request.max_price_micros_per_hour,
+        **_bid_and_limit(request),
         offer=request.offer,
         alternatives=tuple(_wish_from(each) for each in request.alternatives),
         security_groups=request.security_groups,

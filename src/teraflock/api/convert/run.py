@@ -12,6 +12,7 @@ from teraflock.api.convert.shape import wish_from
 from teraflock.base.clock import LATEST
 from teraflock.base.errors import BadInput
 from teraflock.bill.costs import InstanceCost
+from teraflock.instance.orders import bid_and_limit
 from teraflock.run.model import Checkpoint, Run, RunEstimate, RunSpec
 from teraflock.run.nodes import nodes_of
 from teraflock.run.rules import RunCost, is_over, step_seconds, usual_step_seconds
@@ -32,10 +33,10 @@ def spec_from(request: RunRequest) -> RunSpec:
             "deadline", "budget_micros")  # fmt: skip
     given = {name: getattr(request, name) for name in same}
     estimate = RunEstimate(**asdict(request.estimate)) if request.estimate else None
-    given |= {
-        "bid_micros_per_hour": request.bid_micros_per_hour,
-        "price_limit_micros_per_hour": request.max_price_micros_per_hour,
-    }
+    rents = bool(request.type or request.provider)
+    bid, limit = request.bid_micros_per_hour, request.max_price_micros_per_hour
+    bid, limit = bid_and_limit(request.mode, rents=rents, bid=bid, limit=limit)
+    given |= {"bid_micros_per_hour": bid, "price_limit_micros_per_hour": limit}
     return RunSpec(**given, shape=wish_from(request.shape), workdir=request.workdir or "", estimate=estimate)
 
 

@@ -181,7 +181,8 @@ Examples:
 @click.option(
     "--bid",
     metavar="PRICE",
-    help="With --mode bid: the most you pay per hour, for each GPU on own hosts, for the whole machine elsewhere.",
+    help="With --mode bid: the most you pay per hour, for each GPU on own hosts, for the whole machine elsewhere."
+    " With --mode spot, of a rented machine: the same as --price-max.",
 )
 @click.option(
     "--price-max",

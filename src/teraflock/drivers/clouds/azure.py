@@ -17,6 +17,7 @@ from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import AZURE_NOTICE
 from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.sound import token_of_page
 from teraflock.drivers.clouds.tokens import AzureSigner
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
@@ -121,7 +122,7 @@ class AzureCloud(CloudApi):
         while True:
             reply = yield CloudCall(method="GET", path=path, query=query)
             found += reply.body["value"]
-            token = str(reply.body.get("nextLink") or "").partition("$skiptoken=")[2].partition("&")[0]
+            token = token_of_page(str(reply.body.get("nextLink") or ""), "$skiptoken")
             if not token:
                 return found
             query = {**query, "$skiptoken": token}

@@ -46,7 +46,7 @@ class Caller:
             error.sentence = self._signer.scrubbed(error.sentence)
             error.args = (error.sentence,)
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, LookupError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, AssertionError) as error:
             trace = "".join(traceback.format_exception(error))
             LOG.error("%s: unexpected answer\n%s", self.cloud.title, self._signer.scrubbed(trace))
             raise EngineDown(

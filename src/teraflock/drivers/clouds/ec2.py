@@ -34,6 +34,7 @@ SEEN: Final = {
     "stopped": Seen.STOPPED,
     "shutting-down": Seen.PENDING,
 }
+TOO_MANY: Final = ("RequestLimitExceeded", "Throttling", "ThrottlingException")
 CODES: Final = ErrorCodes(
     no_room=[
         "InsufficientInstanceCapacity",
@@ -49,7 +50,7 @@ CODES: Final = ErrorCodes(
         "MaxSpotInstanceCountExceeded",
         "VolumeLimitExceeded",
     ],
-    busy=["RequestLimitExceeded", "InternalError", "Throttling", "ThrottlingException"],
+    busy=[*TOO_MANY, "InternalError"],
     access=["AuthFailure", "UnauthorizedOperation", "OptInRequired", "InvalidClientTokenId", "ExpiredToken"],
 )
 GONE: Final = "InvalidInstanceID.NotFound"
@@ -197,6 +198,10 @@ class Ec2Cloud(CloudApi):
                 "AWS knows this launch with other parameters", hint="The next place is tried"
             )
         return super().error(call, reply)
+
+    def status(self, reply: CloudReply) -> int:
+        """AWS asks for fewer requests with 400 or 503. All calls of the account wait then."""
+        return 429 if reply.status >= 400 and _code(reply) in TOO_MANY else reply.status
 
     def said(self, reply: CloudReply) -> tuple[str, str]:
         words = str((reply.body or {}).get("message", ""))

@@ -21,7 +21,7 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.clouds import guest, probe, types_file
 from teraflock.drivers.clouds.calling import Caller
-from teraflock.drivers.clouds.errors import NoMachineFree, Unusable
+from teraflock.drivers.clouds.errors import NoMachineFree, Unusable, one_line
 from teraflock.drivers.clouds.http import CloudTransport
 from teraflock.drivers.clouds.inside import CAPABILITIES as INSIDE
 from teraflock.drivers.clouds.inside import Inside
@@ -34,6 +34,7 @@ from teraflock.drivers.clouds.pacing import Pacer
 from teraflock.drivers.clouds.prices import gpu_memory_of, price_of, priced
 from teraflock.drivers.clouds.reaching import Reaching
 from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.sound import sound_types
 from teraflock.drivers.rented import Remote, RentedDriver, sighting_of
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import (
@@ -102,7 +103,8 @@ class CloudSite(RentedDriver):
         """What no machine uses: things of a launch without a machine, and shared things if there is no machine."""
         tokens = {each.token for each in self._machines()}
         found = self._ask(self.cloud.leftovers(self._mark))
-        return [each for each in found if (each.token not in tokens if each.token else not tokens)]
+        loose = [each for each in found if (each.token not in tokens if each.token else not tokens)]
+        return [replace(each, name=one_line(each.name)) for each in loose]
 
     def remove_leftover(self, leftover: Leftover) -> None:
         self._ask(self.cloud.remove_leftover(leftover))
@@ -114,7 +116,7 @@ class CloudSite(RentedDriver):
 
     def refresh_types(self) -> Sequence[MachineType]:
         """Read machine types and prices again, and keep them for the next start."""
-        found = tuple(self._ask(self.cloud.types()))
+        found = sound_types(self._ask(self.cloud.types()))
         self._types, self._types_at = found, self._clock.now()
         types_file.write(self._types_file, found)
         return found

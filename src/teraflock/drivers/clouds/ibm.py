@@ -13,6 +13,7 @@ from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capaci
 from teraflock.drivers.clouds.marks import Boot, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.sound import token_of_page
 from teraflock.drivers.clouds.tokens import IbmSigner
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
@@ -112,8 +113,7 @@ class IbmCloud(CloudApi):
             query = {"limit": "100", **({"start": start} if start else {})}
             reply = yield self._call("GET", region, path or f"/{name}", query=query)
             found += reply.body[name]
-            address = str((reply.body.get("next") or {}).get("href", ""))
-            start = address.partition("start=")[2].partition("&")[0]
+            start = token_of_page(str((reply.body.get("next") or {}).get("href", "")), "start")
             if not start:
                 return found
 

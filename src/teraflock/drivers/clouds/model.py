@@ -19,6 +19,7 @@ from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, error_of, one_line, said
 from teraflock.drivers.clouds.marks import Boot
 from teraflock.drivers.clouds.signing import Bearer, Signer
+from teraflock.drivers.clouds.sound import sound
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import Capability, Endpoint, MachineType, Seen
@@ -238,18 +239,20 @@ class CloudApi(ABC):
         texts = (remote_id, token, address, more.get("zone", ""), more.get("type", ""), more.get("user", ""))
         if not all(isinstance(each, str) for each in texts):
             raise TypeError("a machine's id, address, zone or type is not a text")
-        return Remote(
-            remote_id=remote_id,
-            instance_id=token.partition(".")[0],
-            token=token,
-            seen=seen,
-            doing="" if seen == Seen.RUNNING else one_line(doing),
-            **{
-                "currency": self.currency,
-                "endpoints": {SSH_PORT: Endpoint(address, SSH_PORT)} if address else {},
-                "user": self.login,
-                **more,
-            },
+        return sound(
+            Remote(
+                remote_id=remote_id,
+                instance_id=token.partition(".")[0],
+                token=token,
+                seen=seen,
+                doing="" if seen == Seen.RUNNING else one_line(doing),
+                **{
+                    "currency": self.currency,
+                    "endpoints": {SSH_PORT: Endpoint(address, SSH_PORT)} if address else {},
+                    "user": self.login,
+                    **more,
+                },
+            )
         )
 
 
