@@ -1,29 +1,32 @@
 """SQLite without a file, for read-only home folders and for quick tests.
 
-It has one connection, which one thread uses at a time: reads and writes wait for each other. A write inside a read
-is refused, because it would change the snapshot of that read. Reads may be nested.
+One thread uses it at a time: reads and writes wait for each other. A write inside a read is refused, because it would
+change the snapshot of that read. Reads may be nested. They have a connection of their own that cannot write: to forbid
+writes and allow them again on one connection would let SQLite compile all statements anew each time.
 """
 
+import itertools
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from teraflock.storage.database import Misuse, Transaction
 from teraflock.storage.sqlite_errors import translated
 from teraflock.storage.sqlite_transaction import SqliteTransaction
 
 T = TypeVar("T")
+_NUMBERS: Final = itertools.count(1)
 
 
 class MemoryDatabase:
     where = ":memory:"
 
     def __init__(self) -> None:
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA foreign_keys = ON")
-        self._connection.execute("PRAGMA case_sensitive_like = ON")
+        name = f"file:teraflock-{next(_NUMBERS)}?mode=memory&cache=shared"
+        self._connection, self._reading = _connected(name), _connected(name)
+        self._reading.execute("PRAGMA query_only = ON")
         self._lock = threading.RLock()
         self._closed = False
         self._readers = 0
@@ -33,13 +36,13 @@ class MemoryDatabase:
     def read(self) -> Iterator[Transaction]:
         with self._lock:
             self._check_usable()
-            tx = SqliteTransaction(self._connection, self._read_error)
-            self._enter_read()
+            tx = SqliteTransaction(self._reading, self._read_error)
+            self._readers += 1
             try:
                 yield tx
             finally:
                 tx.end()
-                self._leave_read()
+                self._readers -= 1
 
     def write(self, work: Callable[[Transaction], T], /) -> T:
         return self._write(work, locking=False)
@@ -74,6 +77,7 @@ class MemoryDatabase:
     def close(self) -> None:
         with self._lock:
             self._closed = True
+            self._reading.close()
             self._connection.close()
 
     def _check_usable(self) -> None:
@@ -83,20 +87,15 @@ class MemoryDatabase:
         if self._writing:
             raise Misuse("use the transaction of the work: a second one would wait for the first")
 
-    def _enter_read(self) -> None:
-        if not self._readers:
-            self._connection.execute("PRAGMA query_only = ON")
-            self._connection.execute("BEGIN")
-        self._readers += 1
-
-    def _leave_read(self) -> None:
-        self._readers -= 1
-        if not self._readers:
-            self._connection.rollback()
-            self._connection.execute("PRAGMA query_only = OFF")
-
     def _read_error(self, error: Exception) -> Exception:
         return translated(error, self.where, reading=True)
 
     def _write_error(self, error: Exception) -> Exception:
         return translated(error, self.where, reading=False)
+
+
+def _connected(name: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(name, uri=True, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA case_sensitive_like = ON")
+    return connection
