@@ -5,7 +5,7 @@
     runs/RUN/outputs.tar
     runs/RUN/ID.tar                 a checkpoint
 
-With a bucket, outputs and checkpoints are objects RUN/NAME there instead. Those of earlier are still found in the folder.
+With a bucket, outputs and checkpoints are objects RUN/NAME there instead. Older ones are still found in the folder.
 
 Invariants: a file without `.part` or `.new` is complete and on disk; every name is one that the server made; nothing
 of a guest or a client is extracted here. With several servers, all of them need the same folder.
