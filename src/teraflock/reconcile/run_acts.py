@@ -227,7 +227,10 @@ class RunActs:
         driver, handle = self._place(instance)
         if Capability.NOTICE not in driver.capabilities:
             return False
-        seen = driver.look(handle)
+        try:
+            seen = driver.look(handle)
+        except Unavailable:  # the provider does not answer, but its machine may: its checkpoints are copied
+            return False
         return seen is not None and seen.leaving_at is not None
 
     def _is_spent(self, run: Run) -> bool:
