@@ -5,7 +5,7 @@
 A trace is a JSON file with `metadata.gap_seconds` and `data`: for each tick the number of machines that were available.
 Runs start every six hours. The policy learns from the first half of each series, and runs start in the second half.
 Where the second half is shorter than the deadline, runs start at the beginning and know only the shipped prior. With
-`--multi` all files of a folder are zones of one run, which learns from everything before the day on which it starts.
+`--multi` all files of a folder are zones of one run, which learns every day from everything before that day.
 """
 
 import argparse

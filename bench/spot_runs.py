@@ -10,7 +10,7 @@ import msgspec
 from bench.processes import Fault
 from bench.spot_reference import SlackRule, UniformProgress, optimum
 from teraflock.run.learn import Knowledge, learn, pooled
-from teraflock.run.model import RunPlace, RunTerms, Sight, gang, sights_of
+from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight, gang, sights_of
 from teraflock.run.policy import SpotPolicy
 from teraflock.run.simulate import Decides, Replay, aligned, replay
 from teraflock.run.survival import Survival
@@ -18,6 +18,7 @@ from teraflock.run.survival import Survival
 SPOT_MICROS: Final = 1_000_000
 HALF_LIFE_HOURS: Final = 168.0  # of several zones: they change, so a period of a week ago counts half
 DAY_HOURS: Final = 24.0
+POLICIES_MAX: Final = 6  # the days of a run; its tables take tens of megabytes
 GAP_SECONDS_MAX: Final = 86_400
 ALWAYS: Final = Sight(True, float("inf"))
 
@@ -118,7 +119,8 @@ def scores(found: Sequence[Zones], setting: Setting) -> dict[str, Score]:
         seen = [(*row, ALWAYS) for row in sights]
         others = {"uniform progress": UniformProgress(terms, places), "slack rule": SlackRule(terms, places)}
         for position, start in enumerate(zones.starts):
-            rules: dict[str, Decides] = {"ours": learner.policy(zones, start, terms, places), **others}
+            ours = _Ours(learner, zones, start, terms, places)
+            rules: dict[str, Decides] = {"ours": ours, **others}
             for name, rule in rules.items():
                 runs[name].append(replay(terms, places, seen, start, rule))
             if position % setting.optimum_every == 0:
@@ -137,28 +139,42 @@ def _optimum_name(setting: Setting) -> str:
     return f"optimum of 1 run in {setting.optimum_every}" if setting.optimum_every > 1 else "optimum"
 
 
+class _Ours:
+    """Our policy for one run. With several zones it learns again every day, as the server does."""
+
+    def __init__(
+        self, learner: "_Learner", zones: Zones, start: int, terms: RunTerms, places: Sequence[RunPlace]
+    ) -> None:
+        self._learner, self._zones, self._start = learner, zones, start
+        self._terms, self._places = terms, places
+
+    def decide(self, state: RunState, sights: Sequence[Sight]) -> NextPlace:
+        passed = (self._terms.deadline_hours - state.time_left_hours) / self._zones.tick_hours
+        now = self._start + round(passed)
+        return self._learner.policy(self._zones, now, self._terms, self._places).decide(state, sights)
+
+
 class _Learner:
-    """Builds policies from what a run may know, and keeps the newest: tables are large."""
+    """Builds policies from what a run may know, and keeps the newest few: tables are large."""
 
     def __init__(self, found: Sequence[Zones]) -> None:
         self._prior: tuple[Survival, Survival] | None = None
         if len({zones.tick_hours for zones in found}) == 1:
             halves = [trace.up[: zones.learned] for zones in found for trace in zones.traces]
             self._prior = pooled(halves, found[0].tick_hours)
-        self._known: object = None
-        self._policy: SpotPolicy | None = None
+        self._policies: dict[object, SpotPolicy] = {}
 
-    def policy(self, zones: Zones, start: int, terms: RunTerms, places: Sequence[RunPlace]) -> SpotPolicy:
+    def policy(self, zones: Zones, now: int, terms: RunTerms, places: Sequence[RunPlace]) -> SpotPolicy:
+        """The policy of a run at a tick."""
         day = round(DAY_HOURS / zones.tick_hours)
         multi = len(zones.traces) > 1
-        until = 0 if not zones.learned else start // day * day if multi else zones.learned
-        known = (until, *(zones.traces if until else ()), terms, len(places))
-        if self._policy is None or known != self._known:
-            self._known, self._policy = (
-                known,
-                SpotPolicy(terms, places, self._learned(zones, until, multi=multi)),
-            )
-        return self._policy
+        until = 0 if not zones.learned else now // day * day if multi else zones.learned
+        known = (until, id(zones) if until else 0, zones.tick_hours, terms, len(places))
+        if known not in self._policies:
+            while len(self._policies) >= POLICIES_MAX:
+                del self._policies[next(iter(self._policies))]
+            self._policies[known] = SpotPolicy(terms, places, self._learned(zones, until, multi=multi))
+        return self._policies[known]
 
     def _learned(self, zones: Zones, until: int, *, multi: bool) -> Knowledge:
         histories = [trace.up[:until] for trace in zones.traces]

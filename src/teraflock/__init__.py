@@ -4,6 +4,8 @@ The folders follow the way of the data: workload → estimate → offers → pla
 `ARCHITECTURE.md` says what each of them owns and which may import which.
 """
 
+from __future__ import annotations  # guests may have Python 3.9
+
 __version__ = "0.1.0"
 
 
@@ -14,5 +16,17 @@ def progress(step: int, of: int | None = None, loss: float | None = None) -> Non
 
     path = os.environ.get("TERA_PROGRESS")
     if path:
+        said = {"step": step, "of": of, "loss": loss, "memory_bytes": _memory_bytes()}
         with open(path, "a") as file:  # noqa: PTH123
-            file.write(json.dumps({"step": step, "of": of, "loss": loss}) + "\n")
+            file.write(json.dumps(said) + "\n")
+
+
+def _memory_bytes() -> int | None:
+    """The most GPU memory that PyTorch held so far. None: it has no GPU, or is not used."""
+    import sys
+
+    torch = sys.modules.get("torch")
+    try:
+        return int(torch.cuda.max_memory_reserved()) if torch and torch.cuda.is_initialized() else None
+    except Exception:  # another version of PyTorch must not end the command
+        return None

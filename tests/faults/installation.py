@@ -134,6 +134,8 @@ class Worker:
 class Installation:
     """An installation with own hosts and, if a world is given for it, a simulated cloud named `sky`."""
 
+    engine_class: type[SimulatedEngine] = SimulatedEngine
+
     def __init__(
         self,
         database: Database,
@@ -150,7 +152,7 @@ class Installation:
         self.random_bytes = Random(seed).randbytes
         self.tenant = Tenant(database, clock, self.random_bytes)
         self.trouble = Trouble(world)
-        self.engine = SimulatedEngine(
+        self.engine = self.engine_class(
             world, clock, fleet(HOSTS), mark=self.tenant.mark, boot_seconds=BOOT_SECONDS
         )
         self.sky_world = sky or MemoryWorld()

@@ -41,11 +41,18 @@ class OpenVault:
 
 class RunInstallation(Installation):
     def __init__(
-        self, database: Database, world: World, clock: FixedClock, folder: Path, **more: Any
+        self,
+        database: Database,
+        world: World,
+        clock: FixedClock,
+        folder: Path,
+        *,
+        store: RunBucket | None = None,
+        **more: Any,
     ) -> None:
         super().__init__(database, world, clock, **more)
         self.folder = folder
-        self.files = RunFiles(folder)
+        self.files = RunFiles(folder, store)
         self.fault: Callable[[str], None] = lambda point: None
         self.spent: Callable[[Run], int] = lambda run: 0
         self.buckets: dict[str, RunBucket] = {}

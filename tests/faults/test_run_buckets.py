@@ -185,3 +185,35 @@ def test_dataset_is_copied_to_a_region_once_and_read_from_there(
     installation.turn()
     installation.loop.sweep()
     assert not bucket.objects
+
+
+@pytest.fixture
+def stored(tmp_path: Path, bucket: HttpBucket) -> Iterator[DataInstallation]:
+    """Outputs and checkpoints are in a bucket, also those from own hosts."""
+    clock = FixedClock(BEGAN)
+    database = MemoryDatabase()
+    migrate(database, clock)
+    yield DataInstallation(database, MemoryWorld(), clock, tmp_path, store=bucket)
+    database.close()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_run_on_own_hosts_is_kept_in_the_bucket_of_the_server(
+    stored: DataInstallation, bucket: HttpBucket, damaged: bool
+) -> None:
+    run = stored.ask("train", "90", "1", "10")
+    run = stored.until(run, lambda seen: steps(seen) > 45)
+    kept = stored.runs.checkpoints(stored.tenant.project.id, run.id)
+    assert set(bucket.objects) == {f"{run.id}/{each.id}.tar" for each in kept}, "older ones are removed"
+    assert [each.name for each in (stored.folder / "runs" / run.id).iterdir()] == ["log"]
+    if damaged:
+        newest = max(kept, key=lambda each: each.written_ns)
+        key = f"{run.id}/{newest.id}.tar"
+        bucket.objects[key] = bytes(len(bucket.objects[key]))
+    stored.trouble.deleted_by_hand(run.instance_id)
+    run = stored.finish(run)
+    assert (run.phase, run.attempt) == (RunPhase.DONE, 2)
+    assert result(stored, run) == chain(90).hex()
+    assert f"{run.id}/outputs.tar" in bucket.objects
+    stored.files.remove_run(run.id)
+    assert not bucket.objects

@@ -1,5 +1,6 @@
 """Copies of volumes when processes are killed at any point: nothing is lost, left over or attached twice."""
 
+import contextlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,10 +16,13 @@ from teraflock.base.clock import FixedClock
 from teraflock.base.quantities import GIB
 from teraflock.drivers.simulated.faults import Killed, Kind, SimulatedFault, When
 from teraflock.drivers.simulated.world import MemoryWorld
-from teraflock.instance.model import Instance
+from teraflock.instance.model import Instance, RestartPolicy
+from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase
 from teraflock.instance.volume import store
 from teraflock.instance.volume.model import READY, VolumeCopy
+from teraflock.reconcile.copying import CopyLoop
+from teraflock.reconcile.moving import MOVE_AFTER, MoveLoop
 from teraflock.reconcile.volume_copies import VolumeCopyLoop
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.memory import MemoryDatabase
@@ -74,6 +78,9 @@ class CopyDesk(VolumeDesk):
         assert first.phase == Phase.RUNNING, first.problem
         self.words("first", "tee", "/mnt/disk/kept", stdin=b"one")
         return first
+
+    def disks(self) -> set[str]:
+        return {each.volume.disk_id for each in self.volumes.all(self.project)}
 
     def host(self, name: str) -> str:
         return self.installation.service.view(self.project.id, name).host_name or ""
@@ -164,3 +171,66 @@ def test_calls_that_fail(desk: CopyDesk, fault: SimulatedFault) -> None:
 @pytest.mark.parametrize("write", sampled(range(1, WRITES), every=4, because="each transaction of a turn"))
 def test_processes_that_end(desk: CopyDesk, write: int, after: bool) -> None:
     life(desk, lambda: DyingDatabase(desk.installation.database, write, after=after))
+
+
+def moving_desk(desk: CopyDesk, *, copied: bool = True) -> str:
+    """An instance that may run elsewhere, with a volume and copies of both. Return its host."""
+    desk.volumes.create(desk.actor, desk.project, "disk", GIB, copied=copied)
+    desk.volumes.create(desk.actor, desk.project, "more", GIB, copied=True)
+    order = Order(
+        name="first", volumes=("disk:/mnt/disk", "more:/mnt/more"), restart_policy=RestartPolicy.ELSEWHERE
+    )
+    desk.installation.service.launch(desk.actor, desk.project, order)
+    desk.settle()
+    desk.words("first", "tee", "/mnt/disk/kept", stdin=b"one")
+    desk.words("first", "tee", "/mnt/more/kept", stdin=b"two")
+    for _ in range(3):
+        CopyLoop(desk.installation.workers[0].around, EVERY).turn()
+        desk.copying()
+    desk.words("first", "tee", "/mnt/disk/kept", stdin=b"lost")
+    return desk.host("first")
+
+
+@pytest.mark.parametrize(
+    ("write", "after"),
+    sampled(
+        [(0, False), *((write, after) for write in (1, 2) for after in (False, True))],
+        every=2,
+        because="each transaction of a turn",
+    ),
+)
+def test_volumes_follow_an_instance_that_runs_elsewhere(desk: CopyDesk, write: int, after: bool) -> None:
+    lost = moving_desk(desk)
+    assert len({each.host_id for each in desk.copies()}) == 1, "copies of one instance are together"
+    desk.installation.trouble.host_goes_away(lost)
+    desk.settle()
+    assert desk.host("first") == lost, "it may come back"
+    desk.installation.wait(MOVE_AFTER.total_seconds())
+    if write:
+        around = desk.installation.workers[0].around
+        dying: Any = DyingDatabase(desk.installation.database, write, after=after)
+        with contextlib.suppress(Killed):
+            MoveLoop(replace(around, database=dying)).turn()
+    desk.settle()
+    found = desk.installation.service.view(desk.project.id, "first")
+    assert found.instance.phase == Phase.RUNNING, found.instance.problem
+    assert found.host_name != lost
+    assert "Its volumes are as they were at 2026-11-16 09:00 UTC" in found.instance.notice
+    assert desk.words("first", "cat", "/mnt/disk/kept") == b"one"
+    assert desk.words("first", "cat", "/mnt/more/kept") == b"two"
+    desk.installation.trouble.host_comes_back(lost, rebooted=False)
+    desk.finish()
+    desk.check()
+    assert {each.host for each in desk.on_engine() if each.key in desk.disks()} == {found.host_name}
+    assert desk.words("first", "cat", "/mnt/disk/kept") == b"one"
+
+
+def test_an_instance_waits_for_its_host_if_a_volume_has_no_copy(desk: CopyDesk) -> None:
+    lost = moving_desk(desk, copied=False)
+    desk.installation.trouble.host_goes_away(lost)
+    desk.installation.wait(10 * MOVE_AFTER.total_seconds())
+    desk.settle()
+    assert desk.host("first") == lost
+    desk.installation.trouble.host_comes_back(lost, rebooted=False)
+    desk.settle()
+    assert desk.words("first", "cat", "/mnt/disk/kept") == b"lost", "nothing is lost"

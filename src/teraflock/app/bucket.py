@@ -23,6 +23,11 @@ def bucket_of(url: str) -> ChunkBucket | None:
     return s3_bucket(url, "data_bucket") if url else None
 
 
+def run_store(url: str) -> RunBucket | None:
+    """The bucket of `run_store`. Empty: none, so outputs and checkpoints stay on the server."""
+    return s3_bucket(url, "run_store") if url else None
+
+
 def run_buckets(urls: Mapping[str, str]) -> dict[str, RunBucket]:
     return {region: s3_bucket(url, "run_buckets") for region, url in urls.items()}
 

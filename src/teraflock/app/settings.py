@@ -64,6 +64,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     data_bucket: str = ""
     """Where datasets are stored: `s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION`, with the usual credentials
     of AWS. Empty: `cloud/datasets` in the home folder."""
+    run_store: str = ""
+    """Where outputs and checkpoints of runs are stored, in the form of `data_bucket`. Empty: `cloud/runs` in the home
+    folder."""
     run_buckets: Mapping[str, str] = {}
     """Buckets by region, in the form of `data_bucket`. Rented machines in these regions push checkpoints of runs there
     and read datasets from there, instead of through the server."""

@@ -17,7 +17,7 @@ from teraflock.api.openapi import document_bytes
 from teraflock.api.refusals import RequestLog
 from teraflock.api.services import Bounds, Nouns, Planner, RequestReads, Services
 from teraflock.app.argon2_passwords import Argon2Passwords
-from teraflock.app.bucket import run_buckets
+from teraflock.app.bucket import run_buckets, run_store
 from teraflock.app.data import add_data_loops, dataset_files, dataset_service
 from teraflock.app.engines import (
     SiteKeys,
@@ -140,7 +140,7 @@ class Cloud:
             with self.database.read() as tx:
                 kept = sites.records(tx)
             self.vault = FileVault(at.folder)
-            self.run_files = RunFiles(at.folder / RUNS_FOLDER)
+            self.run_files = RunFiles(at.folder / RUNS_FOLDER, run_store(settings.run_store))
             self.dataset_files = dataset_files(at, settings)
             self.run_buckets = run_buckets(settings.run_buckets)
             self._keys = SiteKeys(account_secret=self._account_secret, derive=self.vault.derive)

@@ -33,6 +33,7 @@ from teraflock.instance.lease.rules import worker_for
 from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.snapshot.store import kept_bytes
 from teraflock.instance.states import Phase
+from teraflock.instance.volume import store as volumes
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.tenant.project.store import project_of_any_organisation
@@ -59,6 +60,7 @@ class CopyLoop:
             running = across.running_elsewhere_in_all_projects(tx) if self._every else ()
             alive = leases.alive(tx, now)
             removed = fleet.removed(tx)
+            copied = {each.disk_id for each in volumes.in_all_projects(tx) if each.copied}
             instances = {str(each.id): each for each in running}
             for id in {each.instance_id for each in known} - instances.keys():
                 found = across.by_id_in_all_projects(tx, id)
@@ -69,7 +71,13 @@ class CopyLoop:
         due = [
             each
             for each in running
-            if is_due(each, [one for one in known if one.instance_id == each.id], self._every, now)
+            if is_due(
+                each,
+                [one for one in known if one.instance_id == each.id],
+                self._every,
+                now,
+                with_volumes={mount.id for mount in each.volumes} <= copied,
+            )
             and (not self._worker or worker_for(each.id, alive) == self._worker)
         ]
         for instance in due[:COPIES_PER_TURN]:

@@ -2,9 +2,10 @@
 
 It moves only instances with the restart policy `elsewhere` whose host has been away for `MOVE_AFTER`. They start from
 the last copy of their disk (`copying.py`) at the site that has it. If there is no copy, the disk is lost. To a host of
-the same site it moves them only if the engine supports several copies; others refuse a second one. An operation that
-waits for the lost host is given up: its disk is lost, too. That includes a launch on a host that was lost before
-anybody noticed it.
+the same site it moves them only if the engine supports several copies; others refuse a second one. An instance with
+volumes goes to the host that has copies of all of them, which take their place; without such a host it waits. An
+operation that waits for the lost host is given up: its disk is lost, too. That includes a launch on a host that was
+lost before anybody noticed it.
 
 The lost host may still run the old copy: only its connection to us may be cut. Therefore
 - the instance gets a new address, and nobody gets the old one until the copy is removed;
@@ -39,6 +40,10 @@ from teraflock.instance.model import Instance, InstanceId, Operation, Request, g
 from teraflock.instance.placing import wish_terms
 from teraflock.instance.rules import settled, withdrawn
 from teraflock.instance.states import Phase
+from teraflock.instance.volume import store as volumes
+from teraflock.instance.volume.model import VolumeCopy, VolumeMount
+from teraflock.instance.volume.rules import copies_to_follow
+from teraflock.instance.volume.service import is_lost, recovered
 from teraflock.network.interfaces import other_addresses
 from teraflock.network.store import layouts
 from teraflock.reconcile.surroundings import Surroundings
@@ -73,6 +78,12 @@ class MoveLoop:
     ) -> tuple[Room | None, DiskCopy | None]:
         """Where an instance goes, and the copy that it starts from. Wait for room where the copy is."""
         copy = best(copies.of_instance(tx, instance.id))
+        if instance.volumes:
+            follow = _copies_of_volumes(tx, instance)
+            if follow is None or (copy is not None and copy.site != follow[0].site):
+                return None, None
+            rooms = [room for room in rooms if room.host_id == follow[0].host_id]
+            return elsewhere(tx, self._around, instance, rooms), copy
         if copy is None:
             return elsewhere(tx, self._around, instance, rooms), None
         there = [room for room in rooms if room.site == copy.site]
@@ -93,7 +104,35 @@ class MoveLoop:
         if copy is not None and copy not in copies.of_instance(tx, id):
             return False
         words = "Its host was lost" if copy else "Its host was lost, with its disk and snapshots"
-        return move(tx, self._around, before, host_id, words, now, copy=copy)
+        if not before.volumes:
+            return move(tx, self._around, before, host_id, words, now, copy=copy)
+        follow = _copies_of_volumes(tx, before)
+        if follow is None or any(each.host_id != host_id for each in follow):
+            return False
+        words += (
+            f". Its volumes are as they were at {min(each.made_at for each in follow):%Y-%m-%d %H:%M} UTC"
+        )
+        mounts = tuple(
+            replace(mount, id=each.id, host_id=host_id)
+            for mount, each in zip(before.volumes, follow, strict=True)
+        )
+        if not move(tx, self._around, before, host_id, words, now, copy=copy, mounts=mounts):
+            return False
+        for each in follow:
+            volume = volumes.by_id_in_all_projects(tx, each.volume_id)
+            assert volume is not None, "its copy was found in the same transaction"
+            recovered(tx, volume, each, now, self._around.random_bytes)
+        return True
+
+
+def _copies_of_volumes(tx: Transaction, instance: Instance) -> tuple[VolumeCopy, ...] | None:
+    """The copies from which all volumes of an instance can be recovered, on one host that answers. None: none."""
+    known = {each.disk_id: each for each in volumes.in_all_projects(tx)}
+    kept = {
+        each.id: volumes.copies(tx, each.id) for each in known.values() if each.instance_id == instance.id
+    }
+    found = copies_to_follow(instance.volumes, known, kept)
+    return None if found is None or is_lost(tx, found[0].host_id) else found
 
 
 def elsewhere(
@@ -130,6 +169,7 @@ def move(
     *,
     wait: timedelta = timedelta(0),
     copy: DiskCopy | None = None,
+    mounts: tuple[VolumeMount, ...] = (),
 ) -> bool:
     """Give an instance another host, cards, ports and a new address, and request its launch there after `wait`, from a
     copy of its disk if there is one. False: the host has no room any more."""
@@ -150,6 +190,7 @@ def move(
         held=held,
         address=address,
         more_addresses=tuple(more),
+        volumes=mounts,
     )
     after = replace(moved(there, words, now, copy), due_at=now + wait)
     store.put(tx, before, after, now=now, random_bytes=around.random_bytes)
@@ -160,7 +201,7 @@ def move(
 
 def may_move(instance: Instance) -> bool:
     """Whether an instance of a lost host may be created again elsewhere. One that is starting is waiting for it."""
-    return instance.phase in (Phase.AWAY, Phase.STARTING) and is_movable(instance)
+    return instance.phase in (Phase.AWAY, Phase.STARTING) and is_movable(instance, with_volumes=True)
 
 
 def moved(instance: Instance, words: str, now: datetime, copy: DiskCopy | None) -> Instance:

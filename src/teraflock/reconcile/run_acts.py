@@ -33,7 +33,7 @@ from teraflock.run.bucket import RunBuckets
 from teraflock.run.choice import RunPricing
 from teraflock.run.files import RunFiles
 from teraflock.run.guard import SPOT, STEADY
-from teraflock.run.guest import OUTPUTS, GuestState, RunGuest, folder_of, progress_from
+from teraflock.run.guest import OUTPUTS, GuestState, RunGuest, folder_of, progress_of
 from teraflock.run.model import Run
 from teraflock.run.nodes import nodes_of
 from teraflock.run.rules import GRACE, POLL, PULL_EVERY, WAIT, moved
@@ -133,7 +133,7 @@ class RunActs:
     ) -> Run | None:
         run, seen, has_more = self._pulls.states(run, run.key, guests)
         now, states = self.around.clock.now(), {each.state for each in seen}
-        run = replace(run, progress=progress_from(seen[0].progress, run, now))
+        run = replace(run, progress=progress_of(seen[0], run, now))
         if has_more:
             return put(run, replace(run, due_at=now))
         if nodes.failed_nodes(seen) and len(guests) > 1:
@@ -227,7 +227,10 @@ class RunActs:
         driver, handle = self._place(instance)
         if Capability.NOTICE not in driver.capabilities:
             return False
-        seen = driver.look(handle)
+        try:
+            seen = driver.look(handle)
+        except Unavailable:  # the provider does not answer, but its machine may: its checkpoints are copied
+            return False
         return seen is not None and seen.leaving_at is not None
 
     def _is_spent(self, run: Run) -> bool:

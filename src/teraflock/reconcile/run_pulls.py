@@ -5,7 +5,7 @@ file of a replaced checkpoint is removed after its row: a crash leaves at most a
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -18,7 +18,7 @@ from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run import store
 from teraflock.run.bucket import PUSH_BYTES_MAX, RunBuckets, key_of
 from teraflock.run.checkpoint import GuestEntry, to_drop, to_pull
-from teraflock.run.files import RunFiles
+from teraflock.run.files import Damaged, RunFiles, checked
 from teraflock.run.guest import CHECKPOINTS, GuestState, RunGuest, folder_of
 from teraflock.run.model import Checkpoint, Run
 from teraflock.run.nodes import nodes_of, with_node
@@ -138,16 +138,24 @@ class RunPulls:
     def restore(self, run: Run, guest: RunGuest, checkpoint: Checkpoint, folder: str) -> None:
         """Bring a checkpoint to a guest: from the bucket of its own region, or through the server."""
         if not checkpoint.bucket:
-            if self._files.is_intact(run.id, f"{checkpoint.id}.tar", checkpoint.digest):
-                guest.put(run.key, self._files.tar(run.id, f"{checkpoint.id}.tar"), folder, replace=False)
-            return  # damaged, or not in the backup that was restored: an older one may do
+            pieces = self._files.intact(run.id, f"{checkpoint.id}.tar", checkpoint.digest)
+            self._send(run, guest, pieces, folder)
+            return
         bucket, key = self._buckets.get(checkpoint.bucket), key_of(checkpoint)
         if bucket is None or bucket.sizes(key).get(key) != checkpoint.size_bytes:
             return
         if guest.near == checkpoint.bucket:
             guest.fetch(run.key, bucket.get_url(key), checkpoint.digest, folder, replace=False)
         else:
-            guest.put(run.key, bucket.get_stream(key), folder, replace=False)
+            self._send(run, guest, checked(bucket.get_stream(key), checkpoint.digest), folder)
+
+    def _send(self, run: Run, guest: RunGuest, pieces: Iterable[bytes], folder: str) -> None:
+        """Send a checkpoint. One that is damaged, or not in the backup that was restored, is left out: it is noticed
+        before anything is extracted, and an older one may do."""
+        try:
+            guest.put(run.key, pieces, folder, replace=False)
+        except Damaged:
+            LOG.warning("%s: a checkpoint is damaged or missing", run.id)
 
     def _keep(self, run: Run, pulled: Checkpoint, tx: Transaction) -> list[Checkpoint]:
         """Write the row. Return the checkpoints that it replaces or that are too old."""

@@ -7,7 +7,7 @@ the disk that a copy has replaced: when its host is back, it is taken from the i
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -18,12 +18,13 @@ from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostState
 from teraflock.fleet.room import Room
 from teraflock.instance.claims import check_snapshots_quota
+from teraflock.instance.copy import store as disks
 from teraflock.instance.copy.model import VolumeCopyDriver
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.lease import store as leases
 from teraflock.instance.lease.rules import worker_for
 from teraflock.instance.volume import store
-from teraflock.instance.volume.model import COPY_PREFIX, MAKING, REMOVING, Volume, VolumeCopy
+from teraflock.instance.volume.model import COPY_PREFIX, MAKING, READY, REMOVING, Volume, VolumeCopy
 from teraflock.instance.volume.rules import copy_is_due, obsolete_copies
 from teraflock.instance.volume.service import count_kept
 from teraflock.reconcile.copying import COPIES_PER_TURN, PACKED_SHARE_MAX, PackedSize, touched
@@ -105,7 +106,8 @@ class VolumeCopyLoop:
     def _copy(self, volume: Volume) -> None:
         with self._around.database.read() as tx:
             host = fleet.host(tx, volume.host_id)
-            room = target(self._around, volume, fleet.rooms(tx, self._around.policy))
+            near = _beside(tx, volume)
+            room = target(self._around, volume, fleet.rooms(tx, self._around.policy), near)
             project = project_of_any_organisation(tx, volume.project_id)
             if host is None or room is None or project is None:
                 return
@@ -168,8 +170,25 @@ class VolumeCopyLoop:
         return True
 
 
-def target(around: Surroundings, volume: Volume, rooms: Iterable[Room]) -> Room | None:
-    """The host for a copy: another one that can have volumes, with the most room on its disk."""
+def _beside(tx: Transaction, volume: Volume) -> set[str]:
+    """The hosts with copies of the instance that has the volume: of its disk, and of its other volumes."""
+    if not volume.instance_id:
+        return set()
+    others = [each for each in store.in_all_projects(tx) if each.instance_id == volume.instance_id]
+    found = [*disks.of_instance(tx, volume.instance_id)]
+    return {str(each.host_id) for each in found if each.state == READY} | {
+        copy.host_id
+        for other in others
+        if other.id != volume.id
+        for copy in store.copies(tx, other.id)
+        if copy.state == READY
+    }
+
+
+def target(
+    around: Surroundings, volume: Volume, rooms: Iterable[Room], near: Set[str] = frozenset()
+) -> Room | None:
+    """The host for a copy: another one that can have volumes, if possible one of `near`, with the most room."""
     fit = [
         room
         for room in rooms
@@ -179,7 +198,7 @@ def target(around: Surroundings, volume: Volume, rooms: Iterable[Room]) -> Room 
         and around.engines.can(room.site, Capability.VOLUMES)
         and isinstance(around.engines.at(room.site), VolumeCopyDriver)
     ]
-    return max(fit, key=lambda room: (room.disk_bytes, room.host_id), default=None)
+    return max(fit, key=lambda room: (room.host_id in near, room.disk_bytes, room.host_id), default=None)
 
 
 def _delete(driver: ComputeDriver, host: str, id: str) -> None:

@@ -5,6 +5,8 @@
     runs/RUN/outputs.tar
     runs/RUN/ID.tar                 a checkpoint
 
+With a bucket, outputs and checkpoints are objects RUN/NAME there instead. Older ones are still found in the folder.
+
 Invariants: a file without `.part` or `.new` is complete and on disk; every name is one that the server made; nothing
 of a guest or a client is extracted here. With several servers, all of them need the same folder.
 """
@@ -20,6 +22,7 @@ from typing import Final
 from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.base.quantities import bytes_text
 from teraflock.dataset import receiving
+from teraflock.run.bucket import RunBucket
 
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 UPLOAD_BYTES_MAX: Final = 256 << 20
@@ -32,9 +35,15 @@ PIECE_BYTES: Final = 1 << 20
 CUT: Final = b"\n[the log is larger than 16 MiB; the rest is not kept]\n"
 
 
+class Damaged(Exception):
+    """A file has another content than the one that was kept, or is missing."""
+
+
 class RunFiles:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, bucket: RunBucket | None = None) -> None:
+        """`bucket` keeps outputs and checkpoints. None: the folder does."""
         self._folder = folder
+        self._bucket = bucket
 
     # uploads
 
@@ -126,44 +135,78 @@ class RunFiles:
 
     def keep(self, run: str, name: str, pieces: Iterable[bytes]) -> tuple[int, str]:
         """Write a file completely or not at all. Return its size and its SHA-256."""
+        counted = _Counted(pieces)
+        if self._bucket is not None:
+            self._bucket.put_stream(f"{run}/{name}", counted)
+            return counted.size, counted.digest.hexdigest()
         path = self._run(run) / name
-        new, digest, size = path.with_name(f"{name}.new"), hashlib.sha256(), 0
+        new = path.with_name(f"{name}.new")
         try:
             with new.open("wb") as file:
-                for piece in pieces:
-                    digest.update(piece)
-                    size += file.write(piece)
+                for piece in counted:
+                    file.write(piece)
                 file.flush()
                 os.fsync(file.fileno())
             new.replace(path)
         finally:
             new.unlink(missing_ok=True)
-        return size, digest.hexdigest()
+        return counted.size, counted.digest.hexdigest()
 
     def tar(self, run: str, name: str) -> Iterator[bytes]:
         path = self._run(run) / name
         if path.exists():
             with path.open("rb") as file:
                 yield from _pieces(file)
+        elif self._bucket is not None:
+            yield from self._bucket.get_stream(f"{run}/{name}")
 
-    def is_intact(self, run: str, name: str, digest: str) -> bool:
-        """Whether a file is there and has this SHA-256."""
-        path = self._run(run) / name
-        if not path.exists():
-            return False
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest() == digest
+    def intact(self, run: str, name: str, digest: str) -> Iterator[bytes]:
+        """The content of a file. Raises `Damaged`, at the latest after the last piece, if its SHA-256 is another."""
+        path, key = self._run(run) / name, f"{run}/{name}"
+        if path.exists():
+            with path.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+                    raise Damaged(key)
+        elif self._bucket is None or key not in self._bucket.sizes(key):
+            raise Damaged(key)
+        yield from checked(self.tar(run, name), digest)
 
     def remove(self, run: str, name: str) -> None:
         (self._run(run) / name).unlink(missing_ok=True)
+        if self._bucket is not None:
+            self._bucket.remove(f"{run}/{name}")
 
     def remove_run(self, run: str) -> None:
         shutil.rmtree(self._folder / "runs" / run, ignore_errors=True)
+        if self._bucket is not None:
+            self._bucket.remove(f"{run}/")
 
     def _run(self, run: str) -> Path:
         folder = self._folder / "runs" / run
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return folder
+
+
+class _Counted:
+    """Pieces of a content, counted while they are read."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = pieces
+        self.size, self.digest = 0, hashlib.sha256()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            self.size += len(piece)
+            self.digest.update(piece)
+            yield piece
+
+
+def checked(pieces: Iterable[bytes], digest: str) -> Iterator[bytes]:
+    """The pieces. Raises `Damaged` after the last one if their SHA-256 is another."""
+    counted = _Counted(pieces)
+    yield from counted
+    if counted.digest.hexdigest() != digest:
+        raise Damaged(digest)
 
 
 def _size(path: Path) -> int:

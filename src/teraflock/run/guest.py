@@ -32,6 +32,8 @@ COPY_SECONDS_MAX: Final = 600.0
 PIECE_BYTES: Final = 4 << 20
 LOG_PIECE_BYTES: Final = 256 << 10
 ENTRIES_MAX: Final = 1000
+REPORT_BYTES_MAX: Final = 8192
+"""Of the end of a piece of the output, where a report of the progress is looked for."""
 
 
 class GuestState(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,11 +57,12 @@ class GuestTar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Reported(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that `teraflock.progress` wrote."""
+    """A line that `teraflock.progress` wrote, or one of the same form in the output of the command."""
 
     step: Annotated[int, Meta(ge=0, le=1 << 53)]
     of: Annotated[int, Meta(ge=0, le=1 << 53)] | None = None
     loss: Annotated[float, Meta(ge=-1e300, le=1e300)] | None = None
+    memory_bytes: Annotated[int, Meta(ge=0, le=1 << 50)] | None = None
 
 
 @cache
@@ -170,6 +173,19 @@ def folder_of(path: str, default: str) -> str:
     return default if not path else path if path.startswith("/") else f"{WORK}/{path}"
 
 
+def progress_of(seen: GuestState, run: Run, now: datetime) -> RunProgress | None:
+    """The progress after a look: as `teraflock.progress` reported it, otherwise from a line of JSON in the output."""
+    return progress_from(seen.progress or _reported_in(seen.log), run, now)
+
+
+def _reported_in(log: bytes) -> str:
+    """The last complete line of a piece of the output that is an object with a step. Empty: there is none."""
+    for line in reversed(log[-REPORT_BYTES_MAX:].split(b"\n")[:-1]):
+        if line.lstrip().startswith(b"{") and b'"step"' in line:
+            return line.decode("utf-8", "replace")
+    return ""
+
+
 def progress_from(text: str, run: Run, now: datetime) -> RunProgress | None:
     """Return the reported progress, or what was known before if the report cannot be read."""
     try:
@@ -184,6 +200,7 @@ def progress_from(text: str, run: Run, now: datetime) -> RunProgress | None:
         step=said.step,
         of=said.of,
         loss=said.loss,
+        memory_bytes=max(filter(None, (said.memory_bytes, before and before.memory_bytes)), default=None),
         first_step=said.step if first or before is None else before.first_step,
         first_at=now if first or before is None else before.first_at,
         at=now,

@@ -158,6 +158,8 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     of: int | None = None
     loss: float | None = None
+    memory_bytes: int | None = None
+    """The most GPU memory that PyTorch held, over all attempts."""
     first_step: int = 0
     """The first step of this attempt, and when it was reported: they give the measured time of a step."""
     first_at: datetime | None = None

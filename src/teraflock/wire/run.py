@@ -112,6 +112,8 @@ class RunProgressAnswer(msgspec.Struct, frozen=True, kw_only=True):
     step: int
     of: int | None
     loss: float | None
+    memory_bytes: int | None = None
+    """The most GPU memory that PyTorch held so far. Null: not reported."""
     step_seconds: float | None
     """The usual time of a step: the median between reports, without saving. Null: not enough was reported."""
     ends_at: datetime | None
@@ -169,6 +171,10 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
     estimate: RunEstimateAnswer | None
     cost_micros: int
     """Of all its instances, so far."""
+    ends_at: datetime | None = None
+    """When it is expected to end: by its progress, otherwise by the estimate. Null: unknown, or it is not running."""
+    expected_cost_micros: int | None = None
+    """What it will have cost then."""
     currency: str
     simulated: bool = False
 

@@ -74,10 +74,12 @@ def facts(run: "RunDetails", now: datetime) -> Iterator[tuple[str, str]]:
     yield "nodes", ", ".join(run.node_instances) or str(run.nodes) if run.nodes > 1 else ""
     yield "progress", progress_text(run)
     yield "step time", step_text(run)
-    yield "expected end", _at(run.progress.ends_at if run.progress else None)
+    yield "GPU memory", memory_text(run)
+    yield "expected end", _at(run.ends_at)
     yield "deadline", _at(run.deadline)
     yield "run time", time_used_text(run, now)
     yield "cost", cost_text(run)
+    yield "expected cost", _expected_cost_text(run)
     yield "estimated cost", estimated_cost_text(run)
     yield "budget", amount_text(run.budget_micros, run.currency) if run.budget_micros else ""
     yield (
@@ -104,6 +106,30 @@ def step_text(run: "RunAnswer") -> str:
         if measured is not None and middle > 0:
             words.append(f"{100 * (measured / middle - 1):+.0f}%")
     return ", ".join(words)
+
+
+def memory_text(run: "RunAnswer") -> str:
+    """The measured GPU memory, beside the estimated one."""
+    measured = run.progress.memory_bytes if run.progress else None
+    expected = run.estimate.memory_bytes if run.estimate else None
+    words = [f"{bytes_text(measured)} measured"] if measured is not None else []
+    if expected:
+        words.append(f"{bytes_text(expected)} estimated")
+        if measured is not None:
+            words.append(f"{100 * (measured / expected - 1):+.0f}%")
+    return ", ".join(words)
+
+
+def live_text(run: "RunAnswer") -> str:
+    """One line about a run that is being followed: how far it is, when it ends and what it will have cost."""
+    ends = f"ends {time_text(run.ends_at)} UTC" if run.ends_at else ""
+    cost = _expected_cost_text(run) or cost_text(run)
+    return ", ".join(filter(None, (f"{run.name}: {run.state}", progress_text(run), ends, cost)))
+
+
+def _expected_cost_text(run: "RunAnswer") -> str:
+    expected = run.expected_cost_micros
+    return f"{amount_text(expected, run.currency)} at its end" if expected is not None else ""
 
 
 def estimated_cost_text(run: "RunAnswer") -> str:

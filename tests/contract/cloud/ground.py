@@ -37,6 +37,7 @@ from teraflock.instance.driver import GRACE
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order
 from teraflock.instance.site.model import SiteRecord
+from teraflock.storage.database import Database
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
 
@@ -93,11 +94,17 @@ class Ground:
         database = MemoryDatabase()
         migrate(database, self.clock)
         self.fake = self.kind.fake(self.clock, **options)
-        self.link = FakeLink(self.fake)
+        self.link = self.linked()
         self.folder = folder
-        self.installation = Installation(database, MemoryWorld(), self.clock)
+        self.installation = self.installed(database)
         self.open()
         self.installation.workers[0].look()
+
+    def linked(self) -> FakeLink:
+        return FakeLink(self.fake)
+
+    def installed(self, database: Database) -> Installation:
+        return Installation(database, MemoryWorld(), self.clock)
 
     def open(self) -> CloudSite:
         """Open the site as a new process does: without anything in memory."""

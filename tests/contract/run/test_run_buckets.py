@@ -29,5 +29,8 @@ def test_bucket_of_a_region_streams_and_signs(monkeypatch: pytest.MonkeyPatch) -
         assert put.query != get.query
         made.remove("data/")
         assert made.sizes("") == {}
+    assert buckets.run_store("") is None
+    with pytest.raises(BadInput, match="run_store"):
+        buckets.run_store("/mnt/kept")
     with pytest.raises(BadInput, match="run_buckets"):
         buckets.run_buckets({"home": "ftp://lake"})

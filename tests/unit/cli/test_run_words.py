@@ -1,14 +1,21 @@
 """The words of `tera run`: what is wrong is said before any server is asked."""
 
+import contextlib
+import io
+from datetime import UTC, datetime
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from teraflock.base.errors import TeraflockError
 from teraflock.cli.run.command import command
-from teraflock.cli.run.request import given_words
+from teraflock.cli.run.file import NAMES
+from teraflock.cli.run.request import given_words, request_from
 from teraflock.cli.run.workdir import pack
+
+NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -55,6 +62,9 @@ def test_wrong_words_get_one_sentence(folder: Path, words: tuple[str, ...], sent
     [
         ("train.py", ("--lr", "1"), ("python3", "train.py", "--lr", "1")),
         ("./train.py", (), ("python3", "train.py")),
+        ("./-x.py", (), ("python3", "./-x.py")),
+        ("./-c.sh", ("x",), ("bash", "./-c.sh", "x")),
+        ("a b\n$(id).py", (), ("python3", "a b\n$(id).py")),
         ("go.sh", ("x",), ("bash", "go.sh", "x")),
         ("tool", (), ("./tool",)),
         (None, ("make", "test"), ("make", "test")),
@@ -63,7 +73,7 @@ def test_wrong_words_get_one_sentence(folder: Path, words: tuple[str, ...], sent
 def test_script_becomes_a_command(
     folder: Path, script: str | None, after: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
-    for name in ("go.sh", "tool"):
+    for name in ("go.sh", "tool", "-x.py", "-c.sh", "a b\n$(id).py"):
         (folder / name).write_text("")
     words = given_words(script, after, {})
     assert words.command == expected
@@ -78,6 +88,53 @@ def test_upload_depends_on_the_content_only(folder: Path) -> None:
     assert (again.digest, again.files, again.skipped) == (first.digest, 1, 1)
     (folder / "train.py").write_text("print(2)\n")
     assert pack(folder).digest != first.digest
+
+
+def test_a_file_larger_than_the_limit_is_not_read(folder: Path) -> None:
+    with (folder / "weights.pt").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(TeraflockError, match="has more than 256 MB or 20,000 files"):
+        pack(folder)
+
+
+def test_what_cannot_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "secret.key").write_text("")
+
+    def refuse(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", refuse)
+        with pytest.raises(TeraflockError, match=r"`.*secret.key` cannot be read: Permission denied"):
+            pack(folder)
+
+
+def test_links_that_lead_in_a_circle_are_skipped(folder: Path) -> None:
+    (folder / "here").symlink_to(".")
+    (folder / "a").symlink_to("b")
+    (folder / "b").symlink_to("a")
+    assert pack(folder).skipped == 3
+
+
+VALUES = (
+    "5", "-1", "0", ".inf", ".nan", "1e999", "x", "''", "[]", "[1]", "[[1]]", "{a: 1}", "{1: [2]}", "true",
+    "2026-11-20", "'a=b'", "'/'", "'..'", "'\\0'", "'$(id)'", "9" * 400, "a" * 3000,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", sorted(NAMES))
+def test_every_value_of_every_word_of_the_file_is_taken_or_refused(
+    folder: Path, word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never anything but one of our errors."""
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    for value in VALUES:
+        text = (
+            f"{word}: {value}\n" if word in ("script", "command") else f"script: train.py\n{word}: {value}\n"
+        )
+        (folder / "tera.yaml").write_text(text)
+        with contextlib.suppress(TeraflockError, click.ClickException):
+            request_from(given_words(None, (), {}), None, NOW)
 
 
 def test_dependencies_of_a_project_are_its_requirements(folder: Path) -> None:

@@ -16,6 +16,7 @@ from teraflock.instance.orders import bid_and_limit
 from teraflock.run.model import Checkpoint, Run, RunEstimate, RunSpec
 from teraflock.run.nodes import nodes_of
 from teraflock.run.rules import RunCost, is_over, step_seconds, usual_step_seconds
+from teraflock.run.states import RunPhase
 from teraflock.wire.run import (
     RunAnswer,
     RunCheckpointAnswer,
@@ -76,6 +77,8 @@ def run_cost(costs: Sequence[InstanceCost]) -> RunCost:
 def _fields(run: Run, cost: RunCost, now: datetime, simulated: bool) -> Mapping[str, Any]:
     spec = run.spec
     ends = run.ended_at or now
+    progress = _progress(run)
+    ends_at = _ends_at(run, progress)
     return {
         **{name: getattr(run, name) for name in (
             "id", "name", "project_id", "wanted", "attempt", "instance_id", "instances", "exit_code", "problem",
@@ -92,15 +95,33 @@ def _fields(run: Run, cost: RunCost, now: datetime, simulated: bool) -> Mapping[
         "attempts_max": spec.attempts_max,
         "nodes": spec.nodes,
         "node_instances": tuple(each.instance_id for each in nodes_of(run)),
-        "progress": _progress(run),
+        "progress": progress,
         "deadline": spec.deadline,
         "late": spec.deadline is not None and ends > spec.deadline,
         "budget_micros": spec.budget_micros,
         "estimate": RunEstimateAnswer(**asdict(spec.estimate)) if spec.estimate else None,
         "cost_micros": cost.micros,
+        "ends_at": ends_at,
+        "expected_cost_micros": _expected_micros(cost, ends_at, now),
         "currency": cost.currency,
         "simulated": simulated,
     }  # fmt: skip
+
+
+def _ends_at(run: Run, progress: RunProgressAnswer | None) -> datetime | None:
+    """By its progress, otherwise by the estimate of all of its work. None: unknown, or it is not running."""
+    if run.phase != RunPhase.RUNNING or run.running_since is None:
+        return None
+    if progress is not None and progress.ends_at is not None:
+        return progress.ends_at
+    hours = run.spec.estimate.hours if run.spec.estimate else None
+    return min(run.running_since + timedelta(hours=hours[1]), LATEST) if hours else None
+
+
+def _expected_micros(cost: RunCost, ends_at: datetime | None, now: datetime) -> int | None:
+    if ends_at is None or not cost.currency:
+        return None
+    return cost.micros + round(cost.micros_per_hour * max(0.0, (ends_at - now) / timedelta(hours=1)))
 
 
 def _progress(run: Run) -> RunProgressAnswer | None:
@@ -116,6 +137,7 @@ def _progress(run: Run) -> RunProgressAnswer | None:
         step=seen.step,
         of=seen.of,
         loss=seen.loss,
+        memory_bytes=seen.memory_bytes,
         step_seconds=usual_step_seconds(run),
         ends_at=ends_at,
         at=seen.at,

@@ -1,5 +1,6 @@
 """`tera run`: from a script to its result, on an instance of its own."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
 
@@ -180,6 +181,10 @@ def start(
         )
     words = given_words(script, ctx.meta["after"], options)
     files = pack(Path(words.workdir)) if words.workdir else None
+    if not yes and not as_json and sys.stdin.isatty():
+        from teraflock.cli.run.estimate import with_steps
+
+        words = with_steps(words)
     with connected(project) as client:
         request = request_from(words, files.digest if files else None, SystemClock().now())
         plan = planned(client, request, words)

@@ -4,10 +4,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
+import click
 from msgspec.structs import replace
 
-from teraflock.base.errors import TeraflockError
+from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.quantities import count_text
+from teraflock.cli.options import LargeNumber
 from teraflock.cli.run.measured import measured_on, narrowed, script_digest
 from teraflock.cli.run.request import RunWords
 from teraflock.wire.run import RunEstimateBody
@@ -38,11 +40,31 @@ def expected(client: "Client", words: RunWords) -> Expected:
     return [replace(each, script=script) for each in better], (*notes, *more)
 
 
+def with_steps(words: RunWords) -> RunWords:
+    """Ask once how many steps there are, if a trace will be used and only they are missing for time and cost."""
+    from importlib.util import find_spec
+
+    said = words.options
+    is_known = any(said.get(each) for each in ("steps", "epochs", "hours"))
+    is_traced = said.get("trace") or (words.script.endswith(".py") and find_spec("torch") is not None)
+    if is_known or not is_traced:
+        return words
+    text = click.prompt(
+        "How many steps will it run? (Enter: unknown)", default="", show_default=False, err=True
+    )
+    if not text.strip():
+        return words
+    steps = LargeNumber().convert(text.strip(), None, None)
+    return replace(words, options={**said, "steps": steps})
+
+
 def _computed(client: "Client", words: RunWords) -> Expected:
     """Estimates from a trace of the script, or from the hours that were given."""
     hours = words.options.get("hours")
     if hours:
         given = float(hours)
+        if not 0 < given < float("inf"):
+            raise BadInput("`--hours` must be a positive number", hint="For example `--hours 12`")
         return [RunEstimateBody(source="hours", hours=(given, given, given))], ()
     with TemporaryDirectory() as folder:
         try:

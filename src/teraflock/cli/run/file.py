@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from teraflock.base.errors import BadInput, Conflict, unknown_name
+from teraflock.cli.options import LargeNumber
 from teraflock.cli.output import remark
 
 FILE: Final = "tera.yaml"
@@ -19,6 +20,13 @@ NAMES: Final = {
     )},
 }  # fmt: skip
 """Every word of the file, and the option that it means."""
+LISTS: Final = frozenset({"env", "secrets", "command", "arguments", "data", "sweep"})
+TEXTS: Final = frozenset(
+    {"script", "workdir", "requirements", "setup", "outputs", "checkpoints", "trace", "gpu", "image"}
+)
+NUMBERS: Final[Mapping[str, click.ParamType[Any]]] = {
+    "hours": click.FloatRange(0, 1e6), "steps": LargeNumber(), "epochs": LargeNumber(), "samples": LargeNumber(),
+}  # fmt: skip
 INIT_HELP: Final = """Write a `tera.yaml` for this folder. `tera run` without arguments then runs it.
 
 \b
@@ -50,8 +58,26 @@ def read_file(path: Path) -> dict[str, Any]:
         if word not in NAMES:
             raise unknown_name("word", str(word), NAMES, see=f"In `{path}`. `tera run init` shows them")
         if value is not None:
-            found[NAMES[word]] = value
+            found[NAMES[word]] = _checked(word, value, path)
     return found
+
+
+def _checked(word: str, value: Any, path: Path) -> Any:
+    """A value of the kind that the word needs. What it means is checked later, like an option."""
+    if word in ("env", "sweep") and isinstance(value, Mapping):
+        return value
+    if word in LISTS:
+        given = value if isinstance(value, list) else [value]
+        if any(isinstance(each, list | Mapping) for each in given):
+            raise BadInput(
+                f"`{word}` in `{path}` must be a list of texts", hint=f"Write it as `{word}: [a, b]`"
+            )
+        return [str(each) for each in given]
+    if isinstance(value, list | Mapping):
+        raise BadInput(f"`{word}` in `{path}` must be a single value", hint=f"Write it as `{word}: value`")
+    if word in NUMBERS:
+        return NUMBERS[word].convert(str(value), click.Option([f"--{word}"]), None)
+    return str(value) if word in TEXTS else value
 
 
 @click.command(help=INIT_HELP)

@@ -8,13 +8,16 @@ import click
 from teraflock.base.errors import Unavailable
 from teraflock.cli.output import remark
 from teraflock.cli.waiting import PhaseLine, PhaseWords, phases
+from teraflock.words.run import live_text
 
 if TYPE_CHECKING:
     from teraflock.client import Client
-    from teraflock.wire.run import RunDetails, RunLogAnswer
+    from teraflock.wire.run import RunDetails
 
 PAUSE_SECONDS: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 1.0
+LOOK_SECONDS: Final = 3.0
+"""How often the progress is asked for."""
 AWAY_SECONDS_MAX: Final = 300.0
 """How long the server may be unreachable. The run continues meanwhile."""
 OVER: Final = ("done", "failed", "cancelled")
@@ -36,11 +39,13 @@ def follow(client: "Client", ref: str, offset: int = 0, *, node: int = 0, err: b
 def _followed(
     client: "Client", ref: str, offset: int, line: PhaseLine | PhaseWords, node: int, err: bool
 ) -> None:
-    pause, answered = PAUSE_SECONDS, time.monotonic()
+    pause, answered, looks = PAUSE_SECONDS, time.monotonic(), _Looks(client, ref)
     while True:
         try:
             log = client.runs.log(ref, offset, node)
             answered = time.monotonic()
+            if not log.text and log.state not in OVER:
+                looks.show(line, log.state)
         except Unavailable:  # the server may be restarting
             if time.monotonic() - answered >= AWAY_SECONDS_MAX:
                 raise
@@ -53,14 +58,24 @@ def _followed(
             continue
         if log.state in OVER:
             return
-        _show(line, ref, log)
         time.sleep(pause)
         pause = min(pause * 1.3, PAUSE_SECONDS_MAX)
 
 
-def _show(line: PhaseLine | PhaseWords, ref: str, log: "RunLogAnswer") -> None:
-    if log.state != "running":
-        line(f"{ref}: {log.state}")
+class _Looks:
+    """What is shown while there is no new output: the state, and on a terminal also how far the run is."""
+
+    def __init__(self, client: "Client", ref: str) -> None:
+        self._client, self._ref = client, ref
+        self._at, self._text = 0.0, ""
+
+    def show(self, line: PhaseLine | PhaseWords, state: str) -> None:
+        if state != "running":
+            line(f"{self._ref}: {state}")
+        elif isinstance(line, PhaseLine):
+            if time.monotonic() - self._at >= LOOK_SECONDS:
+                self._at, self._text = time.monotonic(), live_text(self._client.runs.get(self._ref))
+            line(self._text)
 
 
 def exit_code_of(run: "RunDetails") -> int:

@@ -42,7 +42,7 @@ def planned(client: "Client", request: RunRequest, words: RunWords) -> RunPlan:
 
     estimates, notes = expected(client, words)
     if estimates and estimates[0].gpu and words.chooses_gpu:
-        return _cheapest(client, request, estimates, notes)
+        return _with_distribution(client, _cheapest(client, request, estimates, notes))
     quote = _quote(client, request)
     estimate = next(iter(estimates), None)
     return _with_distribution(client, _plan(request, quote, estimate, notes))

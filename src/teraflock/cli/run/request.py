@@ -149,9 +149,12 @@ def _deadline_hours(text: str, now: datetime) -> float:
 def _command(script: str | None, after: tuple[str, ...], words: Mapping[str, Any]) -> tuple[str, ...]:
     if script:
         arguments = after or tuple(map(str, _list(words.get("arguments"))))
+        path = (
+            f"./{script}" if script.startswith("-") else script
+        )  # else the interpreter takes it for an option
         if script.endswith(".py"):
-            return (PYTHON, script, *arguments)
-        return ("bash", script, *arguments) if script.endswith(".sh") else (f"./{script}", *arguments)
+            return (PYTHON, path, *arguments)
+        return ("bash", path, *arguments) if script.endswith(".sh") else (f"./{script}", *arguments)
     command = after or tuple(map(str, _list(words.get("command"))))
     if not command:
         raise BadInput(
@@ -164,7 +167,7 @@ def _command(script: str | None, after: tuple[str, ...], words: Mapping[str, Any
 def _script_in(workdir: Path, script: str) -> str:
     """The path of the script within the folder that is uploaded. It may be given relative to either folder."""
     for path in (workdir / script, Path(script)):
-        if path.is_file():
+        if _is_file(path):
             if not path.resolve().is_relative_to(workdir.resolve()):
                 raise BadInput(
                     f"`{script}` is not inside the folder that is uploaded, `{workdir}`",
@@ -172,6 +175,13 @@ def _script_in(workdir: Path, script: str) -> str:
                 )
             return path.resolve().relative_to(workdir.resolve()).as_posix()
     raise BadInput(f"File not found: `{script}`", hint="A command that is not a file comes after `--`")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # its name is too long, or contains a NUL character
+        return False
 
 
 def _shape(words: dict[str, Any]) -> ShapeRequest:
@@ -188,7 +198,7 @@ def _requirements(name: str) -> str:
         return ""
     try:
         text = Path(name).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadInput(f"`{name}` cannot be read: {reason}", hint="Name a requirements file") from None
     text = _dependencies(text, name) if Path(name).suffix == ".toml" else text

@@ -29,20 +29,56 @@ def pack(folder: Path) -> Packed:
     check_folder(folder)
     buffer, files, skipped = io.BytesIO(), 0, 0
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path, name in walk(folder):
+        for path, name in _walked(folder):
             if path.is_symlink() or not path.is_file():
                 skipped += 1
                 continue
             files += 1
-            content = path.read_bytes()
-            if buffer.tell() + len(content) > BYTES_MAX or files > FILES_MAX:
-                raise BadInput(
-                    f"`{folder}` has more than {bytes_text(BYTES_MAX)} or {FILES_MAX:,} files",
-                    hint="List what the command does not need in `.teraignore`, or choose another `--workdir`",
-                )
+            content = _content(folder, path, BYTES_MAX - buffer.tell())
+            if files > FILES_MAX:
+                raise _too_much(folder)
             archive.addfile(_head(name, path, len(content)), io.BytesIO(content))
     packed = buffer.getvalue()
     return Packed(hashlib.sha256(packed).hexdigest(), packed, files, skipped)
+
+
+def _walked(folder: Path) -> Iterator[tuple[Path, str]]:
+    try:
+        yield from walk(folder)
+    except OSError as error:
+        raise _unreadable(Path(error.filename or folder), error) from None
+    except RecursionError:
+        raise BadInput(
+            f"The folders in `{folder}` are nested too deeply", hint="List them in `.teraignore`"
+        ) from None
+
+
+def _content(folder: Path, path: Path, bytes_left: int) -> bytes:
+    """The content of a file. One that is too large is not read: it may be larger than the memory."""
+    try:
+        if path.stat().st_size > bytes_left:
+            raise _too_much(folder)
+        with path.open("rb") as file:
+            content = file.read(max(0, bytes_left) + 1)  # it may grow meanwhile
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if len(content) > bytes_left:
+        raise _too_much(folder)
+    return content
+
+
+def _too_much(folder: Path) -> BadInput:
+    return BadInput(
+        f"`{folder}` has more than {bytes_text(BYTES_MAX)} or {FILES_MAX:,} files",
+        hint="List what the command does not need in `.teraignore`, or choose another `--workdir`",
+    )
+
+
+def _unreadable(path: Path, error: OSError) -> BadInput:
+    return BadInput(
+        f"`{path}` cannot be read: {error.strerror or 'unknown reason'}",
+        hint="Change its permissions, or list it in `.teraignore`",
+    )
 
 
 def walk(folder: Path, below: str = "", patterns: tuple[Pattern, ...] = ()) -> Iterator[tuple[Path, str]]:
@@ -65,7 +101,11 @@ def walk(folder: Path, below: str = "", patterns: tuple[Pattern, ...] = ()) -> I
 
 
 def check_folder(folder: Path) -> None:
-    if not folder.is_dir():
+    try:
+        is_folder = folder.is_dir()
+    except (OSError, ValueError):  # its name is too long, or contains a NUL character
+        is_folder = False
+    if not is_folder:
         raise BadInput(f"`{folder}` is not a folder", hint="Name a folder with `--workdir`")
     if folder.resolve() in (Path.home().resolve(), Path("/")):
         raise BadInput(

@@ -44,7 +44,8 @@ def _lines(run: RunAnswer, now: datetime) -> Iterator[Compared]:
         shown = _money(guess.currency or run.currency)
         yield _line("Cost", guess.cost_micros, cost, shown, final=is_done and guess.currency == run.currency)
     if guess.memory_bytes:
-        yield _line("GPU memory", (guess.memory_bytes,), None, lambda value: bytes_text(int(value)))
+        held = run.progress.memory_bytes if run.progress else None
+        yield _line("GPU memory", (guess.memory_bytes,), held, lambda value: bytes_text(int(value)))
 
 
 def _line(

@@ -80,7 +80,7 @@ class CloudSite(RentedDriver):
     ) -> None:
         super().__init__(site, mark, clock)
         self.cloud = cloud
-        self.capabilities = cloud.capabilities | INSIDE
+        self.capabilities = cloud.capabilities | INSIDE | ({Capability.NOTICE} if cloud.notice else set())
         self._ask = Caller(cloud, transport, signer, pacer, clock).ask
         self._guests = Reaching(link, derive, mark, injects_host_key=cloud.injects_host_key)
         self._inside = Inside(site, clock, self._guests, lambda handle: self._seen(handle, ADDRESS_AGE_MAX))
@@ -140,6 +140,11 @@ class CloudSite(RentedDriver):
         machines = self._leaving.noted(self._machines(), self._clock.now())
         self._keep_types_fresh()
         return [sighting_of(each) for each in machines]
+
+    def look(self, handle: Handle) -> Sighting | None:
+        """With the end that its machine announced when `sightings` last asked it."""
+        found = self._seen(handle)
+        return None if found is None else sighting_of(self._leaving.with_end(found))
 
     def _machines(self) -> tuple[Remote, ...]:
         try:

@@ -36,9 +36,10 @@ class Leaving:
         self._known = {each.remote_id: at for each in machines if (at := self._known.get(each.remote_id))}
         if self._notice is not None and self._is_due(now):
             self._ask(self._notice, machines, now)
-        return tuple(self._with_end(each) for each in machines)
+        return tuple(self.with_end(each) for each in machines)
 
-    def _with_end(self, machine: Remote) -> Remote:
+    def with_end(self, machine: Remote) -> Remote:
+        """The machine with the time at which it leaves, as far as it was announced."""
         at = machine.leaving_at or self._known.get(machine.remote_id)
         return machine if at is None else replace(machine, leaving_at=at)
 

@@ -14,14 +14,14 @@ STALE_AFTER: Final = timedelta(seconds=60)
 """The process that makes a copy says more often that it still works on it."""
 
 
-def is_movable(instance: Instance) -> bool:
+def is_movable(instance: Instance, *, with_volumes: bool = False) -> bool:
     """Whether an instance may be created again on another host.
 
     Its tenant allows it, and its image is from a recipe: one made from an instance exists only at its own site. An
-    instance with volumes stays, because they do.
+    instance with volumes stays, because they do, unless they can come along (`with_volumes`).
     """
     is_asked = instance.spec.restart_policy == RestartPolicy.ELSEWHERE and instance.wanted == Wanted.RUNNING
-    stays = instance.spec.rental is not None or bool(instance.volumes)
+    stays = instance.spec.rental is not None or bool(instance.volumes and not with_volumes)
     return is_asked and bool(instance.spec.recipe) and not stays
 
 
@@ -31,9 +31,18 @@ def best(copies: Sequence[DiskCopy]) -> DiskCopy | None:
     return max(ready, key=lambda each: (each.made_at, each.id), default=None)
 
 
-def is_due(instance: Instance, copies: Sequence[DiskCopy], every: timedelta, now: datetime) -> bool:
-    """Whether the disk of an instance should be copied now. `copies` are those of this instance."""
-    if not (is_movable(instance) and instance.phase == Phase.RUNNING and is_at_rest(instance)):
+def is_due(
+    instance: Instance,
+    copies: Sequence[DiskCopy],
+    every: timedelta,
+    now: datetime,
+    *,
+    with_volumes: bool = False,
+) -> bool:
+    """Whether the disk of an instance should be copied now. `copies` are those of this instance. `with_volumes`: all of
+    its volumes are copied, too."""
+    movable = is_movable(instance, with_volumes=with_volumes)
+    if not (movable and instance.phase == Phase.RUNNING and is_at_rest(instance)):
         return False
     if any(each.state == MAKING and now - each.touched_at < STALE_AFTER for each in copies):
         return False

@@ -17,6 +17,7 @@ from teraflock.instance.volume.model import (
     REMOVING,
     Volume,
     VolumeCopy,
+    VolumeMount,
     VolumeSeen,
     VolumeSnapshot,
 )
@@ -85,6 +86,21 @@ def best_copy(volume: Volume, copies: Sequence[VolumeCopy]) -> VolumeCopy | None
         if each.state == READY and each.source_id == volume.disk_id and each.host_id != volume.host_id
     ]
     return max(ready, key=lambda each: (each.made_at, each.id), default=None)
+
+
+def copies_to_follow(
+    mounts: Sequence[VolumeMount], volumes: Mapping[str, Volume], copies: Mapping[str, Sequence[VolumeCopy]]
+) -> tuple[VolumeCopy, ...] | None:
+    """The copies from which all volumes of an instance can be recovered on one host. None: there is no such host.
+    `volumes` are by the ids of their disks, `copies` by the ids of their volumes."""
+    found: list[VolumeCopy] = []
+    for mount in mounts:
+        volume = volumes.get(mount.id)
+        copy = best_copy(volume, copies.get(volume.id, ())) if volume is not None else None
+        if volume is None or copy is None or not volume.copied or volume.deleting or volume.detaching:
+            return None
+        found.append(copy)
+    return tuple(found) if len({each.host_id for each in found}) == 1 else None
 
 
 def copy_is_due(volume: Volume, copies: Sequence[VolumeCopy], every: timedelta, now: datetime) -> bool:

@@ -171,44 +171,15 @@ class VolumeService:
         return self._acted(project, work)
 
     def recover(self, actor: Actor, project: Project, ref: str) -> ShownVolume:
-        """Let the last copy of a volume take its place when its host is lost. The instance that had it loses it.
-
-        The disk on the lost host has another id, so nothing attaches it again. It is removed when the host is back.
-        """
+        """Let the last copy of a volume take its place when its host is lost. The instance that had it loses it."""
 
         def work(tx: Transaction, now: datetime) -> str:
             claimed(tx, project)
             volume = _alive(_found(tx, project, ref))
             copy = _copy_to_recover(tx, volume)
             self._take_away(tx, volume, now)
-            lost = VolumeCopy(
-                id=volume.disk_id,
-                volume_id=volume.id,
-                source_id="",
-                host_id=volume.host_id,
-                site=volume.site,
-                state=REMOVING,
-                disk_bytes=volume.made_bytes,
-                made_at=now,
-                touched_at=now,
-            )
-            store.insert_copy(tx, lost)
-            store.remove_copy(tx, copy.id)
-            store.remove_snapshots(tx, volume.id)
-            after = replace(
-                volume,
-                disk_id=copy.id,
-                site=copy.site,
-                host_id=copy.host_id,
-                made_bytes=copy.disk_bytes,
-                instance_id="",
-                path="",
-                detaching=False,
-                restore_from="",
-                problem="",
-            )
-            store.put(tx, after)
-            count_kept(tx, after, now, self._changes.random_bytes)
+            free = replace(volume, instance_id="", path="", detaching=False)
+            after = recovered(tx, free, copy, now, self._changes.random_bytes)
             self._note(tx, actor, project, after, "recover", copy=copy.id)
             return volume.id
 
@@ -317,6 +288,41 @@ class VolumeService:
         self._changes.audit.record(tx, actor, f"volume.{act}", volume.id, project, name=volume.name, **more)
 
 
+def recovered(
+    tx: Transaction, volume: Volume, copy: VolumeCopy, now: datetime, random_bytes: Callable[[int], bytes]
+) -> Volume:
+    """Let a copy take the place of a volume on a lost host. Its snapshots are lost.
+
+    The disk on the lost host has another id, so nothing attaches it again. It is removed when the host is back.
+    """
+    lost = VolumeCopy(
+        id=volume.disk_id,
+        volume_id=volume.id,
+        source_id="",
+        host_id=volume.host_id,
+        site=volume.site,
+        state=REMOVING,
+        disk_bytes=volume.made_bytes,
+        made_at=now,
+        touched_at=now,
+    )
+    store.insert_copy(tx, lost)
+    store.remove_copy(tx, copy.id)
+    store.remove_snapshots(tx, volume.id)
+    after = replace(
+        volume,
+        disk_id=copy.id,
+        site=copy.site,
+        host_id=copy.host_id,
+        made_bytes=copy.disk_bytes,
+        restore_from="",
+        problem="",
+    )
+    store.put(tx, after)
+    count_kept(tx, after, now, random_bytes)
+    return after
+
+
 def end(tx: Transaction, volume: Volume, now: datetime, random_bytes: Callable[[int], bytes]) -> None:
     """Mark a volume for deletion. The loop deletes it on the engine."""
     after = replace(volume, deleting=True, sequence=volume.sequence + 1)
@@ -384,14 +390,14 @@ def _free(volume: Volume) -> Volume:
     return volume
 
 
-def _is_lost(tx: Transaction, host_id: str) -> bool:
+def is_lost(tx: Transaction, host_id: str) -> bool:
     """Whether a host does not answer, or was removed."""
     host = fleet.host(tx, host_id)
     return host is None or host.state in (HostState.AWAY, HostState.GONE)
 
 
 def _copy_to_recover(tx: Transaction, volume: Volume) -> VolumeCopy:
-    if not volume.host_id or not _is_lost(tx, volume.host_id):
+    if not volume.host_id or not is_lost(tx, volume.host_id):
         raise Conflict(
             f"The volume `{volume.name}` is not lost",
             hint="Its host answers. Only a volume whose host is lost is recovered from its copy",
@@ -401,7 +407,7 @@ def _copy_to_recover(tx: Transaction, volume: Volume) -> VolumeCopy:
         raise Conflict(
             f"The volume `{volume.name}` has no copy", hint="It is back when its host answers again"
         )
-    if _is_lost(tx, copy.host_id):
+    if is_lost(tx, copy.host_id):
         raise Conflict(
             f"The host of the copy of `{volume.name}` does not answer either", hint="Try again later"
         )
