@@ -115,6 +115,7 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
         fp32=fp32,
         tf32=(card.tf32_tensor_tflops or 0.0) * 1e12,
         half=half,
+        half_unhalved=max(half, _unhalved(card)),
         sms=card.sms or _likely_sms(card),
         fp32_reach=fp32_reach,
         bandwidth_reach=factor(reach.bandwidth, card),
@@ -126,6 +127,18 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
         plain=slower[PLAIN],
         rest=slower[REST],
     )
+
+
+FULL_TENSOR: Final = {"Turing": 8.0, "Ampere": 4.0, "Hopper": 14.7, "Ada": 4.0, "Blackwell": 4.0}
+"""16-bit tensor rate relative to the fp32 rate, for the least of a generation's chips at their full rate. Makers sell
+chips with less: GeForce cards have half of it with fp32 accumulation, and the H20 a quarter."""
+
+
+def _unhalved(card: Card) -> float:
+    """The 16-bit tensor rate that the chip of a card has at its full rate, per second. 0 without tensor cores."""
+    if not card.fp16_tensor_tflops or is_rocm(card):
+        return 0.0
+    return FULL_TENSOR.get(card.architecture.split()[0], 0.0) * (card.fp32_tflops or 0.0) * 1e12
 
 
 @cache
