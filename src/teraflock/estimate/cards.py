@@ -107,6 +107,8 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
     fp32_reach = 1.0 if same else factor(reach.matmul, card)
     if is_rocm(card):
         slower = {each: value * ROCM_SLOWER for each, value in slower.items()}
+    if card.architecture in TWO_DIES:
+        slower = {each: value * DIES_SLOWER.get(each, 1.0) for each, value in slower.items()}
     tensor = (card.fp16_tensor_tflops or 0.0) * 1e12
     # Without tensor cores fp16 is no faster than fp32. On most Pascal cards it is far slower, so CUDA computes in fp32.
     half = tensor or max(fp32 * fp32_reach, (card.fp16_tflops or 0.0) * 1e12)
@@ -129,6 +131,11 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
     )
 
 
+TWO_DIES: Final = frozenset({"Blackwell GB100", "Blackwell Ultra"})
+"""Chips made of two dies, each with half of the cache and the memory."""
+DIES_SLOWER: Final = {CONVOLUTION: 1.15, REST: 1.15}
+"""Set by hand after one public figure: a B200 trains ResNet-50 under autocast as fast as an H200, although it has more
+SMs and bandwidth. Data on the other die takes longer to reach, and libraries were tuned for one die."""
 FULL_TENSOR: Final = {"Turing": 8.0, "Ampere": 4.0, "Hopper": 14.7, "Ada": 4.0, "Blackwell": 4.0}
 """16-bit tensor rate relative to the fp32 rate, for the least of a generation's chips at their full rate. Makers sell
 chips with less: GeForce cards have half of it with fp32 accumulation, and the H20 a quarter."""
