@@ -5,6 +5,7 @@ there are two workers more than there are cores.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
@@ -42,6 +43,12 @@ def order(node_id: str) -> int:
 def workers() -> int:
     """For `-n auto`."""
     return len(os.sched_getaffinity(0)) + 2
+
+
+def to_run_again(reports: Sequence[object]) -> list[str]:
+    """The names of failed tests. None if more than tests failed, such as the collection of a worker."""
+    names = [each.nodeid for each in reports if isinstance(each, pytest.TestReport)]
+    return list(dict.fromkeys(names)) if len(names) == len(reports) else []
 
 
 def scheduler(config: pytest.Config, log: Any) -> object:
