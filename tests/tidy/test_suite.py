@@ -63,9 +63,12 @@ def test_tests_of_a_folder_share_their_engine_and_start_first() -> None:
     assert group(f"{contract}[memory]") == "tests/contract/driver/test_life.py"
     slow = "tests/simulation/test_simulation.py::test_e[1]"
     assert group(slow) == slow, "each on any worker"
-    assert sorted([f"{contract}[memory]", slow, f"{contract}[lxd-1]"], key=order) == [
+    walk = "tests/faults/test_walk.py::test_f[1]"
+    assert group(walk) == walk
+    assert sorted([f"{contract}[memory]", walk, slow, f"{contract}[lxd-1]"], key=order) == [
         f"{contract}[lxd-1]",
         slow,
+        walk,
         f"{contract}[memory]",
     ]
 
