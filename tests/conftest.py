@@ -71,10 +71,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         f"processor time: {own + children:.0f} s; of daemons that outlive their parent nothing is known"
     )
     if path := os.environ.get("TERA_FAILED_TESTS"):  # scripts/test runs them again
-        failed = [
-            report.nodeid for kind in ("failed", "error") for report in terminalreporter.getreports(kind)
-        ]
-        Path(path).write_text("".join(f"{name}\n" for name in dict.fromkeys(failed)))
+        reports = [each for kind in ("failed", "error") for each in terminalreporter.getreports(kind)]
+        Path(path).write_text("".join(f"{name}\n" for name in distribution.to_run_again(reports)))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -5,6 +5,7 @@ there are two workers more than there are cores.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pytest
@@ -15,8 +16,15 @@ SECOND_HALF: Final = "test_l"
 """The folder takes longer on one worker than all other tests on the rest. So two workers share it by file name, each
 with an engine."""
 ENGINE_PARAMETERS: Final = ("[lxd", "[incus")
-SLOW_FILES: Final = ("tests/simulation/test_simulation.py", "tests/api/test_schema.py")
+SPREAD: Final = (
+    "tests/faults/",
+    "tests/simulation/",
+    "tests/api/test_schema.py",
+    "tests/contract/cloud/test_walks.py",
+)
 """Their tests take long and share little, so each can run on any worker."""
+LONGEST: Final = ("tests/faults/test_two_servers.py", "tests/simulation/test_simulation.py")
+"""Tests of half a minute and more: they start before others, so that no worker ends with one alone."""
 
 
 def group(node_id: str) -> str:
@@ -27,7 +35,7 @@ def group(node_id: str) -> str:
         return f"{folder} on an engine, {'first' if file < SECOND_HALF else 'second'} half"
     if needs_engine(node_id):
         return f"{folder} on an engine"
-    return node_id if path in SLOW_FILES else path
+    return node_id if path.startswith(SPREAD) else path
 
 
 def needs_engine(node_id: str) -> bool:
@@ -36,12 +44,20 @@ def needs_engine(node_id: str) -> bool:
 
 def order(node_id: str) -> int:
     """Sorts tests on an engine to the front, then slow ones. Small unit tests come last and fill gaps."""
-    return 0 if needs_engine(node_id) else 1 if node_id.startswith(SLOW_FILES) else 2
+    if needs_engine(node_id):
+        return 0
+    return 1 if node_id.startswith(LONGEST) else 2 if node_id.startswith(SPREAD) else 3
 
 
 def workers() -> int:
     """For `-n auto`."""
     return len(os.sched_getaffinity(0)) + 2
+
+
+def to_run_again(reports: Sequence[object]) -> list[str]:
+    """The names of failed tests. None if more than tests failed, such as the collection of a worker."""
+    names = [each.nodeid for each in reports if isinstance(each, pytest.TestReport)]
+    return list(dict.fromkeys(names)) if len(names) == len(reports) else []
 
 
 def scheduler(config: pytest.Config, log: Any) -> object:

@@ -1,15 +1,16 @@
 """A real server with the simulated engine, and Debian's chromium that visits it."""
 
+import asyncio
 import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Error, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 from tests.console.furnishing import furnish_hosts, furnish_networks, furnish_runs, furnish_storage
 from tests.story.api_server import Server, running
 
@@ -135,20 +136,59 @@ def furnished_server(home: Path) -> Iterator[Server]:
 
 @contextmanager
 def browsing(**options: Any) -> Iterator[Page]:
-    """A page of a new browser. Errors of scripts, and what the content-security policy refuses, fail the test."""
+    """A page with cookies and storage of its own. Errors of scripts, and what the content-security policy refuses, fail
+    the test."""
     faults: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with SHARED.browser() as browser:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
         try:
-            context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options})
             page = context.new_page()
             page.on("pageerror", lambda error: faults.append(str(error)))
             page.on("console", lambda told: faults.append(told.text) if _is_fault(told) else None)
             page.set_default_timeout(30_000)
             yield page
         finally:
-            browser.close()
+            context.close()
     assert faults == []
+
+
+class SharedBrowser:
+    """One browser for all tests of a worker: it takes two seconds of processor time to start.
+
+    Playwright's asyncio loop counts as running until it is stopped, and other loops of the thread refuse to run beside
+    it. So it is hidden while nobody browses.
+    """
+
+    def __init__(self) -> None:
+        self._open = ExitStack()
+        self._browser: Browser | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @contextmanager
+    def browser(self) -> Iterator[Browser]:
+        asyncio._set_running_loop(self._loop)
+        try:
+            self._browser = self._browser or self._start()
+            yield self._browser
+        finally:
+            self._loop = asyncio._get_running_loop()
+            asyncio._set_running_loop(None)
+
+    def close(self) -> None:
+        asyncio._set_running_loop(self._loop)
+        self._open.close()
+        self._browser = self._loop = None
+        asyncio._set_running_loop(None)
+
+    def _start(self) -> Browser:
+        playwright = sync_playwright().start()
+        self._open.callback(playwright.stop)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        self._open.callback(browser.close)
+        return browser
+
+
+SHARED: Final = SharedBrowser()
 
 
 def _is_fault(message: Any) -> bool:

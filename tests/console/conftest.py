@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 from tests.api.asking import Tenants, furnish
+from tests.console.browser import SHARED
 from tests.console.visiting import ConsoleServer, copied_console
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _closed_browser() -> Iterator[None]:
+    yield
+    SHARED.close()
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.console.browser import CHROMIUM, addresses, browsing, furnished_server, public, sign_in
+from tests.console.browser import (
+    CHROMIUM,
+    SHARED,
+    addresses,
+    browsing,
+    furnished_server,
+    public,
+    sign_in,
+)
 
 WIDTHS = {"wide": {"width": 1280, "height": 860}, "phone": {"width": 390, "height": 844}}
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}
@@ -32,6 +40,7 @@ def take(folder: Path) -> int:
                             path = folder / f"{name}-{width}-{theme}-{language}.png"
                             page.screenshot(path=path, full_page=True)
                             taken += 1
+    SHARED.close()
     return taken
 
 

@@ -16,6 +16,7 @@ from tests.console.browser import (
     sign_in,
     wait_until,
 )
+from tests.long import sampled
 from tests.story.api_server import Server
 
 pytestmark = NEEDS_CHROMIUM
@@ -27,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", sampled(["light", "dark"], every=2, because="every page once more"))
 def test_every_page_is_accessible_and_stays_on_its_server(server: Server, theme: str) -> None:
     astray: list[str] = []
     serious: dict[str, list[str]] = {}

@@ -2,14 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.story.cloud import free_port
+from tests.story.warm import WarmServer
 
 from teraflock.client import Client
 from teraflock.client.errors import NoAnswer
@@ -33,19 +32,14 @@ class Server:
             **more,
         }
         self.code = SERVE
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: WarmServer | None = None
 
     def environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TERA_")}
         return {**kept, **self.more}
 
     def start(self) -> "Server":
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", self.code],
-            env=self.environment(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        self.process = WarmServer(self.code, self.environment())
         until = time.monotonic() + SECONDS_MAX
         while True:
             try:
@@ -60,14 +54,12 @@ class Server:
     def told(self) -> str:
         """The output, after the server has ended."""
         assert self.process is not None
-        assert self.process.stderr is not None
         return self.process.stderr.read().decode()
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
         assert self.process is not None
         self.process.send_signal(how)
         code = self.process.wait(timeout=SECONDS_MAX)
-        assert self.process.stderr is not None
         self.process.stderr.close()
         self.process = None
         return code

@@ -117,6 +117,7 @@ def test_the_operator_sees_what_hosts_cost_beside_revenue(cloud: Cloud, prices: 
     )
     (row,) = [each for each in found["rows"] if each["name"] == host]
     assert row["margin_micros"] == row["revenue_micros"] - row["cost_micros"]
+    assert cloud.ok("bill", "--margin", "--json").json.keys() == found.keys()
     table = cloud.ok("bill", "margin", "--by", "host").out
     assert table.split()[:5] == ["NAME", "REVENUE", "COST", "IDLE", "MARGIN"]
     assert host in table

@@ -91,11 +91,10 @@ def asked(server: Server, source: str, path: str = "/v1/health") -> int:
 def log_of(server: Server) -> str:
     """The server's output, after it has ended."""
     assert server.process is not None
-    process = server.process
-    process.send_signal(signal.SIGTERM)
-    _, written = process.communicate(timeout=SECONDS_MAX)
-    server.process = None
-    return written.decode()
+    server.process.send_signal(signal.SIGTERM)
+    written = server.told()
+    server.end()
+    return written
 
 
 def test_half_open_connections_do_not_block_others(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ ASKING = {
 
 
 def questions(source: str) -> list[int]:
+    if not any(f"{name}.{act}(" in source for name, act in ASKING):
+        return []  # most files: parsing them all takes seconds
     return [
         node.lineno
         for node in ast.walk(ast.parse(source))

@@ -1,5 +1,6 @@
 """No test is lost: `make test` and `make test-long` run all tests together. CI runs both, also in the background."""
 
+import os
 import re
 import signal
 import subprocess
@@ -7,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.distribution import group, order
+from tests.distribution import group, order, to_run_again
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,11 +63,58 @@ def test_tests_of_a_folder_share_their_engine_and_start_first() -> None:
     assert group(f"{contract}[memory]") == "tests/contract/driver/test_life.py"
     slow = "tests/simulation/test_simulation.py::test_e[1]"
     assert group(slow) == slow, "each on any worker"
-    assert sorted([f"{contract}[memory]", slow, f"{contract}[lxd-1]"], key=order) == [
+    walk = "tests/faults/test_walk.py::test_f[1]"
+    assert group(walk) == walk
+    assert sorted([f"{contract}[memory]", walk, slow, f"{contract}[lxd-1]"], key=order) == [
         f"{contract}[lxd-1]",
         slow,
+        walk,
         f"{contract}[memory]",
     ]
+
+
+FAKE_PYTHON = """#!/bin/sh
+echo "$@" >>"$CALLS"
+case "$*" in *@*) exit "$SECOND" ;; esac
+printf "$FAILED" >"$TERA_FAILED_TESTS"
+exit "$FIRST"
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "failed", "second", "calls", "status"),
+    [
+        (0, "", 9, 1, 0),
+        (1, "tests/a.py::test_a\n", 0, 2, 0),
+        (1, "tests/a.py::test_a\n", 1, 2, 1),
+        (1, "", 9, 1, 1),  # the collection failed
+        (2, "", 9, 1, 2),
+        (3, "tests/a.py::test_a\n", 9, 1, 3),  # pytest itself failed
+        (1, "tests/a.py::test_a\n" * 11, 9, 1, 1),
+    ],
+)
+def test_only_failed_tests_run_again(
+    first: int, failed: str, second: int, calls: int, status: int, tmp_path: Path
+) -> None:
+    python = tmp_path / "python"
+    python.write_text(FAKE_PYTHON)
+    python.chmod(0o755)
+    told = {"FIRST": str(first), "FAILED": failed, "SECOND": str(second), "CALLS": str(tmp_path / "calls")}
+    done = subprocess.run(
+        ["sh", str(ROOT / "scripts/test"), str(python)],
+        env={**os.environ, **told},
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == status, done
+    assert len((tmp_path / "calls").read_text().splitlines()) == calls
+
+
+def test_nothing_runs_again_after_a_failed_collection() -> None:
+    test = pytest.TestReport("tests/a.py::test_a", ("tests/a.py", 1, "test_a"), {}, "failed", None, "call")
+    worker = pytest.CollectReport("gw1", "failed", "Different tests were collected", [])
+    assert to_run_again([test, test]) == ["tests/a.py::test_a"]
+    assert to_run_again([test, worker]) == []
 
 
 @pytest.fixture

@@ -67,10 +67,16 @@ class UnsoundBooks(TeraflockError):
 @click.option(
     "--label", default="", metavar="KEY", help="With `--by label`: the label. [default: all labels]"
 )
+@click.option("--margin", "is_margin", is_flag=True, help="For operators: the same as `tera bill margin`.")
 @project_option
 @json_option
-def command(ctx: click.Context, month: str, by: str, label: str, project: str | None, as_json: bool) -> None:
+def command(
+    ctx: click.Context, month: str, by: str, label: str, is_margin: bool, project: str | None, as_json: bool
+) -> None:
     if ctx.invoked_subcommand is not None:
+        return
+    if is_margin:
+        ctx.invoke(margin, month=month, as_json=as_json)
         return
     with connected(project) as client:
         bill = client.bills.get(month=month, by=by, label=label)

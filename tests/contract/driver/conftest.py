@@ -1,10 +1,11 @@
 """One suite for all engines. Real engines are tested if they are installed."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.contract.driver.grounds import Ground
+from tests.contract.driver.grounds import Ground, Guest
 from tests.contract.driver.joined_ground import joined_ground
 from tests.contract.driver.lxd_ground import driver_in, lxd_ground
 from tests.contract.driver.simulated_ground import FORMS, simulated_ground
@@ -39,13 +40,29 @@ def contract_incus() -> Iterator[tuple[Sandbox, Lxd]]:
     yield from _sandbox(INCUS)
 
 
-@pytest.fixture(params=[*FORMS, "joined", "lxd", "incus"])
+ENGINES = (*FORMS, "joined", "lxd", "incus")
+
+
+@pytest.fixture(params=ENGINES)
 def ground(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ground]:
+    with _ground(request, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture(params=ENGINES, scope="module")
+def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+    """For tests that leave it as it was."""
+    with _ground(request, tmp_path_factory.mktemp("guest")) as found:
+        yield Guest(found, found.up())
+
+
+@contextmanager
+def _ground(request: pytest.FixtureRequest, folder: Path) -> Iterator[Ground]:
     if request.param in FORMS:
-        with simulated_ground(request.param, tmp_path) as found:
+        with simulated_ground(request.param, folder) as found:
             yield found
     elif request.param == "joined":
-        with joined_ground(tmp_path) as found:
+        with joined_ground(folder) as found:
             yield found
     else:
         sandbox, driver = request.getfixturevalue(f"contract_{request.param}")

@@ -6,7 +6,9 @@ a real engine, one after the other.
 
 import itertools
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+from hypothesis import Phase, settings
 
 from teraflock.base.quantities import GIB, MIB
 from teraflock.instance.driver import (
@@ -137,6 +139,20 @@ class Ground:
         for handle in self._made.values():
             self.driver.delete(handle)
         self._made.clear()
+
+
+class Guest(NamedTuple):
+    """A machine that runs and answers."""
+
+    ground: Ground
+    machine: Machine
+
+
+def examples(ground: Ground) -> settings:
+    """Limit the examples: a real engine takes seconds for each, so failures are not shrunk either."""
+    if ground.around.real:
+        return settings(max_examples=3, deadline=None, phases=[Phase.generate])
+    return settings(max_examples=60, deadline=None)
 
 
 def refused(call: Callable[[], object]) -> str:

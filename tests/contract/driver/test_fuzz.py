@@ -3,9 +3,9 @@ real one."""
 
 import string
 
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.contract.driver.grounds import Ground
+from tests.contract.driver.grounds import Ground, examples
 
 TEXT = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=200)
 NASTY = st.sampled_from(
@@ -27,36 +27,6 @@ NAME = st.from_regex(r"[a-z]([a-z0-9-]{0,40}[a-z0-9])?", fullmatch=True)
 VARIABLES = st.dictionaries(
     st.text(string.ascii_uppercase + "_", min_size=1, max_size=20).map("T_".__add__), TEXT, max_size=4
 )
-
-
-def examples(ground: Ground) -> settings:
-    """Limit the examples: a real engine takes seconds for each, so failures are not shrunk either."""
-    if ground.around.real:
-        return settings(max_examples=3, deadline=None, phases=[Phase.generate])
-    return settings(max_examples=60, deadline=None)
-
-
-def test_arguments_survive_unchanged(ground: Ground) -> None:
-    machine = ground.up()
-
-    @examples(ground)
-    @given(words=WORDS.filter(lambda words: not words[0].startswith("-")))
-    def come_back(words: list[str]) -> None:
-        assert ground.words(machine, "echo", *words).decode() == " ".join(words) + "\n"
-
-    come_back()
-
-
-def test_file_contents_survive_unchanged(ground: Ground) -> None:
-    machine = ground.up()
-
-    @examples(ground)
-    @given(content=st.binary(max_size=5000), name=NAME)
-    def come_back(content: bytes, name: str) -> None:
-        ground.words(machine, "tee", f"/root/{name}", stdin=content)
-        assert ground.words(machine, "cat", f"/root/{name}") == content
-
-    come_back()
 
 
 def test_machine_metadata_survives_unchanged(ground: Ground) -> None:

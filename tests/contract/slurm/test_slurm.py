@@ -152,10 +152,13 @@ def test_a_full_cluster_queues_the_job_and_says_so(site: SlurmDriver) -> None:
 
 
 def test_what_slurm_refuses_is_an_error_with_its_words(
-    site: SlurmDriver, cluster: Cluster, tmp_path: Path
+    site: SlurmDriver, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(EngineRefused, match="partition"):
         site.create(machine(TWO, type="none", launch=5))
+    monkeypatch.setattr(
+        "teraflock.drivers.slurm.commands.SECONDS_MAX", 2.0
+    )  # Slurm looks for the file for 60 s
     broken = SlurmCommands(str(tmp_path / "none.conf"))
     with pytest.raises((EngineDown, EngineRefused, BadCredentials)):
         broken.call("squeue")

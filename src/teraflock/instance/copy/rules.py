@@ -1,17 +1,40 @@
-"""Decides which disks are copied now, and which copies are no longer needed. Pure."""
+"""Decides which disks are copied now, and which copies are no longer needed. Pure. `volume/rules.py`: for volumes."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from teraflock.instance.copy.model import MAKING, READY, DiskCopy
 from teraflock.instance.lookup import is_at_rest
 from teraflock.instance.model import Instance, Operation, RestartPolicy
 from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.volume.model import VolumeCopy
 
 STALE_AFTER: Final = timedelta(seconds=60)
 """The process that makes a copy says more often that it still works on it."""
+C = TypeVar("C", DiskCopy, VolumeCopy)
+
+
+def best(copies: Iterable[C]) -> C | None:
+    """The newest complete copy."""
+    ready = [each for each in copies if each.state == READY]
+    return max(ready, key=lambda each: (each.made_at, each.id), default=None)
+
+
+def is_in_work(copy: DiskCopy | VolumeCopy, now: datetime) -> bool:
+    return copy.state == MAKING and now - copy.touched_at < STALE_AFTER
+
+
+def is_old(newest: DiskCopy | VolumeCopy | None, every: timedelta, now: datetime) -> bool:
+    return newest is None or now - newest.made_at >= every
+
+
+def grouped(copies: Iterable[C], by: Callable[[C], str]) -> Mapping[str, Sequence[C]]:
+    found: dict[str, list[C]] = defaultdict(list)
+    for each in copies:
+        found[by(each)].append(each)
+    return found
 
 
 def is_movable(instance: Instance, *, with_volumes: bool = False) -> bool:
@@ -23,12 +46,6 @@ def is_movable(instance: Instance, *, with_volumes: bool = False) -> bool:
     is_asked = instance.spec.restart_policy == RestartPolicy.ELSEWHERE and instance.wanted == Wanted.RUNNING
     stays = instance.spec.rental is not None or bool(instance.volumes and not with_volumes)
     return is_asked and bool(instance.spec.recipe) and not stays
-
-
-def best(copies: Sequence[DiskCopy]) -> DiskCopy | None:
-    """The newest complete copy of one instance."""
-    ready = [each for each in copies if each.state == READY]
-    return max(ready, key=lambda each: (each.made_at, each.id), default=None)
 
 
 def is_due(
@@ -44,10 +61,9 @@ def is_due(
     movable = is_movable(instance, with_volumes=with_volumes)
     if not (movable and instance.phase == Phase.RUNNING and is_at_rest(instance)):
         return False
-    if any(each.state == MAKING and now - each.touched_at < STALE_AFTER for each in copies):
+    if any(is_in_work(each, now) for each in copies):
         return False
-    newest = best([each for each in copies if each.host_id != instance.host_id])
-    return newest is None or now - newest.made_at >= every
+    return is_old(best(each for each in copies if each.host_id != instance.host_id), every, now)
 
 
 def obsolete(
@@ -58,20 +74,15 @@ def obsolete(
 ) -> tuple[DiskCopy, ...]:
     """The copies to remove: interrupted ones, older ones, those on removed hosts, and those whose instances no longer
     need them."""
-    by_instance: dict[str, list[DiskCopy]] = defaultdict(list)
-    for each in copies:
-        by_instance[each.instance_id].append(each)
     found: list[DiskCopy] = []
-    for id, some in by_instance.items():
+    for id, some in grouped(copies, lambda each: each.instance_id).items():
         instance = instances.get(id)
         kept = best(some) if instance is not None and _needs_copy(instance) else None
         for each in some:
             if each.host_id in removed_hosts:
                 found.append(each)
                 continue
-            if each.state == MAKING and now - each.touched_at < STALE_AFTER:
-                continue
-            if instance is not None and is_in_use(instance, each.id):
+            if is_in_work(each, now) or (instance is not None and is_in_use(instance, each.id)):
                 continue
             if each != kept or (instance and _is_useless(instance, each)):
                 found.append(each)

@@ -1,7 +1,6 @@
 """Decisions about volumes. Pure: what has to be done next, from the row and from what the engine reports."""
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -9,11 +8,10 @@ from typing import Final
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB, bytes_text
-from teraflock.instance.copy.rules import STALE_AFTER
+from teraflock.instance.copy.rules import best, grouped, is_in_work, is_old
 from teraflock.instance.volume.model import (
     FOLDER,
     MAKING,
-    READY,
     REMOVING,
     Volume,
     VolumeCopy,
@@ -80,12 +78,9 @@ def next_act(
 
 def best_copy(volume: Volume, copies: Sequence[VolumeCopy]) -> VolumeCopy | None:
     """The newest complete copy of a volume's disk on another host."""
-    ready = [
-        each
-        for each in copies
-        if each.state == READY and each.source_id == volume.disk_id and each.host_id != volume.host_id
-    ]
-    return max(ready, key=lambda each: (each.made_at, each.id), default=None)
+    return best(
+        each for each in copies if each.source_id == volume.disk_id and each.host_id != volume.host_id
+    )
 
 
 def copies_to_follow(
@@ -109,25 +104,20 @@ def copy_is_due(volume: Volume, copies: Sequence[VolumeCopy], every: timedelta, 
         return False
     if any(each.state == MAKING for each in copies):
         return False
-    newest = best_copy(volume, copies)
-    return newest is None or now - newest.made_at >= every
+    return is_old(best_copy(volume, copies), every, now)
 
 
 def obsolete_copies(
     copies: Sequence[VolumeCopy], volumes: Mapping[str, Volume], now: datetime
 ) -> tuple[VolumeCopy, ...]:
     """The copies to remove: interrupted ones, older ones, and those that their volumes no longer need."""
-    by_volume: dict[str, list[VolumeCopy]] = defaultdict(list)
-    for each in copies:
-        by_volume[each.volume_id].append(each)
     found: list[VolumeCopy] = []
-    for id, some in by_volume.items():
+    for id, some in grouped(copies, lambda each: each.volume_id).items():
         volume = volumes.get(id)
         kept = best_copy(volume, some) if volume and volume.copied and not volume.deleting else None
-        for each in some:
-            is_at_work = each.state == MAKING and now - each.touched_at < STALE_AFTER
-            if each.state != REMOVING and not is_at_work and each != kept:
-                found.append(each)
+        found += [
+            each for each in some if each.state != REMOVING and not is_in_work(each, now) and each != kept
+        ]
     return tuple(found)
 
 
