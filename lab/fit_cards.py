@@ -34,11 +34,13 @@ class Judged(msgspec.Struct, frozen=True):
 
     row: PublicStep
     model: CardModel
+    pace: float | None = None
+    """Pace of the host, if it is known."""
 
     def seconds(self, slopes: dict[str, float]) -> float:
         there = peaks(self.row.card, model=replace(self.model, age=slopes))
         assert there is not None
-        return self.row.step.seconds_where_gpu_takes(self.row.step.scaled.seconds_on(there))
+        return self.row.step.seconds_where_gpu_takes(self.row.step.scaled.seconds_on(there), self.pace)
 
 
 def fit(rows: Sequence[Judged]) -> dict[str, float]:

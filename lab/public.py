@@ -1,13 +1,16 @@
 """Reads whole steps on other cards from public tables: `public_steps.csv`, which is not part of the project.
 
-A row counts if its note begins with `ok`. For the others there is a known reason why a correct estimate can be wrong.
+A row counts if its note begins with `ok`. For the others there is a known reason why a correct estimate can be wrong;
+those marked as bound by the host show how slow the host of their table was (`paces`).
 Models that are not in the zoo are skipped, unless a folder has their traces (`lab/public_models.py`).
 """
 
 import csv
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
@@ -20,6 +23,8 @@ from teraflock.workload import zoo
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import Trace, read_trace_file
 
+SOUND = "ok"
+HOST_BOUND = "weak: probably bound by the host"
 QUESTIONS = "train-qa"
 """BERT with a head for question answering. Without a trace of it, the zoo's BERT is used instead."""
 
@@ -36,10 +41,23 @@ class PublicStep(msgspec.Struct, frozen=True):
         """Rows with the same key differ only in the card."""
         return self.source, self.workload
 
+    @property
+    def host(self) -> tuple[str, str, str]:
+        """Rows with the same key were measured on the same machine."""
+        return self.source, self.card.id, self.workload.task
 
-def public_steps(path: Path, traces: Path | None = None) -> Iterator[PublicStep]:
+
+def paces(path: Path) -> dict[tuple[str, str, str], float]:
+    """Pace of the host by table, card and task, from rows that no fit and no judgement uses."""
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for each in public_steps(path, note=HOST_BOUND):
+        found[each.host].append(each.step.pace_where_host_takes(each.seconds))
+    return {host: median(its) for host, its in found.items()}
+
+
+def public_steps(path: Path, traces: Path | None = None, *, note: str = SOUND) -> Iterator[PublicStep]:
     with path.open(newline="") as lines:
-        rows = [row for row in csv.DictReader(lines) if row["note"].startswith("ok")]
+        rows = [row for row in csv.DictReader(lines) if row["note"].startswith(note)]
     for row in rows:
         made = _step(tuple(row[each] for each in COLUMNS), traces)
         if made is not None:

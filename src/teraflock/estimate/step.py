@@ -128,9 +128,13 @@ class StepWork:
         work, times = self._before
         return alone + times * work.seconds(peaks)
 
-    def seconds_where_gpu_takes(self, gpu_seconds: float) -> float:
-        """The step's time for a known GPU time. Used by the fits."""
-        return self._seconds(gpu_seconds / max(self._lines.gpu_seconds, 1e-9), self._pace)
+    def seconds_where_gpu_takes(self, gpu_seconds: float, pace: float | None = None) -> float:
+        """The step's time for a known GPU time, and for a known pace of the host. Used by the fits."""
+        return self._seconds(gpu_seconds / max(self._lines.gpu_seconds, 1e-9), pace or self._pace)
+
+    def pace_where_host_takes(self, seconds: float) -> float:
+        """The pace of a host that alone needs this long for the step. Used to judge tables with a slow host."""
+        return seconds / (self._lines.host_seconds + self._wait_seconds)
 
     def waits_for_host(self, peaks: Peaks) -> bool:
         return self.gpu_seconds(peaks) < HOSTED_SHARE * self._seconds(self._slower(peaks), self._pace)
