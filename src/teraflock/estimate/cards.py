@@ -107,14 +107,18 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
     fp32_reach = 1.0 if same else factor(reach.matmul, card)
     if is_rocm(card):
         slower = {each: value * ROCM_SLOWER for each, value in slower.items()}
+    if card.architecture in TWO_DIES:
+        slower = {each: value * DIES_SLOWER.get(each, 1.0) for each, value in slower.items()}
     tensor = (card.fp16_tensor_tflops or 0.0) * 1e12
     # Without tensor cores fp16 is no faster than fp32. On most Pascal cards it is far slower, so CUDA computes in fp32.
-    half = tensor or max(fp32 * fp32_reach, (card.fp16_tflops or 0.0) * 1e12)
+    # What a lack of power does to it is in `slower`, as for tensor cores.
+    half = tensor or 1e12 * max(card.fp32_tflops * fp32_reach, card.fp16_tflops or 0.0)
     return Peaks(
         bandwidth=card.bandwidth_gbs * 1e9,
         fp32=fp32,
         tf32=(card.tf32_tensor_tflops or 0.0) * 1e12,
         half=half,
+        half_unhalved=max(half, _unhalved(card)),
         sms=card.sms or _likely_sms(card),
         fp32_reach=fp32_reach,
         bandwidth_reach=factor(reach.bandwidth, card),
@@ -126,6 +130,23 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
         plain=slower[PLAIN],
         rest=slower[REST],
     )
+
+
+TWO_DIES: Final = frozenset({"Blackwell GB100", "Blackwell Ultra"})
+"""Chips made of two dies, each with half of the cache and the memory."""
+DIES_SLOWER: Final = {CONVOLUTION: 1.15, REST: 1.15}
+"""Set by hand after one public figure: a B200 trains ResNet-50 under autocast as fast as an H200, although it has more
+SMs and bandwidth. Data on the other die takes longer to reach, and libraries were tuned for one die."""
+FULL_TENSOR: Final = {"Turing": 8.0, "Ampere": 4.0, "Hopper": 14.7, "Ada": 4.0, "Blackwell": 4.0}
+"""16-bit tensor rate relative to the fp32 rate, for the least of a generation's chips at their full rate. Makers sell
+chips with less: GeForce cards have half of it with fp32 accumulation, and the H20 a quarter."""
+
+
+def _unhalved(card: Card) -> float:
+    """The 16-bit tensor rate that the chip of a card has at its full rate, per second. 0 without tensor cores."""
+    if not card.fp16_tensor_tflops or is_rocm(card):
+        return 0.0
+    return FULL_TENSOR.get(card.architecture.split()[0], 0.0) * (card.fp32_tflops or 0.0) * 1e12
 
 
 @cache

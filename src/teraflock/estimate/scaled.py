@@ -29,6 +29,8 @@ LAUNCH_SECONDS: Final = 2.2e-6
 """Launch time of each operation, the same on every card."""
 PLAIN_RATES: Final = frozenset({"matmul", "tf32", "square", "other"})
 """Rates for which cards without TF32 run other kernels than the H200. These have their own curves."""
+HALF_PRODUCTS: Final = (MATMUL, "half")
+"""Class and rate of matrix products in 16 bits."""
 PLAIN_PASSES: Final = 1.2
 """Passes over memory of an fp32 convolution that does not change the layout, relative to one pass."""
 OVER_MAX: Final = 1.2
@@ -70,6 +72,8 @@ class Scaled:
         self._floors: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
         # Time above these floors: seconds that do not depend on the number of SMs, and seconds that all SMs share.
         self._above: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        # The same per matrix product in 16 bits: a lowered tensor rate limits some of them.
+        self._products: list[tuple[float, float, float, float]] = []
         self._plain: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
         for work, count, seconds in items:
             fixed = min(seconds, LAUNCH_SECONDS)
@@ -93,6 +97,8 @@ class Scaled:
         above = count * max(0.0, seconds - floor)
         self._above[key][0] += above * (1 - share)
         self._above[key][1] += above * share
+        if key == HALF_PRODUCTS:
+            self._products.append((work.bytes * base, work.flops * base, above * (1 - share), above * share))
 
     def seconds_on(self, peaks: Peaks) -> float:
         slower = {
@@ -112,6 +118,9 @@ class Scaled:
             if self.in_plain(key, peaks):
                 total += _floor(self._plain[key], bandwidth, arithmetic)
                 continue
+            if key == HALF_PRODUCTS and peaks.half_unhalved > peaks.half:
+                total += self._in_lowered_products(peaks, bandwidth)
+                continue
             alone, shared = self._above[key]
             above = alone * self._sms_slower(peaks, 0.0) + shared * self._sms_slower(peaks, 1.0)
             floor = _floor(self._floors[key], bandwidth, arithmetic)
@@ -121,6 +130,17 @@ class Scaled:
     def in_plain(self, key: tuple[str, str], peaks: Peaks) -> bool:
         """Whether a card runs operations of a class and rate in plain fp32, with other kernels than the H200."""
         return key in self._plain and bool(peaks.square) and (key[1] == "matmul" or not peaks.tf32)
+
+    def _in_lowered_products(self, peaks: Peaks, bandwidth: float) -> float:
+        """Matrix products in 16 bits on a card with a lowered tensor rate. It can reach all of that rate, because the
+        rest of its SMs is as fast as beside full tensor cores: each product takes the longer of the two times."""
+        alone, shared = self._sms_slower(peaks, 0.0), self._sms_slower(peaks, 1.0)
+        total = 0.0
+        for moved, flops, above_alone, above_shared in self._products:
+            floor = max(moved / bandwidth, flops / peaks.half_unhalved)
+            rest = (floor + above_alone * alone + above_shared * shared) * peaks.matmul
+            total += max(flops / peaks.half, rest)
+        return total
 
     def _in_passes(self, bandwidth: float, sms: float) -> float:
         per_byte, total = 1 / bandwidth, 0.0

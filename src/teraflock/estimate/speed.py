@@ -29,6 +29,9 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     fp32: float
     tf32: float
     half: float
+    half_unhalved: float = 0.0
+    """The 16-bit tensor rate of the chip if its maker had not lowered it, as on GeForce cards. Never below `half`; 0 on
+    the H200."""
     sms: int
     fp32_reach: float = 1.0
     """Share of the fp32 peak that a matrix product reaches, relative to `Reach.matmul_curve`; 1 on the H200."""
