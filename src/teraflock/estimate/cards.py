@@ -111,7 +111,8 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
         slower = {each: value * DIES_SLOWER.get(each, 1.0) for each, value in slower.items()}
     tensor = (card.fp16_tensor_tflops or 0.0) * 1e12
     # Without tensor cores fp16 is no faster than fp32. On most Pascal cards it is far slower, so CUDA computes in fp32.
-    half = tensor or max(fp32 * fp32_reach, (card.fp16_tflops or 0.0) * 1e12)
+    # What a lack of power does to it is in `slower`, as for tensor cores.
+    half = tensor or 1e12 * max(card.fp32_tflops * fp32_reach, card.fp16_tflops or 0.0)
     return Peaks(
         bandwidth=card.bandwidth_gbs * 1e9,
         fp32=fp32,

@@ -3,6 +3,7 @@
 The result is an ordinary `Card` with lower rates, bandwidth and memory, so every function that takes a card accepts it.
 """
 
+from math import inf
 from typing import Final
 
 from msgspec.structs import replace
@@ -49,6 +50,9 @@ def is_slice(card: Card) -> bool:
 
 def throttled(card: Card, *, clock_mhz: float | None = None, watts: float | None = None) -> Card:
     """A limit above what the card has changes nothing, not even its name."""
+    for name, value in (("clock", clock_mhz), ("power-limit", watts)):
+        if value is not None and not 0 < value < inf:
+            raise BadInput(f"`--{name}` must be greater than 0, not {value:g}")
     if clock_mhz is not None:
         card = _with_clock(card, clock_mhz)
     return _with_watts(card, watts) if watts is not None else card

@@ -54,7 +54,13 @@ def _batch(words: EstimateWords) -> int | None:
     check_total(words)
     if words.global_batch is None:
         return words.batch
-    return -(-words.global_batch // (gpus_of(words) // words.ways))
+    groups = gpus_of(words) // words.ways
+    if words.global_batch < groups:
+        raise BadInput(
+            f"A global batch of {words.global_batch} cannot be divided among {groups} GPUs",
+            hint=f"Use at least `--global-batch {groups}`, or fewer `--gpus`",
+        )
+    return -(-words.global_batch // groups)
 
 
 def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:

@@ -16,7 +16,7 @@ from teraflock.catalog.own import EXAMPLE, card_from
 from teraflock.estimate.answer import answer
 from teraflock.estimate.cards import is_rocm, refuses, reservable_bytes, unsupported
 from teraflock.estimate.model import Question
-from teraflock.estimate.words import EstimateWords, cards_from, question_from
+from teraflock.estimate.words import EstimateWords, cards_from, question_from, understood
 from teraflock.workload.model import Workload
 from teraflock.workload.words import default_optimizer
 
@@ -59,6 +59,20 @@ def test_clock_and_power_limit_are_in_the_name() -> None:
 
 def test_a_limit_above_what_the_card_has_changes_nothing() -> None:
     assert cards_from(["H200"], clock=9000, power_limit=9000) == [card("H200-SXM")]
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_clock_or_power_limit_is_a_positive_number(value: float) -> None:
+    for name in ("clock", "power_limit"):
+        with pytest.raises(BadInput, match="greater than 0"):
+            cards_from(["GH200-144"], **{name: value})  # type: ignore[arg-type]
+
+
+def test_each_gpu_needs_a_sample_of_the_global_batch() -> None:
+    with pytest.raises(BadInput, match="cannot be divided among 8 GPUs"):
+        understood(EstimateWords(model="resnet18", global_batch=4, gpus=8), ())
+    workload, _ = understood(EstimateWords(model="resnet18", global_batch=100, gpus=8), ())
+    assert workload.batch == 13
 
 
 def test_an_added_card_may_have_its_clock_in_place_of_its_rate() -> None:
