@@ -64,21 +64,21 @@ class FakeBaidu(FakeCloud):
     def _left(self, method: str, path: str) -> tuple[int, Any]:
         kind = "eipList" if path.startswith("/eip") else "volumes"
         if path.endswith(("/volume", "/v1/eip")):
-            there = [each for key, each in self.disks.items() if key[0] == kind and self.region == "bj"]
+            there = [each for key, each in self.disks.items() if key.startswith(kind) and self.region == "bj"]
             return 200, {kind: there, "isTruncated": False, "maxKeys": 1000, "marker": ""}
-        found = self.disks.pop((kind, path.rpartition("/")[2]), None)
+        found = self.disks.pop(f"{kind} {path.rpartition('/')[2]}", None)
         return (200, None) if found else _error(404, "NoSuchObject", "The specified object is not found")
 
     def leave(self, kind: str, mark: str, token: str) -> None:
         if kind == "address":
             address = f"198.51.100.{len(self.disks)}"
-            self.disks["eipList", address] = {
+            self.disks[f"eipList {address}"] = {
                 "eip": address, "eipId": "ip-1", "name": machine_name(mark, token), "status": "available",
                 "instanceId": "",
             }  # fmt: skip
             return
         tags = {"teraflock": mark, "teraflock-token": token}
-        self.disks["volumes", f"v-{len(self.disks)}"] = {
+        self.disks[f"volumes v-{len(self.disks)}"] = {
             "id": f"v-{len(self.disks)}", "diskSizeInGB": 100, "status": "Available", "attachments": [],
             "tags": [{"tagKey": name, "tagValue": value} for name, value in tags.items()],
         }  # fmt: skip
