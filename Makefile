@@ -6,7 +6,7 @@ READY := $(VENV)/ready
 unexport PYTHONDONTWRITEBYTECODE  # the tests' workers share compiled files
 
 
-.PHONY: help up down purge doctor test test-long screenshots corpus check format bench lock clean
+.PHONY: help up down purge doctor test test-long screenshots corpus vendors check format bench lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 18
@@ -52,6 +52,10 @@ corpus: $(READY)  ## trace every script in tests/corpus, with PyTorch in a separ
 	@sh scripts/setup-trace $(VENV) .venv-trace
 	TERA_CORPUS=all .venv-trace/bin/python -m pytest tests/corpus tests/unit/workload
 
+vendors: $(READY)  ## compare the fakes of clouds with the providers' own SDKs, in a separate environment
+	@sh scripts/setup-vendors $(VENV) .venv-vendors
+	.venv-vendors/bin/python -m pytest tests/vendors -n 0 -W ignore
+
 check: $(READY)  ## check format, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -69,4 +73,4 @@ lock: $(READY)  ## pin the newest versions that requirements/*.in allow
 	@sh scripts/lock
 
 clean:  ## remove environments and caches
-	rm -rf $(VENV) .venv-bench .venv-trace .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-trace .venv-vendors .mypy_cache .ruff_cache .pytest_cache .hypothesis

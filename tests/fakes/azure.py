@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 from tests.fakes.base import FakeCloud, FakeMachine
 from tests.fakes.swagger import swagger_judge
 
+from teraflock.drivers.clouds.marks import machine_name
+
 TYPE = "Standard_NC4as_T4_v3"
 PRICES = {"Regular": 0.526, "Spot": 0.158}
 GROUP = "/subscriptions/sub/resourceGroups/teraflock/providers/Microsoft."
@@ -36,6 +38,16 @@ class FakeAzure(FakeCloud):
     def __init__(self, *words: Any, **options: Any) -> None:
         super().__init__(*words, **options)
         self.networks: dict[str, Any] = {}
+        self.loose: dict[str, dict[str, Any]] = {"network-interface": {}, "address": {}}
+
+    leaves: ClassVar = ("disk", "network-interface", "address")
+
+    def leave(self, kind: str, mark: str, token: str) -> None:
+        name = machine_name(mark, token)
+        if kind == "disk":
+            self.disks[name] = {"name": name, "location": "eastus", "properties": {"diskSizeGB": 128}}
+        else:
+            self.loose[kind][name] = {"name": name, "location": "eastus", "properties": {}}
 
     def is_signed(self, headers: Mapping[str, str]) -> bool:
         return headers.get("Authorization") == "Bearer token-of-azure"
@@ -122,9 +134,13 @@ class FakeAzure(FakeCloud):
 
     def _network(self, method: str, noun: str, name: str, path: str, body: Any) -> tuple[int, Any]:
         if noun == "publicIPAddresses" and not name:
-            return 200, {"value": [self._address(each) for each in self.listed() if self.is_up(each)]}
+            used = [self._address(each) for each in self.listed() if self.is_up(each)]
+            return 200, {"value": [*used, *self.loose["address"].values()]}
         if noun == "networkInterfaces" and not name:
-            return 200, {"value": []}
+            return 200, {"value": list(self.loose["network-interface"].values())}
+        if noun in ("publicIPAddresses", "networkInterfaces") and method == "DELETE":
+            kind = "address" if noun == "publicIPAddresses" else "network-interface"
+            return (204, None) if self.loose[kind].pop(name, None) is None else (202, None)
         if method == "PUT":
             created = path not in self.networks
             self.networks[path] = {"id": path, "name": name, **body}

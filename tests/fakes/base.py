@@ -5,7 +5,7 @@ machine from its launch until it ends, at its price, rounded down to the micro-u
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 from urllib.parse import parse_qsl
@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.fakes.judge import judge_for
+from tests.fakes.models import ModelJudge, Said
 
 from teraflock.base.clock import Clock
 from teraflock.drivers.clouds.calls import CloudCall, CloudReply
@@ -27,6 +28,14 @@ KEY = "sk-fake-1234567890"
 def method_of(action: str) -> str:
     """The method of a fake that answers an action: `_run_instances` for `RunInstances`."""
     return "_" + re.sub(r"(?<!^)([A-Z])", r"_\1", action).lower()
+
+
+def judged(check: Callable[..., None], *words: Any) -> None:
+    """Ask a judge. What it objects to ends the test: a driver must not take it for an answer of the provider."""
+    try:
+        check(*words)
+    except AssertionError as error:
+        pytest.fail(str(error))
 
 
 class FakeMachine(msgspec.Struct, kw_only=True):
@@ -83,12 +92,20 @@ class FakeCloud:
     """Credentials as an operator stores them."""
     options: ClassVar[dict[str, str]] = {}
     """Options that an account needs."""
+    said: ClassVar[tuple[str, Mapping[str, Said]]] = ("", {})
+    """The table of the models of the provider's SDK, and the calls that it makes, where there is no description."""
+    leaves: ClassVar[tuple[str, ...]] = ()
+    """Kinds of things with our mark that a machine may leave behind here."""
+
+    def leave(self, kind: str, mark: str, token: str) -> None:
+        """Leave something of a launch behind."""
+        raise NotImplementedError
 
     @classmethod
     def judge_of(cls) -> Any:
-        """The judge with the provider's description. Skips the test where there is none."""
-        if not cls.spec:
-            pytest.skip("this provider publishes no description")
+        """The judge with the provider's description, or with the models of its SDK. Skips where neither is at hand."""
+        if cls.said[0]:
+            return ModelJudge(*cls.said)
         return judge_for(cls.spec, **cls.judged_with)
 
     def __init__(self, clock: Clock, *, boot_seconds: float = 20.0, judge: Any = None) -> None:
@@ -163,7 +180,7 @@ class FakeCloud:
         status, body = self.route(method, path, query, self._decoded(headers, content))
         encoded = self._encoded(status, body)
         if self.judge is not None and not path.startswith(self.unjudged):
-            self.judge.check(method, path, query, headers, content, *encoded)
+            judged(self.judge.check, method, path, query, headers, content, *encoded)
         return encoded
 
     def is_signed(self, headers: Mapping[str, str]) -> bool:

@@ -9,6 +9,8 @@ from tests.fakes.base import FakeCloud, FakeMachine
 from tests.fakes.swagger import swagger_judge
 from tests.unit.drivers.clouds.test_signatures import ACCOUNT
 
+from teraflock.drivers.clouds.marks import machine_name
+
 ZONES = ("us-central1-a", "us-east1-b")
 TYPE = "g2-standard-4"
 PARTS = {
@@ -37,6 +39,17 @@ class FakeGce(FakeCloud):
         super().__init__(*words, **options)
         self.firewalls: dict[str, Any] = {}
         self.operations: dict[str, Any] = {}
+
+    leaves: ClassVar = ("disk",)
+
+    def leave(self, kind: str, mark: str, token: str) -> None:
+        name = machine_name(mark, token)
+        self.disks[name] = {
+            "name": name,
+            "zone": "us-central1-a",
+            "sizeGb": "128",
+            "labels": {"teraflock": mark},
+        }
 
     def is_signed(self, headers: Mapping[str, str]) -> bool:
         return headers.get("Authorization") == "Bearer token-of-google"
@@ -67,7 +80,8 @@ class FakeGce(FakeCloud):
         if found := re.fullmatch(r"/global/firewalls/(.+)", path):
             return self._firewall(method, found[1])
         if found := re.fullmatch(r"/zones/([^/]+)/disks/(.+)", path):
-            del self.disks[found[2]]
+            if self.disks.pop(found[2], None) is None:
+                return _error(404, "notFound", f"The resource '{found[2]}' was not found")
             return 200, self._operation("delete", found[1])
         if path == "/global/firewalls":
             self.firewalls[body["name"]] = body

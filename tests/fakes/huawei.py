@@ -1,16 +1,41 @@
-"""A fake of Huawei Cloud's ECS."""
+"""A fake of Huawei Cloud's ECS and EVS. The models of the provider's SDKs judge both sides."""
 
 import base64
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tests.fakes.base import FakeCloud, FakeMachine
+from tests.fakes.models import Said
+
+from teraflock.drivers.clouds.marks import machine_name
 
 FLAVOR = "pi2.2xlarge.4"
 REGIONS = ("cn-north-4", "cn-east-3")
 
 
+CALLS = {
+    "GET /v1/{project}/cloudservers/flavors": Said(query="availability_zone", reply="ListFlavorsResponse"),
+    "GET /v1/{project}/cloudservers/detail": Said(
+        query="enterprise_project_id flavor ip limit name not-tags offset reservation_id server_id status tags",
+        reply="ListServersDetailsResponse",
+    ),
+    "POST /v1/{project}/cloudservers": Said(
+        request="CreatePostPaidServersRequestBody", reply="CreatePostPaidServersResponse"
+    ),
+    "POST /v1/{project}/cloudservers/delete": Said(
+        request="DeleteServersRequestBody", reply="DeleteServersResponse"
+    ),
+    "GET /disks/v2/{project}/cloudvolumes/detail": Said(
+        query="limit marker name offset status", reply="ListVolumesResponse"
+    ),
+    "DELETE /disks/v2/{project}/cloudvolumes/{id}": Said(reply="DeleteVolumeResponse"),
+}
+
+
 class FakeHuawei(FakeCloud):
+    services: ClassVar = ("disks",)
+    said: ClassVar = ("huawei", CALLS)
+    leaves: ClassVar = ("disk",)
     secret: ClassVar = "akexample:skexample"
     options: ClassVar = {
         "prices": f"{FLAVOR}=9.5,{FLAVOR}:spot=3.1",
@@ -28,6 +53,8 @@ class FakeHuawei(FakeCloud):
         return {"error_code": "APIGW.0308", "error_msg": "The throttling threshold has been reached"}
 
     def route(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, Any]:
+        if path.startswith("/disks"):
+            return self._disk(method, path.rpartition("/")[2])
         rest = path.removeprefix("/v1/project/cloudservers")
         if rest == "/flavors":
             extra = {"info:gpu:name": "1 * NVIDIA T4 / 1 * 16G"}
@@ -41,6 +68,22 @@ class FakeHuawei(FakeCloud):
             found = self.end(body["servers"][0]["id"])
             return (200, {"job_id": "j"}) if found else _error(404, "Ecs.0114", "The instance does not exist")
         return self._launch(body["server"])
+
+    def _disk(self, method: str, id: str) -> tuple[int, Any]:
+        if method == "DELETE":
+            return (
+                (200, {"job_id": "j"}) if self.disks.pop(id, None) else _error(404, "EVS.5404", "not found")
+            )
+        there = [each for each in self.disks.values() if each["availability_zone"] == f"{self.region}a"]
+        return 200, {"volumes": there, "count": len(there)}
+
+    def leave(self, kind: str, mark: str, token: str) -> None:
+        id = f"disk-{len(self.disks)}"
+        name = f"{machine_name(mark, token)}-volume-0000"
+        self.disks[id] = {
+            "id": id, "name": name, "size": 100, "status": "available", "attachments": [],
+            "availability_zone": f"{REGIONS[0]}a",
+        }  # fmt: skip
 
     def _launch(self, server: Any) -> tuple[int, Any]:
         assert self.headers["X-Client-Token"].startswith("ins_")

@@ -1,70 +1,40 @@
-"""A fake of IBM Cloud's VPC API and of its token service.
-
-Requests may have only the fields that the models of the provider's SDK have, and must have those that it requires.
-"""
+"""A fake of IBM Cloud's VPC API and of its token service. The models of the provider's SDK judge both sides."""
 
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tests.fakes.base import FakeCloud, FakeMachine
+from tests.fakes.models import Said, filled
+
+from teraflock.drivers.clouds.marks import machine_name
 
 PROFILE = "gx3-16x80x1l4"
-LAUNCH = "InstancePrototype"
-MODELS: dict[str, tuple[str, dict[str, str]]] = {
-    LAUNCH: (
-        "image! zone! primary_network_attachment! availability availability_policy cluster_network_attachments"
-        " confidential_compute_mode default_trusted_profile enable_secure_boot keys metadata_service name"
-        " placement_target profile reservation_affinity resource_group threads_per_core total_volume_bandwidth"
-        " user_data vcpu volume_attachments volume_bandwidth_qos_mode vpc boot_volume_attachment network_attachments",
-        {
-            "primary_network_attachment": "InstanceNetworkAttachmentPrototype",
-            "boot_volume_attachment": "VolumeAttachmentPrototype",
-            "availability": "InstanceAvailabilityPrototype",
-            "availability_policy": "InstanceAvailabilityPolicyPrototype",
-            "reservation_affinity": "InstanceReservationAffinityPrototype",
-            **dict.fromkeys(("image", "vpc"), "ById"),
-            **dict.fromkeys(("zone", "profile"), "ByName"),
-        },
+VIRTUAL = "VirtualNetworkInterfaceReferenceAttachmentContext"
+NOW = "2026-11-15T00:00:00Z"
+NAMES = "version generation"
+PAGE = f"{NAMES} limit start name"
+LAUNCH = "InstancePrototypeInstanceByImageInstanceByImageInstanceByNetworkAttachment"
+CALLS = {
+    "GET /instance/profiles": Said(query=PAGE, reply="InstanceProfileCollection"),
+    "GET /instances": Said(query=PAGE, reply="InstanceCollection"),
+    "POST /instances": Said(query=NAMES, request=LAUNCH, reply="Instance"),
+    "GET /instances/{id}": Said(query=NAMES, reply="Instance"),
+    "DELETE /instances/{id}": Said(query=NAMES),
+    "GET /floating_ips": Said(query=PAGE, reply="FloatingIPCollection"),
+    "POST /floating_ips": Said(
+        query=NAMES, request="FloatingIPPrototypeFloatingIPByTarget", reply="FloatingIP"
     ),
-    "InstanceNetworkAttachmentPrototype": (
-        "virtual_network_interface! name",
-        {"virtual_network_interface": "VirtualNetworkInterfacePrototype"},
-    ),
-    "VirtualNetworkInterfacePrototype": (
-        "allow_ip_spoofing auto_delete enable_infrastructure_nat ips name primary_ip protocol_state_filtering_mode"
-        " resource_group security_groups subnet",
-        {"subnet": "ById"},
-    ),
-    "VolumeAttachmentPrototype": (
-        "volume! delete_volume_on_instance_delete name",
-        {"volume": "VolumePrototype"},
-    ),
-    "VolumePrototype": (
-        "profile! allowed_use bandwidth capacity encryption_key iops name resource_group user_tags",
-        {"profile": "ByName"},
-    ),
-    "InstanceAvailabilityPrototype": ("class", {}),
-    "InstanceAvailabilityPolicyPrototype": ("host_failure preemption", {}),
-    "InstanceReservationAffinityPrototype": ("policy pool", {}),
-    "FloatingIPPrototype": ("target! name resource_group", {"target": "ById"}),
-    "ById": ("id!", {}),
-    "ByName": ("name!", {}),
+    "DELETE /floating_ips/{id}": Said(query=NAMES),
+    "GET /volumes": Said(query=PAGE, reply="VolumeCollection"),
+    "DELETE /volumes/{id}": Said(query=NAMES),
 }
-"""The fields of the models in ibm-vpc 0.36.0, those that it requires with `!`, and which model a field has."""
-
-
-def judge(body: Any, model: str) -> None:
-    words, inner = MODELS[model]
-    known = {word.rstrip("!") for word in words.split()}
-    required = {word.rstrip("!") for word in words.split() if word.endswith("!")}
-    assert required <= set(body) <= known, (model, sorted(body))
-    for name, value in body.items():
-        if name in inner:
-            judge(value, inner[name])
 
 
 class FakeIbm(FakeCloud):
+    said: ClassVar = ("ibm", CALLS)
+    unjudged: ClassVar = ("/token",)
+    leaves: ClassVar = ("address", "disk")
     services: ClassVar = ("token",)
     public: ClassVar = ("/token",)
     secret: ClassVar = "apikey-of-ibm"
@@ -97,35 +67,58 @@ class FakeIbm(FakeCloud):
             more = {
                 "href": f"https://{self.region}.iaas.cloud.ibm.com/v1/instance/profiles?start=p2&limit=100"
             }
-            return 200, {"profiles": [_profile("bx2-2x8", gpus=0)], "limit": 100, "next": more}
+            return 200, _collection("InstanceProfile", "profiles", [_profile("bx2-2x8", gpus=0)], next=more)
         if path == "/instance/profiles":
-            return 200, {"profiles": [_profile(PROFILE)], "limit": 100}
+            return 200, _collection("InstanceProfile", "profiles", [_profile(PROFILE)])
+        if found := re.fullmatch(r"/volumes/?(.*)", path):
+            return self._volume(method, found[1])
         if found := re.fullmatch(r"/floating_ips/?(.*)", path):
             return self._address(method, found[1], body)
         id = path.removeprefix("/instances").strip("/")
         if not id and method == "GET":
             there = [each for each in self.listed() if each.region.startswith(self.region)]
-            return 200, {"instances": [self._instance(each) for each in there], "limit": 100}
+            return 200, _collection("Instance", "instances", [self._instance(each) for each in there])
         return self._launch(body) if not id else self._act(method, id)
 
     def _address(self, method: str, id: str, body: Any) -> tuple[int, Any]:
         if method == "GET":
-            there = [each for each in self.floating.values() if each["region"] == self.region]
-            return 200, {"floating_ips": there}
+            there = [each for each in self.floating.values() if each["zone"]["name"].startswith(self.region)]
+            return 200, _collection("FloatingIP", "floating_ips", there)
         if method == "DELETE":
             return (204, None) if self.floating.pop(id, None) else _error(404, "not_found", id)
-        judge(body, "FloatingIPPrototype")
         if any(each["name"] == body["name"] for each in self.floating.values()):
             return _error(400, "validation_unique_failed", "Provided Name is not unique")
         owner = self.machines[body["target"]["id"].removeprefix("vni-")]
-        id = f"fip-{len(self.floating) + 1}"
-        self.floating[id] = {
-            "id": id, "name": body["name"], "address": owner.address, "target": body["target"], "region": self.region,
-        }  # fmt: skip
+        id = self._named_address(body["name"], owner.address, owner.region, body["target"])
         return 201, self.floating[id]
 
+    def _named_address(self, name: str, address: str, zone: str, target: Any = None) -> str:
+        id = f"fip-{len(self.floating) + 1}"
+        known = {"id": id, "name": name, "address": address, "zone": {"name": zone, "href": ""}}
+        found = filled("ibm", "FloatingIP", {**known, "created_at": NOW})
+        self.floating[id] = {**found, **({"target": target} if target else {})}
+        return id
+
+    def _volume(self, method: str, id: str) -> tuple[int, Any]:
+        if method == "DELETE":
+            return (204, None) if self.disks.pop(id, None) else _error(404, "volume_not_found", id)
+        there = [each for each in self.disks.values() if each["zone"]["name"].startswith(self.region)]
+        return 200, _collection("Volume", "volumes", there)
+
+    def leave(self, kind: str, mark: str, token: str) -> None:
+        name = machine_name(mark, token)
+        if kind == "address":
+            self._named_address(name, "198.51.100.77", "us-east-1")
+            return
+        known = {
+            "id": f"vol-{len(self.disks)}",
+            "name": name,
+            "capacity": 100,
+            "zone": {"name": "us-east-1", "href": ""},
+        }
+        self.disks[str(known["id"])] = filled("ibm", "Volume", {**known, "created_at": NOW})
+
     def _launch(self, body: Any) -> tuple[int, Any]:
-        judge(body, LAUNCH)
         zone = body["zone"]["name"]
         if self.broke:
             return _error(402, "payment_required", "Your account is suspended")
@@ -160,19 +153,28 @@ class FakeIbm(FakeCloud):
 
     def _instance(self, each: FakeMachine) -> Any:
         up = self.is_up(each)
-        interface = {"id": f"vni-{each.id}"}
+        interface = filled("ibm", VIRTUAL, {"id": f"vni-{each.id}"})
         reasons = [{"code": "cannot_start_capacity", "message": "no capacity"}] if each.dead else []
-        return {
+        attached = {"id": "a", "virtual_network_interface": interface}
+        known = {
             "id": each.id,
             "name": each.label["name"],
             "status": "failed" if each.dead else "running" if up else "starting",
             "status_reasons": reasons,
-            "zone": {"name": each.region},
-            "profile": {"name": each.type},
-            "primary_network_attachment": {"id": "a", "virtual_network_interface": interface},
-            "availability": {"class": "spot" if each.spot else "standard"},
+            "zone": {"name": each.region, "href": ""},
+            "profile": filled("ibm", "InstanceProfileReference", {"name": each.type}),
+            "primary_network_attachment": filled("ibm", "InstanceNetworkAttachmentReference", attached),
+            "availability": filled(
+                "ibm", "InstanceAvailability", {"class": "spot" if each.spot else "standard"}
+            ),
             "created_at": self.told(each).isoformat().replace("+00:00", "Z"),
         }
+        return filled("ibm", "Instance", known)
+
+
+def _collection(model: str, name: str, items: list[Any], **more: Any) -> Any:
+    known = {name: items, "limit": 100, "first": {"href": ""}, "total_count": len(items), **more}
+    return filled("ibm", f"{model}Collection", known)
 
 
 def _profile(name: str, *, gpus: int = 1) -> Any:
@@ -182,7 +184,7 @@ def _profile(name: str, *, gpus: int = 1) -> Any:
         "gpu_memory": {"type": "fixed", "value": 24},
     }
     size = {"vcpu_count": {"type": "fixed", "value": 16}, "memory": {"type": "fixed", "value": 80}}
-    return {"name": name, **(cards if gpus else {}), **size}
+    return filled("ibm", "InstanceProfile", {"name": name, **(cards if gpus else {}), **size})
 
 
 def _error(status: int, code: str, message: str) -> tuple[int, Any]:

@@ -31,12 +31,18 @@ class FakePaperspace(FakeCloud):
     def __init__(self, *words: Any, **options: Any) -> None:
         super().__init__(*words, **options)
         self.scripts: dict[str, Any] = {}
+        self.made_scripts = 0
 
     def unauthorised(self) -> tuple[int, Any]:
         return 401, {"code": "UNAUTHORIZED", "message": "Invalid API key"}
 
     def too_many(self) -> Any:
         return {"code": "TOO_MANY_REQUESTS", "message": "Too many requests"}
+
+    leaves: ClassVar = ("startup-script",)
+
+    def leave(self, kind: str, mark: str, token: str) -> None:
+        self.route("POST", "/startup-scripts", {}, {"name": f"tf.{mark}.{token}", "script": "true"})
 
     def route(self, method: str, path: str, query: Mapping[str, str], body: Any) -> tuple[int, Any]:
         noun, _, rest = path.strip("/").partition("/")
@@ -56,9 +62,12 @@ class FakePaperspace(FakeCloud):
         if method == "GET":
             return 200, _page([self._shown(each) for each in self.scripts])
         if method == "POST":
-            id = f"script-{len(self.scripts) + 1}"
+            self.made_scripts += 1
+            id = f"script-{self.made_scripts}"
             self.scripts[id] = body
             return 200, self._shown(id)
+        if id not in self.scripts:
+            return 404, {"code": "NOT_FOUND", "message": "Not found"}
         shown = self._shown(id)
         del self.scripts[id]
         return 200, shown

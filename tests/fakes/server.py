@@ -9,8 +9,9 @@ from tests.fakes.base import FakeCloud
 
 
 class FakeServer:
-    def __init__(self, fake: FakeCloud) -> None:
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(fake))
+    def __init__(self, fake: FakeCloud, *, host: str = "", prefix: str = "") -> None:
+        """`host`: the name that requests are for, where it says the region. `prefix`: before all paths."""
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(fake, host, prefix))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
 
@@ -24,7 +25,7 @@ class FakeServer:
         self._server.server_close()
 
 
-def _handler(fake: FakeCloud) -> type[BaseHTTPRequestHandler]:
+def _handler(fake: FakeCloud, host: str, prefix: str) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -33,9 +34,9 @@ def _handler(fake: FakeCloud) -> type[BaseHTTPRequestHandler]:
             length = int(self.headers.get("Content-Length") or 0)
             content = self.rfile.read(length) if length else None
             query = dict(parse_qsl(parts.query))
-            status, headers, body = fake.answer(
-                self.command, parts.path, query, dict(self.headers.items()), content
-            )
+            signature = {"Authorization": self.headers.get("Authorization", "")}  # whatever its case
+            asked = {**self.headers, **signature, **({"Host": host} if host else {})}
+            status, headers, body = fake.answer(self.command, prefix + parts.path, query, asked, content)
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(name, value)

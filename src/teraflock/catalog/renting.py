@@ -7,12 +7,14 @@ import msgspec
 
 UNTESTED: Final = "untested live"
 JUDGED: Final = f"judged by the provider's description; {UNTESTED}"
-SIGNED: Final = f"signatures compared with the provider's SDK; {UNTESTED}"
 JUDGED_AND_SIGNED: Final = (
     f"judged by the provider's description; signatures compared with its SDK; {UNTESTED}"
 )
-MODELLED: Final = f"requests judged by the models of the provider's SDK; {UNTESTED}"
-GENERATED: Final = f"a fake with the fields of the description behind the provider's client; {UNTESTED}"
+MODELLED: Final = f"SDK as oracle: its models judge requests and replies; {UNTESTED}"
+MODELLED_AND_SIGNED: Final = (
+    f"SDK as oracle: its models judge requests and replies, signatures compared; {UNTESTED}"
+)
+GENERATED: Final = f"judged by the types of the provider's own client; {UNTESTED}"
 NOT_YET: Final = "there is no driver yet"
 NO_PRICES: Final = "prices, which the operator sets"
 
@@ -70,7 +72,7 @@ RENTING: Final[Mapping[str, Renting]] = {
         spot="spot",
         stop=True,
         notice=True,
-        tested=f"moto; {UNTESTED}",
+        tested=f"moto, and judged by botocore's model of EC2; {UNTESTED}",
         missing="types with several network cards, which get no public address by themselves",
     ),
     "gcp": Renting(
@@ -112,13 +114,13 @@ RENTING: Final[Mapping[str, Renting]] = {
         stop=True,
         notice=True,
         time_limit=True,
-        tested=f"requests judged by the provider's metadata; signatures compared with its SDK; {UNTESTED}",
+        tested=f"SDK as oracle: its models judge replies, its metadata requests, signatures compared; {UNTESTED}",
         missing="networks: the operator names a virtual switch and a security group per region",
     ),
     "oci": Renting(
         launch=True,
         spot="spot",
-        tested=SIGNED,
+        tested=MODELLED_AND_SIGNED,
         missing=f"{NO_PRICES}; stop: a stopped machine with GPUs stays billed; interruption notices",
     ),
     "ibm": Renting(
@@ -129,10 +131,12 @@ RENTING: Final[Mapping[str, Renting]] = {
         currency="CNY",
         spot="spot",
         time_limit=True,
-        tested=SIGNED,
+        tested=MODELLED_AND_SIGNED,
         missing=f"{NO_PRICES}; stop; interruption notices",
     ),
-    "baidu": Renting(launch=True, currency="CNY", tested=SIGNED, missing=f"{NO_PRICES}; stop and spot"),
+    "baidu": Renting(
+        launch=True, currency="CNY", tested=MODELLED_AND_SIGNED, missing=f"{NO_PRICES}; stop and spot"
+    ),
     "paperspace": Renting(
         launch=True,
         stock=True,

@@ -49,7 +49,7 @@ def changed(cloud: Direct, change: Callable[[Any], None]) -> None:
             change(body)
         return status, body
 
-    cloud.fake.route = route  # type: ignore[method-assign]
+    cloud.fake.route = route  # type: ignore[method-assign, assignment]
 
 
 @pytest.mark.parametrize("kind", sorted(PAGES))
@@ -163,7 +163,7 @@ def test_words_of_a_provider_are_one_printable_line(kind: str, tmp_path: Path) -
         bodies = {"message": words, "msg": words, "detail": words, "Message": words, "error_msg": words}
         return 418, {"error": {"code": "odd", **bodies}, "code": "odd", **bodies}
 
-    cloud.fake.route = route  # type: ignore[method-assign]
+    cloud.fake.route = route  # type: ignore[method-assign, assignment]
     with pytest.raises(TeraflockError) as error:
         cloud.site.check()
     assert error.value.sentence.isprintable()
@@ -186,13 +186,13 @@ def test_a_listing_with_another_value_anywhere_is_read_or_refused(kind: str, tmp
         bodies.append(body)
         return status, body
 
-    cloud.fake.route = recorded  # type: ignore[method-assign]
+    cloud.fake.route = recorded  # type: ignore[method-assign, assignment]
     cloud.site.sightings()
     paths = sorted({path for body in bodies for path in _paths(body)}, key=repr)
     assert len(paths) > 5
     for number, path in enumerate(paths):
         value = VALUES[number % len(VALUES)]
-        cloud.fake.route = lambda *words, at=path, put=value: _with(answered(*words), at, put)  # type: ignore[method-assign, misc]
+        cloud.fake.route = lambda *words, at=path, put=value: _with(answered(*words), at, put)  # type: ignore[method-assign]
         for each in _seen(cloud):
             assert each.made is not None
             assert (each.made.price_micros_per_hour or 0) >= 0, path

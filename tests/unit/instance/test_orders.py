@@ -11,7 +11,7 @@ from teraflock.base.quantities import GIB
 from teraflock.base.size import Size
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostState
 from teraflock.instance.model import Access
-from teraflock.instance.orders import NAME, Order, ShapeWish, changed_shape, check, shape_of
+from teraflock.instance.orders import NAME, Order, ShapeWish, bid_and_limit, changed_shape, check, shape_of
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -132,3 +132,20 @@ def test_changed_shape_keeps_what_is_not_named(wish: ShapeWish) -> None:
     assert after.gpus == (2 if wish.gpus is None else wish.gpus)
     assert after.gpu == ("V100-SXM2" if after.gpus else "")
     assert after.disk_bytes == (wish.disk_bytes or 8 * GIB)
+
+
+@pytest.mark.parametrize(
+    ("mode", "rents", "bid", "limit", "expected"),
+    [
+        ("spot", True, 5, None, (None, 5)),
+        ("spot", True, 5, 3, (None, 3)),
+        ("spot", True, 3, 5, (None, 3)),
+        ("spot", True, None, 5, (None, 5)),
+        ("spot", False, 5, None, (5, None)),
+        ("bid", True, 5, 9, (5, 9)),
+    ],
+)
+def test_a_bid_for_a_rented_spot_machine_is_its_highest_price(
+    mode: str, rents: bool, bid: int | None, limit: int | None, expected: tuple[int | None, int | None]
+) -> None:
+    assert bid_and_limit(mode, rents=rents, bid=bid, limit=limit) == expected

@@ -44,7 +44,7 @@ from teraflock.wire.instance import (
 SSH_USER: Final = "root"  # as set up in the images
 
 
-def _bid_and_limit(request: AlternativeRequest | LaunchRequest) -> dict[str, int | None]:
+def _bid_and_limit(request: AlternativeRequest | LaunchRequest) -> dict[str, Any]:
     bid, limit = bid_and_limit(
         request.mode,
         rents=bool(request.type or request.provider),

@@ -15,9 +15,11 @@ from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
 from teraflock.drivers.clouds.marks import MARK, Boot, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, CloudApi, Pace, micros_of
 from teraflock.drivers.clouds.notices import ALIBABA_NOTICE
+from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signatures import AlibabaSigner
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote
+from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import Capability, MachineType, Seen
 
 TYPES: Final = "ecs.gn6i-c4g1.xlarge,ecs.gn6v-c8g1.2xlarge,ecs.gn7i-c8g1.2xlarge,ecs.gn7e-c16g1.4xlarge"
@@ -30,11 +32,13 @@ SEEN: Final = {
     "Stopped": Seen.STOPPED,
 }
 DISK: Final = "cloud_essd"
+WITHOUT_REGION: Final = ("DescribeInstanceTypes", "DeleteDisk")
+"""Actions that have no such parameter: the address says the region."""
 
 
 def action(region: str, name: str, parameters: Mapping[str, str], **more: Any) -> CloudCall:
     headers = {"x-acs-action": name, "x-acs-version": "2014-05-26"}
-    query = {**({} if name == "DescribeInstanceTypes" else {"RegionId": region}), **parameters}
+    query = {**({} if name in WITHOUT_REGION else {"RegionId": region}), **parameters}
     return CloudCall(method="POST", path="/", headers=headers, query=query, region=region, **more)
 
 
@@ -192,9 +196,37 @@ class AlibabaCloud(CloudApi):
         region, _, id = remote_id.partition("/")
         yield action(region, name, {"InstanceId.1": id, **more}, act="change", accepts=frozenset({404}))
 
+    def leftovers(self, mark: str) -> Asking[list[Leftover]]:
+        """Disks without a machine: they have its tags. Its address is a part of the machine."""
+        found: list[Leftover] = []
+        for region in self.regions:
+            query = {"Tag.1.Key": MARK, "Tag.1.Value": mark, "Status": "Available", "MaxResults": "500"}
+            token = ""
+            while True:
+                more = {"NextToken": token} if token else {}
+                reply = yield action(region, "DescribeDisks", {**query, **more})
+                found += [
+                    Leftover(
+                        kind="disk",
+                        remote_id=f"{region}/{each['DiskId']}",
+                        name=each["DiskId"],
+                        token=_token(mark, each),
+                        price_micros_per_hour=disk_price("alibaba", int(each["Size"])),
+                        currency=self.currency,
+                    )
+                    for each in reply.body["Disks"]["Disk"]
+                ]
+                token = reply.body.get("NextToken") or ""
+                if not token:
+                    break
+        return [each for each in found if each.token]
+
+    def remove_leftover(self, leftover: Leftover) -> Asking[None]:
+        region, _, id = leftover.remote_id.partition("/")
+        yield action(region, "DeleteDisk", {"DiskId": id}, act="change", accepts=frozenset({404}))
+
     def _remote(self, mark: str, region: str, each: Any) -> Remote | None:
-        tags = {tag["TagKey"]: tag["TagValue"] for tag in (each.get("Tags") or {}).get("Tag") or ()}
-        token = read_tags(mark, tags)
+        token = _token(mark, each)
         if not token:
             return None
         public = (each.get("PublicIpAddress") or {}).get("IpAddress") or []
@@ -211,6 +243,12 @@ class AlibabaCloud(CloudApi):
             since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else None,
             is_spot=each.get("SpotStrategy", "NoSpot") != "NoSpot",
         )
+
+
+def _token(mark: str, each: Any) -> str:
+    """The token in the tags of a machine or a disk of ours."""
+    tags = (each.get("Tags") or {}).get("Tag") or ()
+    return read_tags(mark, {tag["TagKey"]: tag["TagValue"] for tag in tags})
 
 
 def _numbered(name: str, items: list[dict[str, str]]) -> dict[str, str]:

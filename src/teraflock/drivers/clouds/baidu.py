@@ -9,13 +9,15 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import GIB
-from teraflock.drivers.clouds.calls import Asking, CloudCall
-from teraflock.drivers.clouds.errors import ErrorCodes
-from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot, read_tags
+from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall, delete_call
+from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capacity
+from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, PRICES_OPTION, CloudApi
+from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signatures import BaiduSigner
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote
+from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import MachineType, Seen
 
 SEEN: Final = {
@@ -35,6 +37,7 @@ class BaiduCloud(CloudApi):
     kind = "baidu"
     title = "Baidu Cloud"
     base_url = "https://bcc.{region}.baidubce.com"
+    services: ClassVar = {"eip": "https://eip.{region}.baidubce.com"}
     currency = "CNY"
     codes = ErrorCodes(
         no_room=["ResourceNotEnough*", "StockNotEnough*", "sold out", "Instance.FlavorSoldOut"],
@@ -60,25 +63,27 @@ class BaiduCloud(CloudApi):
         return list(self.pairs("images"))
 
     def check(self) -> Asking[str]:
-        yield self._page(self.regions[0], "", 1)
+        yield CloudCall(method="GET", path="/v2/instance", query={"maxKeys": "1"}, region=self.regions[0])
         return f"Baidu Cloud accepts the key; regions: {', '.join(self.regions)}"
-
-    def _page(self, region: str, marker: str, most: int = 1000) -> CloudCall:
-        query = {"maxKeys": str(most), **({"marker": marker} if marker else {})}
-        return CloudCall(method="GET", path="/v2/instance", query=query, region=region)
 
     def types(self) -> Asking[list[MachineType]]:
         prices = self.set_prices()
         found: dict[tuple[str, str], MachineType] = {}
         for region in self.regions:
-            reply = yield CloudCall(method="GET", path="/v2/instance/flavorSpec", region=region)
-            for zone in reply.body["zoneResources"]:
-                for group in zone["bccResources"]["flavorGroups"]:
-                    for each in group["flavors"]:
-                        if each["spec"] in prices and each.get("gpuCardCount"):
-                            made = self._type(region, each, prices[each["spec"]])
-                            found[each["spec"], region] = made
+            for _, each in (yield from self._flavors(region)):
+                if each["spec"] in prices and each.get("gpuCardCount"):
+                    found[each["spec"], region] = self._type(region, each, prices[each["spec"]])
         return list(found.values())
+
+    def _flavors(self, region: str) -> Asking[list[tuple[str, Any]]]:
+        """What is for sale, with its zone."""
+        reply = yield CloudCall(method="GET", path="/v2/instance/flavorSpec", region=region)
+        return [
+            (str(zone["zoneName"]), each)
+            for zone in reply.body["zoneResources"]
+            for group in zone["bccResources"]["flavorGroups"]
+            for each in group["flavors"]
+        ]
 
     def _type(self, region: str, each: Any, prices: dict[str, int]) -> MachineType:
         return self.machine_type(
@@ -94,19 +99,41 @@ class BaiduCloud(CloudApi):
     def machines(self, mark: str) -> Asking[list[Remote]]:
         found: list[Remote | None] = []
         for region in self.regions:
-            marker = ""
-            while True:
-                reply = yield self._page(region, marker)
-                found += [self._remote(mark, region, each) for each in reply.body["instances"]]
-                marker = str(reply.body.get("nextMarker") or "") if reply.body["isTruncated"] else ""
-                if not marker:
-                    break
+            listed = yield from self._every(region, "instances", "/v2/instance")
+            found += [self._remote(mark, region, each) for each in listed]
         return [each for each in found if each is not None]
 
     def rent(self, boot: Boot) -> Asking[Remote]:
+        """A launch names a zone: all zones of the region that sell the type are tried in turn."""
         rental = boot.rental
-        body = {
+        flavors = yield from self._flavors(rental.region)
+        zones = (
+            [rental.zone] if rental.zone else [zone for zone, each in flavors if each["spec"] == rental.type]
+        )
+        error = no_capacity(self.title, f"`{rental.type}` is not for sale in {rental.region}")
+        for zone in zones:
+            call = CloudCall(
+                method="POST",
+                path="/v2/instanceBySpec",
+                query={"clientToken": f"{boot.token}-{zone}"[-64:]},
+                body=self._body(boot, zone),
+                region=rental.region,
+                act="launch",
+            )
+            try:
+                reply = yield call
+            except NoMachineFree as full:
+                error = full
+                continue
+            (id,) = reply.body["instanceIds"]
+            return self.remote(f"{rental.region}/{id}", boot.token, Seen.PENDING, zone=rental.region)
+        raise error
+
+    def _body(self, boot: Boot, zone: str) -> dict[str, Any]:
+        rental = boot.rental
+        return {
             "spec": rental.type,
+            "zoneName": zone,
             "imageId": self.pairs("images").get(rental.region, ""),
             "billing": {"paymentTiming": "Postpaid"},
             "rootDiskSizeInGb": self.disk_gb,
@@ -114,6 +141,7 @@ class BaiduCloud(CloudApi):
             "purchaseCount": 1,
             "name": boot.machine.hostname,
             "networkCapacityInMbps": 100,
+            "eipName": boot.name,
             "internetChargeType": "TRAFFIC_POSTPAID_BY_HOUR",
             "isEipAutoRelatedDelete": True,
             "userData": base64.b64encode(boot.cloud_config.encode()).decode(),
@@ -121,15 +149,8 @@ class BaiduCloud(CloudApi):
                 {"tagKey": MARK, "tagValue": boot.mark},
                 {"tagKey": TOKEN, "tagValue": boot.token},
             ],
-            **({"zoneName": rental.zone} if rental.zone else {}),
+            "relationTag": True,  # its disk has the tags, too
         }
-        query = {"clientToken": boot.token[:64]}
-        path = "/v2/instanceBySpec"
-        reply = yield CloudCall(
-            method="POST", path=path, query=query, body=body, region=rental.region, act="launch"
-        )
-        (id,) = reply.body["instanceIds"]
-        return self.remote(f"{rental.region}/{id}", boot.token, Seen.PENDING, zone=rental.region)
 
     def give_back(self, remote_id: str) -> Asking[None]:
         region, _, id = remote_id.partition("/")
@@ -137,9 +158,57 @@ class BaiduCloud(CloudApi):
         path, accepts = f"/v2/instance/{id}", frozenset({404})
         yield CloudCall(method="POST", path=path, body=body, region=region, act="change", accepts=accepts)
 
+    def leftovers(self, mark: str) -> Asking[list[Leftover]]:
+        """Disks by their tags, and addresses by their names, that no machine has."""
+        found: list[Leftover] = []
+        for region in self.regions:
+            disks = yield from self._every(region, "volumes", "/v2/volume")
+            found += [
+                Leftover(
+                    kind="disk",
+                    remote_id=f"{region}/{each['id']}",
+                    name=each["id"],
+                    token=_token(mark, each),
+                    price_micros_per_hour=disk_price("baidu", int(each["diskSizeInGB"])),
+                    currency=self.currency,
+                )
+                for each in disks
+                if not each.get("attachments")
+            ]
+            addresses = yield from self._every(region, "eipList", "/v1/eip", service="eip")
+            found += [
+                Leftover(
+                    kind="address",
+                    remote_id=f"{region}/{each['eip']}",
+                    name=each["eip"],
+                    token=read_name(mark, each.get("name") or ""),
+                )
+                for each in addresses
+                if not each.get("instanceId")
+            ]
+        return [each for each in found if each.token]
+
+    def _every(self, region: str, name: str, path: str, **more: Any) -> Asking[list[Any]]:
+        found: list[Any] = []
+        marker = ""
+        while True:
+            query = {"maxKeys": "1000", **({"marker": marker} if marker else {})}
+            reply = yield CloudCall(method="GET", path=path, query=query, region=region, **more)
+            found += reply.body[name]
+            marker = str(reply.body.get("nextMarker") or "") if reply.body["isTruncated"] else ""
+            if not marker:
+                return found
+
+    def remove_leftover(self, leftover: Leftover) -> Asking[None]:
+        region, _, id = leftover.remote_id.partition("/")
+        if leftover.kind == "address":
+            yield delete_call(f"/v1/eip/{id}", region=region, service="eip")
+            return
+        path, body = f"/v2/volume/{id}", {"autoSnapshot": "on", "manualSnapshot": "on", "recycle": "off"}
+        yield CloudCall(method="POST", path=path, body=body, region=region, act="change", accepts=GONE)
+
     def _remote(self, mark: str, region: str, each: Any) -> Remote | None:
-        tags = {tag["tagKey"]: tag["tagValue"] for tag in each.get("tags") or ()}
-        token = read_tags(mark, tags)
+        token = _token(mark, each)
         if not token or each["status"] in ENDED:
             return None
         created = each.get("createTime")
@@ -147,9 +216,14 @@ class BaiduCloud(CloudApi):
             f"{region}/{each['id']}",
             token,
             SEEN.get(each["status"], Seen.PENDING),
-            address=each.get("publicIP") or each.get("publicIp") or "",
+            address=each.get("publicIp") or "",
             doing=each["status"].lower(),
             zone=f"{region}/{each.get('zoneName', '')}",
             type=each.get("spec") or "",
             since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else None,
         )
+
+
+def _token(mark: str, each: Any) -> str:
+    """The token in the tags of a machine or a disk of ours."""
+    return read_tags(mark, {tag["tagKey"]: tag["tagValue"] for tag in each.get("tags") or ()})

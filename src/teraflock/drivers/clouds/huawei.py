@@ -9,13 +9,15 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import MIB
-from teraflock.drivers.clouds.calls import Asking, CloudCall
+from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
-from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot, read_tags
+from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, PRICES_OPTION, CloudApi
+from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signatures import HuaweiSigner
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote
+from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import MachineType, Seen
 
 PAGE: Final = 500
@@ -37,6 +39,7 @@ class HuaweiCloud(CloudApi):
     kind = "huawei"
     title = "Huawei Cloud"
     base_url = "https://ecs.{region}.myhuaweicloud.com"
+    services: ClassVar = {"disks": "https://evs.{region}.myhuaweicloud.com"}
     currency = "CNY"
     has_time_limit = True
     codes = ErrorCodes(
@@ -133,7 +136,7 @@ class HuaweiCloud(CloudApi):
         spot = {"marketType": "spot", **({"spotPrice": f"{limit / 10**6:.3f}"} if limit is not None else {})}
         ends = {"auto_terminate_time": boot.ends_at.strftime("%Y-%m-%dT%H:%M:%SZ")} if boot.ends_at else {}
         return {
-            "name": boot.machine.hostname,
+            "name": boot.name,
             "flavorRef": rental.type,
             "imageRef": self.pairs("images").get(region, ""),
             "vpcid": vpc,
@@ -161,6 +164,42 @@ class HuaweiCloud(CloudApi):
             and self.said(reply)[0] != "Ecs.0114"
         ):
             raise self.error(call, reply)
+
+    def leftovers(self, mark: str) -> Asking[list[Leftover]]:
+        """Disks without a machine, by its name. Addresses cannot be named at a launch, and go with the machine."""
+        found: list[Leftover] = []
+        for region in self.regions:
+            offset = 0
+            while True:
+                query = {"status": "available", "limit": str(PAGE), "offset": str(offset)}
+                reply = yield self._disk_call("GET", region, "/detail", query=query)
+                listed = reply.body["volumes"]
+                found += [
+                    Leftover(
+                        kind="disk",
+                        remote_id=f"{region}/{each['id']}",
+                        name=each["name"],
+                        token=token,
+                        price_micros_per_hour=disk_price("huawei", int(each["size"])),
+                        currency=self.currency,
+                    )
+                    for each in listed
+                    if (token := read_name(mark, each["name"], is_part=True))
+                ]
+                offset += len(listed)
+                if len(listed) < PAGE:
+                    break
+        return found
+
+    def remove_leftover(self, leftover: Leftover) -> Asking[None]:
+        region, _, id = leftover.remote_id.partition("/")
+        yield self._disk_call("DELETE", region, f"/{id}", act="change", accepts=GONE)
+
+    def _disk_call(self, method: str, region: str, path: str, **more: Any) -> CloudCall:
+        project = self.pairs("networks")[region].partition("/")[0]
+        headers = {"X-Project-Id": project}
+        path = f"/v2/{project}/cloudvolumes{path}"
+        return CloudCall(method=method, path=path, region=region, service="disks", headers=headers, **more)
 
     def _remote(self, mark: str, region: str, each: Any) -> Remote | None:
         tags = dict(str(tag).partition("=")[::2] for tag in each.get("tags") or ())

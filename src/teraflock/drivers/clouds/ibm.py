@@ -12,6 +12,7 @@ from teraflock.drivers.clouds.calls import Asking, CloudCall, delete_call
 from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capacity
 from teraflock.drivers.clouds.marks import Boot, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
+from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.sound import token_of_page
 from teraflock.drivers.clouds.tokens import IbmSigner
@@ -32,6 +33,9 @@ SEEN: Final = {
 }
 ENDED: Final = ("cannot_start", "stopped_by_preemption", "stopped_by_host_failure")
 """Reasons after which a machine does not come back: it is given back."""
+
+LEFT: Final = {"address": "floating_ips", "disk": "volumes"}
+"""What a machine may leave behind. Both have its name."""
 
 
 class IbmCloud(CloudApi):
@@ -178,19 +182,26 @@ class IbmCloud(CloudApi):
     def leftovers(self, mark: str) -> Asking[list[Leftover]]:
         found: list[Leftover] = []
         for region in self.regions:
-            listed = yield from self._every(region, "floating_ips")
-            found += [
-                Leftover(
-                    kind="address", remote_id=f"{region}/{each['id']}", name=each["address"], token=token
-                )
-                for each in listed
-                if (token := read_name(mark, each["name"]))
-            ]
-        return found
+            addresses = yield from self._every(region, "floating_ips")
+            found += [self._leftover(mark, "address", region, each, each["address"]) for each in addresses]
+            disks = yield from self._every(region, "volumes")
+            loose = [each for each in disks if not each["volume_attachments"]]
+            found += [self._leftover(mark, "disk", region, each, each["name"]) for each in loose]
+        return [each for each in found if each.token]
+
+    def _leftover(self, mark: str, kind: str, region: str, each: Any, name: str) -> Leftover:
+        return Leftover(
+            kind=kind,
+            remote_id=f"{region}/{LEFT[kind]}/{each['id']}",
+            name=name,
+            token=read_name(mark, each["name"]),
+            price_micros_per_hour=disk_price("ibm", int(each["capacity"])) if kind == "disk" else None,
+            currency=self.currency,
+        )
 
     def remove_leftover(self, leftover: Leftover) -> Asking[None]:
-        region, _, id = leftover.remote_id.partition("/")
-        yield delete_call(f"/floating_ips/{id}", region=region, query=VERSION)
+        region, _, path = leftover.remote_id.partition("/")
+        yield delete_call(f"/{path}", region=region, query=VERSION)
 
     def _remote(self, mark: str, region: str, each: Any, addresses: dict[str, str]) -> Remote:
         reasons = [str(reason["code"]) for reason in each.get("status_reasons") or ()]

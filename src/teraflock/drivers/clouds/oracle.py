@@ -12,11 +12,13 @@ from typing import Any, ClassVar, Final
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, delete_call
 from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capacity
-from teraflock.drivers.clouds.marks import Boot, read_tags
+from teraflock.drivers.clouds.marks import Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
+from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signatures import OracleSigner, oracle_fields
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.rented import Remote
+from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import MachineType, Seen
 
 API: Final = "/20160918"
@@ -33,6 +35,8 @@ SEEN: Final = {
 ENDED: Final = "TERMINATED"
 """`TERMINATED` is missing on purpose: such a machine no longer exists. We stop none."""
 THREADS_PER_OCPU: Final = 2
+BOOT_VOLUME: Final = " (Boot Volume)"
+"""Oracle names the disk of a machine after it, with this ending."""
 
 
 class OracleCloud(CloudApi):
@@ -185,6 +189,30 @@ class OracleCloud(CloudApi):
         region, _, id = remote_id.partition("/")
         query = {"preserveBootVolume": "false"}
         yield delete_call(f"{API}/instances/{id}", region=region, query=query)
+
+    def leftovers(self, mark: str) -> Asking[list[Leftover]]:
+        """Boot volumes without a machine. Oracle deletes them with it, if all is well. Addresses are never apart."""
+        found: list[Leftover] = []
+        for region in self.regions:
+            listed = yield from self._every(region, "/bootVolumes", limit="1000")
+            found += [
+                Leftover(
+                    kind="disk",
+                    remote_id=f"{region}/{each['id']}",
+                    name=each["displayName"],
+                    token=token,
+                    price_micros_per_hour=disk_price("oci", int(each["sizeInGBs"])),
+                    currency=self.currency,
+                )
+                for each in listed
+                if (token := read_name(mark, str(each["displayName"]).removesuffix(BOOT_VOLUME)))
+                and each["lifecycleState"] not in (ENDED, "TERMINATING")
+            ]
+        return found
+
+    def remove_leftover(self, leftover: Leftover) -> Asking[None]:
+        region, _, id = leftover.remote_id.partition("/")
+        yield delete_call(f"{API}/bootVolumes/{id}", region=region)
 
     def _remote(self, mark: str, region: str, each: Any, addresses: Mapping[str, str]) -> Remote:
         created = each.get("timeCreated")
