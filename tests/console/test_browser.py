@@ -2,6 +2,7 @@
 
 import re
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from tests.console.browser import (
 )
 from tests.long import sampled
 from tests.story.api_server import Server
+
+from teraflock.tenant.session.rules import TOTP_SECONDS, totp_code
 
 pytestmark = NEEDS_CHROMIUM
 
@@ -143,19 +146,31 @@ def test_the_language_is_that_of_the_browser_and_can_be_changed(server: Server) 
         assert page.inner_text("h1") == "Sign in"
 
 
-def test_a_password_signs_in_until_its_session_is_ended(server: Server) -> None:
+def test_a_password_and_a_code_sign_in_until_the_session_is_ended(server: Server) -> None:
     with browsing() as page:
         sign_in(page, server, "ann@lab.example")
         page.goto(f"{server.url}/console/account")
         page.fill("[name=password]", "correct horse battery")
         page.fill("[name=again]", "correct horse battery")
         page.get_by_role("button", name="Set password").click()
+        secret, step = page.inner_text("#totp"), int(time.time()) // TOTP_SECONDS
+        factor = page.locator("section:has(#totp-title)")
+        factor.locator("[name=code]").fill(totp_code(secret, step))
+        factor.locator("[name=current]").fill("correct horse battery")
+        factor.get_by_role("button", name="Turn on").click()
+        page.get_by_text("The second factor is on").wait_for()
         page.get_by_role("button", name="Sign out").click()
         page.fill("[name=user_name]", "ann@lab.example")
         page.fill("[name=password]", "wrong horse battery")
         page.locator("form button.primary").click()
         assert "Wrong user name, password or code" in page.inner_text("main")
+        for code in ("", totp_code(secret, step)):  # none, and the one that was used already
+            page.fill("[name=password]", "correct horse battery")
+            page.fill("[name=code]", code)
+            page.locator("form button.primary").click()
+            assert "Wrong user name, password or code" in page.inner_text("main")
         page.fill("[name=password]", "correct horse battery")
+        page.fill("[name=code]", totp_code(secret, step + 1))
         page.locator("form button.primary").click()
         page.wait_for_url("**/instances")
         with server.client() as client:

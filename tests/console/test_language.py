@@ -151,6 +151,16 @@ def test_an_error_is_recognised_by_the_words_around_its_values() -> None:
     assert load_languages()[ENGLISH].say("The bid is missing") == "The bid is missing"
 
 
+def test_words_without_a_translation_are_quoted() -> None:
+    chinese, english = load_languages()[CHINESE], load_languages()[ENGLISH]
+    assert (
+        chinese.said("Quota `L-1` exceeded <b>")
+        == '<q lang="en">Quota <code>L-1</code> exceeded &lt;b&gt;</q>'
+    )
+    assert chinese.said("The bid is missing") == "缺少出价"
+    assert english.said("Quota <b> exceeded") == "Quota &lt;b&gt; exceeded"
+
+
 @given(st.text())
 def test_any_text_can_be_said_and_shown(text: str) -> None:
     said = load_languages()[CHINESE].say(text)

@@ -44,6 +44,17 @@ def test_every_page_has_a_strict_policy_and_no_inline_script_or_style(
         assert re.findall(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=|javascript:", page.text) == []
 
 
+def test_files_of_the_api_are_saved_and_never_shown(unchanged: ConsoleServer, tenants: Tenants) -> None:
+    session = unchanged.session(tenants.keys["owner"])
+    file = unchanged.get("/console/projects/default/costs/focus", session)
+    assert (file.status, file.header("content-disposition")) == (200, "attachment")
+    refused = unchanged.get("/console/projects/default/runs/nothing/outputs", session)
+    for answer in (file, refused):
+        assert answer.header("x-content-type-options") == "nosniff"
+        assert "sandbox" in answer.header("content-security-policy")
+        assert answer.header("cache-control") == "no-store"
+
+
 def test_the_cookie_of_a_session_is_out_of_reach_of_scripts(console: ConsoleServer, tenants: Tenants) -> None:
     done = console.post("/console/sign-in", form={"key": tenants.keys["owner"]})
     assert done.status == 303

@@ -1,5 +1,6 @@
 """Pages of networks, runs, hosts and alerts without a browser: hostile texts, bad input, other tenants, many rows."""
 
+import html
 import re
 import sqlite3
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ from teraflock.wire.event import EventAnswer
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 PROJECT = "/console/projects/default"
 HOSTILE = "<script>alert(1)</script>"
-MANY = 30
+MANY = 120
+"""More than a page has."""
 
 
 @pytest.fixture
@@ -151,6 +153,12 @@ READING = [
     for page in noun.pages.all
     if page.method == "GET" and not page.stream and page.name not in NEEDS_A_SNAPSHOT
 ]
+OF_TEAM = [
+    page
+    for page in PAGES
+    if page.name
+    in ("list_members", "list_keys", "list_ssh_keys", "show_quotas", "show_audit", "show_account")
+]
 OF_HOSTS = [
     page for page in PAGES if page.name in ("list_hosts", "show_host", "list_alerts", "show_capacity")
 ]
@@ -170,6 +178,10 @@ def crowded(
             ("security_group", "name = 'acme-web'", {"id": "'sg_' || n", "name": "'group-' || n"}),
             ("acl", "name = 'acme-border'", {"id": "'acl_' || n", "name": "'acl-' || n"}),
             ("queued_launch", "name = 'later'", {"id": "'que_' || n", "name": "'later-' || n"}),
+            ("volume", "1", {"id": "'vol_' || n", "name": "'volume-' || n"}),
+            ("dataset", "1", {"id": "'dat_' || n", "name": "'set-' || n", "digest": "'d' || n"}),
+            ("member", "name = 'viewer@acme'", {"id": "'mem_' || n", "name": "'viewer-' || n"}),
+            ("api_key", f"id = '{furnished[1].ids['spare']}'", {"id": "'key_' || n", "name": "'key-' || n"}),
         ):
             multiply(connection, table, where, changes)
     connection.close()
@@ -190,7 +202,7 @@ def multiply(connection: sqlite3.Connection, table: str, where: str, changes: di
     assert made.rowcount in (MANY, -1)
 
 
-@pytest.mark.parametrize("page", [*READING, *OF_HOSTS], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*READING, *OF_TEAM, *OF_HOSTS], ids=lambda page: page.name)
 def test_more_rows_need_no_more_statements(
     unchanged: ConsoleServer,
     crowded: ConsoleServer,
@@ -222,3 +234,44 @@ def statements(
     monkeypatch.undo()
     assert got.status == 200, re.sub(r"\s+", " ", got.words)
     return count
+
+
+@pytest.mark.parametrize(
+    ("target", "row"),
+    [
+        (f"{PROJECT}/instances", r'href="/console/projects/\w+/instances/([\w-]+)"'),
+        (f"{PROJECT}/volumes", r'href="/console/projects/\w+/volumes/([\w-]+)"'),
+        (f"{PROJECT}/datasets", r"/data/([\w-]+)<"),
+        (f"{PROJECT}/runs", r'id="(run_\w+)"'),
+        ("/console/team", r"team/members/(mem_\w+)/role"),
+        ("/console/team/keys", r"team/keys/(key_\w+)/rotate"),
+    ],
+)
+def test_a_long_list_comes_in_pages_that_lose_nothing(
+    crowded: ConsoleServer, tenants: Tenants, target: str, row: str
+) -> None:
+    session = crowded.session(tenants.keys["owner"])
+    seen: list[str] = []
+    address: str | None = target
+    pages = 0
+    while address:
+        text = crowded.get(address, session).text
+        rows = list(dict.fromkeys(re.findall(row, text)))
+        assert 0 < len(rows) <= 100, "a page has a limit"
+        seen += rows
+        pages += 1
+        following = re.findall(r'<a class="button" href="([^"]+)">Next page', text)
+        address = html.unescape(following[0]) if following else None
+    assert (pages >= 2, len(seen) > MANY) == (True, True)
+    assert len(seen) == len(set(seen)), "each row is on one page"
+
+
+def test_a_live_list_stays_on_its_page(crowded: ConsoleServer, tenants: Tenants) -> None:
+    session = crowded.session(tenants.keys["owner"])
+    first = crowded.get(f"{PROJECT}/instances", session).text
+    after = re.findall(r"after=(\w+)", first)[0]
+    second = crowded.get(f"{PROJECT}/instances?after={after}", session).text
+    assert f'id="after" name="after" value="{after}"' in second
+    assert 'hx-include="form.filters, #after"' in second
+    rows = crowded.get(f"{PROJECT}/instances-rows?after={after}", session).text
+    assert f'id="after" name="after" value="{after}"' in rows

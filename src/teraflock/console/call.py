@@ -148,7 +148,7 @@ class PageCall:
         return {
             "call": self,
             "t": self.language.marked,
-            "say": self.language.say,
+            "said": self.language.said,
             "changes": self.language.changes,
             "now": self.now,
             "error": self._spoken_error(),

@@ -53,6 +53,13 @@ class Language:
                 return translated.format(**found.groupdict())
         return sentence
 
+    def said(self, sentence: str) -> Markup:
+        """A sentence of the server or a provider, to show. What has no translation is marked as quoted English."""
+        found = self.say(sentence)
+        if self.code == ENGLISH or found != sentence:
+            return as_code(found)
+        return Markup('<q lang="en">{}</q>').format(as_code(sentence))
+
 
 def as_code(text: str) -> Markup:
     """Escaped text, with code instead of backticks."""

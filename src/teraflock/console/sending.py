@@ -11,6 +11,7 @@ _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'{nonce}; img-src 'self' data:; font-src 'self';"
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_OF_FILES: Final = b"default-src 'none'; frame-ancestors 'none'; sandbox"
 _SAFE: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
@@ -70,7 +71,7 @@ async def _disconnected(receive: Any) -> None:
 
 
 async def forward(api: Any, target: str, secret: str, scope: Any, receive: Any, send: Any) -> None:
-    """Let the API answer instead, with the session in place of a key."""
+    """Let the API answer instead, with the session in place of a key. A file is saved, never shown as a page."""
     path, _, query = target.partition("?")
     inner = {
         **scope,
@@ -79,4 +80,16 @@ async def forward(api: Any, target: str, secret: str, scope: Any, receive: Any, 
         "query_string": query.encode(),
         "headers": [(b"authorization", f"Bearer {secret}".encode()), (b"accept", b"*/*")],
     }
-    await api(inner, receive, send)
+
+    async def send_safely(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            given = [*message["headers"], *_SAFE, (b"content-security-policy", _OF_FILES)]
+            is_stream = any(
+                name == b"content-type" and value.startswith(b"text/event-stream") for name, value in given
+            )
+            if message["status"] < 400 and not is_stream:
+                given.append((b"content-disposition", b"attachment"))
+            message = {**message, "headers": given}
+        await send(message)
+
+    await api(inner, receive, send_safely)
