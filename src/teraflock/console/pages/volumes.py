@@ -162,7 +162,7 @@ def _confirm(call: PageCall, act: str) -> Answer:
     name = call.path.get("snapshot", "")
     snapshot = next((each for each in volume.snapshots if each.name == name), None)
     if name and snapshot is None:
-        raise NotFound("There is no such snapshot", hint="Go back to the volume, which lists its snapshots")
+        raise NotFound("There is no such snapshot", hint="Open the volume to see its snapshots")
     return call.page("storage/confirm.html", section="storage", act=act, volume=volume, snapshot=snapshot)
 
 
