@@ -23,8 +23,10 @@ SPREAD: Final = (
     "tests/contract/cloud/test_walks.py",
 )
 """Their tests take long and share little, so each can run on any worker."""
-LONGEST: Final = ("tests/faults/test_two_servers.py", "tests/simulation/test_simulation.py")
-"""Tests of half a minute and more: they start before others, so that no worker ends with one alone."""
+WAITING: Final = "tests/faults/test_two_servers.py"
+"""Its tests mostly wait for leases to end, so one worker runs them, from the start, beside others that compute."""
+LONGEST: Final = (WAITING, "tests/simulation/test_simulation.py")
+"""They start before others, so that no worker ends with one alone."""
 
 
 def group(node_id: str) -> str:
@@ -35,7 +37,7 @@ def group(node_id: str) -> str:
         return f"{folder} on an engine, {'first' if file < SECOND_HALF else 'second'} half"
     if needs_engine(node_id):
         return f"{folder} on an engine"
-    return node_id if path.startswith(SPREAD) else path
+    return node_id if path.startswith(SPREAD) and path != WAITING else path
 
 
 def needs_engine(node_id: str) -> bool:

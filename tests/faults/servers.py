@@ -9,6 +9,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from multiprocessing.context import ForkServerProcess
 from operator import attrgetter
 from pathlib import Path
@@ -22,6 +23,7 @@ from teraflock.app.wiring import Cloud
 from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.instance.service import InstanceService
+from teraflock.reconcile import loops
 from teraflock.wire.instance import LaunchRequest
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -53,8 +55,14 @@ def settings(database: str = "", dies_at: str = "") -> Settings:
     )
 
 
+LEASE_SECONDS = 3.0
+"""Half of the usual time: a survivor waits this long before it takes over, at every point of every walk."""
+
+
 def run(home: str, with_settings: Settings) -> None:
     """Run a server process."""
+    if with_settings.database:  # which it may share
+        vars(loops).update(WORKER_TIME=timedelta(seconds=LEASE_SECONDS), HEARTBEAT_SECONDS=LEASE_SECONDS / 3)
     cloud = Cloud(Place(Path(home)), with_settings)
     cloud.start()
     signal.pause()
@@ -96,13 +104,13 @@ class Site:
 
     def work(self) -> None:
         """Run the loops in this process, step by step, until nothing is left to do."""
-        loops = self.cloud.loops
-        loops.hosts.turn()
-        loops.images.turn()
+        own = self.cloud.loops
+        own.hosts.turn()
+        own.images.turn()
         while not self._at_rest():
-            loops.beat()
-            for instance in loops.instances.lease():
-                loops.instances.advance(instance)
+            own.beat()
+            for instance in own.instances.lease():
+                own.instances.advance(instance)
 
     def serve(self, dies_at: str = "") -> ForkServerProcess:
         process = FORKS.Process(target=run, args=(str(self.home), settings(self._database, dies_at)))

@@ -229,7 +229,7 @@ def _launch_rented(
     if order.security_groups:
         raise BadInput(
             f"The site `{order.site}` does not support security groups",
-            hint="Leave out `--security-group`, or use our own hosts",
+            hint="Leave out `--security-group`, or launch without `--site` and `--provider`",
         )
     if order.graphics:
         raise BadInput(
@@ -237,16 +237,18 @@ def _launch_rented(
             hint="Leave out `--graphics`",
         )
     if order.volumes:
-        raise BadInput(f"The site `{order.site}` has no volumes", hint="Use our own hosts")
+        raise BadInput(
+            f"The site `{order.site}` has no volumes", hint="Launch without `--site` and `--provider`"
+        )
     if order.networks or order.subnets or order.addresses:
         raise BadInput(
             f"The site `{order.site}` rents machines, which are in no network of the project",
-            hint="Leave out `--network`, `--subnet` and `--address`, or use our own hosts",
+            hint="Leave out `--network`, `--subnet` and `--address`, or launch without `--site` and `--provider`",
         )
     if new.data and not order.copies_data:
         raise BadInput(
             f"The site `{order.site}` rents machines, which do not share data",
-            hint="`tera run --data` copies it there. Or use our own hosts",
+            hint="Use `tera run --data`, which copies it there, or launch without `--site` and `--provider`",
         )
     _site_of_image(tx, new.image, order.site)
     shape, rental = choose(order, types)

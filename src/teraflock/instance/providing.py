@@ -78,7 +78,7 @@ def choices_of(
 
 
 def own_first(order: Order, types: Sequence[MachineType]) -> Order | None:
-    """The same order for our own hosts: with the GPUs of the machine type. None: the type is unknown."""
+    """The same order for own hosts: with the GPUs of the machine type. None: the type is unknown."""
     machine = next((each for each in types if each.name == order.type), None)
     if machine is None:
         return None

@@ -367,7 +367,7 @@ class RunStarts:
             if each.size_bytes > COPY_BYTES_MAX:
                 raise Refused(
                     f"The dataset `{each.name}` is too large to copy to a rented machine",
-                    hint=f"Use our own hosts, or a dataset of up to {bytes_text(COPY_BYTES_MAX)}",
+                    hint=f"Run it without rented machines, or use a dataset of up to {bytes_text(COPY_BYTES_MAX)}",
                 )
             tar = tar_of(self._dataset_files.manifest(each.id), self._dataset_files.content(each.id))
             pieces, folder = joined(tar, PIECE_BYTES), f"{FOLDER}/{each.name}"

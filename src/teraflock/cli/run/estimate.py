@@ -1,4 +1,4 @@
-"""What a script will take on each GPU of our own hosts, from a trace of it."""
+"""What a script needs on each GPU of the server's own hosts, from a trace of it."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

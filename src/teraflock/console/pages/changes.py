@@ -122,7 +122,7 @@ def _confirm(call: PageCall, act: str) -> Answer:
     snapshots = client.snapshots.list(ref)
     found = next((each for each in snapshots if call.path["snapshot"] in (each.name, each.id)), None)
     if found is None:
-        raise NotFound("There is no such snapshot", hint="Go back to the instance, which lists its snapshots")
+        raise NotFound("There is no such snapshot", hint="Open the instance to see its snapshots")
     return call.page(
         "instances/snapshot.html",
         section="instances",

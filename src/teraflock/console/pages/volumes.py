@@ -196,7 +196,7 @@ def _confirm(call: PageCall, act: str) -> Answer:
     name = call.path.get("snapshot", "")
     snapshot = next((each for each in volume.snapshots if each.name == name), None)
     if name and snapshot is None:
-        raise NotFound("There is no such snapshot", hint="Go back to the volume, which lists its snapshots")
+        raise NotFound("There is no such snapshot", hint="Open the volume to see its snapshots")
     if act == "recover" and _last_copy(volume) is None:
         raise NotFound(
             "This volume has no copy yet",
