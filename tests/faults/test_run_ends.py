@@ -222,3 +222,18 @@ def killed_once(installation: RunInstallation) -> Callable[[str], None]:
         raise Killed(point)
 
     return fault
+
+
+def test_a_checkpoint_with_too_many_files_is_named_and_the_command_goes_on(
+    installation: RunInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = installation.ask("train", "90", "1", "10")
+    with monkeypatch.context() as patch:
+        patch.setattr("teraflock.instance.archive.ENTRIES_MAX", 0)
+        run = installation.until(
+            run, lambda seen: seen.problem.startswith("Checkpoints are not copied: `step-")
+        )
+        assert run.phase == RunPhase.RUNNING
+    run = installation.until(run, lambda seen: not seen.problem)
+    assert installation.runs.checkpoints(installation.tenant.project.id, run.id)
+    assert installation.finish(run).phase == RunPhase.DONE

@@ -129,7 +129,9 @@ def _copies_of_volumes(tx: Transaction, instance: Instance) -> tuple[VolumeCopy,
     """The copies from which all volumes of an instance can be recovered, on one host that answers. None: none."""
     known = {each.disk_id: each for each in volumes.in_all_projects(tx)}
     kept = {
-        each.id: volumes.copies(tx, each.id) for each in known.values() if each.instance_id == instance.id
+        str(each.id): volumes.copies(tx, each.id)
+        for each in known.values()
+        if each.instance_id == instance.id
     }
     found = copies_to_follow(instance.volumes, known, kept)
     return None if found is None or is_lost(tx, found[0].host_id) else found

@@ -164,7 +164,8 @@ class RunActs:
     def _pull_checkpoints(self, run: Run, guest: RunGuest) -> str:
         """Copy new checkpoints. The command continues if they cannot be kept; the owner reads why."""
         try:
-            self._pulls.checkpoints(run, guest)
+            problem = self._pulls.checkpoints(run, guest)
+            return f"{NOT_COPIED}: {problem}" if problem else ""
         except Unavailable:
             raise
         except TeraflockError as error:
@@ -172,7 +173,6 @@ class RunActs:
         except OSError as error:
             LOG.warning("%s: checkpoints cannot be written: %s", run.id, error.strerror)
             return f"{NOT_COPIED}: the server cannot write files now"
-        return ""
 
     def _ended(self, run: Run, seen: Sequence[GuestState]) -> Run | None:
         """The run if its command ended: on all nodes, or with an error on one, after which the others are stopped."""

@@ -58,14 +58,17 @@ class RunPulls:
         )
         return run, found, more
 
-    def checkpoints(self, run: Run, guest: RunGuest) -> None:
+    def checkpoints(self, run: Run, guest: RunGuest) -> str:
+        """Copy what is new. Return why a checkpoint cannot be kept. Empty: all are."""
         folder = folder_of(run.spec.checkpoints, CHECKPOINTS)
         with self._around.database.read() as tx:
             kept = store.checkpoints(tx, run.id)
         wanted = to_pull(guest.entries(folder), kept, keep=run.spec.keep, bytes_max=PULL_BYTES_MAX)
+        problem = ""
         for entry in wanted:
             self._check_room(run, entry.size_bytes)
-            self._pull(run, guest, folder, entry)
+            problem = self._pull(run, guest, folder, entry) or problem
+        return problem
 
     def outputs(self, run: Run, guest: RunGuest, folder: str) -> int | None:
         """Return the size of the archive. None: there is no such folder."""
@@ -77,7 +80,7 @@ class RunPulls:
         except NotFound:
             return None
 
-    def _pull(self, run: Run, guest: RunGuest, folder: str, entry: GuestEntry) -> None:
+    def _pull(self, run: Run, guest: RunGuest, folder: str, entry: GuestEntry) -> str:
         now = self._around.clock.now()
         pulled = Checkpoint(
             id=new_id("ckp", now, self._around.random_bytes),
@@ -92,13 +95,16 @@ class RunPulls:
         path = f"{folder}/{entry.name}"
         try:
             pulled = self._pushed(run, guest, path, pulled) or self._copied(guest, path, pulled)
-        except (NotFound, Refused):
-            return  # removed or replaced while it was read: the next look finds what is there then
+        except NotFound:
+            return ""  # removed while it was read: the next look finds what is there then
+        except Refused as error:  # it has too many files, unless it was replaced while it was read
+            return f"`{entry.name}`: {error.sentence}" if entry in guest.entries(folder) else ""
         if entry not in guest.entries(folder):
             self.drop(pulled)
-            return
+            return ""
         for old in self._around.database.write(partial(self._keep, run, pulled)):
             self.drop(old)
+        return ""
 
     def _copied(self, guest: RunGuest, path: str, pulled: Checkpoint) -> Checkpoint:
         """Copy a checkpoint to the server."""

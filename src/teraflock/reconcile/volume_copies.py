@@ -23,6 +23,7 @@ from teraflock.instance.copy.model import VolumeCopyDriver
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.lease import store as leases
 from teraflock.instance.lease.rules import worker_for
+from teraflock.instance.model import InstanceId
 from teraflock.instance.volume import store
 from teraflock.instance.volume.model import COPY_PREFIX, MAKING, READY, REMOVING, Volume, VolumeCopy
 from teraflock.instance.volume.rules import copy_is_due, obsolete_copies
@@ -175,7 +176,7 @@ def _beside(tx: Transaction, volume: Volume) -> set[str]:
     if not volume.instance_id:
         return set()
     others = [each for each in store.in_all_projects(tx) if each.instance_id == volume.instance_id]
-    found = [*disks.of_instance(tx, volume.instance_id)]
+    found = [*disks.of_instance(tx, InstanceId(volume.instance_id))]
     return {str(each.host_id) for each in found if each.state == READY} | {
         copy.host_id
         for other in others

@@ -186,6 +186,10 @@ def _reported_in(log: bytes) -> str:
     return ""
 
 
+def _most(one: int | None, other: int | None) -> int | None:
+    return max((each for each in (one, other) if each is not None), default=None)
+
+
 def progress_from(text: str, run: Run, now: datetime) -> RunProgress | None:
     """Return the reported progress, or what was known before if the report cannot be read."""
     try:
@@ -200,7 +204,7 @@ def progress_from(text: str, run: Run, now: datetime) -> RunProgress | None:
         step=said.step,
         of=said.of,
         loss=said.loss,
-        memory_bytes=max(filter(None, (said.memory_bytes, before and before.memory_bytes)), default=None),
+        memory_bytes=_most(said.memory_bytes, before.memory_bytes if before else None),
         first_step=said.step if first or before is None else before.first_step,
         first_at=now if first or before is None else before.first_at,
         at=now,

@@ -99,6 +99,11 @@ def test_spot_with_a_deadline_shows_what_it_may_cost(folder: Path) -> None:
     assert plan.request.deadline - NOW == timedelta(hours=40)
 
 
+def test_spot_without_prices_shows_only_how_often_it_is_late(folder: Path) -> None:
+    plan = plan_of(Hosts(priced=False), hours=5.0, mode="spot", deadline="40h", gpu="V100-SXM2")
+    assert dict(lines(plan, None))["on spot"] == "no prices are known; late in 0.0% of 120 simulations"
+
+
 def test_plan_of_several_nodes_has_the_price_of_all_of_them(folder: Path) -> None:
     one, three = (plan_of(Hosts(), gpu="V100-SXM2", hours=2.0, nodes=count) for count in (1, 3))
     assert three.micros_per_hour == 3 * one.micros_per_hour

@@ -43,6 +43,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("--requirements", "absent.txt", "--", "true"), "`absent.txt` cannot be read"),
         (("--secret", "A=b", "--", "true"), "takes a name, not a value"),
         (("--requirements", "train.py.toml", "--", "true"), "`train.py.toml` cannot be read"),
+        (("--sweep", "lr=", "--", "true"), "`lr` cannot be swept"),
+        (("--sweep", "l;r=1", "--", "true"), "`l;r` cannot be swept"),
         (("--offer", "x", "--", "true"), "is not the id of an offer"),
         (
             ("--offer", "0123456789abcdef", "--gpu", "V100", "--", "true"),

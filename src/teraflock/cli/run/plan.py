@@ -193,6 +193,8 @@ def _distribution_text(spread: "CostDistribution", currency: str) -> str:
         amount_text(each, currency) for each in (spread.p10, spread.p50, spread.p90, spread.steady)
     )
     late = f"late in {spread.late_share:.1%} of {spread.simulations} simulations"
+    if not spread.steady:
+        return f"no prices are known; {late}"
     return f"{middle} ({low} to {high}), {steady} on-demand; {late}"
 
 

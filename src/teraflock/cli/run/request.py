@@ -1,6 +1,7 @@
 """The words of `tera run`, from the command line and `tera.yaml`, as a request to the server."""
 
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from teraflock.wire.shape import ShapeRequest
 
 SETUP_BYTES_MAX: Final = 65_536
 PYTHON: Final = "python3"
+PARAMETER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class RunWords(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,9 +243,17 @@ def secret_value(name: str) -> str:
 def sweep_from(value: Any) -> dict[str, tuple[str, ...]]:
     """`lr=1e-3,1e-4` on the command line, or a mapping in `tera.yaml`."""
     if isinstance(value, Mapping):
-        return {str(name): tuple(map(str, _list(each))) for name, each in value.items()}
-    found = parse_pairs(_list(value), "--sweep")
-    return {name: tuple(filter(None, each.split(","))) for name, each in found.items()}
+        grid = {str(name): tuple(map(str, _list(each))) for name, each in value.items()}
+    else:
+        found = parse_pairs(_list(value), "--sweep")
+        grid = {name: tuple(filter(None, each.split(","))) for name, each in found.items()}
+    for name, values in grid.items():
+        if not values or not PARAMETER.fullmatch(name):
+            raise BadInput(
+                f"`{name[:80]}` cannot be swept: it needs a name of letters, digits, `_` and `-`, and values",
+                hint="For example `--sweep lr=1e-3,1e-4`",
+            )
+    return grid
 
 
 def _pairs(value: Any) -> dict[str, str]:
