@@ -495,8 +495,9 @@ def test_a_price_far_from_that_of_others_is_flagged_and_never_chosen(stocked: Te
 def test_a_named_source_does_not_hide_that_its_price_is_outdated(stocked: Tera, tmp_path: Path) -> None:
     shutil.copytree(stocked.home, tmp_path / "home")
     mine = Tera(tmp_path / "home")
-    old = row("lambda", "gpu_1x_h100_sxm5", "H100 SXM5", 1, "1.99", region="us-west-1") | {
-        "as_of": "2026-05-01"
+    old = {
+        **row("lambda", "gpu_1x_h100_sxm5", "H100 SXM5", 1, "1.99", region="us-west-1"),
+        "as_of": "2026-05-01",
     }
     gone = row("azure", "Standard_NC6s_v3", "V100 16GB", 1, "0.50", region="eastus")
     mine.ok("offers", "import", "older", own(tmp_path / "older.csv", [old, gone]))
