@@ -473,11 +473,31 @@ def test_a_comparison_leaves_out_what_its_provider_has_retired(tera: Tera) -> No
     assert all("retired" in line for line in listed[1:])
 
 
+def test_a_price_far_from_that_of_others_is_flagged_and_never_chosen(stocked: Tera, tmp_path: Path) -> None:
+    shutil.copytree(stocked.home, tmp_path / "home")
+    mine = Tera(tmp_path / "home")
+    usual = [
+        row(name, f"{name}-1", "H100 SXM5", 1, price)
+        for name, price in (("runpod", "2.69"), ("nebius", "2.95"), ("verda", "2.29"))
+    ]
+    odd = [row("do", "typo", "H100 SXM5", 1, "900"), row("cudo", "cheap", "H100 SXM5", 1, "0.08"),
+           row("ovhcloud", "dear", "H100 SXM5", 1, "25")]  # fmt: skip
+    done = mine.ok("offers", "import", "market", own(tmp_path / "market.csv", [*usual, *odd]))
+    assert "2    price far from that of other providers" in done.out
+    offers = mine.offers("--gpu", "H100", "--source", "market")
+    assert {o["provider"] for o in offers if "far:price" in o["flags"]} == {"do", "cudo"}
+    made = plan(mine, "--hours", "1", "--gpu", "H100", "--source", "market", "--top", "100")
+    assert [c["offer"]["provider"] for c in made["choices"]] == ["verda", "runpod", "nebius", "ovhcloud"]
+    assert made["rejected_counts"]["price_doubtful"] == 2
+    assert "at cudo (its price is uncertain)" in mine.ok("plan", "--hours", "1", "--gpu", "H100").err
+
+
 def test_a_named_source_does_not_hide_that_its_price_is_outdated(stocked: Tera, tmp_path: Path) -> None:
     shutil.copytree(stocked.home, tmp_path / "home")
     mine = Tera(tmp_path / "home")
-    old = row("lambda", "gpu_1x_h100_sxm5", "H100 SXM5", 1, "1.99", region="us-west-1") | {
-        "as_of": "2026-05-01"
+    old = {
+        **row("lambda", "gpu_1x_h100_sxm5", "H100 SXM5", 1, "1.99", region="us-west-1"),
+        "as_of": "2026-05-01",
     }
     gone = row("azure", "Standard_NC6s_v3", "V100 16GB", 1, "0.50", region="eastus")
     mine.ok("offers", "import", "older", own(tmp_path / "older.csv", [old, gone]))

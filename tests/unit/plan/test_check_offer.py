@@ -22,9 +22,9 @@ SHAPE = Shape(
 WISH = Wish(use="hours", hours=1.0, places=place_filter(("US",), (), ("europe",)), newer_than="2026-01-01")
 
 
-def faults(offer: Offer | None, wish: Wish = WISH) -> list[str]:
+def faults(offer: Offer | None, wish: Wish = WISH, shape: Shape = SHAPE) -> list[str]:
     cost = Cost(1, 1, 1, "USD")
-    choice = Choice(shape=SHAPE, hours=Hours(1, 1, 1), cost=cost, parts=(), interruptions=0.0, offer=offer)
+    choice = Choice(shape=shape, hours=Hours(1, 1, 1), cost=cost, parts=(), interruptions=0.0, offer=offer)
     return list(offer_faults(choice, wish))
 
 
@@ -51,6 +51,14 @@ def test_a_right_offer_has_no_faults() -> None:
 )
 def test_the_checker_finds_every_wrong_offer(wrong: Offer | None) -> None:
     assert faults(wrong) != []
+
+
+@pytest.mark.parametrize("day", ["2025-12-31", "2025", ""])
+def test_a_price_that_is_too_old_is_a_fault_also_where_the_shape_agrees(day: str) -> None:
+    old = replace(OFFER, as_of=day)
+    assert faults(old, shape=replace(SHAPE, as_of=day)) == [
+        "offer aws p3.2xlarge us-east-1: its price is older than 2026-01-01"
+    ]
 
 
 @pytest.mark.parametrize("area", ["US", "north america", "us-east-1", "virginia"])
