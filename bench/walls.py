@@ -289,7 +289,7 @@ class WallBench:
             listed = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
         return next(str(each["address"]) for each in json.loads(listed) if each["link_type"] == "ether")
 
-    def spread(self, tx: Transaction) -> None:
+    def _spread(self, tx: Transaction) -> None:
         """Give every instance three groups, so that all groups have members."""
         for project in self._projects:
             members = store.members(tx, project.id)

@@ -359,8 +359,8 @@ def test_fragments_hide_no_port(stage: Stage) -> None:
         stage.send(stage.own[NEIGHBOUR], each)
     select.select([], [], [], 0.3)
     assert honest[8:] in drained(listening[PORT]), "an honest datagram in two pieces arrives"
-    for each in listening.values():
-        each.close()
+    for used in listening.values():
+        used.close()
 
 
 def test_incomplete_fragments_of_a_guest_do_not_use_up_the_memory_of_others(stage: Stage) -> None:

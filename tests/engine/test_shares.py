@@ -25,8 +25,8 @@ def test_busy_programs_get_their_share_together(tmp_path: Path) -> None:
     share = shares.ensure(name, PROCESSORS)
     if os.geteuid() != 0 or share is None:
         pytest.skip("cgroups need root and a hierarchy for processor time")
-    for each in ("root", "cell"):
-        (tmp_path / each).mkdir()
+    for folder in ("root", "cell"):
+        (tmp_path / folder).mkdir()
     command = [
         sys.executable,
         "-m",
@@ -50,9 +50,9 @@ def test_busy_programs_get_their_share_together(tmp_path: Path) -> None:
         throttled = (share.parent / "cpu.stat").read_text().split("nr_throttled ")[1].split()[0]
         assert int(throttled) > 0, "the limit held them back, not other programs"
     finally:
-        for each in busy:
-            each.kill()
-            each.wait()
+        for process in busy:
+            process.kill()
+            process.wait()
         shares.remove(name)
     assert not share.parent.exists()
 

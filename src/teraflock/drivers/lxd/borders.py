@@ -27,7 +27,7 @@ PRIORITIES: Final = {Direction.OUT: 1, Direction.IN: 2}
 
 def guards(borders: Borders) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, str]]]:
     """The chains of all ACLs, and the maps that lead to them. Without an ACL there is no chain that packets pass."""
-    chains = {
+    chains: dict[str, tuple[str, ...]] = {
         chain: (f"{interface} @bridges ip {address} & {MASK} vmap @{map_name}",)
         for chain, interface, address, _, map_name in (_BORDERS.values() if borders else ())
     }
