@@ -51,7 +51,7 @@ def faults(database: Database, world: World, now: datetime, sky: World | None = 
     with world.read() as turn:
         every = [as_of(guest, now) for guest in turn.every(Guest)]
         balancers = {(each.spec.id, each.host) for each in turn.every(SimulatedBalancer) if each.running}
-        guests = {guest.machine.id: guest for guest in every if guest is not None}
+        guests = {str(guest.machine.id): guest for guest in every if guest is not None}
         copies = Counter(guest.machine.id for guest in every if guest is not None)
         addresses = {(taken.key, taken.instance_id) for taken in turn.every(AddressTaken)}
         images = {image.key for image in turn.every(SimulatedImage)}

@@ -48,7 +48,7 @@ class TwoServers:
 
     def first(self) -> Worker:
         """A new process in the place of the one that died."""
-        safe, self.installation.database = self.installation.database, self.crashing  # type: ignore[assignment]
+        safe, self.installation.database = self.installation.database, self.crashing
         try:
             return self.installation.hire()
         finally:

@@ -113,7 +113,8 @@ class Fleet:
         self.hosts = HostLoop(around)
         self.hosts.take_over()
         self.drift = DriftLoop(around)
-        loops: list[Loop] = [ImageLoop(around), MoveLoop(around), DrainLoop(around), TimeLimitLoop(around)]
+        self.moves = MoveLoop(around)
+        loops: list[Loop] = [ImageLoop(around), self.moves, DrainLoop(around), TimeLimitLoop(around)]
         self.turns = [loop.turn for loop in loops]
         self.turns.append(QueueLoop(around, self.service.queue).turn)
         self.copying = CopyLoop(around, COPY_EVERY)

@@ -109,6 +109,31 @@ def test_host_lost_just_before_an_instance_moves_there_loses_nothing() -> None:
     assert running_copies(there, one) == {(site, third)}
 
 
+def test_host_that_returns_while_an_instance_moves_away_is_fenced_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another server moves it after this one has removed old copies from the host, and before it records the return."""
+    there = Fleet(sites={"east": "2x2xV100"})
+    one = launched(there)
+    site, first = place(there, one)
+    (second,) = (host.name for host in there.all_hosts().values() if host.name != first)
+    there.hosts_service.set_state(there.actor, second, HostState.DRAINING)
+    there.trouble[site].host_goes_away(first)
+    there.pass_time(MOVE_AFTER.total_seconds() + 60)
+    assert there.one("one").phase == Phase.AWAY, "no host has room"
+    there.hosts_service.set_state(there.actor, second, HostState.READY)
+    there.trouble[site].host_comes_back(first, rebooted=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(there.hosts, "_allow_out", lambda *_: there.moves.turn())
+        there.wait(5)
+        there._read_hosts()
+    assert there.all_hosts()[str(one.host_id)].state == HostState.AWAY
+    there.pass_time(10)
+    assert there.all_hosts()[str(one.host_id)].state == HostState.READY
+    assert running_copies(there, one) == {(site, second)}
+    there.settle()
+
+
 def test_host_stays_away_while_its_old_copy_cannot_be_removed() -> None:
     there = Fleet()
     one = launched(there)
@@ -167,7 +192,7 @@ def test_drained_host_is_emptied_at_its_deadline() -> None:
     there.settle()
 
 
-SEEDS = int(os.environ.get("TERA_FLEET_SEEDS", "24"))
+SEEDS = int(os.environ.get("TERA_FLEET_SEEDS", "240"))
 WALKS = sampled(range(SEEDS), every=SEEDS, because="seconds each")
 
 

@@ -1,8 +1,11 @@
 """Hosts that join: tokens, refusals with their reasons, repeated requests, removal. On both databases."""
 
 import dataclasses
+import socket
+import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -11,7 +14,7 @@ from tests.contract.driver.joined_ground import derive
 from tests.faults.installation import Installation
 
 from teraflock.app.joining.join import Ticket, ask, parse_ticket
-from teraflock.app.joining.listener import JoinPort
+from teraflock.app.joining.listener import CONNECTIONS_MAX, JoinPort
 from teraflock.app.settings import Settings
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused, TeraflockError, Unavailable
@@ -123,6 +126,34 @@ def test_the_token_is_not_sent_to_another_server(ground: Ground) -> None:
     ground.door.close()
     with pytest.raises(Unavailable):
         ask(ticket, ground.request(invited))
+
+
+def test_strangers_do_not_keep_a_host_from_joining(ground: Ground) -> None:
+    """Connections that say nothing, plain garbage, and a message that announces four gigabytes."""
+    invited = ground.invite()
+    ticket = ticket_of(invited)
+    place, source = (ticket.server, ticket.port), ("127.0.0.2", 0)
+    silent = [socket.create_connection(place, 5, source) for _ in range(3 * CONNECTIONS_MAX)]
+    silent[-1].sendall(b"GET / HTTP/1.1\r\n\r\n")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection(place, 5) as raw, context.wrap_socket(raw) as tls:
+        tls.sendall(b"\xff" * 64)
+        with suppress(ConnectionError):
+            assert tls.recv(1) == b"", "it is cut off before anything of that size is read"
+    assert ask(ticket, ground.request(invited)).name == "lab2"
+    for each in silent:
+        each.close()
+
+
+def test_a_stolen_certificate_of_a_removed_host_opens_nothing(ground: Ground) -> None:
+    """Its token is used up, and its key gets no other name. The connections are tested with the host program."""
+    request = ground.request(ground.invite())
+    name = ground.joins.join(request, "192.0.2.7").name
+    ground.joins.remove(ground.installation.tenant.actor, name)
+    with pytest.raises(Refused, match="was already used"):
+        ground.joins.join(request, "192.0.2.7")
+    assert name not in ground.site_names()
 
 
 def test_refusals_have_their_reason_and_change_nothing(ground: Ground) -> None:

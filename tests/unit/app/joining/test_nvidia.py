@@ -52,7 +52,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         said.append(list(words))
         return subprocess.CompletedProcess(words, 0, "", "")
 
-    monkeypatch.setattr(nvidia.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     return said
 
 
@@ -140,13 +140,13 @@ def test_a_failing_command_says_why(machine: Inspection, monkeypatch: pytest.Mon
             words, 100, "", "warning\nE: Unable to locate package nvidia-smi\n"
         )
 
-    monkeypatch.setattr(nvidia.subprocess, "run", fails)
+    monkeypatch.setattr(subprocess, "run", fails)
     with pytest.raises(Unavailable, match="`apt-get update` failed: E: Unable to locate package nvidia-smi"):
         nvidia.install(GROUND, lambda words: None)
 
 
-def joins(home: Path, **wish: bool) -> Callable[[], object]:
-    asked = JoinWish(ticket=Ticket("t", "192.0.2.1", 1, "0" * 64), **wish)
+def joins(home: Path, *, install_driver: bool = False) -> Callable[[], object]:
+    asked = JoinWish(ticket=Ticket("t", "192.0.2.1", 1, "0" * 64), install_driver=install_driver)
     return lambda: join.join(HostPlaces(home), asked, SystemClock().now, lambda words: None)
 
 
