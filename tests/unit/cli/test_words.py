@@ -44,7 +44,7 @@ def listing(**more: object) -> Listing:
 
 
 def told(listing: Listing, currency: str = "CNY") -> str:
-    return "\n".join(footer(listing, RATES, currency, today=TODAY, on=ON))
+    return "\n".join(footer(listing, RATES, currency, today=TODAY, on=ON, limit_currency=""))
 
 
 def test_footer_shows_counts_and_age() -> None:

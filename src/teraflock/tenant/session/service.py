@@ -164,7 +164,7 @@ class SessionService(LoginService):
         with self._database.read() as tx:
             found = store.newest_sessions(tx, actor.member_id, self._clock.now(), limit=limit)
             used = store.session(tx, actor.organisation_id, actor.key_id)
-        others = tuple(each for each in found if each.id != actor.key_id)
+        others = tuple(each for each in found if str(each.id) != actor.key_id)
         return (used, *others)[:limit] if used else others
 
     def revoke(self, actor: Actor, id: str) -> ConsoleSession:
