@@ -80,11 +80,15 @@ class Job:
             return Misfit("too_many_to_estimate", f"has {gpus} GPUs; estimates support up to {GPUS_MAX}")
         if gpus % self._ways or (self._ways > 1 and shape.gpu_share != 1):
             return Misfit("tensor_parallel", f"its GPUs cannot form groups of {self._ways} in one machine")
+        groups = gpus // self._ways * instances
+        if self._global_batch and self._global_batch < groups:
+            why = f"a global batch of {self._global_batch} cannot be divided among {groups} GPUs"
+            return Misfit("batch_too_small", why)
         host = OWN if shape.mode == "owned" else SHARED
         gbps = self._network(shape.instance_type) if instances > 1 else 0.0
         key = (card.id, gpus, instances, host, gbps)
         if key not in self._judged:
-            self._judged[key] = self._on(card, gpus // self._ways * instances, host, gbps)
+            self._judged[key] = self._on(card, groups, host, gbps)
         return self._judged[key]
 
     def advice(self, ids: Container[str]) -> Iterator[str]:

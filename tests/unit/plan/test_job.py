@@ -196,6 +196,15 @@ def test_mig_slices_are_estimated_and_other_parts_of_cards_are_not() -> None:
     assert isinstance(job(replace(shape, gpu_memory_bytes=7 << 30)), Misfit)
 
 
+def test_global_batch_smaller_than_the_number_of_gpus_is_refused() -> None:
+    job = Job(VGG, steps=100, samples=None, global_batch=2)
+    shape = replace(SHAPE, gpu_count=2)
+    assert isinstance(job(shape), Hours)
+    for found in (job(replace(shape, gpu_count=4)), job(shape, 2)):
+        assert isinstance(found, Misfit)
+        assert found.code == "batch_too_small"
+
+
 def test_tensor_parallel_hours_equal_the_estimate_and_groups_stay_in_one_machine() -> None:
     work = Workload(model="gpt2", batch=8, seq=512, optimizer="adamw")
     job = Job(work, steps=None, samples=100_000, tensor_parallel=2)
