@@ -160,6 +160,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Only prices that were confirmed on this date or later. Excludes prices of unknown date."""
     slices: bool = False
     """Whether to include parts of cards."""
+    shares: tuple[float, ...] = ()
+    """Only parts of cards of these sizes: 0.5 is half a card. Needs `slices`."""
     outdated: bool = False
     """Whether to include offers for which there is a newer price of the same machine."""
     sort: Sort = "price"

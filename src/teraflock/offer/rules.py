@@ -72,6 +72,7 @@ def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
         and (query.as_of is None or _was_current(offer, query.as_of))
         and (not query.newer_than or offer.as_of >= query.newer_than)
         and (query.slices or offer.gpu_share >= 1)
+        and (not query.shares or any(abs(offer.gpu_share - one) < SAME_SHARE for one in query.shares))
         and (shows_outdated(query) or not offer.outdated)
         and (query.refused or offer.standing != "refused")
     )
@@ -79,6 +80,10 @@ def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
 
 def _is_located(offer: Offer, query: Query) -> bool:
     return located(offer.provider, offer.region, offer.zone, query.places) == "in"
+
+
+SAME_SHARE: Final = 0.001
+"""Shares of cards closer than this are equal: catalogs round a seventh."""
 
 
 def shows_outdated(query: Query) -> bool:

@@ -1,7 +1,7 @@
 """Parse the filters of `tera offers` and the API into a `Query`."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -93,10 +93,7 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], today: date) -> Query:
     """Parse the filters. Unknown names get an error with suggestions."""
-    from teraflock.catalog.names import find_parts  # imported here because only `--gpu` needs it
-
-    gpus = _gpus(asked)
-    slices = asked.slices or any(find_parts(name) for name in asked.gpu)
+    gpus, shares = _gpus(asked), _shares(asked.gpu)
     count_min, count_max = parse_count(asked.count)
     kinds: tuple[Kind, ...] = ("none",) if count_max == 0 else WITH_GPU
     for mode in asked.mode:
@@ -119,7 +116,8 @@ def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], toda
         price_max=_price_max(asked) if asked.price_max is not None else None,
         as_of=parse_day(asked.as_of) if asked.as_of is not None else None,
         newer_than=parse_age(asked.newer_than, today) if asked.newer_than is not None else "",
-        slices=slices,
+        slices=asked.slices or bool(shares),
+        shares=shares,
         sort=next(sort for sort in SORTS if sort == asked.sort),
     )
 
@@ -144,6 +142,18 @@ def _gpus(asked: OfferWords) -> tuple[str, ...]:
             hint="`tera gpus NAME` shows the figures of a GPU model",
         )
     return kept
+
+
+def _shares(names: Sequence[str]) -> tuple[float, ...]:
+    """Return the sizes of the named parts of GPUs. Empty if the names mean whole GPUs."""
+    from teraflock.catalog.names import find_parts  # imported here because only `--gpu` needs it
+
+    parts = [find_parts(name) for name in names]
+    if any(parts) and not all(parts):
+        raise BadInput(
+            "`--gpu` names both whole GPUs and slices", hint="Search for them in two separate commands"
+        )
+    return tuple(sorted({part.share for found in parts for _, part in found}))
 
 
 def _needs(asked: OfferWords) -> "CardNeeds":

@@ -132,3 +132,11 @@ def exit_code(**words: Any) -> int:
     except TeraflockError as error:
         return error.exit_code
     return 0
+
+
+def test_slice_finds_only_parts_of_its_size() -> None:
+    found = question(gpu=("A100 1g.10gb",))
+    assert (found.slices, found.shares) == (True, (1 / 7,))
+    assert question(gpu=("A100",)).shares == ()
+    with pytest.raises(BadInput, match="both whole GPUs and slices"):
+        question(gpu=("A100 1g.10gb", "T4"))

@@ -16,6 +16,7 @@ from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
 from teraflock.offer.index.model import Distinct, IndexShape, Terms
 from teraflock.offer.model import WITH_GPU, Offer, Query, Sort
 from teraflock.offer.rules import (
+    SAME_SHARE,
     figures_of_cards,
     limit_per_month,
     only_kinds,
@@ -64,7 +65,8 @@ class OfferIndex:
         self._tflops = _figures(shape.gpu_tflops for shape in shapes)
         self._vcpus = _figures(shape.vcpus for shape in shapes)
         self._ram = _figures(shape.ram_usable for shape in shapes)
-        whole = np.array([shape.gpu_share >= 1 for shape in shapes], np.bool_)
+        self._share = np.array([shape.gpu_share for shape in shapes], np.float64)
+        whole = self._share >= 1
         fresh = np.array([not dates.outdated for dates in self._columns.dates.values], np.bool_)
         self._is_whole = whole[self._columns.shape_codes]
         self._is_fresh = fresh[self._columns.date_codes]
@@ -139,6 +141,9 @@ class OfferIndex:
                 masks.append(figures >= least)  # false if the figure is missing (NaN)
         if query.count_max is not None:
             masks.append(self._count <= query.count_max)
+        if query.shares:
+            near = [np.abs(self._share - one) < SAME_SHARE for one in query.shares]
+            masks.append(np.logical_or.reduce(near))
         if not masks:
             return None
         fitting: Mask = np.logical_and.reduce(masks)

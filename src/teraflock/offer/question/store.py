@@ -18,6 +18,7 @@ from teraflock.offer.model import SUSPECT_RAM, Offer, Query, Removal
 from teraflock.offer.place.store import in_places, places
 from teraflock.offer.rules import (
     FIGURE_SORTS,
+    SAME_SHARE,
     figures_of_cards,
     limit_per_month,
     only_kinds,
@@ -218,6 +219,7 @@ def filters_of(
         *_bound("--vcpu-min", "vcpus >=", "vcpus_min", query.vcpus_min),
         *_ram(query.ram_bytes_min),
         *_newer_than(query.newer_than),
+        *_share_filter(query.shares),
     ]
     if query.as_of:
         day = query.as_of.isoformat()
@@ -254,6 +256,13 @@ def _place_filter(tx: Transaction, query: Query, *, ever: bool) -> Iterator[Offe
         found = places(tx, query.places, ever=ever)
         option = "--region" if query.places.regions else "--country" if query.places.countries else "--not-in"
         yield OfferFilter(option, *in_places("place", found.inside), *in_places("unplaced", found.unknown))
+
+
+def _share_filter(shares: Sequence[float]) -> Iterator[OfferFilter]:
+    if shares:
+        values: dict[str, object] = {f"share_{i}": share for i, share in enumerate(shares)}
+        same = " OR ".join(f"ABS(gpu_share - :{name}) < {SAME_SHARE}" for name in values)
+        yield OfferFilter("--gpu", f"({same})", values)
 
 
 def _newer_than(day: str) -> Iterator[OfferFilter]:
