@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ MEMORY_BYTES_MIN = 4 << 30
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
+# CI ends a run that takes too long, and all results are lost. So it says, in Unix time, until when long tests may start.
+LONG_TESTS_UNTIL = float(os.environ.get("TERA_LONG_TESTS_UNTIL", "inf"))
+
 # A shell ignores SIGINT in what it starts in the background, and children inherit that: tests of Ctrl-C would wait.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -61,6 +65,8 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("long") and time.time() > LONG_TESTS_UNTIL:
+        pytest.skip("no time left for long tests (TERA_LONG_TESTS_UNTIL)")
     databases.choose(item.nodeid)
 
 
