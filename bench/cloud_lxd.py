@@ -90,6 +90,7 @@ class OnLxd:
             host.daemon.socket_path,
             INSTALLATION,
             report=lambda: report,
+            host=report.name,
             image_cache=IMAGES,
             now=lambda: 1,
             pool=PoolWish(size_bytes=30 * GIB),
