@@ -37,7 +37,7 @@ MEMORY_BYTES_MIN = 4 << 30
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
-# CI ends a run that takes too long, and all results are lost. So it says, in Unix time, until when long tests may start.
+# CI ends a run that takes too long, without any result. So it says, in Unix time, until when long tests may start.
 LONG_TESTS_UNTIL = float(os.environ.get("TERA_LONG_TESTS_UNTIL", "inf"))
 
 # A shell ignores SIGINT in what it starts in the background, and children inherit that: tests of Ctrl-C would wait.

@@ -33,6 +33,7 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("cli", "client", "wire", "words", "catalog", "offer", "estimate", "plan")
 MODULES: Final = ("app.local", "app.home", "app.connections", "storage.sqlite", "storage.group_commit")
 SET_BEFORE_IMPORTS: Final = ("PYTHON", "LANG", "LC_")
+KILLED_SECONDS_MAX: Final = 30
 REQUEST_BYTES_MAX: Final = 1 << 20
 COMMAND: Final = "command"
 SERVER: Final = "server"
@@ -53,6 +54,7 @@ def run(
             code = process.wait(seconds_max)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
+            process.wait(KILLED_SECONDS_MAX)
             raise
         return subprocess.CompletedProcess(list(words), code, _content(out), _content(err))
     finally:

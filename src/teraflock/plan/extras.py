@@ -69,9 +69,8 @@ def _disk(price: ExtraPrice, wish: Wish, instances: int, hours: float, money: Mo
         amount = size * (price.micros * used + price.stopped_micros * (MONTH_US - used))
         each, how = money(amount, GB_PARTS * MONTH_US, price.currency), "1 month"
         if price.stopped is not None:
-            how += (
-                f", {HOURS_PER_MONTH - hours:,.0f} h of it stopped at {price.stopped} {price.currency} per GB"
-            )
+            stopped = f"{HOURS_PER_MONTH - hours:,.0f} h"
+            how += f", {stopped} of it stopped at {price.stopped} {price.currency} per GB"
     elif price.prorated:
         amount = size * price.micros * _microseconds(hours)
         each, how = money(amount, GB_PARTS * MONTH_US, price.currency), f"{hours:,.2f} h of {HOURS_PER_MONTH}"

@@ -78,18 +78,24 @@ class Job:
             card = part
         if gpus > GPUS_MAX:
             return Misfit("too_many_to_estimate", f"has {gpus} GPUs; estimates support up to {GPUS_MAX}")
-        if gpus % self._ways or (self._ways > 1 and shape.gpu_share != 1):
-            return Misfit("tensor_parallel", f"its GPUs cannot form groups of {self._ways} in one machine")
         groups = gpus // self._ways * instances
-        if self._global_batch and self._global_batch < groups:
-            why = f"a global batch of {self._global_batch} cannot be divided among {groups} GPUs"
-            return Misfit("batch_too_small", why)
+        if misfit := self._undivided(shape, gpus, groups):
+            return misfit
         host = OWN if shape.mode == "owned" else SHARED
         gbps = self._network(shape.instance_type) if instances > 1 else 0.0
         key = (card.id, gpus, instances, host, gbps)
         if key not in self._judged:
             self._judged[key] = self._on(card, groups, host, gbps)
         return self._judged[key]
+
+    def _undivided(self, shape: Shape, gpus: int, groups: int) -> Misfit | None:
+        """Why the job cannot be divided among these GPUs. None: it can be."""
+        if gpus % self._ways or (self._ways > 1 and shape.gpu_share != 1):
+            return Misfit("tensor_parallel", f"its GPUs cannot form groups of {self._ways} in one machine")
+        if self._global_batch and self._global_batch < groups:
+            why = f"a global batch of {self._global_batch} cannot be divided among {groups} GPUs"
+            return Misfit("batch_too_small", why)
+        return None
 
     def advice(self, ids: Container[str]) -> Iterator[str]:
         """List changes that would make the job fit on the largest of these cards."""

@@ -83,8 +83,7 @@ class VolumeLoop:
             LOG.warning("%s (%s): %s", volume.id, volume.state, error.sentence)
             self._later[volume.id] = self._around.clock.now() + AGAIN
             if not isinstance(error, Unavailable):
-                sentence = error.sentence
-                self._change(volume, lambda each: replace(each, problem=sentence))
+                self._change(volume, partial(replace, problem=error.sentence))
 
     def _again(self, volume: Volume) -> tuple[Volume | None, VolumeSeen | None]:
         """The volume as it is now, in the database and on its engine."""

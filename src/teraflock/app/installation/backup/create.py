@@ -71,6 +71,7 @@ def _manifest(tx: Transaction, places: Places, settings: Settings, clock: Clock,
     images = tuple(
         f"image {name}: made from an instance, stored only in the engine" for name in made_of_instances(tx)
     )
+    ids = ids_on_engines_in_all_projects(tx)
     return Manifest(
         teraflock=__version__,
         schema=schema,
@@ -81,13 +82,10 @@ def _manifest(tx: Transaction, places: Places, settings: Settings, clock: Clock,
         engine=settings.engine,
         engine_is_ours=Path(settings.lxd_socket).parent == places.lxd,
         organisations=count_organisations(tx),
-        instances=len(ids_on_engines_in_all_projects(tx)),
+        instances=len(ids),
         settings=places.settings.read_text("utf-8") if places.settings.exists() else "",
         parts={},
-        disks=tuple(
-            BackupDisk(instance_id=id, part=f"disks/{id}.tar.zst")
-            for id in ids_on_engines_in_all_projects(tx)
-        ),
+        disks=tuple(BackupDisk(instance_id=id, part=f"disks/{id}.tar.zst") for id in ids),
         not_included=images,
     )
 
