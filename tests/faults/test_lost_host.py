@@ -59,7 +59,8 @@ def kept_and_stopped(installation: Installation) -> None:
 
 
 def limits_changed(installation: Installation) -> None:
-    installation.trouble.limits_changed_by_hand(one(installation).id, vcpus=7, ram_bytes=1 << 30)
+    (view,) = installation.service.page(installation.tenant.project.id, limit=9)
+    installation.trouble.limits_changed_by_hand(view.instance.id, vcpus=7, ram_bytes=1 << 30)
     installation.workers[0].look()
 
 

@@ -173,11 +173,13 @@ class IbmCloud(CloudApi):
     def give_back(self, remote_id: str) -> Asking[None]:
         region, _, id = remote_id.partition("/")
         found = yield self._call("GET", region, f"/instances/{id}", accepts=frozenset({404}))
-        yield delete_call(f"/instances/{id}", region=region, query=VERSION)
-        if found.status < 400:
+        if (
+            found.status < 400
+        ):  # addresses first: only the machine tells their name, also when this is repeated
             for each in (yield from self._every(region, "floating_ips")):
                 if each["name"] == found.body["name"]:
                     yield delete_call(f"/floating_ips/{each['id']}", region=region, query=VERSION)
+        yield delete_call(f"/instances/{id}", region=region, query=VERSION)
 
     def leftovers(self, mark: str) -> Asking[list[Leftover]]:
         found: list[Leftover] = []
