@@ -127,12 +127,8 @@ class MoveLoop:
 
 def _copies_of_volumes(tx: Transaction, instance: Instance) -> tuple[VolumeCopy, ...] | None:
     """The copies from which all volumes of an instance can be recovered, on one host that answers. None: none."""
-    known = {each.disk_id: each for each in volumes.in_all_projects(tx)}
-    kept = {
-        str(each.id): volumes.copies(tx, each.id)
-        for each in known.values()
-        if each.instance_id == instance.id
-    }
+    known = {each.disk_id: each for each in volumes.of_instance_in_all_projects(tx, instance.id)}
+    kept = {str(each.id): volumes.copies(tx, each.id) for each in known.values()}
     found = copies_to_follow(instance.volumes, known, kept)
     return None if found is None or is_lost(tx, found[0].host_id) else found
 
