@@ -107,7 +107,7 @@ def _old_prices(shown: Sequence[Choice], on: date) -> Iterator[str]:
     old = [age for age in ages if age > OLD_PRICE_DAYS]
     if old:
         oldest = max(old) // 30
-        yield f"{len(old)} of {len(shown)} choices have prices older than six months, the oldest {oldest} months"
+        yield f"the prices of {len(old)} of {len(shown)} choices are older than six months, the oldest {oldest} months"
     if unknown := sum(not choice.shape.as_of and choice.shape.mode != "owned" for choice in shown):
         yield f"the date of {unknown} of {len(shown)} prices is unknown"
 
