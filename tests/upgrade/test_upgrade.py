@@ -29,7 +29,6 @@ from teraflock.reconcile.bills import BillLoop
 from teraflock.storage.migrate import load_migrations, schema_of
 from teraflock.storage.open import open_as_it_is, open_database
 from teraflock.tenant.model import ProjectId
-from teraflock.tenant.service import TenantService
 
 CLOCK = SystemClock()
 LATEST = len(load_migrations())
