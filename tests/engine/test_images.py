@@ -113,6 +113,7 @@ def test_large_image_can_compute(large_image: str, driver: Lxd, a_machine: Machi
     driver.delete_image("img_large")
 
 
+@pytest.mark.long("packs and unpacks a whole disk")
 def test_a_file_without_content_does_not_fill_the_pool(driver: Lxd, red: Machine, client: LxdClient) -> None:
     """The engine would write 9 TB of zeros into the image, which no disk limit stops."""
     ran = driver.run(red.handle, ["truncate", "-s", "9T", "/root/big"], stdin=b"", seconds_max=20)
