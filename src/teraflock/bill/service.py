@@ -10,6 +10,7 @@ import msgspec
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.base.exchange import Rates
+from teraflock.base.kept import Kept
 from teraflock.base.money import MICROS
 from teraflock.bill import costs, store
 from teraflock.bill.biller import Biller
@@ -96,6 +97,7 @@ class BillService:
         self.invoices = InvoiceService(database, clock, due_days=invoice_days)
         self.budgets = BudgetService(database, clock, random_bytes, stop)
         self.host_costs = CostService(database, clock, rates, random_bytes)
+        self._margins: Kept[Margin] = Kept(clock)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
@@ -166,10 +168,14 @@ class BillService:
         return verify(self._database)
 
     def margin(self, month: str, by: MarginBy) -> Margin:
-        """Revenue, cost and margin of a month, over all tenants."""
-        now_us = self._now_us()
-        with self._database.read() as tx:
-            return margin(tx, month, by, now_us)
+        """Revenue, cost and margin of a month, over all tenants. With thousands of instances it is some seconds old."""
+
+        def make() -> tuple[Margin, int]:
+            with self._database.read() as tx:
+                made = margin(tx, month, by, self._now_us())
+            return made, made.amounts
+
+        return self._margins.get((month, by), make)
 
     def focus(self, account: BillingAccount, month: str) -> Iterator[str]:
         """The month as FOCUS, streamed. The database snapshot is held until the last line is read."""
