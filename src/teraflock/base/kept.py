@@ -13,7 +13,7 @@ from teraflock.base.clock import Clock
 T = TypeVar("T")
 ROWS_PER_SECOND: Final = 1_000
 AGE_MAX: Final = timedelta(seconds=10)
-ENTRIES_MAX: Final = 16
+ENTRIES_MAX: Final = 64
 
 
 class Kept(Generic[T]):
@@ -29,6 +29,9 @@ class Kept(Generic[T]):
             if timedelta(0) <= now - made_at < age_max:
                 return value
         value, rows = make()
+        if rows < ROWS_PER_SECOND:
+            self._kept.pop(key, None)
+            return value
         if len(self._kept) >= ENTRIES_MAX:
             self._kept.clear()
         self._kept[key] = (now, min(AGE_MAX, timedelta(seconds=rows // ROWS_PER_SECOND)), value)

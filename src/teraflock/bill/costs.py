@@ -95,12 +95,13 @@ def unbooked(desk: Desk, interval: Interval, booked_us: int, now_us: int, month:
 def hourly(desk: Desk, interval: Interval, now_us: int) -> int:
     """The cost of another hour, rounded down as the charge will be."""
     tariff, held = desk.tariff(interval.project_id), interval.held
-    period = desk.book.at(now_us)
-    if period is None:
+    priced = tariff.at(now_us)
+    if priced is None:
         return 0
-    units = tariff.units(tariff.priced(period), held)
-    beyond = beyond_cover(held, cover_at(desk.covers(interval.instance_id), now_us))
-    kept = BASIS - discount_at(interval, period, now_us)
+    units = tariff.units(priced, held)
+    covers = desk.covers(interval.instance_id)
+    beyond = beyond_cover(held, cover_at(covers, now_us) if covers else None)
+    kept = BASIS - discount_at(interval, priced.period, now_us)
     each = units.gpu * beyond[0] + units.vcpu * beyond[1]
     by_gb = units.ram * beyond[2] + units.disk * beyond[3] + units.snapshot * beyond[4]
     return (each * GIB + by_gb) * kept // (GIB * _HOUR_PARTS)
@@ -123,6 +124,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """The amount if everything that runs stopped now: short runs are charged for the minimum."""
     micros_per_hour: int
     """The cost of another hour at the current size and prices."""
+    intervals: int = 0
+    """How many open intervals were added up."""
 
 
 def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> Spent:
@@ -152,7 +155,7 @@ def not_booked(
         micros += each
         committed += unbooked(desk, _ended(interval, now_us), booked_us, now_us, month) if minimums else each
         rate += hourly(desk, interval, now_us)
-    return Spent(micros=micros, committed_micros=committed, micros_per_hour=rate)
+    return Spent(micros=micros, committed_micros=committed, micros_per_hour=rate, intervals=len(metered.open))
 
 
 def open_intervals(

@@ -27,6 +27,7 @@ from teraflock.bill.price.model import PriceBook
 from teraflock.bill.purchase import store as purchase_store
 from teraflock.bill.traffic import traffic_due
 from teraflock.fleet import store as fleet
+from teraflock.fleet.model import HostId
 from teraflock.instance.across import store as across
 from teraflock.meter import store as meter_store
 from teraflock.meter.ahead import ahead
@@ -105,6 +106,8 @@ def margin(tx: Transaction, month: str, by: MarginBy, now_us: int) -> Margin:
             earning.add(amount.host_id)
         if amount.cost:
             costing.add(amount.host_id)
+    if by == "host":
+        names = {str(id): name for id, name in fleet.names(tx, [HostId(id) for id, _ in keyed if id]).items()}
     rows = [_row(key, _name(tx, by, key[0], names), each) for key, each in keyed.items()]
     return Margin(
         month=month,
@@ -192,8 +195,7 @@ def _name(tx: Transaction, by: MarginBy, id: str, names: dict[str, str]) -> str:
     if by == "instance":
         return names.get(id) or across.name_in_all_projects(tx, id) or id
     if by == "host":
-        host = fleet.host(tx, id)
-        return host.name if host else id
+        return names.get(id, id)
     if by == "organisation":
         organisation = organisation_store.organisation(tx, OrganisationId(id))
         return organisation.name if organisation else id
