@@ -1,4 +1,4 @@
-"""`make screenshots`: a picture of every page, light and dark, wide and on a phone, in English and Chinese."""
+"""`make screenshots`: a picture of every page, light and dark, wide and on a phone, in English, Chinese and Japanese."""
 
 import sys
 import tempfile
@@ -16,7 +16,7 @@ from tests.console.browser import (
 )
 
 WIDTHS = {"wide": {"width": 1280, "height": 860}, "phone": {"width": 390, "height": 844}}
-LOCALES = {"en": "en-GB", "zh": "zh-CN"}
+LOCALES = {"en": "en-GB", "zh": "zh-CN", "ja": "ja-JP"}
 
 
 def take(folder: Path) -> int:

@@ -14,8 +14,9 @@ from markupsafe import Markup, escape
 
 ENGLISH: Final = "en"
 CHINESE: Final = "zh"
-NAMES: Final[Mapping[str, str]] = {ENGLISH: "English", CHINESE: "简体中文"}
-TAGS: Final[Mapping[str, str]] = {ENGLISH: "en", CHINESE: "zh-Hans"}
+JAPANESE: Final = "ja"
+NAMES: Final[Mapping[str, str]] = {ENGLISH: "English", CHINESE: "简体中文", JAPANESE: "日本語"}
+TAGS: Final[Mapping[str, str]] = {ENGLISH: "en", CHINESE: "zh-Hans", JAPANESE: "ja"}
 """For the `lang` attribute."""
 _RANGES_MAX: Final = 20
 _CODE: Final = re.compile("`([^`]+)`")
@@ -99,6 +100,6 @@ def _catalog(code: str) -> Mapping[str, str]:
         return {}
     found: dict[str, str] = {}
     for file in (files("teraflock.console") / "catalogs").iterdir():
-        if file.name.startswith(f"{code}."):  # `zh.json`, and one more file for each large section
+        if file.name.startswith(f"{code}."):  # `zh.json`, `ja.json`, and one more file for each large section
             found |= msgspec.json.decode(file.read_bytes(), type=dict[str, str])
     return found
