@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from bench.cloud_api import serving
+from bench.cloud_api import cpu_seconds, serving
 from bench.figures import Figure, Section
 from teraflock.client import Client
 from teraflock.wire.console import ConsoleLinkRequest
@@ -34,7 +34,7 @@ def browsed(home: Path, settings: Mapping[str, str], name: str) -> Section:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
-            starts = [_start(browser, home, settings) for _ in range(STARTS)]
+            starts, spent = zip(*(_start(browser, home, settings) for _ in range(STARTS)), strict=True)
             with serving(home, settings) as (_, server):
                 first, updates = _live(
                     browser, server, (home / "cloud" / "operator.key").read_text().strip(), name
@@ -57,6 +57,12 @@ def browsed(home: Path, settings: Mapping[str, str], name: str) -> Section:
                 bar=PAINT_SECONDS_MAX,
             ),
             Figure(
+                what="the same, processor time of the server",
+                unit="s",
+                samples=tuple(spent),
+                bar=PAINT_SECONDS_MAX,
+            ),
+            Figure(
                 what="from a change to the list in the browser",
                 unit="s",
                 samples=tuple(updates),
@@ -66,15 +72,16 @@ def browsed(home: Path, settings: Mapping[str, str], name: str) -> Section:
     )
 
 
-def _start(browser: Any, home: Path, settings: Mapping[str, str]) -> float:
-    """Seconds from the start of the server's process until the sign-in page is painted."""
+def _start(browser: Any, home: Path, settings: Mapping[str, str]) -> tuple[float, float]:
+    """Seconds from the start of the server's process until the sign-in page is painted, and processor seconds of the
+    server in that time."""
     page = browser.new_page()
     try:
         began = time.perf_counter()
-        with serving(home, settings) as (_, server):
+        with serving(home, settings) as (process, server):
             page.goto(f"{server}/console/sign-in")
             page.evaluate(PAINTED)
-            return time.perf_counter() - began
+            return time.perf_counter() - began, cpu_seconds(process.pid)
     finally:
         page.close()
 

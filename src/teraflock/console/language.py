@@ -6,6 +6,7 @@ is shown in English; a test fails for every one.
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.resources import files
 from typing import Final
 
@@ -30,7 +31,12 @@ class Language:
         self.code = code
         self.tag = TAGS[code]
         self._messages = messages
-        self._errors = [(_pattern(each), translated) for each, translated in errors.items()]
+        self._catalog = errors
+
+    @cached_property
+    def _errors(self) -> list[tuple[re.Pattern[str], str]]:
+        """Compiled when the first error is shown: hundreds of patterns would delay the start of the server."""
+        return [(_pattern(each), translated) for each, translated in self._catalog.items()]
 
     def text(self, message: str, /, **values: object) -> Markup:
         """The message in this language. `{name}` in it is replaced, and values are escaped."""
