@@ -68,7 +68,9 @@ def test_a_catalog_has_exactly_the_messages_of_the_console(code: str) -> None:
     assert sorted(set(catalog) - messages()) == [], "not used any more"
     for message, translated in catalog.items():
         assert sorted(FIELD.findall(message)) == sorted(FIELD.findall(translated)), message
-        assert sorted(CODE.findall(message)) == sorted(CODE.findall(translated)), f"commands differ: {message}"
+        assert sorted(CODE.findall(message)) == sorted(CODE.findall(translated)), (
+            f"commands differ: {message}"
+        )
 
 
 def test_the_search_finds_messages_of_templates_and_code() -> None:
