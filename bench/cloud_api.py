@@ -74,7 +74,7 @@ def _starting() -> Section:
             began = time.perf_counter()
             with serving(Path(folder)) as (process, _):
                 seconds.append(time.perf_counter() - began)
-                used.append(_cpu_seconds(process.pid))
+                used.append(cpu_seconds(process.pid))
                 time.sleep(2.0)  # until its loops have run
                 resident.append(_resident_mb(process.pid))
     return Section(
@@ -164,13 +164,13 @@ def _set_up(server: str, key: str) -> None:
 
 def _load(pid: int, server: str, path: str, key: str) -> tuple[float, float]:
     """Return requests per second of wall time, and per second of the server's processor time."""
-    before = _cpu_seconds(pid)
+    before = cpu_seconds(pid)
     result = run_task("bench.cloud_api_tasks", "load", server.rpartition(":")[2], path, key)
-    used = _cpu_seconds(pid) - before
+    used = cpu_seconds(pid) - before
     return result["requests"] / result["seconds"], result["sent"] / used
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

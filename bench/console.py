@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tests.console.browser import ADDRESSES, LEADING_ELSEWHERE
 
-from bench.cloud_api import serving
+from bench.cloud_api import cpu_seconds, serving
 from bench.console_browser import browsed
 from bench.console_crowd import furnish_one_of_each, multiply_rows, queue_launch
 from bench.figures import Figure, Section
@@ -199,8 +199,7 @@ class Visitor:
 
     def spent(self) -> float:
         """Processor seconds of the server since its start."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self._process.pid)
 
     def settle(self) -> None:
         """Wait until the offers are in memory: the first question starts to load them."""

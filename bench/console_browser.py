@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from bench.cloud_api import serving
+from bench.cloud_api import cpu_seconds, serving
 from bench.figures import Figure, Section
 from teraflock.client import Client
 from teraflock.wire.console import ConsoleLinkRequest
@@ -17,12 +17,26 @@ UPDATES: Final = 9
 FIRST_PAGE_KB_MAX: Final = 200
 PAINT_SECONDS_MAX: Final = 1
 LIVE_SECONDS_MAX: Final = 1
+FILTER_MS_MAX: Final = 100
 PAINTED: Final = """() => new Promise(done => {
   const found = performance.getEntriesByName('first-contentful-paint');
   if (found.length) return done(true);
   new PerformanceObserver((list, observer) => { observer.disconnect(); done(true); })
     .observe({type: 'paint', buffered: true});
 })"""
+
+
+FILTERED = """gpu => new Promise(done => {
+  let began = 0;
+  document.body.addEventListener('htmx:beforeRequest', () => { began = performance.now(); }, {once: true});
+  document.body.addEventListener('htmx:afterSettle', () => done(performance.now() - began), {once: true});
+  const field = document.querySelector('#filters [name=gpu]');
+  field.value = gpu;
+  field.dispatchEvent(new Event('input', {bubbles: true}));
+})"""
+"""Milliseconds from the request of a filter until the new rows are in the page."""
+GPUS: Final = ("A100", "V100", "T4", "P100", "K80", "A6000", "RTX6000", "")
+FILTERS: Final = 40
 
 
 def browsed(home: Path, settings: Mapping[str, str], name: str) -> Section:
@@ -34,9 +48,9 @@ def browsed(home: Path, settings: Mapping[str, str], name: str) -> Section:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
-            starts = [_start(browser, home, settings) for _ in range(STARTS)]
+            starts, spent = zip(*(_start(browser, home, settings) for _ in range(STARTS)), strict=True)
             with serving(home, settings) as (_, server):
-                first, updates = _live(
+                first, updates, filters = _live(
                     browser, server, (home / "cloud" / "operator.key").read_text().strip(), name
                 )
         finally:
@@ -57,30 +71,43 @@ def browsed(home: Path, settings: Mapping[str, str], name: str) -> Section:
                 bar=PAINT_SECONDS_MAX,
             ),
             Figure(
+                what="the same, processor time of the server",
+                unit="s",
+                samples=tuple(spent),
+                bar=PAINT_SECONDS_MAX,
+            ),
+            Figure(
                 what="from a change to the list in the browser",
                 unit="s",
                 samples=tuple(updates),
                 bar=LIVE_SECONDS_MAX,
             ),
+            Figure(
+                what=f"from a filter of offers to its rows in the browser, p95 of {FILTERS}",
+                unit="ms",
+                samples=(sorted(filters)[int(FILTERS * 0.95) - 1],),
+                bar=FILTER_MS_MAX,
+            ),
         ),
     )
 
 
-def _start(browser: Any, home: Path, settings: Mapping[str, str]) -> float:
-    """Seconds from the start of the server's process until the sign-in page is painted."""
+def _start(browser: Any, home: Path, settings: Mapping[str, str]) -> tuple[float, float]:
+    """Seconds from the start of the server's process until the sign-in page is painted, and processor seconds of the
+    server in that time."""
     page = browser.new_page()
     try:
         began = time.perf_counter()
-        with serving(home, settings) as (_, server):
+        with serving(home, settings) as (process, server):
             page.goto(f"{server}/console/sign-in")
             page.evaluate(PAINTED)
-            return time.perf_counter() - began
+            return time.perf_counter() - began, cpu_seconds(process.pid)
     finally:
         page.close()
 
 
-def _live(browser: Any, server: str, key: str, name: str) -> tuple[float, list[float]]:
-    """Kilobytes from the sign-in to the first page, and the delays of live updates."""
+def _live(browser: Any, server: str, key: str, name: str) -> tuple[float, list[float], list[float]]:
+    """Kilobytes from the sign-in to the first page, and the delays of live updates and of filters."""
     context = browser.new_context()
     page = context.new_page()
     sizes: list[int] = []
@@ -102,8 +129,11 @@ def _live(browser: Any, server: str, key: str, name: str) -> tuple[float, list[f
             began = time.perf_counter()
             row.locator(f".state.{state}").wait_for()
             updates.append(time.perf_counter() - began)
+        page.goto(f"{server}/console/offers")
+        page.locator("#offers tbody tr").first.wait_for()
+        filters = [page.evaluate(FILTERED, GPUS[turn % len(GPUS)]) for turn in range(FILTERS)]
     context.close()
-    return first, updates
+    return first, updates, filters
 
 
 def _size(sent: Any) -> int:

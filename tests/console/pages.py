@@ -42,6 +42,7 @@ RULES: dict[str, Rule] = {
     "restore_snapshot": Rule(may=WORKS),
     "delete_snapshot": Rule(may=WORKS),
     "change_bid": Rule(may=WORKS, form={"bid": "1"}, states=CONFLICT),
+    "list_bid_prices": Rule(may=SEES),
     "show_instance_readings": Rule(may=SEES),
     "list_volumes": Rule(may=SEES),
     "list_volume_rows": Rule(may=SEES),

@@ -1,7 +1,11 @@
-"""`make screenshots`: a picture of every page, light and dark, wide and on a phone, in English and Chinese."""
+"""`make screenshots`: a picture of every page, light and dark, wide and on a phone, in English, Chinese and Japanese.
+
+`python -m tests.console.screenshots --readme` takes those of README.md again.
+"""
 
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +20,8 @@ from tests.console.browser import (
 )
 
 WIDTHS = {"wide": {"width": 1280, "height": 860}, "phone": {"width": 390, "height": 844}}
-LOCALES = {"en": "en-GB", "zh": "zh-CN"}
+READINGS_SECONDS = 150
+LOCALES = {"en": "en-GB", "zh": "zh-CN", "ja": "ja-JP"}
 
 
 def take(folder: Path) -> int:
@@ -44,5 +49,33 @@ def take(folder: Path) -> int:
     return taken
 
 
+README: dict[str, str] = {
+    "instance": "/console/projects/default/instances/train",
+    "plan": "/console/plan?model=resnet50&batch=64&epochs=90&samples=1281167&precision=amp-fp16&deadline=7d",
+    "launch": "/console/projects/default/launch",
+}
+
+
+def take_for_readme(folder: Path) -> int:
+    """The three pictures that README.md shows. Charts need a few minutes of readings."""
+    options: dict[str, Any] = {"viewport": {"width": 1280, "height": 1180}, "locale": LOCALES["en"]}
+    with tempfile.TemporaryDirectory() as home, furnished_server(Path(home)) as server:
+        time.sleep(READINGS_SECONDS)
+        with browsing(**options) as page:
+            sign_in(page, server)
+            for name, address in README.items():
+                page.goto(server.url + address)
+                if name == "plan":
+                    page.locator("#plan table").first.wait_for()
+                    page.evaluate("document.getElementById('plan').scrollIntoView()")
+                page.wait_for_timeout(1000)
+                page.screenshot(path=folder / f"{name}.png")
+    SHARED.close()
+    return len(README)
+
+
 if __name__ == "__main__":
-    print(f"{take(Path(sys.argv[1]))} pictures in {sys.argv[1]}")
+    if sys.argv[1] == "--readme":
+        print(f"{take_for_readme(Path('docs/pictures'))} pictures in docs/pictures")
+    else:
+        print(f"{take(Path(sys.argv[1]))} pictures in {sys.argv[1]}")

@@ -235,6 +235,18 @@ def test_the_terminal_types_pastes_resizes_and_draws_ten_megabytes(server: Serve
         page.get_by_text("The shell ended").wait_for()
         page.keyboard.press("Enter")
         page.get_by_text("Connected").wait_for()
+        page.goto(f"{server.url}/console/projects/default/instances/sweep-b/terminal")
+        page.get_by_text("cannot open a terminal now: it is stopped").wait_for()
+
+
+def test_a_double_click_sends_a_form_once(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/projects/default/networks")
+        page.fill("main section:last-of-type [name=name]", "twice")
+        page.get_by_role("button", name="Create network").dblclick()
+        page.get_by_text("The network twice is created").wait_for()
+        assert page.locator(".notice.error").count() == 0
 
 
 def test_the_terminal_comes_back_after_the_server_was_killed(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from teraflock.base.errors import error_classes
 from teraflock.console.language import (
     CHINESE,
     ENGLISH,
+    JAPANESE,
     NAMES,
     Language,
     as_code,
@@ -26,6 +27,7 @@ from teraflock.console.spoken import SPOKEN
 CONSOLE = Path(__file__).parents[2] / "src" / "teraflock" / "console"
 IN_TEMPLATES = re.compile(r'\bt\(\s*"((?:[^"\\]|\\.)+)"')
 FIELD = re.compile(r"\{(\w+)\}")
+CODE = re.compile("`[^`]+`")
 SPOKEN_BY_PAGES = ("console", "tenant/session", "tenant/sign_up", "tenant/identity")
 """The errors of these folders must be translated. Others may be."""
 
@@ -53,7 +55,10 @@ def in_code(text: str) -> Iterator[str]:
             yield str(message.value)
 
 
-@pytest.mark.parametrize("code", [code for code in NAMES if code != ENGLISH])
+TRANSLATED = [code for code in NAMES if code != ENGLISH]
+
+
+@pytest.mark.parametrize("code", TRANSLATED)
 def test_a_catalog_has_exactly_the_messages_of_the_console(code: str) -> None:
     files = [path.read_bytes() for path in sorted((CONSOLE / "catalogs").glob(f"{code}.*json"))]
     parts = [msgspec.json.decode(content, type=dict[str, str]) for content in files]
@@ -63,6 +68,9 @@ def test_a_catalog_has_exactly_the_messages_of_the_console(code: str) -> None:
     assert sorted(set(catalog) - messages()) == [], "not used any more"
     for message, translated in catalog.items():
         assert sorted(FIELD.findall(message)) == sorted(FIELD.findall(translated)), message
+        assert sorted(CODE.findall(message)) == sorted(CODE.findall(translated)), (
+            f"commands differ: {message}"
+        )
 
 
 def test_the_search_finds_messages_of_templates_and_code() -> None:
@@ -92,6 +100,8 @@ def test_values_are_escaped() -> None:
         ("en", "zh-CN", ENGLISH),
         ("zh", "en", CHINESE),
         ("xx", "zh", CHINESE),
+        ("", "ja-JP,ja;q=0.9,en-US;q=0.8", JAPANESE),
+        ("ja", "zh-CN", JAPANESE),
     ],
 )
 def test_the_reader_chooses_the_language_before_the_browser(
@@ -132,14 +142,17 @@ def template(node: ast.AST) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-def test_errors_of_pages_are_translated() -> None:
-    catalog = error_catalog(CHINESE)
+@pytest.mark.parametrize("code", TRANSLATED)
+def test_errors_of_pages_are_translated(code: str) -> None:
+    catalog = error_catalog(code)
     assert sorted(sentences(*SPOKEN_BY_PAGES) - set(catalog)) == []
 
 
-def test_translated_errors_keep_their_values() -> None:
+@pytest.mark.parametrize("code", TRANSLATED)
+def test_translated_errors_keep_their_values(code: str) -> None:
     """Errors of other folders may be reworded at any time. They are shown in English then, until this is mended."""
-    for message, translated in error_catalog(CHINESE).items():
+    assert sorted(error_catalog(code)) == sorted(error_catalog(CHINESE)), "translated in one language only"
+    for message, translated in error_catalog(code).items():
         assert sorted(FIELD.findall(message)) == sorted(FIELD.findall(translated)), message
 
 

@@ -144,6 +144,7 @@ def test_a_dropped_config_is_planned_in_place_of_a_model(server: Server, tmp_pat
     ("form", "words"),
     [
         ({"model": "resnet50", "batch": "64"}, "amount of work"),
+        ({"model": "resnet50", "batch": "64", "epochs": "3"}, "Samples per epoch"),
         ({"model": "nonsense", "batch": "64", "steps": "10"}, "nonsense"),
         ({"model": "/etc/passwd", "batch": "1", "steps": "10"}, "passwd"),
         ({"model": "resnet50", "batch": "x"}, "not a whole number"),

@@ -264,6 +264,9 @@ def test_sending_a_launch_form_twice_launches_once(console: ConsoleServer, owner
     first, second = (console.post("/console/projects/default/launch", owner, form) for _ in range(2))
     assert first.status == second.status == 303
     assert first.header("location") == second.header("location")
+    changed = console.post("/console/projects/default/launch", owner, {**form, "vcpus": "2"})
+    assert changed.status == 303, "the reader went back and changed the form"
+    assert changed.header("location") != first.header("location")
 
 
 def test_a_body_that_is_no_form_is_refused(console: ConsoleServer, owner: str) -> None:

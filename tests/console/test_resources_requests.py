@@ -17,6 +17,8 @@ from tests.console.visiting import ConsoleServer, copied_console
 from teraflock.console.page import ConsolePage
 from teraflock.console.pages.alerts import open_alerts
 from teraflock.console.pages.all import PAGES, RESOURCES
+from teraflock.instance.bid import store as bid_store
+from teraflock.instance.bid.model import Auction
 from teraflock.storage.sqlite_transaction import SqliteTransaction
 from teraflock.wire.event import EventAnswer
 
@@ -54,6 +56,21 @@ def test_hostile_texts_of_runs_balancers_and_events_are_escaped(
         assert "<script>alert" not in page.text, target
     assert "&lt;script&gt;" in console.get(f"{PROJECT}/runs/bad", owner).text
     assert HOSTILE in console.get("/console/alerts", operator).words
+
+
+def test_auction_prices_are_shown_without_hosts_and_bidders(console: ConsoleServer, owner: str) -> None:
+    assert "Launch with a bid" in console.get(f"{PROJECT}/bids", owner).words
+    for number, gpu in enumerate(("V100-SXM2", "A100-SXM4-80")):
+        auction = Auction(
+            id=f"auc_{number}", at=AT, host_id="hst_secret", gpu=gpu, region="north", currency="USD",
+            floor_micros=500_000, price_micros=1_250_000,
+        )  # fmt: skip
+        console.cloud.database.write(lambda tx, auction=auction: bid_store.add(tx, auction))  # type: ignore[misc]
+    words = console.get(f"{PROJECT}/bids", owner).words
+    assert "1.2500 USD/h" in words, words
+    assert "hst_secret" not in words
+    narrowed = console.get(f"{PROJECT}/bids?gpu=V100&region=north", owner).words
+    assert ("V100-SXM2" in narrowed, "A100-SXM4-80" in narrowed) == (True, False)
 
 
 def test_alerts_without_details_are_shown(console: ConsoleServer, tenants: Tenants) -> None:

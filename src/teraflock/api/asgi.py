@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from litestar import HttpMethod, Litestar, Request, Response
 from litestar.exceptions import HTTPException
@@ -54,6 +54,13 @@ PLANS_WAITING_MAX: Final = 16
 """How many estimates and plans of one organisation can wait. Each takes about a second."""
 BODIES_PER_ORGANISATION: Final = 32
 """How many bodies are read at a time, each up to `body_bytes_max`."""
+
+
+class _Answering(Protocol):
+    """What a handler returns: an ASGI application. Litestar reads the annotation of each handler, and reading that of
+    `ASGIApp` takes it as long as everything else about a handler."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
 
 
 class Application:
@@ -120,7 +127,7 @@ class Application:
         if "GET" in by_method and not by_method["GET"].stream:
             by_method["HEAD"] = by_method["GET"]
 
-        async def serve(request: Request[Any, Any, Any]) -> ASGIApp:
+        async def serve(request: Request[Any, Any, Any]) -> _Answering:
             route = by_method[request.scope["method"]]  # Litestar rejects all others
             is_head = request.scope["method"] == "HEAD"
             try:
@@ -130,7 +137,7 @@ class Application:
                 made = await run(route, request)
             except Exception as error:
                 made = _Sent(self._failed(error, request.scope))
-            return _WithoutBody(made) if is_head else made
+            return cast(_Answering, _WithoutBody(made) if is_head else made)
 
         return HTTPRouteHandler(
             path.replace("}", ":str}"),

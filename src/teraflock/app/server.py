@@ -49,7 +49,9 @@ def serve(at: Place | None = None, settings: Settings | None = None) -> None:
 
 def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
     try:
-        # These imports take half a second, so they come after the socket.
+        # These imports take half a second, so they come after the socket. The collector would look for garbage among
+        # modules again and again, for a tenth of the start: `_settle_memory` turns it on again.
+        gc.disable()
         from teraflock.app.console import application_with_console
         from teraflock.app.http_server import HttpServer
         from teraflock.app.wiring import Cloud
@@ -82,9 +84,12 @@ def keep_memory_out_of_core_dumps() -> None:
 
 
 def _settle_memory() -> None:
-    """Exclude everything loaded so far from garbage collection, and collect rarely: requests create few cycles."""
-    gc.collect()
+    """Exclude everything loaded so far from garbage collection, and collect rarely: requests create few cycles.
+
+    A collection before that takes a tenth of a second and finds less than two thousand objects.
+    """
     gc.freeze()
+    gc.enable()
     gc.set_threshold(GARBAGE_OBJECTS, 20, 50)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.base.exchange import Rates
+from teraflock.base.kept import Kept
 from teraflock.base.money import MICROS
 from teraflock.bill import costs, store
 from teraflock.bill.biller import Biller
@@ -96,10 +97,19 @@ class BillService:
         self.invoices = InvoiceService(database, clock, due_days=invoice_days)
         self.budgets = BudgetService(database, clock, random_bytes, stop)
         self.host_costs = CostService(database, clock, rates, random_bytes)
+        self._margins: Kept[Margin] = Kept(clock)
+        self._bills: Kept[Bill] = Kept(clock)
+        self._pending: Kept[tuple[int, int]] = Kept(clock)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
     def bill(self, project_id: str, month: str, by: SumBy = "gpu", label: str = "") -> Bill:
+        """The bill of a month. With a thousand instances, it is a second old."""
+        return self._bills.get(
+            (project_id, month, by, label), lambda: self._bill(project_id, month, by, label)
+        )
+
+    def _bill(self, project_id: str, month: str, by: SumBy, label: str) -> tuple[Bill, int]:
         now_us = self._now_us()
         with self._database.read() as tx:
             desk = Desk(tx)
@@ -109,7 +119,7 @@ class BillService:
             ]
             micros = sum(each.micros for each in sums)
             pending = costs.not_booked(tx, desk, project_id, now_us, month, minimums=False)
-            return Bill(
+            made = Bill(
                 project_id=project_id,
                 month=month,
                 currency=currency,
@@ -121,6 +131,7 @@ class BillService:
                 lines=sum(each.lines for each in sums),
                 groups=_groups(tx, sums, project_id, month, by, label, currency),
             )
+        return made, pending.intervals
 
     def lines(
         self, project_id: str, month: str, *, after: int = 0, limit: int = 200, instance_id: str = ""
@@ -166,10 +177,14 @@ class BillService:
         return verify(self._database)
 
     def margin(self, month: str, by: MarginBy) -> Margin:
-        """Revenue, cost and margin of a month, over all tenants."""
-        now_us = self._now_us()
-        with self._database.read() as tx:
-            return margin(tx, month, by, now_us)
+        """Revenue, cost and margin of a month, over all tenants. With thousands of instances it is some seconds old."""
+
+        def make() -> tuple[Margin, int]:
+            with self._database.read() as tx:
+                made = margin(tx, month, by, self._now_us())
+            return made, made.amounts
+
+        return self._margins.get((month, by), make)
 
     def focus(self, account: BillingAccount, month: str) -> Iterator[str]:
         """The month as FOCUS, streamed. The database snapshot is held until the last line is read."""
@@ -189,17 +204,21 @@ class BillService:
         """The usage of a project that is not booked yet, and what it can still spend if it pays in advance.
 
         It can spend its balance and credits, minus what it owes and what is not booked. `tera launch` checks the same
-        amount.
+        amount. With a thousand instances, the amounts are a second old.
         """
-        now_us = self._now_us()
-        with self._database.read() as tx:
-            desk = Desk(tx)
-            pending = costs.not_booked(tx, desk, project_id, now_us, minimums=False).micros
-            profile = desk.profiles.get(project_id)
-            if profile is None or profile.pays != "prepaid":
-                return pending, 0
-            purse = ahead_purse(tx, desk, profile, now_us)
-            return pending, purse.limit_micros - purse.spent_micros
+
+        def make() -> tuple[tuple[int, int], int]:
+            now_us = self._now_us()
+            with self._database.read() as tx:
+                desk = Desk(tx)
+                pending = costs.not_booked(tx, desk, project_id, now_us, minimums=False)
+                profile = desk.profiles.get(project_id)
+                if profile is None or profile.pays != "prepaid":
+                    return (pending.micros, 0), pending.intervals
+                purse = ahead_purse(tx, desk, profile, now_us)
+            return (pending.micros, purse.limit_micros - purse.spent_micros), pending.intervals
+
+        return self._pending.get(project_id, make)
 
     def month_now(self) -> str:
         return charge_store.month_of(self._now_us())

@@ -1,6 +1,7 @@
 """Times of the books: microseconds since 1970, UTC. Months are written as `2026-11`."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from teraflock.base.clock import at_microseconds as moment
 from teraflock.base.clock import microseconds
@@ -8,6 +9,7 @@ from teraflock.base.clock import microseconds
 __all__ = ["microseconds", "moment", "month_bounds", "months_later"]
 
 
+@lru_cache(maxsize=256)
 def month_bounds(month: str) -> tuple[int, int]:
     """The first microsecond of a month and of the next one."""
     first = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC)

@@ -3,7 +3,7 @@
 A day is closed only after its last reading, so it is charged once and never reversed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from teraflock.bill import store
@@ -22,11 +22,11 @@ def traffic_due(
     *,
     until_us: int = FOREVER_US,
     project_id: str = "",
-    instance_id: str = "",
+    only: Sequence[str] = (),
 ) -> Iterator[Charge]:
-    """Charges for traffic since the last closed day, up to a time: of all projects, one project or one instance."""
+    """Charges for traffic since the last closed day, up to a time: of all projects, one project or some instances."""
     closed_us = store.cursor(tx).booked_until_us
-    days = reading_store.days(tx, closed_us, until_us, project_id=project_id, instance_id=instance_id)
+    days = reading_store.days(tx, closed_us, until_us, project_id=project_id, only=only)
     for id, own in groupby(days, lambda pair: pair[0]):
         yield from _of_instance(tx, desk, id, [day for _, day in own])
 

@@ -5,7 +5,8 @@ who may send it. Pages are rendered in threads, because they wait for the API.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -37,7 +38,10 @@ _OPERATORS: Final = "operators"
 class Console:
     def __init__(self, services: ConsoleServices, pages: Sequence[ConsolePage] = PAGES) -> None:
         self._services = services
-        self._pages = [(page.pattern(), page) for page in pages]
+        self._pages: dict[int, list[ConsolePage]] = defaultdict(list)
+        """By the number of segments of their addresses."""
+        for page in pages:
+            self._pages[len(page.segments)].append(page)
         self._assets = Assets()
         self._renderer = Renderer(self._assets)
         self._languages = load_languages()
@@ -99,18 +103,24 @@ class Console:
     def _found(self, request: BrowserRequest) -> tuple[ConsolePage, dict[str, str]]:
         method = "GET" if request.method == "HEAD" else request.method
         others = False
-        for pattern, page in self._pages:
-            found = pattern.fullmatch(request.path)
-            if found and page.method == method:
-                if any(len(each) > REF_CHARACTERS_MAX or not each.isprintable() for each in found.groups()):
+        for page, found in self._with_address(request.path):
+            if page.method == method:
+                if any(len(each) > REF_CHARACTERS_MAX or not each.isprintable() for each in found.values()):
                     break
-                return page, found.groupdict()
-            others = others or found is not None
+                return page, found
+            others = True
         if others:
             raise BadInput(
                 "This page cannot be opened this way", hint="Go back and use the button on the page"
             )
         raise NotFound("There is no such page", hint="Check the address, or start again from the list")
+
+    def _with_address(self, path: str) -> Iterator[tuple[ConsolePage, dict[str, str]]]:
+        """The pages that an address can mean, with its parameters. A slash at the end does not matter."""
+        for segments in (path.split("/"), path.removesuffix("/").split("/")):
+            for page in self._pages.get(len(segments), ()):
+                if (found := page.found_in(segments)) is not None:
+                    yield page, found
 
     def _admitted(
         self, page: ConsolePage, secret: str, parameters: Mapping[str, str]

@@ -23,6 +23,7 @@ _DIGEST_CHARACTERS: Final = 12
 
 class Assets:
     def __init__(self) -> None:
+        self._contents: dict[str, bytes] = {}
         self._answers: dict[str, Answer] = {}
         self._addresses: dict[str, str] = {}
         for name, file in _walk(files("teraflock.console") / "static"):
@@ -33,17 +34,20 @@ class Assets:
         return self._addresses[name]
 
     def answer(self, path: str) -> Answer | None:
+        """A file, compressed when it is first asked for: all at once would delay the start of the server."""
+        content = self._contents.pop(path, None)
+        if content is not None:
+            self._answers[path] = Answer(
+                body=gzip.compress(content, mtime=0),
+                media_type=_TYPES[path.rpartition(".")[2]],
+                headers={"Cache-Control": _KEPT, "Content-Encoding": "gzip"},
+            )
         return self._answers.get(path)
 
     def _keep(self, name: str, content: bytes) -> None:
         digest = sha256(content).hexdigest()[:_DIGEST_CHARACTERS]
-        address = f"{STATIC}{digest}/{name}"
-        self._addresses[name] = address
-        self._answers[address] = Answer(
-            body=gzip.compress(content, mtime=0),
-            media_type=_TYPES[name.rpartition(".")[2]],
-            headers={"Cache-Control": _KEPT, "Content-Encoding": "gzip"},
-        )
+        self._addresses[name] = f"{STATIC}{digest}/{name}"
+        self._contents[self._addresses[name]] = content
 
 
 def _walk(folder: Traversable, at: str = "") -> Iterator[tuple[str, Traversable]]:

@@ -6,6 +6,7 @@ is shown in English; a test fails for every one.
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.resources import files
 from typing import Final
 
@@ -14,8 +15,9 @@ from markupsafe import Markup, escape
 
 ENGLISH: Final = "en"
 CHINESE: Final = "zh"
-NAMES: Final[Mapping[str, str]] = {ENGLISH: "English", CHINESE: "简体中文"}
-TAGS: Final[Mapping[str, str]] = {ENGLISH: "en", CHINESE: "zh-Hans"}
+JAPANESE: Final = "ja"
+NAMES: Final[Mapping[str, str]] = {ENGLISH: "English", CHINESE: "简体中文", JAPANESE: "日本語"}
+TAGS: Final[Mapping[str, str]] = {ENGLISH: "en", CHINESE: "zh-Hans", JAPANESE: "ja"}
 """For the `lang` attribute."""
 _RANGES_MAX: Final = 20
 _CODE: Final = re.compile("`([^`]+)`")
@@ -29,7 +31,12 @@ class Language:
         self.code = code
         self.tag = TAGS[code]
         self._messages = messages
-        self._errors = [(_pattern(each), translated) for each, translated in errors.items()]
+        self._catalog = errors
+
+    @cached_property
+    def _errors(self) -> list[tuple[re.Pattern[str], str]]:
+        """Compiled when the first error is shown: hundreds of patterns would delay the start of the server."""
+        return [(_pattern(each), translated) for each, translated in self._catalog.items()]
 
     def text(self, message: str, /, **values: object) -> Markup:
         """The message in this language. `{name}` in it is replaced, and values are escaped."""
@@ -99,6 +106,6 @@ def _catalog(code: str) -> Mapping[str, str]:
         return {}
     found: dict[str, str] = {}
     for file in (files("teraflock.console") / "catalogs").iterdir():
-        if file.name.startswith(f"{code}."):  # `zh.json`, and one more file for each large section
+        if file.name.startswith(f"{code}."):  # `zh.json`, `ja.json`, and one more file for each large section
             found |= msgspec.json.decode(file.read_bytes(), type=dict[str, str])
     return found

@@ -11,7 +11,7 @@ Invariants:
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -47,8 +47,20 @@ class ConsolePage(msgspec.Struct, frozen=True, kw_only=True):
     def parameters(self) -> tuple[str, ...]:
         return tuple(_PARAMETER.findall(self.path))
 
-    def pattern(self) -> re.Pattern[str]:
-        return re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", PREFIX + self.path) + "/?")
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """The parts of its address between slashes."""
+        return tuple((PREFIX + self.path).split("/"))
+
+    def found_in(self, segments: Sequence[str]) -> dict[str, str] | None:
+        """The parameters in the segments of an address that has as many. None: it is the address of another page."""
+        found: dict[str, str] = {}
+        for own, given in zip(self.segments, segments, strict=True):
+            if own.startswith("{") and own.endswith("}"):
+                found[own[1:-1]] = given
+            elif own != given:
+                return None
+        return None if "" in found.values() else found
 
 
 class Pages:

@@ -9,7 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from teraflock.base.money import amount_text
 from teraflock.base.quantities import bytes_text
 from teraflock.console.assets import Assets
-from teraflock.console.language import NAMES, as_code
+from teraflock.console.language import NAMES, TAGS, as_code
 from teraflock.console.page import PREFIX
 from teraflock.words.event import event_text
 from teraflock.words.money import hourly_text
@@ -31,6 +31,7 @@ class Renderer:
             asset=assets.address,
             prefix=PREFIX,
             languages=NAMES,
+            tags=TAGS,
             age_text=age_text,
             cards_text=cards_text,
             plain_text=str,

@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import LATEST, Clock
 from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.base.kept import Kept
+from teraflock.base.size import Size
 from teraflock.fleet import store
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.fragmentation import CardCapacity, capacities
@@ -39,15 +41,21 @@ class FleetService:
         self._clock = clock
         self._policy = policy or Policy()
         self._audit = Audit(clock, random_bytes)
+        self._shapes: Kept[list[NamedShape]] = Kept(clock)
 
     def hosts(self, *, after: str = "", limit: int, kind: HostKind | None = HostKind.OWN) -> tuple[Host, ...]:
         with self._database.read() as tx:
             return store.hosts(tx, after=after, limit=limit, kind=kind)
 
-    def outlines(self) -> tuple[Host, ...]:
-        """All own hosts, without the slots and holders of their cards."""
+    def kinds(self) -> tuple[Host, ...]:
+        """One host for all that have the same size and cards."""
         with self._database.read() as tx:
-            return store.outlines(tx)
+            return store.kinds_of_hosts(tx)
+
+    def places(self, need: Size, *, host: str = "", site: str = "") -> list[tuple[HostId, str]]:
+        """Id and region of the own hosts that have the cards for an instance, free or not."""
+        with self._database.read() as tx:
+            return store.places(tx, need.gpu, need.gpus, host=host, site=site)
 
     def host(self, ref: str) -> Host:
         with self._database.read() as tx:
@@ -110,10 +118,16 @@ class FleetService:
         return {instance: idle for instance, idle in found.items() if idle.since <= latest}
 
     def shapes(self) -> list[NamedShape]:
-        with self._database.read() as tx:
-            hosts = store.kinds_of_hosts(tx)
-            rooms = store.rooms(tx, self._policy)
-        return [replace(shape, free=count_free(rooms, shape.need)) for shape in named_shapes(hosts)]
+        """Named shapes and how many of each are free. With a thousand hosts, that is a second old."""
+
+        def make() -> tuple[list[NamedShape], int]:
+            with self._database.read() as tx:
+                hosts = store.kinds_of_hosts(tx)
+                rooms = store.rooms(tx, self._policy)
+            found = [replace(shape, free=count_free(rooms, shape.need)) for shape in named_shapes(hosts)]
+            return found, len(rooms)
+
+        return self._shapes.get("all", make)
 
 
 def checked_networks(networks: Sequence[str]) -> tuple[str, ...]:

@@ -50,6 +50,23 @@ def outlines(tx: Transaction) -> tuple[Host, ...]:
     return tuple(host_from(row, gpus=tuple(found[row[0]])) for row in rows)
 
 
+def places(
+    tx: Transaction, gpu: str, gpus: int, *, host: str = "", site: str = ""
+) -> list[tuple[HostId, str]]:
+    """Id and region of the own hosts with at least so many cards of a model: all, one host, or those of a site."""
+    rows = tx.all(
+        "SELECT h.id, h.region FROM host h WHERE h.kind = 'own' AND h.state <> 'gone'"
+        " AND (:host = '' OR h.id = :host OR h.name = :host) AND (:site = '' OR h.site = :site)"
+        " AND (:gpus = 0 OR h.id IN (SELECT g.host_id FROM host_gpu g WHERE g.gpu = :gpu GROUP BY g.host_id"
+        " HAVING COUNT(*) >= :gpus)) ORDER BY h.id",
+        gpu=gpu,
+        gpus=gpus,
+        host=host,
+        site=site,
+    )
+    return [(HostId(id), region) for id, region in rows]
+
+
 def at_site(tx: Transaction, site: str) -> tuple[Host, ...]:
     """The own hosts of a site, without cards and labels. A loop reads every site all the time."""
     rows = tx.all(f"SELECT {COLUMNS} FROM host WHERE kind = 'own' AND site = :site ORDER BY id", site=site)

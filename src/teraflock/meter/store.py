@@ -4,6 +4,7 @@ Reads cross tenants, because the meter processes all instances. Tenants see it o
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +15,8 @@ from teraflock.meter.model import Change, Holding, Interval, Meter, Open
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table, in_list
 
+HOLDINGS_KEPT: Final = 16_384
+"""Decoded holdings in memory, about 1 KB each: costs are computed from all open ones again and again."""
 SHARE_INTERVALS_MAX: Final = 50_000
 """How many of the newest intervals count for the fair share of projects: a bound on what one reading costs."""
 KINDS: Final = (
@@ -200,6 +203,7 @@ def _change_from(row: Row) -> Change:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=HOLDINGS_KEPT)
 def _holding(text: str) -> Holding:
     """A holding from JSON. The fields of its size are at the same level as its own."""
     held = _decode_holding(text)
@@ -252,6 +256,12 @@ def open_meters(
             project=project_id,
         )
     return [_meter_from(row) for row in rows]
+
+
+def projects_with_open_meters(tx: Transaction) -> set[str]:
+    """The projects that hold something now."""
+    rows = tx.all("SELECT DISTINCT project_id FROM meter_instance WHERE open_sequence IS NOT NULL")
+    return {row[0] for row in rows}
 
 
 def _open_meters_of(tx: Transaction, project_id: str, ids: Sequence[str]) -> list[Meter]:

@@ -14,6 +14,7 @@ from teraflock.bill.charge.rules import (
     MONTH_US,
     SECOND_US,
     Tariff,
+    accrued,
     booking,
     slices,
     standing,
@@ -100,6 +101,21 @@ def test_charges_cover_the_interval_and_none_is_negative(interval: Interval) -> 
         assert each.from_us // DAY_US == (each.until_us - 1) // DAY_US, "within one day"
         assert BOOK.at(each.from_us) is BOOK.at(each.until_us - 1), "at one price"
         assert sum(each.amounts) <= each.list_micros + 6
+
+
+@given(interval=intervals(), share=st.floats(0, 1), covered=st.booleans(), data=st.data())
+def test_accrued_amounts_equal_the_sums_of_slices(
+    interval: Interval, share: float, covered: bool, data: st.DataObject
+) -> None:
+    opened = replace(interval, until_us=FOREVER_US, ends_run=False)
+    since_us = interval.from_us + int((interval.until_us - interval.from_us) * share)
+    half = replace(interval.held.size, gpus=interval.held.size.gpus // 2)
+    covers = [Covered(purchase_id="pur", from_us=since_us, until_us=FOREVER_US, size=half)] * covered
+    made = slices(opened, interval.until_us, TARIFF, covers)
+    borders = [interval.from_us, *(each.until_us for each in made)]
+    from_us, until_us = (data.draw(st.sampled_from(borders)) for _ in range(2))
+    between = [each for each in made if from_us <= each.from_us < until_us]
+    assert accrued(opened, from_us, until_us, TARIFF, covers) == total(between)
 
 
 @given(interval=intervals(), earlier=st.floats(0, 1))

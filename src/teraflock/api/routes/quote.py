@@ -33,16 +33,9 @@ def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
 
 
 def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace]]:
-    hosts = call.nouns.fleet.outlines()
-    shape = shape_of(wish_from(body.shape), hosts)
-    places = [
-        PricePlace(host.id, host.region)
-        for host in hosts
-        if body.host in ("", host.id, host.name)
-        and body.site in ("", host.site)
-        and sum(card.gpu == shape.gpu for card in host.gpus) >= shape.gpus
-    ]
-    return shape, places
+    fleet = call.nouns.fleet
+    shape = shape_of(wish_from(body.shape), fleet.kinds())
+    return shape, [PricePlace(*each) for each in fleet.places(shape, host=body.host, site=body.site)]
 
 
 def _to_rent(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace]]:

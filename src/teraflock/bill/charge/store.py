@@ -1,6 +1,6 @@
 """All SQL of charges. They are added and never changed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Final
@@ -12,7 +12,7 @@ from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
 from teraflock.bill.charge.rules import DAY_US
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, in_list
 
 _KEY: Final = ("subject", "generation", "sequence", "segment", "kind", "reverses", "project_id", "month")
 _SLICE: Final = (
@@ -78,16 +78,17 @@ def charges_of(tx: Transaction, subject: str, sequence: int) -> list[Charge]:
     return [booked_from(row).charge for row in rows]
 
 
-def micros_of(tx: Transaction, subject: str, sequence: int | None = None) -> dict[str, int]:
-    """What was booked for an instance, or for one of its intervals, by currency."""
-    only = "" if sequence is None else " AND sequence = :sequence"
-    values = {} if sequence is None else {"sequence": sequence}
+def micros_of(tx: Transaction, subjects: Sequence[str], currency: str) -> dict[str, int]:
+    """What was booked for each of some instances in a currency."""
+    if not subjects:
+        return {}
+    marks, values = in_list(subjects)
     rows = tx.all(
-        f"SELECT currency, SUM(micros) FROM charge WHERE subject = :subject{only} GROUP BY currency",
-        subject=subject,
+        f"SELECT subject, SUM(micros) FROM charge WHERE subject IN ({marks}) AND currency = :currency GROUP BY subject",
+        currency=currency,
         **values,
     )
-    return {row[0]: int(row[1]) for row in rows if row[0]}
+    return {row[0]: int(row[1]) for row in rows}
 
 
 def booked_until(tx: Transaction, subject: str, sequence: int) -> int:
@@ -100,6 +101,28 @@ def booked_until(tx: Transaction, subject: str, sequence: int) -> int:
         sequence=sequence,
     )
     return int(row[0]) if row else 0
+
+
+def open_booked_until(tx: Transaction, project_id: str, closed_us: int) -> dict[tuple[str, int], int]:
+    """The time up to which the open intervals of a project are charged, by instance and sequence. Those that began
+    after the last closed day are left out: they have no charge.
+
+    The last charge of an interval stands, unless it is a reversal itself, and it usually ends with the closed day.
+    """
+    rows = tx.all(
+        "SELECT m.instance_id, m.open_sequence, c.until_us, c.kind FROM meter_instance m JOIN charge c"
+        " ON c.subject = m.instance_id AND c.sequence = m.open_sequence AND c.segment = (SELECT MAX(s.segment)"
+        " FROM charge s WHERE s.subject = m.instance_id AND s.sequence = m.open_sequence)"
+        " WHERE m.project_id = :project AND m.open_sequence IS NOT NULL AND m.from_us < :closed",
+        project=project_id,
+        closed=closed_us,
+    )
+    return {
+        (id, sequence): until_us
+        if kind != "reversal" and until_us == closed_us
+        else booked_until(tx, id, sequence)
+        for id, sequence, until_us, kind in rows
+    }
 
 
 def lines(

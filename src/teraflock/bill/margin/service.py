@@ -252,9 +252,14 @@ def lines_due(tx: Transaction, host_id: str, day: int, until_us: int) -> list[Co
 
 def lines_to_come(tx: Transaction, now_us: int) -> list[CostLine]:
     """The cost of hosts since their last booked day, minus what is booked for days that must be booked again."""
-    found: list[CostLine] = []
-    for host_id, booked_us in store.hosts_due(tx, now_us, limit=HOSTS_MAX):
+    found = [replace(line, micros=-line.micros) for line in store.lines_to_book_again(tx)]
+    due = store.hosts_due(tx, now_us, limit=HOSTS_MAX)
+    records = store.records_of_hosts_due(tx, now_us) if due else {}
+    for host_id, booked_us in due:
+        own = records[host_id]
         for day in range(booked_us // DAY_US, now_us // DAY_US + 1):
-            found += lines_due(tx, host_id, day, min((day + 1) * DAY_US, now_us))
-            found += [replace(line, micros=-line.micros) for _, line in store.lines_of_day(tx, host_id, day)]
+            begin_us, until_us = day * DAY_US, min((day + 1) * DAY_US, now_us)
+            uses = [use for use in own.uses if use.until_us > begin_us and use.from_us < until_us]
+            uses += [until(use, until_us) for use in own.open_uses if use.from_us < until_us]
+            found += cost_of_day(day, until_us, own.rates, own.sizes, uses)
     return found

@@ -1,5 +1,6 @@
 """All SQL of host costs. Only operators and the biller's loop use it, so reads cross tenants."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -206,6 +207,46 @@ def open_uses(tx: Transaction, host_id: str, until_us: int) -> list[OpenUse]:
     return [_OPEN.value(row) for row in rows]
 
 
+class HostRecords(msgspec.Struct, frozen=True):
+    """What the cost of a host is computed from."""
+
+    rates: list[CostRate]
+    sizes: list[HostSize]
+    uses: list[HostUse]
+    open_uses: list[OpenUse]
+
+
+def records_of_hosts_due(tx: Transaction, until_us: int) -> dict[str, HostRecords]:
+    """The records of all `hosts_due`, with their uses since the last booked day: four statements instead of four for
+    each host."""
+    found: dict[str, HostRecords] = defaultdict(lambda: HostRecords([], [], [], []))
+    due = "JOIN cost_host d ON d.host_id = t.host_id AND d.booked_until_us < :until"
+    for row in tx.all(
+        f"SELECT {_RATE.names_in('t')} FROM host_cost t {due} ORDER BY t.number", until=until_us
+    ):
+        rate = _RATE.value(row)
+        found[rate.host_id].rates.append(rate)
+    for row in tx.all(
+        f"SELECT {_SIZE.names_in('t')} FROM host_size t {due} ORDER BY t.from_us", until=until_us
+    ):
+        size = _SIZE.value(row)
+        found[size.host_id].sizes.append(size)
+    since = "AND t.until_us > d.booked_until_us - 86400000000"
+    for row in tx.all(
+        f"SELECT {_USE.names_in('t')} FROM host_use t {due} {since} ORDER BY t.from_us, t.instance_id",
+        until=until_us,
+    ):
+        use = _USE.value(row)
+        found[use.host_id].uses.append(use)
+    for row in tx.all(
+        f"SELECT {_OPEN.names_in('t')} FROM host_use_open t {due} ORDER BY t.from_us, t.instance_id",
+        until=until_us,
+    ):
+        now = _OPEN.value(row)
+        found[now.host_id].open_uses.append(now)
+    return found
+
+
 # -- lines -------------------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +277,17 @@ def lines_of_day(tx: Transaction, host_id: str, day: int) -> list[tuple[int, Cos
         day=day,
     )
     return [(row[0], _LINE.value(row[1:])) for row in rows]
+
+
+def lines_to_book_again(tx: Transaction) -> list[CostLine]:
+    """The lines, not reversed, of all days that must be booked again."""
+    rows = tx.all(
+        f"SELECT {_LINE.names_in('c')} FROM cost_host d JOIN cost c ON c.host_id = d.host_id"
+        " AND c.day >= d.booked_until_us / 86400000000 WHERE c.kind <> 'reversal'"
+        " AND NOT EXISTS (SELECT 1 FROM cost r WHERE r.host_id = c.host_id AND r.day = c.day"
+        " AND r.kind = 'reversal' AND r.reverses = c.number)"
+    )
+    return [_LINE.value(row) for row in rows]
 
 
 def last_day(tx: Transaction, host_id: str) -> int:

@@ -155,8 +155,14 @@ class PricedPeriod:
     def __init__(self, period: Period, currency: str) -> None:
         self.period = period
         self.currency = currency
-        self.units: Callable[[str, str, PricePlace], Units] = lru_cache(maxsize=4096)(self._worked_out)
+        self._units: Callable[[str, str, str, str], Units] = lru_cache(maxsize=4096)(self._worked_out)
+
+    def units(self, gpu: str, mode: str, place: PricePlace) -> Units:
         """The price of a GPU model in a purchase mode (on-demand, spot or monthly) at a place."""
+        prices, (host, region) = self.period.prices, place  # most places have no price of their own
+        return self._units(
+            gpu, mode, host if host in prices.hosts else "", region if region in prices.regions else ""
+        )
 
     def of_bid(self, gpu: str, place: PricePlace, card_micros_per_hour: int, currency: str) -> Units:
         """The prices of a bid that pays this much for each card, in this currency."""
@@ -166,12 +172,10 @@ class PricedPeriod:
             month = divided(month * rates[self.currency], rates[currency])
         return self.units(gpu, "spot", place)._replace(gpu=month)
 
-    def _worked_out(self, gpu: str, mode: str, place: PricePlace) -> Units:
+    def _worked_out(self, gpu: str, mode: str, host: str, region: str) -> Units:
         prices = self.period.prices
         tables = [
-            table
-            for table in (prices.hosts.get(place.host), prices.regions.get(place.region), prices.general)
-            if table
+            table for table in (prices.hosts.get(host), prices.regions.get(region), prices.general) if table
         ]
         found = {name: _narrowest(tables, name) for name in ("vcpu", "ram", "disk", "snapshot")}
         if mode == IMAGE:

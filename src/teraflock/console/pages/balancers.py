@@ -51,13 +51,18 @@ def create_balancer(call: PageCall) -> Answer:
 @pages.get(ONE, long=True, **READ)
 def show_balancer(call: PageCall) -> Answer:
     """One load balancer with its backends."""
-    return network_page(call, "balancers", "networks/balancer.html", **_shown(call))
+    found = call.client.balancers.get(call.path["balancer"])
+    return network_page(
+        call, "balancers", "networks/balancer.html", balancer=found, names=instance_names(call)
+    )
 
 
 @pages.get(f"{ONE}/facts", long=True, **READ)
 def show_balancer_facts(call: PageCall) -> Answer:
     """The state of its backends, requested again every few seconds."""
-    return call.part("networks/balancer_facts.html", **_shown(call))
+    return call.part(
+        "networks/balancer_facts.html", balancer=call.client.balancers.get(call.path["balancer"])
+    )
 
 
 @pages.post(f"{ONE}/delete", on_error=show_balancer, **WRITE)
@@ -82,10 +87,6 @@ def remove_backend(call: PageCall) -> Answer:
     name = call.path["instance"]
     call.client.balancers.remove(call.path["balancer"], (name,))
     return call.done(_url(call), "{name} is not a backend any more", name=name)
-
-
-def _shown(call: PageCall) -> dict[str, Any]:
-    return {"balancer": call.client.balancers.get(call.path["balancer"]), "names": instance_names(call)}
 
 
 def _url(call: PageCall) -> str:

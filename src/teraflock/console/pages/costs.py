@@ -27,8 +27,9 @@ MARGINS: Final = (("project", "Project"), ("organisation", "Organisation"), ("ho
 GROUPS_SHOWN: Final = 25
 MONTHS_SHOWN: Final = 12
 PROJECTS_SUMMED: Final = 25
+IDLE_ROWS: Final = 200
 IDLE_PAGES_MAX: Final = 2
-"""Of 200 running instances each: beyond this, `tera ps` is the better tool."""
+"""Of so many running instances each: beyond this, `tera ps` is the better tool."""
 LEVELS: Final = (50, 80, 100)
 _MONTH: Final = re.compile(r"20\d\d-(0[1-9]|1[0-2])")
 _INVOICE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
@@ -92,14 +93,16 @@ def list_idle(call: PageCall) -> Answer:
     idle: list[CostAnswer] = []
     after, is_whole = "", False
     for _ in range(IDLE_PAGES_MAX):
-        page = call.client.bills.cost_page(after=after, limit=200, states=("running",))
+        page = call.client.bills.cost_page(after=after, limit=IDLE_ROWS, states=("running",))
         idle += [each for each in page.items if each.idle_gpus and each.idle_since]
         if page.next is None:
             is_whole = True
             break
         after = page.next
     total = sum(each.micros_per_hour for each in idle)
-    return call.part("costs/idle.html", idle=idle, is_whole=is_whole, total=total)
+    return call.part(
+        "costs/idle.html", idle=idle, checked=None if is_whole else IDLE_PAGES_MAX * IDLE_ROWS, total=total
+    )
 
 
 @pages.get("/margin", scope=Scope.INSTALLATION, may=Permission.BILL_WRITE, long=True)

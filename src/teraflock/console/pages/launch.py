@@ -1,7 +1,10 @@
 """Launch: a form that shows the price while it is filled in."""
 
 import shlex
+from hashlib import sha256
 from typing import Any, Final
+
+import msgspec
 
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.money import parse_micros
@@ -94,7 +97,7 @@ def launch_instances(call: PageCall) -> Answer:
         queue=bool(form.text("queue")),
         **_rented(form),
     )
-    launched = call.client.instances.launch(request, idempotency_key=_once(form.text("once")))
+    launched = call.client.instances.launch(request, idempotency_key=_once(form.text("once"), request))
     if launched.queued is not None:
         return call.done(call.url("queue"), "There is no room now: the launch waits in the queue")
     made = launched.items
@@ -133,9 +136,11 @@ def _command(text: str) -> tuple[str, ...]:
         raise BadInput(f"The command cannot be read: {error}", hint="Close every quote in it") from None
 
 
-def _once(text: str) -> str:
-    """Sending the same form twice launches once."""
-    return f"console-{text}" if text.isalnum() and len(text) <= 64 else ""
+def _once(text: str, request: LaunchRequest) -> str:
+    """Sending the same form twice launches once. Going back and changing it launches something else."""
+    if not text.isalnum() or len(text) > 64:
+        return ""
+    return f"console-{text}-{sha256(msgspec.json.encode(request, order='deterministic')).hexdigest()[:16]}"
 
 
 def _shape(call: PageCall) -> ShapeRequest:

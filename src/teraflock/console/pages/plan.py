@@ -1,5 +1,6 @@
 """Plan: from a model to ranked offers with time and cost, and buying compared with renting."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -37,6 +38,15 @@ WATTS_MAX: Final = 10**6
 WHOLE: Final = ("batch", "global_batch", "seq", "image_size", "lora_rank")
 AMOUNTS: Final = ("steps", "epochs", "samples", "hours", "hours_per_month")
 TEXTS: Final = ("model", "optimizer", "memory_min", "memory_total_min", "deadline", "budget")
+FIELDS: Final = {
+    "model": "Model", "batch": "Batch per GPU", "precision": "Precision", "epochs": "Epochs",
+    "samples": "Samples per epoch", "steps": "Steps, in place of epochs", "seq": "Tokens per sample",
+    "image-size": "Image size, pixels", "optimizer": "Optimizer", "lora-rank": "LoRA rank", "gpus": "GPUs",
+    "instances": "Machines", "deadline": "Deadline", "budget": "Budget", "provider": "Provider",
+    "mode": "Purchase mode", "sort": "Order", "currency": "Currency",
+}  # fmt: skip
+"""What the form calls the options of `tera plan`, which the errors of the planner name."""
+_OPTION: Final = re.compile("`--([a-z-]+)`")
 DEFAULTS: Final = {"gpus": "1+", "instances": "1", "precision": "fp32", "currency": "USD", "sort": "cost"}
 
 
@@ -66,7 +76,7 @@ def make_plan(call: PageCall) -> Answer:
         plan = call.client.plans.create(request_of(call.form))
         link = "" if call.form.text("trace") else link_of(call.at("plan"), call.form)
     except TeraflockError as error:
-        call.error = error
+        call.error = _for_form(call, error)
     link = link if len(link) <= LINK_CHARACTERS_MAX else ""
     part = call.part(
         "plan/answer.html",
@@ -104,6 +114,16 @@ def compare_buying(call: PageCall) -> Answer:
     except TeraflockError as error:
         call.error = error
     return call.part("plan/buy_or_rent.html", server=server, found=found, drawn=drawn)
+
+
+def _for_form(call: PageCall, error: TeraflockError) -> TeraflockError:
+    """The error of the planner with the fields of the form in place of options."""
+
+    def field(found: re.Match[str]) -> str:
+        label = FIELDS.get(found[1])
+        return f"`{call.language.text(label)}`" if label else found[0]
+
+    return TeraflockError(_OPTION.sub(field, error.sentence), hint=_OPTION.sub(field, error.hint))
 
 
 def request_of(form: Form) -> PlanRequest:

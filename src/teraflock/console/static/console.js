@@ -66,6 +66,18 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => (button.textContent = before), 1500);
 });
 
+// A second click does not send a form again. htmx sends its own forms, and handles their events first.
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.method !== "post") return;
+  if (form.dataset.sent) return event.preventDefault();
+  form.dataset.sent = "yes";
+  setTimeout(() => delete form.dataset.sent, 5000); // it was stopped, or it leads to a file
+});
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+});
+
 // On wide screens the menu is always open; on narrow ones it starts closed.
 (function menu() {
   const found = document.getElementById("menu");

@@ -39,29 +39,40 @@ let id = "";
 let place = 0;
 let ended = false;
 
+// An error comes as a part of a page, and a session that ended as 401 instead of a redirection.
+const PART = { "HX-Request": "true" };
 function post(path, fields) {
   return fetch(box.dataset.terminals + path, {
     method: "POST",
-    headers: { "Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": box.dataset.csrf },
+    headers: { ...PART, "Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": box.dataset.csrf },
     body: new URLSearchParams(fields),
   });
+}
+
+class Refused extends Error {}
+
+// The server answered with an error. Without a session the page is loaded again, which asks to sign in.
+async function refused(response) {
+  if (response.status === 401) location.reload();
+  if (response.status >= 500) throw new Error(response.status);
+  const said = new DOMParser().parseFromString(await response.text(), "text/html").body.textContent;
+  throw new Refused(said.replace(/\s+/g, " ").trim());
 }
 
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 async function open() {
   const response = await post("", { columns: term.cols, rows: term.rows });
-  if (response.redirected || response.status === 401) location.reload();
-  if (!response.ok) throw new Error((await response.text()).slice(0, 0) || response.status);
+  if (!response.ok) await refused(response);
   id = (await response.json()).id;
   place = 0;
 }
 
 // Read until the shell ends. Waits for xterm.js to draw each piece, so that the server sends no faster than it draws.
 async function read() {
-  const response = await fetch(`${box.dataset.terminals}/${id}/output?from=${place}`);
+  const response = await fetch(`${box.dataset.terminals}/${id}/output?from=${place}`, { headers: PART });
   if (response.status === 404) return false;
-  if (!response.ok || response.redirected) throw new Error(response.status);
+  if (!response.ok) await refused(response);
   state.textContent = box.dataset.connected;
   const reader = response.body.getReader();
   for (;;) {
@@ -94,8 +105,8 @@ async function live() {
         state.textContent = box.dataset.ended;
         return;
       }
-    } catch {
-      state.textContent = box.dataset.lost;
+    } catch (problem) {
+      state.textContent = problem instanceof Refused && problem.message ? problem.message : box.dataset.lost;
       await pause(delay);
       delay = Math.min(delay * 2, 5000);
     }

@@ -3,7 +3,7 @@
 Reads cross tenants, except for those with a project.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -12,6 +12,7 @@ from teraflock.instance.driver import Sent
 from teraflock.meter.reading.model import MeterReading
 from teraflock.network.balancer import store as balancers
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import in_list
 
 _SELECT: Final = "SELECT number, instance_id, sequence, epoch, bytes, bytes_before, at_us FROM meter_reading"
 DAY_US: Final = 86_400 * 1_000_000
@@ -47,9 +48,9 @@ def newest_number(tx: Transaction) -> int:
 
 
 def days(
-    tx: Transaction, from_us: int, until_us: int, *, project_id: str = "", instance_id: str = ""
+    tx: Transaction, from_us: int, until_us: int, *, project_id: str = "", only: Sequence[str] = ()
 ) -> list[tuple[str, int]]:
-    """Instances and the days (UTC, since 1970) with readings: of all projects, one project or one instance."""
+    """Instances and the days (UTC, since 1970) with readings: of all projects, one project or only some instances."""
     values: dict[str, object] = {"from_us": from_us, "until": until_us}
     select = f"SELECT DISTINCT r.instance_id, r.at_us / {DAY_US} FROM meter_reading r"
     time = "r.at_us >= :from_us AND r.at_us < :until"
@@ -62,9 +63,10 @@ def days(
             f"{select} JOIN meter_instance m ON m.instance_id = r.instance_id AND m.project_id = :project"
             f" WHERE {time} AND r.instance_id LIKE 'lbr%'",
         ]
-    if instance_id:
-        values["instance"] = instance_id
-        sources = [f"{each} AND r.instance_id = :instance" for each in sources]
+    if only:
+        marks, ids = in_list(only)
+        values |= ids
+        sources = [f"{each} AND r.instance_id IN ({marks})" for each in sources]
     rows = tx.all(
         f"{' UNION '.join(sources)} {'' if project_id else 'GROUP BY 1, 2'} ORDER BY 1, 2", **values
     )
