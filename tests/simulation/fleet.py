@@ -12,6 +12,8 @@ from tests.simulation import price_book
 from tests.simulation.crashing_database import CrashingDatabase
 from tests.unit.bill.world import RATES, START
 
+from teraflock.app.joining.listener import JoinPort
+from teraflock.app.settings import Settings
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import TeraflockError
 from teraflock.bill.service import BillService
@@ -29,10 +31,15 @@ from teraflock.image.service import ImageService
 from teraflock.instance.copy import store as disk_copies
 from teraflock.instance.copy.model import READY, DiskCopy
 from teraflock.instance.engines import Engines
+from teraflock.instance.join import store as joined_hosts
+from teraflock.instance.join.model import JoinedHost, Package
+from teraflock.instance.join.service import JoinService
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order
 from teraflock.instance.service import InstanceService
+from teraflock.instance.site import store as site_records
+from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.states import Phase
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.copying import CopyLoop
@@ -46,6 +53,7 @@ from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
+from teraflock.storage.database import Transaction
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
 from teraflock.tenant.service import TenantService
@@ -56,7 +64,15 @@ BUSY_TURNS = 8
 SLOW_SECONDS = 15.0
 """Less than `UNWATCHED`: hosts still count as watched."""
 COPY_EVERY = timedelta(minutes=2)
-SITES = {"east": "3x2xV100", "west": "2x2xV100,1x0", "lone": "1x2xV100"}
+LONE = "lone"
+"""A site with one host, which joined and can be removed."""
+SITES = {"east": "3x2xV100", "west": "2x2xV100,1x0", LONE: "1x2xV100"}
+NO_DOOR = JoinPort(lambda label: b"", Settings())
+"""No host joins over a connection here."""
+
+
+def NO_PACKAGE() -> Package:
+    raise AssertionError("no host is upgraded here")
 
 
 class Fleet:
@@ -79,6 +95,7 @@ class Fleet:
         self.actor = tenants.authenticate(tenants.operator_key().secret)
         tenants.projects.make(self.actor, "other")
         self.projects = [tenants.project_for(self.actor, name) for name in ("default", "other")]
+        self.join(LONE)
         self.boot()
         text = price_book.text(3_060_000, 12_300, 0, 10)
         self.bills.prices.take(text, name="book", member="mem_1")
@@ -101,6 +118,9 @@ class Fleet:
         at = (self.database, self.clock)
         self.service = InstanceService(*at, self.engines, random_bytes=self.random_bytes)
         self.hosts_service = FleetService(*at, random_bytes=self.random_bytes)
+        self.joins = JoinService(
+            *at, self.engines, NO_DOOR, version="1", mark=self.mark, package=NO_PACKAGE, random_bytes=self.random_bytes
+        )  # fmt: skip
         self.bills = BillService(*at, RATES, self.random_bytes, stopper(self.database, self.service))
         around = Surroundings(
             database=self.database, clock=self.clock, engines=self.engines, random_bytes=self.random_bytes
@@ -230,6 +250,30 @@ class Fleet:
                 self.lies.add((instance_id, host))
                 self.count["lies"] += 1
 
+    def join(self, site: str) -> None:
+        """Let the host of a site join, if it is not part of the installation."""
+        host = JoinedHost(
+            name=site, number=1, certificate="", cards=(), trusted_wire=True, joined_at=self.clock.now()
+        )
+
+        def work(tx: Transaction) -> None:
+            if not joined_hosts.is_joined(tx, site):
+                joined_hosts.insert(tx, host)
+                site_records.insert(tx, SiteRecord(name=site, kind="joined", options={}), self.clock.now())
+
+        self.database.write(work)
+
+    def remove_lost(self, site: str) -> None:
+        """An operator switches the machine off, and removes it when it counts as lost."""
+        self.trouble[site].host_goes_away(self._only_host(site))
+        self.trouble[site].power_off(self._only_host(site))
+        self.pass_time(330)
+        self.ask(lambda: self.joins.remove_lost(self.actor, self._only_host(site)))
+
+    def _only_host(self, site: str) -> str:
+        with self.database.read() as tx:
+            return hosts.at_site(tx, site)[0].name
+
     # what must hold
 
     def check_copies(self) -> None:
@@ -253,6 +297,8 @@ class Fleet:
         for trouble in self.trouble.values():
             trouble.all_is_well()
         self.database.live()
+        if LONE in self.sites:
+            self.join(LONE)
         self.pass_time(120)
         names = {id: (host.site, host.name) for id, host in self.all_hosts().items()}
         guests = {(site, guest.host, guest.machine.id): guest for site, guest in self.guests()}

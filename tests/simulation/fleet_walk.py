@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import timedelta
 from random import Random
 
-from tests.simulation.fleet import Fleet
+from tests.simulation.fleet import LONE, Fleet
 
 from teraflock.fleet.model import HostState
 from teraflock.instance.model import PlaceWish, RestartPolicy
@@ -59,6 +59,8 @@ def move(there: Fleet, chance: Random, number: int) -> None:
         "clock": lambda: there.wait(chance.choice([-20, -2, 2, 20, 300])),
         "die": lambda: setattr(there.database, "dies_in", chance.randrange(1, 15)),
         "boot": there.boot,
+        "remove": lambda: there.remove_lost(LONE),
+        "join": lambda: there.join(LONE),
     }  # fmt: skip
     if some:
         one = chance.choice(some)

@@ -31,6 +31,7 @@ from teraflock.fleet.watch import store as watch
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver, Handle, Sighting
+from teraflock.instance.join import store as joins
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import InstanceId
 from teraflock.instance.rules import lost, returned
@@ -118,7 +119,7 @@ class HostLoop:
             return
         with self._around.database.read() as tx:
             kept = [host for site in sorted(hanging) for host in fleet.at_site(tx, site)]
-        gone = [host for host in kept if host.state != HostState.AWAY and host.seen_at < latest]
+        gone = [host for host in kept if _is_present(host) and host.seen_at < latest]
         for site in sorted({host.site for host in gone}):
             self._note_state(site, "A request to the site does not end")
             driver, some = self._around.engines.at(site), [host for host in gone if host.site == site]
@@ -187,7 +188,7 @@ class HostLoop:
         with self._around.database.read() as tx:
             kept = fleet.at_site(tx, driver.site)
         names = {report.name for report in reports}
-        returning = [host for host in kept if host.state == HostState.AWAY and host.name in names]
+        returning = [host for host in kept if not _is_present(host) and host.name in names]
         fenced = self._fenced(driver, returning)
         here = {report.name: report for report in reports if report.name not in fenced}
         back = {host.name for host in returning} - fenced
@@ -257,7 +258,7 @@ class HostLoop:
         """Return hosts that are recorded as present, but were not watched for a while."""
         seen_min = self._around.clock.now() - outage.UNWATCHED
         first = self._takes_over and site not in self._known
-        return [host for host in kept if host.state != HostState.AWAY and (first or host.seen_at < seen_min)]
+        return [host for host in kept if _is_present(host) and (first or host.seen_at < seen_min)]
 
     def _settle(self, driver: ComputeDriver, unwatched: Sequence[Host], is_here: bool) -> None:
         """End charges for the time that was not watched, and start a new period of watching."""
@@ -305,7 +306,7 @@ class HostLoop:
             key = (site, host.name)
             self._strikes[key] = 0 if host.name in here else self._strikes.get(key, 0) + 1
             is_lost = self._strikes[key] >= STRIKES_MAX or (host.name in unseen and host.name not in here)
-            if is_lost and host.state != HostState.AWAY:
+            if is_lost and _is_present(host):
                 found.append(host)
         return found
 
@@ -320,6 +321,8 @@ class HostLoop:
         to_return: Sequence[InstanceId],
     ) -> bool:
         now = self._around.clock.now()
+        if self._is_removed(tx, driver.site, here):
+            return False
         self._record_alarms(tx, driver.site, changed, now)
         for report in {report.name: report for report in (*changed, *(here[name] for name in back))}.values():
             id = HostId(new_id("hst", now, self._around.random_bytes))
@@ -335,6 +338,11 @@ class HostLoop:
             fleet.mark_away(tx, host.id)
             self._leave_unknown(tx, host, now)
         return True
+
+    def _is_removed(self, tx: Transaction, site: str, here: Mapping[str, HostReport]) -> bool:
+        """Whether an operator removed a host after it was read. It is used again only if it has joined again."""
+        removed = fleet.removed_names_at_site(tx, site)
+        return not removed.isdisjoint(here) and not joins.is_joined(tx, site)
 
     def _record_alarms(
         self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime
@@ -363,3 +371,8 @@ class HostLoop:
             return  # finished or overtaken in the meantime
         store.put(tx, instance, returned(instance, now), now=now, random_bytes=self._around.random_bytes)
         leases.take_away(tx, id)
+
+
+def _is_present(host: Host) -> bool:
+    """Whether a host is recorded as one that answers. One that was removed is treated like one that is away."""
+    return host.state not in (HostState.AWAY, HostState.GONE)
