@@ -25,7 +25,7 @@ from teraflock.drivers.simulated.model import Guest, Weather
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld, weather
 from teraflock.fleet import store as hosts
-from teraflock.fleet.model import Host
+from teraflock.fleet.model import Host, HostReport
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance.copy import store as disk_copies
@@ -71,8 +71,26 @@ NO_DOOR = JoinPort(lambda label: b"", Settings())
 """No host joins over a connection here."""
 
 
-def NO_PACKAGE() -> Package:
-    raise AssertionError("no host is upgraded here")
+LIES: tuple[Callable[[HostReport], HostReport], ...] = (
+    lambda true: msgspec.structs.replace(true, gpus=true.gpus[:-1]),
+    lambda true: msgspec.structs.replace(
+        true, gpus=tuple(msgspec.structs.replace(card, healthy=False) for card in true.gpus)
+    ),
+    lambda true: msgspec.structs.replace(
+        true, gpus=tuple(msgspec.structs.replace(card, slot=f"{card.slot}0") for card in true.gpus)
+    ),
+    lambda true: msgspec.structs.replace(true, ram_bytes=true.ram_bytes // 8, vcpus=1, disk_bytes=0),
+    lambda true: msgspec.structs.replace(true, ram_bytes=1 << 62, vcpus=1 << 40, disk_bytes=1 << 62),
+)
+"""What a host may report instead of the truth: fewer, broken or other cards, less or far more room."""
+
+
+class LyingEngine(SimulatedEngine):
+    claims: dict[str, Callable[[HostReport], HostReport]]
+    """What hosts make of their reports, by name."""
+
+    def hosts(self) -> Sequence[HostReport]:
+        return [self.claims.get(true.name, lambda each: each)(true) for true in super().hosts()]
 
 
 class Fleet:
@@ -86,6 +104,10 @@ class Fleet:
         """Sites whose readings hang."""
         self.lies: set[tuple[str, str]] = set()
         """Copies that a lying host made, by instance and host."""
+        self.claims: dict[str, dict[str, Callable[[HostReport], HostReport]]] = {
+            site: {} for site in self.sites
+        }
+        """What hosts claim about themselves, by site and host."""
         self.count: Counter[str] = Counter()
         inner = MemoryDatabase()
         migrate(inner, self.clock)
@@ -109,17 +131,19 @@ class Fleet:
         """Start a new process on the same database and worlds."""
         self.database.live()
         drivers = [
-            SimulatedEngine(
+            LyingEngine(
                 world, self.clock, fleet(self.sites[site]), site=site, mark=self.mark, boot_seconds=0.4
             )
             for site, world in self.worlds.items()
         ]
+        for each in drivers:
+            each.claims = self.claims[each.site]
         self.engines = Engines(drivers)
         at = (self.database, self.clock)
         self.service = InstanceService(*at, self.engines, random_bytes=self.random_bytes)
         self.hosts_service = FleetService(*at, random_bytes=self.random_bytes)
         self.joins = JoinService(
-            *at, self.engines, NO_DOOR, version="1", mark=self.mark, package=NO_PACKAGE, random_bytes=self.random_bytes
+            *at, self.engines, NO_DOOR, version="1", mark=self.mark, package=_no_package, random_bytes=self.random_bytes
         )  # fmt: skip
         self.bills = BillService(*at, RATES, self.random_bytes, stopper(self.database, self.service))
         around = Surroundings(
@@ -263,16 +287,21 @@ class Fleet:
 
         self.database.write(work)
 
-    def remove_lost(self, site: str) -> None:
+    def remove_lost(self, site: str = LONE) -> None:
         """An operator switches the machine off, and removes it when it counts as lost."""
-        self.trouble[site].host_goes_away(self._only_host(site))
-        self.trouble[site].power_off(self._only_host(site))
+        self.trouble[site].host_goes_away(self._only_host(site).name)
+        self.trouble[site].power_off(self._only_host(site).name)
         self.pass_time(330)
-        self.ask(lambda: self.joins.remove_lost(self.actor, self._only_host(site)))
+        self.ask(self._remove_lost)
 
-    def _only_host(self, site: str) -> str:
+    def _remove_lost(self) -> None:
+        losses = self.joins.remove_lost(self.actor, self._only_host(LONE).id)
+        self.count["removed hosts"] += 1
+        self.count["instances lost with them"] += losses.instances
+
+    def _only_host(self, site: str) -> Host:
         with self.database.read() as tx:
-            return hosts.at_site(tx, site)[0].name
+            return hosts.at_site(tx, site)[0]
 
     # what must hold
 
@@ -296,6 +325,8 @@ class Fleet:
         self.slow.clear()
         for trouble in self.trouble.values():
             trouble.all_is_well()
+        for claims in self.claims.values():
+            claims.clear()
         self.database.live()
         if LONE in self.sites:
             self.join(LONE)
@@ -335,3 +366,7 @@ class Fleet:
             sizes[each.instance_id] += each.size_bytes
         for id, row in rows.items():
             assert row.held.snapshots_bytes == sizes[id], f"{id}: {row.held.snapshots_bytes} != {sizes[id]}"
+
+
+def _no_package() -> Package:
+    raise AssertionError("no host is upgraded here")
