@@ -80,9 +80,10 @@ LIES: tuple[Callable[[HostReport], HostReport], ...] = (
         true, gpus=tuple(msgspec.structs.replace(card, slot=f"{card.slot}0") for card in true.gpus)
     ),
     lambda true: msgspec.structs.replace(true, ram_bytes=true.ram_bytes // 8, vcpus=1, disk_bytes=0),
-    lambda true: msgspec.structs.replace(true, ram_bytes=1 << 62, vcpus=1 << 40, disk_bytes=1 << 62),
+    lambda true: msgspec.structs.replace(true, ram_bytes=1 << 59, vcpus=1 << 19, disk_bytes=1 << 59),
+    lambda true: msgspec.structs.replace(true, vcpus=1 << 63),
 )
-"""What a host may report instead of the truth: fewer, broken or other cards, less or far more room."""
+"""What a host may report instead of the truth: fewer, broken or other cards, less or far more room, and nonsense."""
 
 
 class LyingEngine(SimulatedEngine):

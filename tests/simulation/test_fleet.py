@@ -1,15 +1,17 @@
 """Hosts fail in every way: no instance runs twice, none is forgotten, no address twice, and the bill is proved."""
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 from tests.long import sampled
 from tests.simulation.fleet import Fleet
 from tests.simulation.fleet_walk import CARD, live
 
 from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault
-from teraflock.fleet.model import HostState
+from teraflock.fleet.model import HostReport, HostState
 from teraflock.instance.model import Instance, PlaceWish, RestartPolicy
 from teraflock.instance.orders import ShapeWish
 from teraflock.instance.states import Phase
@@ -38,7 +40,17 @@ def running_copies(there: Fleet, instance: Instance) -> set[tuple[str, str]]:
     return {(site, g.host) for site, g in there.guests() if g.machine.id == instance.id and g.running}
 
 
-@pytest.mark.parametrize("way", ["host", "site", "hangs"])
+NONSENSE: dict[str, Callable[[HostReport], HostReport]] = {
+    "too many processors": lambda true: replace(true, vcpus=2**63),
+    "too much memory": lambda true: replace(true, ram_bytes=2**64 - 1),
+    "a negative disk": lambda true: replace(true, disk_bytes=-(2**63) - 1),
+    "one card twice": lambda true: replace(true, gpus=(*true.gpus, *true.gpus)),
+    "a card of nothing": lambda true: replace(true, gpus=(replace(true.gpus[0], memory_bytes=2**63),)),
+}
+"""Reports that cannot be stored."""
+
+
+@pytest.mark.parametrize("way", ["host", "site", "hangs", "fails", *NONSENSE])
 def test_lost_host_is_noticed_and_charges_stop_at_the_last_sighting(way: str) -> None:
     there = Fleet()
     one = launched(there)
@@ -48,6 +60,10 @@ def test_lost_host_is_noticed_and_charges_stop_at_the_last_sighting(way: str) ->
         there.trouble[site].host_goes_away(host)
     elif way == "site":
         there.trouble[site].engine_goes_down()
+    elif way == "fails":
+        there.trouble[site].faults(SimulatedFault(call="hosts", kind=Kind.FAILED, times=FOREVER))
+    elif way in NONSENSE:
+        there.claims[site][host] = NONSENSE[way]
     else:
         there.slow.add(site)
     lost_at = there.clock.now()

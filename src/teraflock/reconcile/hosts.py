@@ -26,6 +26,7 @@ from teraflock.fleet.alarms import alarms
 from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
 from teraflock.fleet.rented import store as rented_hosts
+from teraflock.fleet.reports import fault_of
 from teraflock.fleet.slicing import store as slicing
 from teraflock.fleet.watch import store as watch
 from teraflock.instance import store
@@ -101,13 +102,16 @@ class HostLoop:
         self.asking[driver.site] = self._around.clock.now()
         try:
             reports = driver.hosts()
-        except Unavailable as error:
+        except TeraflockError as error:  # nonsense is no answer, either
             problem = error.sentence
             LOG.warning("%s does not answer: %s", driver.site, problem)
         finally:
             self.asking.pop(driver.site, None)
+        faults = {report.name: fault for report in reports if (fault := fault_of(report))}
+        for name, fault in faults.items():
+            problem = f"The host `{name}` reports {fault}"
         self._note_state(driver.site, problem)
-        self._keep(driver, reports)
+        self._keep(driver, [report for report in reports if report.name not in faults])
 
     def give_up_overdue(self) -> None:
         """Mark the hosts of sites that do not answer as away. A reading that fails is counted in `_lost`."""
