@@ -22,7 +22,7 @@ from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
-from teraflock.fleet.alarms import alarms
+from teraflock.fleet.alarms import AlarmBudget, alarms
 from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
 from teraflock.fleet.rented import store as rented_hosts
@@ -62,6 +62,7 @@ class HostLoop:
         """The last reports written, by site. Unchanged reports are not written again."""
         self._problems: dict[str, str] = {}
         """The recorded problem of each site."""
+        self._budget = AlarmBudget()
         self.asking: dict[str, datetime] = {}
         """Sites that were asked and have not answered yet, with the time of the question."""
 
@@ -354,7 +355,8 @@ class HostLoop:
         """Record installation events, which belong to no project, and write log lines."""
         kept = {host.name: host for host in fleet.at_site(tx, site)} if changed else {}
         for report in changed:
-            for alarm in alarms(kept[report.name], report) if report.name in kept else ():
+            found = alarms(kept[report.name], report) if report.name in kept else ()
+            for alarm in self._budget.allowed(report.name, found, now):
                 LOG.warning("%s", alarm.sentence)
                 id = EventId(new_id("evt", now, self._around.random_bytes))
                 subject = kept[report.name].id
