@@ -39,6 +39,7 @@ from teraflock.instance.rules import lost, returned
 from teraflock.instance.site import store as sites
 from teraflock.instance.states import Phase
 from teraflock.reconcile import outage, rentals
+from teraflock.reconcile.moving import copies_removed
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -242,7 +243,8 @@ class HostLoop:
                 failed.add(names[host_id])
         done = [copy for copy in copies if names[copy[1]] not in failed]
         if done:
-            self._around.database.write(lambda tx: left_behind.forget(tx, done))
+            self._around.database.write(lambda tx: copies_removed(tx, self._around, done))
+            self._around.wake()
         return failed
 
     def _is_fenced(self, tx: Transaction, returning: Sequence[Host], back: set[str]) -> bool:

@@ -38,7 +38,7 @@ from teraflock.instance.driver import Capability
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, guest_ports
 from teraflock.instance.placing import wish_terms
-from teraflock.instance.rules import settled, withdrawn
+from teraflock.instance.rules import lost, settled, withdrawn
 from teraflock.instance.states import Phase
 from teraflock.instance.volume import store as volumes
 from teraflock.instance.volume.lost import copies_that_follow, recovered
@@ -173,7 +173,9 @@ def move(
     ports.release_ports(tx, before.id)
     held = take(tx, before.id, host_id, before.shape, guest_ports(before.access))
     there = replace(
-        withdrawn(before),  # only its old host needed its cards
+        withdrawn(
+            lost(before)
+        ),  # only its old host needed its cards, and it runs nowhere until it is launched
         site=rooms[0].site,
         host_id=host_id,
         held=held,
@@ -186,6 +188,17 @@ def move(
     leases.take_away(tx, before.id)
     images.fail_unmade(tx, before.id, "Its instance lost its disk before it was made")
     return True
+
+
+def copies_removed(tx: Transaction, around: Surroundings, copies: Sequence[tuple[str, str]]) -> None:
+    """Forget copies that were removed from the old hosts of instances, and begin launches that waited for that."""
+    left_behind.forget(tx, copies)
+    now = around.clock.now()
+    for instance_id, _ in copies:
+        before = across.by_id_in_all_projects(tx, InstanceId(instance_id))
+        if before is not None and before.request and before.progress is None and before.due_at > now:
+            due = replace(before, due_at=now)
+            store.put(tx, before, due, now=now, random_bytes=around.random_bytes)
 
 
 def may_move(instance: Instance) -> bool:
