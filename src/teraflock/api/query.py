@@ -283,5 +283,15 @@ class BillQuery(MonthQuery, frozen=True, kw_only=True):
     ] = ""
 
 
+class LostQuery(_Query, frozen=True, kw_only=True):
+    lost: Annotated[
+        bool,
+        Meta(
+            description="The host will never return. Its instances and volumes are lost, except volumes with a copy on"
+            " another host. Switch the machine off first."
+        ),
+    ] = False
+
+
 class ForceQuery(_Query, frozen=True, kw_only=True):
     force: Annotated[bool, Meta(description="Skip the question to the provider.")] = False

@@ -57,6 +57,19 @@ def test_values_out_of_range_are_clamped() -> None:
     assert packing.unpacked(packing.packed({(SLOT, ""): {0: row}}))[SLOT, ""][0][:2] == (0, packing.NONE - 1)
 
 
+def test_invented_cards_do_not_fill_the_database() -> None:
+    """A host has other cards in every reading. The first ones are kept, and those that it had before go on."""
+    content = ""
+    for number in range(packing.SAMPLES):
+        invented = {(f"{number}-{card}", ""): (1,) * len(CARD_FIELDS) for card in range(1024)}
+        added = packing.added(content, number, {("kept", ""): (2,) * len(CARD_FIELDS), **invented})
+        assert added is not None
+        content = added
+    pack = packing.unpacked(content)
+    assert len(pack) == packing.SERIES_MAX
+    assert len(pack["kept", ""]) == packing.SAMPLES
+
+
 def test_longer_steps_have_means_last_counters_and_all_throttle_reasons() -> None:
     cards = [
         CardReading(slot=SLOT, utilisation_percent=percent, energy_millijoules=energy, throttle_reasons=bits)
