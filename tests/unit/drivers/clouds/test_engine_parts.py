@@ -99,7 +99,7 @@ def test_first_boot_files_quote_what_tenants_write(tmp_path: Path) -> None:
     (program,) = [each for each in config["write_files"] if each["path"].endswith("/command")]
     text = base64.b64decode(program["content"]).decode()
     script = tmp_path / "command"
-    script.write_text(text.replace("cd /root", "cd /"))
+    script.write_text(text)
     done = subprocess.run(["sh", str(script)], capture_output=True, text=True, check=True)
     assert done.stdout == "".join(f"{word}|" for word in HOSTILE)
     assert config["ssh_keys"]["ed25519_public"] == host.public
@@ -110,14 +110,15 @@ def test_first_boot_files_quote_what_tenants_write(tmp_path: Path) -> None:
 def test_the_run_script_keeps_log_and_exit_code_and_runs_once(tmp_path: Path, code: int) -> None:
     run = tmp_path / "run"
     run.write_text(guest.RUN_SCRIPT.replace(guest.FOLDER, str(tmp_path)))
-    program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\necho out; echo again >> {tmp_path}/runs; exit {code}\n")
+    (tmp_path / "environment").write_text("export WORD='a b'\n")
+    program = tmp_path / "command"
+    program.write_text(f'#!/bin/sh\necho out "$WORD"; pwd; echo again >> {tmp_path}/runs; exit {code}\n')
     program.chmod(0o700)
     for _ in range(2):
-        subprocess.run(["sh", str(run), "command", str(program)], check=False)
+        assert subprocess.run(["sh", str(run), "command"], check=False).returncode == code
     state = guest.state_command("command")[2].replace(guest.FOLDER, str(tmp_path))
     done = subprocess.run(["sh", "-c", state], capture_output=True, check=True)
-    assert guest.read_state(done.stdout) == (code, b"out\n")
+    assert guest.read_state(done.stdout) == (code, b"out a b\n/root\n")
     assert (tmp_path / "runs").read_text() == "again\n"
 
 
