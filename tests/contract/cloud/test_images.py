@@ -35,7 +35,7 @@ def launched(cloud: Direct, **given: Any) -> Machine:
 
 def watched(cloud: Direct, machine: Machine) -> tuple[set[str], Readiness]:
     """What a machine did until it was ready, and where it is."""
-    doings = set()
+    doings = set[str]()
     for _ in range(8):
         found = cloud.site.ready(machine)
         if found.ready:
