@@ -24,8 +24,9 @@ from teraflock.wire.provider import shape_provider
 HELP: Final = """List providers of GPUs: how they bill, their spot terms and their pitfalls.
 
 The column LAUNCH says whether machines can be rented there with `tera account add`, and which mode besides on-demand;
-CATALOG whether `tera offers refresh` reads its prices, and TESTED what the driver was tested with: nobody has reported a
-run on the real cloud where it says `not live`. With NAME, shows one provider in detail. Facts that are not confirmed are marked, in the table with a `?`.
+CATALOG whether `tera offers refresh` reads its prices, and TESTED what the driver was tested with: where it says `not
+live`, nobody has reported a run on the real cloud. With NAME, shows one provider in detail. Facts that are not
+confirmed are marked, in the table with a `?`.
 
 \b
 Examples:

@@ -342,3 +342,12 @@ def test_requests_and_replies_are_those_of_the_provider_s_description(kind: str,
     ground.driver.leftovers()
     assert ground.fake.alive == []
     assert judge.judged > 10
+
+
+def test_machine_types_have_the_time_at_which_the_provider_said_them(ground: Ground) -> None:
+    read_at = ground.driver.types_at
+    assert read_at is not None
+    ground.fake.locked_out = True
+    ground.work(rounds=20, seconds=30)
+    assert (len(ground.driver.types()) > 0, ground.driver.types_at) == (True, read_at)
+    assert ground.open().types_at == read_at, "also after a restart"

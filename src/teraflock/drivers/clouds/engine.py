@@ -38,6 +38,7 @@ from teraflock.drivers.clouds.prices import gpu_memory_of, price_of, priced
 from teraflock.drivers.clouds.reaching import Reaching
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.sound import sound_types
+from teraflock.drivers.clouds.types_file import TypesRead
 from teraflock.drivers.rented import Remote, RentedDriver, sighting_of
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import (
@@ -92,8 +93,9 @@ class CloudSite(RentedDriver):
         self._preparing = Preparing(self._inside.run, sends_programs=not cloud.runs_first_boot)
         self._leaving = Leaving(cloud.notice, self._guests.run_on)
         self._types_file = folder / f"types-{site}.json"
-        self._types: tuple[MachineType, ...] = types_file.read(self._types_file)
-        self._types_at: datetime | None = None
+        known = types_file.read(self._types_file)
+        self._types, self.types_at = known.types, known.at
+        self._types_asked_at: datetime | None = None
         self._listing: tuple[datetime, tuple[Remote, ...]] | None = None
         self._absent: dict[tuple[str, str], int] = {}
         """How many listings in a row lacked a machine that is being deleted."""
@@ -123,15 +125,17 @@ class CloudSite(RentedDriver):
     def refresh_types(self) -> Sequence[MachineType]:
         """Read machine types and prices again, and keep them for the next start."""
         found = sound_types(self._ask(self.cloud.types()))
-        self._types, self._types_at = found, self._clock.now()
-        types_file.write(self._types_file, found)
+        self._types, self.types_at = found, self._clock.now()
+        self._types_asked_at = self.types_at
+        types_file.write(self._types_file, TypesRead(found, self.types_at))
         return found
 
     def _keep_types_fresh(self) -> None:
         now = self._clock.now()
-        if self._types_at is not None and now - self._types_at < self.cloud.types_age_max:
+        asked_at = self._types_asked_at
+        if asked_at is not None and timedelta(0) <= now - asked_at < self.cloud.types_age_max:
             return
-        self._types_at = now  # also after a failure: the listing matters more
+        self._types_asked_at = now  # also after a failure: the listing matters more
         try:
             self.refresh_types()
         except TeraflockError as error:

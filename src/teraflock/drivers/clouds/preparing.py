@@ -16,14 +16,14 @@ INSTALL_TIME_MAX: Final = timedelta(minutes=20)
 SECONDS_MAX: Final = 20.0
 
 
-class Run(Protocol):
+class RunInside(Protocol):
     def __call__(
         self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float
     ) -> Ran: ...
 
 
 class Preparing:
-    def __init__(self, run: Run, *, sends_programs: bool) -> None:
+    def __init__(self, run: RunInside, *, sends_programs: bool) -> None:
         """`sends_programs`: machines run no script at their first boot, so they get it over SSH."""
         self._run = run
         self._sends_programs = sends_programs
