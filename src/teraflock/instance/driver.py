@@ -54,8 +54,7 @@ class Capability(StrEnum):
     """Can change processors and memory, and grow a disk, while the guest runs."""
     STOP = "stop"  # a stopped instance keeps its disk
     STOP_SPOT = "stop-spot"  # also machines of mode `spot` and `bid`
-    JUPYTER = "jupyter"
-    """Runs Jupyter, reached at a port of its own, or on rented machines through SSH."""
+    JUPYTER = "jupyter"  # at a port of its own, or on rented machines through SSH
     SNAPSHOTS = "snapshots"
     EXEC = "exec"
     FILES = "files"
@@ -74,8 +73,7 @@ class Capability(StrEnum):
     """Divides cards into slices."""
     BALANCER = "balancer"
     """Runs load balancers in the networks of projects."""
-    TELEMETRY = "telemetry"
-    """Reads what cards and guests use."""
+    TELEMETRY = "telemetry"  # reads what cards and guests use
     VOLUMES = "volumes"  # disks that outlive instances
     DATASETS = "datasets"  # on its hosts, shared by guests
 
@@ -88,8 +86,7 @@ class Handle(msgspec.Struct, frozen=True):
     """The name that the engine uses for the host. Empty if the engine chooses hosts itself."""
     remote_id: str = ""
     """The provider's id of a rented machine, once it is known. Only a shortcut: the label is sufficient."""
-    host_key: str = ""
-    """The public SSH key that a rented machine showed when it became ready. It must not show another one."""
+    host_key: str = ""  # that a rented machine showed when it became ready; no other one is accepted
 
 
 class GpuSlot(msgspec.Struct, frozen=True):
