@@ -105,7 +105,7 @@ class CloudSite(RentedDriver):
     # What accounts ask
 
     def check(self) -> str:
-        return self._ask(self.cloud.check())
+        return one_line(self._ask(self.cloud.check()))
 
     def leftovers(self) -> Sequence[Leftover]:
         """What no machine uses: things of a launch without a machine, and shared things if there is no machine."""
