@@ -9,9 +9,10 @@ import pytest
 from tests.engine.conftest import GIB, IMAGES, MachineMaker, launched
 from tests.engine.sandbox import INSIDE_ADDRESS, Sandbox
 
-from teraflock.drivers.lxd import build, names, recipe
+from teraflock.drivers.lxd import build, names
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.rest import LxdClient
+from teraflock.image import recipe
 from teraflock.instance.driver import Machine, Port
 from teraflock.instance.engine_errors import EngineRefused
 

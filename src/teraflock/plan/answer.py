@@ -13,7 +13,7 @@ from teraflock.base.errors import BadInput, unknown_name
 from teraflock.base.exchange import Rates
 from teraflock.estimate.memory import Memory
 from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, NVLINK_REACH, PCIE_REACH
-from teraflock.offer.model import LIVE_PREFIX, NO_RESERVED, NOTHING_EXCLUDED, Shape
+from teraflock.offer.model import AVAILABLE_MINUTES, LIVE_PREFIX, NO_RESERVED, NOTHING_EXCLUDED, Shape
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import parse_provider
 from teraflock.plan.assumptions import Assumptions
@@ -51,10 +51,6 @@ TOTAL: Final = (
     "`--batch` is per GPU: {most:,} GPUs train with {samples:,} samples per step in total, which can need more epochs"
     " or another learning rate; `--global-batch` keeps the total the same"
 )
-
-
-AVAILABLE_MINUTES: Final = 15
-"""How long what a provider listed counts as available."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):

@@ -175,6 +175,8 @@ class SshAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class JupyterAnswer(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     """The address with its token. Anyone who has it can log in."""
+    through_ssh: bool = False
+    """Whether Jupyter listens inside the machine only. The address then works while `tera jupyter NAME` runs."""
 
 
 class GpuAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,9 +11,10 @@ from tests.contract.driver.lxd_ground import driver_in, lxd_ground
 from tests.contract.driver.simulated_ground import FORMS, simulated_ground
 from tests.engine.sandbox import NoSandbox, Sandbox
 
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build
 from teraflock.drivers.lxd.daemon import INCUS, LXD, Program
 from teraflock.drivers.lxd.driver import Lxd
+from teraflock.image import recipe
 
 
 def _sandbox(program: Program) -> Iterator[tuple[Sandbox, Lxd]]:

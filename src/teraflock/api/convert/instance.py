@@ -282,10 +282,15 @@ def _ssh(view: View) -> SshAnswer | None:
 
 
 def _jupyter(view: View) -> JupyterAnswer | None:
-    found, token = _endpoint(view, JUPYTER_PORT), view.instance.spec.jupyter_token
+    token, through_ssh = view.instance.spec.jupyter_token, view.rented is not None
+    if through_ssh:
+        found = ("127.0.0.1", JUPYTER_PORT) if _endpoint(view, SSH_PORT) else None
+    else:
+        found = _endpoint(view, JUPYTER_PORT)
     if found is None or not token:
         return None
-    return JupyterAnswer(url=f"http://{_bracketed(found[0])}:{found[1]}/lab?token={token}")
+    url = f"http://{_bracketed(found[0])}:{found[1]}/lab?token={token}"
+    return JupyterAnswer(url=url, through_ssh=through_ssh)
 
 
 def _bracketed(host: str) -> str:
