@@ -223,10 +223,11 @@ class OfNetworkQuery(InProject, frozen=True, kw_only=True):
 
 
 class NetworkCheckQuery(InProject, frozen=True, kw_only=True):
-    source: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
-    target: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
+    source: Annotated[Ref, Meta(description="An instance, `internet`, or an address.")]
+    target: Annotated[Ref, Meta(description="An instance, `internet`, or an address.")]
     protocol: Annotated[str, Meta(max_length=10, description="`tcp`, `udp` or `icmp`.")] = "tcp"
     port: Annotated[str, Meta(max_length=20, description="The port of the target; none for ICMP.")] = ""
+    ipv6: Annotated[bool, Meta(description="Whether it uses the IPv6 addresses of both ends.")] = False
 
 
 class LogQuery(InProject, frozen=True, kw_only=True):

@@ -227,6 +227,8 @@ class RentalAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class InterfaceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     network: str
     address: str
+    ipv6_address: str = ""
+    """Empty: the instance is on a rented machine."""
 
 
 class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):

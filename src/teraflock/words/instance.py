@@ -106,6 +106,7 @@ def facts(
     )
     yield "restarts", instance.restart_policy
     yield "address", ", ".join(f"{each.address} (network `{each.network}`)" for each in instance.interfaces)
+    yield "IPv6", ", ".join(each.ipv6_address for each in instance.interfaces if each.ipv6_address)
     yield "SSH", ssh_text(instance)
     yield "Jupyter", jupyter_text(instance)
     yield "command", shlex.join(instance.command)

@@ -23,7 +23,9 @@ from teraflock.instance.model import (
 from teraflock.instance.orders import Order, RentalWish, bid_and_limit
 from teraflock.instance.rules import next_operation
 from teraflock.instance.states import Phase
+from teraflock.network.ipv6 import six
 from teraflock.network.model import DEFAULT
+from teraflock.network.walls import is_ours
 from teraflock.wire.instance import (
     AlternativeRequest,
     CandidateAnswer,
@@ -267,7 +269,7 @@ def _interfaces(instance: Instance) -> tuple[InterfaceAnswer, ...]:
     names = [each.name for each in instance.spec.networks] or [DEFAULT]
     addresses = (instance.address, *instance.more_addresses)
     return tuple(
-        InterfaceAnswer(network=name, address=address)
+        InterfaceAnswer(network=name, address=address, ipv6_address=six(address) if is_ours(address) else "")
         for name, address in zip(names, addresses, strict=False)
         if address is not None
     )
