@@ -125,7 +125,7 @@ def measure(job: dict[str, Any], gate: Path) -> dict[str, Any]:
         torch.optim.optimizer.register_optimizer_step_post_hook(watch.ended)
     script = SCRIPTS / f"{job['model']}.py"
     os.chdir(tempfile.mkdtemp())
-    with open(os.devnull, "w") as nothing:
+    with Path(os.devnull).open("w") as nothing:
         out, sys.stdout, sys.argv = sys.stdout, nothing, [str(script)]
         try:
             runpy.run_path(str(script), run_name="__main__")

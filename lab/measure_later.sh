@@ -4,7 +4,7 @@
 set -u
 out=$1
 end=$(($(date +%s) + $2))
-export PYTHONPATH=build/carry PYTHONUNBUFFERED=1 OMP_NUM_THREADS=4 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+export PYTHONPATH=src:build/carry PYTHONUNBUFFERED=1 OMP_NUM_THREADS=4 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 measure() {
     python3 -m lab.measure_compiled "$1" "$out/$2.jsonl" --worker "$3" --seconds $((end - $(date +%s))) 2>&1 | grep -v Warning
 }

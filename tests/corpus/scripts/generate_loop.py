@@ -4,7 +4,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 device = "cuda" if torch.cuda.is_available() else "cpu"; EOS = 50256
 model = GPT2LMHeadModel(GPT2Config(n_layer=24, n_embd=1024, n_head=16)).to(device).half().eval()
 requests = queue.Queue()
-for i in range(12): requests.put((i, torch.randint(0, 50000, (8, 256))))
+for i in range(40): requests.put((i, torch.randint(0, 50000, (8, 256))))
 @torch.inference_mode()
 def answer(ids, new=32):
     ids = ids.to(device); past, out = None, []

@@ -5,5 +5,5 @@ config = LlamaConfig(hidden_size=2048, intermediate_size=5632, num_hidden_layers
 model = LlamaForCausalLM(config).to(torch.bfloat16).cuda(); model.gradient_checkpointing_enable(); model.enable_input_require_grads()
 model = get_peft_model(model, LoraConfig(r=16, lora_alpha=32, lora_dropout=0.05, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM")); model.print_trainable_parameters()
 opt = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=2e-4)
-for i in range(8):
+for i in range(40):
     ids = torch.randint(0, 32000, (4, 1024)).cuda(); loss = model(input_ids=ids, labels=ids).loss; loss.backward(); opt.step(); opt.zero_grad(); print(i, loss.item())

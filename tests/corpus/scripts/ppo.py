@@ -19,7 +19,7 @@ class Agent(nn.Module):
 device = torch.device("cuda" if torch.cuda.is_available() else "cpu"); envs = Envs(); agent = Agent().to(device); optimizer = optim.Adam(agent.parameters(), lr=3e-4, eps=1e-5)
 obs = torch.zeros((num_steps, num_envs, obs_dim)).to(device); actions = torch.zeros((num_steps, num_envs, act_dim)).to(device); logprobs = torch.zeros((num_steps, num_envs)).to(device); rewards = torch.zeros((num_steps, num_envs)).to(device); dones = torch.zeros((num_steps, num_envs)).to(device); values = torch.zeros((num_steps, num_envs)).to(device)
 next_obs = torch.Tensor(envs.reset()).to(device); next_done = torch.zeros(num_envs).to(device)
-for update in range(1, 4):
+for update in range(1, 31):
     for step in range(num_steps):
         obs[step] = next_obs; dones[step] = next_done
         with torch.no_grad(): action, logprob, _, value = agent.get_action_and_value(next_obs); values[step] = value.flatten()

@@ -28,7 +28,7 @@ def build():
     return model, styles, contents
 input_img = content_img.clone(); model, styles, contents = build(); input_img.requires_grad_(True); model.eval()
 optimizer = optim.LBFGS([input_img]); run = [0]
-while run[0] <= 300:
+while run[0] <= 700:
     def closure():
         with torch.no_grad(): input_img.clamp_(0, 1)
         optimizer.zero_grad(); model(input_img); s = c = 0

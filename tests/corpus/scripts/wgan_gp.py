@@ -4,7 +4,7 @@ import torch, torch.nn as nn, torch.autograd as autograd
 from torch.utils.data import DataLoader, Dataset
 p = argparse.ArgumentParser()
 p.add_argument("--batch_size", type=int, default=64); p.add_argument("--n_critic", type=int, default=5)
-p.add_argument("--latent_dim", type=int, default=128); p.add_argument("--lr", type=float, default=2e-4); p.add_argument("--n_epochs", type=int, default=2)
+p.add_argument("--latent_dim", type=int, default=128); p.add_argument("--lr", type=float, default=2e-4); p.add_argument("--n_epochs", type=int, default=5)
 opt = p.parse_args()
 Tensor = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor
 class Faces(Dataset):
