@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lab.measure_compiled import run_one, wait_for_turn
 from lab.probe import probe
@@ -122,7 +123,7 @@ def measure(job: dict[str, Any], gate: Path) -> dict[str, Any]:
             holder = getattr(importlib.import_module(module), kind)
         setattr(holder, name, _counted(getattr(holder, name), watch))
     else:
-        torch.optim.optimizer.register_optimizer_step_post_hook(watch.ended)
+        register_optimizer_step_post_hook(watch.ended)
     script = SCRIPTS / f"{job['model']}.py"
     os.chdir(tempfile.mkdtemp())
     with Path(os.devnull).open("w") as nothing:
