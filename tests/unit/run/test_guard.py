@@ -74,9 +74,7 @@ def test_spot_that_dies_at_the_last_safe_tick_makes_no_run_late(
 
 @settings(max_examples=200, deadline=None)
 @given(world=worlds, seed=st.integers(0, 10**6))
-def test_no_run_is_late_that_takes_any_safe_action(
-    world: tuple[float, float, float, int], seed: int
-) -> None:
+def test_no_run_is_late_that_takes_any_safe_action(world: tuple[float, float, float, int], seed: int) -> None:
     """Whatever the costs are: the guard alone keeps the deadline, also if it is in the middle of a tick."""
     job, places, _ = built(*world)
     draw = Random(seed)  # noqa: S311
