@@ -4,7 +4,8 @@
 processes that run the same step at once, each with its share of the SMs, as busy slices do. `judge_sharded`: the peak
 of each of several GPUs under DDP and ZeRO. Nothing was fitted on any of them; the form of `estimate/sharded.py` was
 chosen with `judge_sharded` in sight. `judge_quantized`: LoRA in float32 over 4-bit and 8-bit weights. The times of two
-of its models were fitted on (`estimate/quantized.py`) and only the others are judged.
+of its models were fitted on (`estimate/quantized.py`) and only the others are judged. `judge_plain_shares`: 30 SMs
+with TF32 off, so convolutions run as on GPUs without tensor cores. Nothing was fitted on it.
 """
 
 from collections import defaultdict
@@ -17,6 +18,7 @@ from lab.fit_knobs import step_for
 from lab.fit_split import WHOLE
 from lab.jobs import workload_of
 from lab.rows import read_lines
+from msgspec.structs import replace
 
 from bench.figures import Figure, Section
 from teraflock.catalog.cards import card
@@ -25,6 +27,7 @@ from teraflock.estimate.bounds import card_model
 from teraflock.estimate.cards import MEASURED_ID, peaks
 from teraflock.estimate.derived import sliced
 from teraflock.estimate.estimator import Estimator, step_of
+from teraflock.estimate.reach import factor, fitted
 from teraflock.estimate.speed import PEAKS_H200
 from teraflock.estimate.step import OWN
 from teraflock.estimate.survey import Survey
@@ -40,6 +43,8 @@ def measure(measured: Path) -> Iterator[Section]:
     # one copy stands for its crowd: the copies differ by at most 7 %
     crowds = [row for row in read_lines(measured / "judge_crowds.jsonl.gz") if not row["rank"]]
     yield _steps("judge_crowds: processes that share an H200 as busy slices do", crowds, "median")
+    plain = list(read_lines(measured / "judge_plain_shares.jsonl.gz"))
+    yield _without_tf32("judge_plain_shares: 30 SMs of an H200 with TF32 off", plain)
     yield _sharded(list(read_lines(measured / "judge_sharded.jsonl.gz")))
     rows = list(read_lines(measured / "judge_quantized.jsonl.gz"))
     for bits in ("4bit", "8bit"):
@@ -75,6 +80,29 @@ def _steps(title: str, rows: list[dict[str, Any]], key: str) -> Section:
                 for name, values in by.items()
             ),
         ),
+    )
+
+
+def _without_tf32(title: str, rows: list[dict[str, Any]]) -> Section:
+    """The SMs reach what `estimate/reach.py` says about the H200, which it knows from matrix products."""
+    errors, reach = [], fitted()
+    for row in rows:
+        share = row["sms"] / WHOLE
+        fp32 = share * PEAKS_H200.fp32
+        there = replace(
+            PEAKS_H200, sms=row["sms"], fp32=fp32, tf32=0.0, half=share * PEAKS_H200.half,
+            fp32_reach=factor(reach.matmul, card(MEASURED_ID)),
+            square=fp32 * factor(reach.convolution, card(MEASURED_ID)),
+        )  # fmt: skip
+        step = step_for(workload_of(row["job"]), card_model())
+        errors.append(100 * (step.seconds(there) / row["min"] - 1))
+    return Section(
+        title=title,
+        figures=(
+            Figure(what="step time, median error", unit="%", samples=(median(map(abs, errors)),)),
+            Figure(what="bias", unit="%", samples=(median(errors),)),
+        ),
+        notes=(f"{len(rows)} rows; cuDNN chose the kernels without `cudnn.benchmark`",),
     )
 
 

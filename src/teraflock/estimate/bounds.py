@@ -51,8 +51,8 @@ class CardModel(msgspec.Struct, frozen=True, kw_only=True):
     power: dict[str, float]
     """By class: exponent of the watts per TFLOP, relative to the generation's usual value, in a card's speed."""
     plain: dict[str, float]
-    """By family of convolutions in plain fp32: logarithm of the time relative to the curve of `estimate/reach.py`, which
-    was fitted on forward passes. Families that are not here follow the curve."""
+    """By family of convolutions in plain fp32: logarithm of the time relative to the curve in `estimate/reach.py`. The
+    curve was fitted on forward passes; families that are not here follow it."""
     grouped: dict[str, list[float]]
     """Grouped convolutions in plain fp32, `f`orward and `b`ackward: logarithm of the time relative to the arithmetic at
     the peak rate, and what each doubling of a group's window adds. A narrow group leaves most lanes idle."""

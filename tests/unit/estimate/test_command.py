@@ -202,7 +202,9 @@ def test_sharding_shows_what_each_gpu_needs_and_what_is_assumed() -> None:
     assert "Minimum to fit on each GPU" in done.stderr
     for assumed in ("60% of PCIe bandwidth", "sharded jobs", "`--offload` is computed"):
         assert assumed in done.stderr
-    assert "several GPUs are computed" in done.stdout
+    told = json.loads(tera(*words, "--shard", "--json").stdout)
+    assert told["gpus"][0]["evidence"].startswith("several GPUs are computed")
+    assert len(told["assumptions"]) == 2
     assert "computed, not measured: it assumes" not in tera(*words[:-2]).stderr
 
 
