@@ -36,12 +36,14 @@ test: $(READY)  ## set up and run the tests on all cores, without the long ones
 	@sh scripts/postgres
 	@sh scripts/slurm
 	@sh scripts/browser
+	@$(BIN)/python -m compileall -q -j 0 src  # once, instead of by each worker
 	@sh scripts/test $(BIN)/python -m "not long"
 
 test-long: $(READY)  ## run the long tests: simulations, fault injection at every step, large property tests
 	@sh scripts/postgres
 	@sh scripts/slurm
 	@sh scripts/browser
+	@$(BIN)/python -m compileall -q -j 0 src  # once, instead of by each worker
 	@sh scripts/test $(BIN)/python -m "long"
 
 screenshots: $(READY)  ## write pictures of every page of the console to build/screenshots

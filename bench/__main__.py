@@ -39,6 +39,7 @@ BENCHMARKS: Final = {
     "spot": "bench.spot",
     "walls": "bench.walls",
     "walls_launch": "bench.walls_launch",
+    "walls_hosts": "bench.walls_hosts",
     "telemetry": "bench.telemetry",
     "telemetry_hosts": "bench.telemetry_hosts",
     "console": "bench.console",

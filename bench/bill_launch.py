@@ -195,7 +195,8 @@ def on_lxd() -> Section:
     from tests.engine.sandbox import NoSandbox, Sandbox, mark_cgroups  # needs an engine on this machine
 
     from bench import cloud_lxd
-    from teraflock.drivers.lxd import build, recipe
+    from teraflock.drivers.lxd import build
+    from teraflock.image import recipe
 
     title = "launches with metering on a real engine, until SSH answers"
     try:

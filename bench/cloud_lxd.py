@@ -23,12 +23,13 @@ from bench.figures import Figure, Section
 from bench.processes import Fault
 from teraflock.app.settings import Place, Settings
 from teraflock.app.wiring import Cloud
-from teraflock.drivers.lxd import build, confinement, guest, names, recipe
+from teraflock.drivers.lxd import build, confinement, guest, names
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.setup import PoolWish
 from teraflock.drivers.lxd.ssh import answers_ssh, new_host_key
 from teraflock.fleet.model import HostReport
+from teraflock.image import recipe
 from teraflock.image.model import ImageState
 from teraflock.instance.driver import Handle, Machine, Network, Port
 from teraflock.instance.engines import Engines

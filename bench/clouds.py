@@ -86,7 +86,7 @@ def _polls(kind: str, machines: int, folder: Path) -> Figure:
             site.create(_machine(next(numbers), known.type, known.first_region))
         except EngineBusy:
             wait(10)
-    site._types_at = clock.now()
+    site._types_asked_at = clock.now()
     samples = []
     for _ in range(POLLS):
         before, calls = clock.now(), len(fake.calls)

@@ -16,7 +16,8 @@ from tests.story.test_cloud_cli_engine import RealCloud
 
 from bench.figures import Figure, Section
 from bench.processes import Fault
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build
+from teraflock.image import recipe
 
 TITLE: Final = "Second start of a run"
 TURNS: Final = 5

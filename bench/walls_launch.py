@@ -14,8 +14,9 @@ from tests.engine.sandbox import NoSandbox, Sandbox, mark_cgroups
 from bench import cloud_lxd
 from bench.figures import Figure, Section
 from bench.walls import spread
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build
 from teraflock.drivers.lxd.enforcing import Enforcing
+from teraflock.image import recipe
 from teraflock.network.walls import Walls
 
 TURNS: Final = 20

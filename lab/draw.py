@@ -10,7 +10,7 @@ many seconds.
 import argparse
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +45,17 @@ OPTIMIZERS_USUAL = {
 Draw = Callable[[random.Random, ZooEntry], dict[str, Any]]
 DRAWN = sorted(set(ENTRIES) - {"unet-diffusion-sdxl"})
 """Without the model whose every step is longer than `STEP_SECONDS_MAX` or nearly so."""
+CONVOLUTIONAL = [  # and with a builder in `lab/measure.py`
+    name for name in DRAWN if ENTRIES[name].kind == "image" and not name.startswith(("vit_", "swin_", "yolo"))
+]
 
 
-def drawn(chance: random.Random, count: int, known: set[str], draw: Draw) -> Iterator[dict[str, Any]]:
+def drawn(
+    chance: random.Random, count: int, known: set[str], draw: Draw, models: Sequence[str] = DRAWN
+) -> Iterator[dict[str, Any]]:
     names: list[str] = []
     while len(names) < count:
-        names += chance.sample(DRAWN, len(DRAWN))
+        names += chance.sample(models, len(models))
     for name in chance.sample(names[:count], count):
         for _ in range(TRIES_MAX):
             job = draw(chance, ENTRIES[name])
@@ -95,6 +100,25 @@ def usual(chance: random.Random, entry: ZooEntry) -> dict[str, Any]:
     }
 
 
+def plain(chance: random.Random, entry: ZooEntry) -> dict[str, Any]:
+    """An image model whose convolutions run without TF32, as on GPUs without it."""
+    train = chance.random() < 0.7
+    resized = entry.name not in IMAGE_FIXED and chance.random() < 0.25
+    return {
+        "kind": "row",
+        "model": entry.name,
+        "task": "train" if train else "infer",
+        "batch": round(2 ** chance.uniform(2, 6)),
+        "seq": None,
+        "precision": "fp32",
+        "optimizer": "sgd" if train else "",
+        "ckpt": 0,
+        "lora": 0,
+        "px": chance.choice(SIDES) if resized else None,
+        "plain": 1,
+    }
+
+
 def _weighed(chance: random.Random, weights: dict[str, int]) -> str:
     return chance.choices(list(weights), list(weights.values()))[0]
 
@@ -110,8 +134,8 @@ def _is_small(job: dict[str, Any]) -> bool:
 
 
 def _key(job: dict[str, Any]) -> str:
-    names = ("model", "task", "batch", "seq", "precision", "optimizer", "ckpt", "lora", "px")
-    return json.dumps([job[each] or None for each in names])
+    names = ("model", "task", "batch", "seq", "precision", "optimizer", "ckpt", "lora", "px", "plain")
+    return json.dumps([job.get(each) or None for each in names])
 
 
 def known_keys() -> set[str]:
@@ -130,10 +154,14 @@ def main() -> None:
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)
     parser.add_argument("--usual", action="store_true", help="draw common settings")
+    parser.add_argument(
+        "--plain", action="store_true", help="draw image models whose convolutions run without TF32"
+    )
     parser.add_argument("--record", action="store_true", help="record every operation, to fit on")
     options = parser.parse_args()
-    draw = usual if options.usual else anywhere
-    for job in drawn(random.Random(options.seed), options.count, known_keys(), draw):
+    draw = plain if options.plain else usual if options.usual else anywhere
+    models = CONVOLUTIONAL if options.plain else DRAWN
+    for job in drawn(random.Random(options.seed), options.count, known_keys(), draw, models):
         print(json.dumps({**job, "record": int(options.record)}, separators=(",", ":")), flush=True)
 
 

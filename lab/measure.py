@@ -108,6 +108,8 @@ def optimizer(name: str, parameters: list[Any]) -> Any:
 def measure(job: dict[str, Any]) -> dict[str, Any]:
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = job["precision"] == "tf32"
+    torch.backends.cudnn.allow_tf32 = not job.get("plain")
+    torch.backends.cudnn.benchmark = bool(job.get("benchmark"))
     with torch.device("cuda"):
         net, forward = build(job)
     if job.get("compile"):

@@ -19,8 +19,11 @@ from teraflock.base.clock import SystemClock
 from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
 
-# A machine that is busy is no fault of the code: no test fails for taking long.
-settings.register_profile("project", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A machine that is busy is no fault of the code: no test fails for taking long. Each run tries other examples, so the
+# number of those that a property tries by default is for the many runs together.
+settings.register_profile(
+    "project", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("project")
 
 databases.install()

@@ -114,6 +114,36 @@ def test_instances_run_on_a_joined_host(server: Server, program: HostProgram, fr
     assert "has not joined" in program.tera("host", "serve").stderr
 
 
+def test_a_lost_host_is_removed_and_cleaned_when_it_joins_again(
+    server: Server, program: HostProgram, free_port: int
+) -> None:
+    server.ok("POST", "/v1/images", {"name": "base", "recipe": "base"})
+    assert (
+        program.join(server.ok("POST", "/v1/host-invitations", {"name": "lab2"}), free_port).returncode == 0
+    )
+    server.cloud.synchronise_sites()
+    server.settle()
+    server.ok("POST", "/v1/instances", {"name": "far", "shape": {"gpu": "H100", "gpus": 1}})
+    until(server, "/v1/instances/far", state="running")
+    refused = server.ask("DELETE", "/v1/hosts/lab2?lost=true", server.operator)
+    assert (refused.status, refused.code) == (409, "conflict")
+    program.kill()
+    until(server, "/v1/instances/far", state="away")
+    long_ago = int((time.time() - 600) * 1e6)
+    server.cloud.database.write(lambda tx: tx.run("UPDATE host SET seen_at_us = :us", us=long_ago))
+    lost = server.ok("DELETE", "/v1/hosts/lab2?lost=true")
+    assert lost == {"instances": 1, "volumes": 0, "volumes_recovered": 0}
+    far = server.ok("GET", "/v1/instances/far")
+    assert (far["state"], "lost for good" in far["problem"]) == ("failed", True)
+    server.cloud.synchronise_sites()
+    assert program.tera("host", "leave", "--yes").returncode == 0
+    again = server.ok("POST", "/v1/host-invitations", {"name": "lab2"})
+    assert program.join(again, free_port).returncode == 0
+    server.cloud.synchronise_sites()
+    until(server, "/v1/hosts/lab2", state="ready")
+    assert list(server.cloud.engines.at("lab2").sightings()) == [], "the old guest is removed"
+
+
 def test_purge_removes_the_host_program(server: Server, program: HostProgram, free_port: int) -> None:
     invited = server.ok("POST", "/v1/host-invitations", {"name": "lab3"})
     assert program.join(invited, free_port).returncode == 0

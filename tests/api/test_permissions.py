@@ -191,6 +191,9 @@ RULES: dict[str, Rule] = {
         query=IN,
         body={"offset": 0, "size_bytes": 9, "content": "aGVsbG8="},
     ),
+    "assemble_run_files": Rule(
+        may=WORKS, path={"digest": "0" * 64}, query=IN, body={"digests": ["0" * 64], "sizes_bytes": [9]}
+    ),
     "check_network": Rule(may=SEES, query=IN + "&source=internet&target=web&port=22"),
     "show_network_graph": Rule(may=SEES, query=IN),
     "list_networks": Rule(may=SEES, query=IN),

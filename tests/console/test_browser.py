@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page
 from tests.console.browser import (
     AXE,
     NEEDS_CHROMIUM,
@@ -17,12 +18,12 @@ from tests.console.browser import (
     sign_in,
     wait_until,
 )
-from tests.long import sampled
 from tests.story.api_server import Server
 
 from teraflock.tenant.session.rules import TOTP_SECONDS, totp_code
 
 pytestmark = NEEDS_CHROMIUM
+EVERY_PAGE = pytest.mark.long("every page; the fast part has every fourth")
 
 
 @pytest.fixture(scope="module")
@@ -31,28 +32,41 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("theme", sampled(["light", "dark"], every=2, because="every page once more"))
-def test_every_page_is_accessible_and_stays_on_its_server(server: Server, theme: str) -> None:
+@pytest.mark.parametrize(
+    ("theme", "every"),
+    [("light", 4), *(pytest.param(each, 1, marks=EVERY_PAGE) for each in ("light", "dark"))],
+)
+def test_every_page_is_accessible_fits_the_screen_and_stays_on_its_server(
+    server: Server, theme: str, every: int
+) -> None:
     astray: list[str] = []
     serious: dict[str, list[str]] = {}
-    axe = AXE.read_text("utf-8")
     with browsing(color_scheme=theme) as page:
+        page.add_init_script(path=AXE)
         page.on(
             "request", lambda sent: astray.append(sent.url) if not sent.url.startswith(server.url) else None
         )
         pages, signed_in = addresses(), False
-        for name in sorted(pages, key=lambda name: not public(name)):
+        for name in sorted(pages, key=lambda name: (not public(name), name))[::every]:
             if not public(name) and not signed_in:
                 sign_in(page, server)
                 signed_in = True
             assert page.goto(server.url + pages[name]).status == 200, name  # type: ignore[union-attr]
-            page.evaluate(axe)
             found = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
             bad = [f"{each['id']}: {each['nodes'][0]['html'][:120]}" for each in found if _is_serious(each)]
+            bad += [f"wider than {width} pixels" for width in (360, 1280) if not _fits(page, width)]
             if bad:
                 serious[name] = bad
     assert serious == {}
     assert astray == []
+
+
+def _fits(page: Page, width: int) -> bool:
+    page.set_viewport_size({"width": width, "height": 740})
+    fits = f"document.documentElement.scrollWidth <= {width}"
+    if not page.evaluate(fits):
+        page.wait_for_timeout(500)  # charts adapt in the next frame
+    return bool(page.evaluate(fits))
 
 
 def _is_serious(violation: dict[str, str]) -> bool:
@@ -122,19 +136,6 @@ def test_pages_work_with_the_keyboard_alone(server: Server) -> None:
         assert page.evaluate("document.activeElement.textContent") == "Launch"
         page.keyboard.press("Enter")
         page.wait_for_url("**/launch")
-
-
-def test_no_page_is_wider_than_the_screen(server: Server) -> None:
-    with browsing() as page:
-        sign_in(page, server)
-        for name, address in addresses().items():
-            page.goto(server.url + address)
-            for width in (1280, 360):
-                page.set_viewport_size({"width": width, "height": 740})
-                fits = f"document.documentElement.scrollWidth <= {width}"
-                if not page.evaluate(fits):
-                    page.wait_for_timeout(500)  # charts adapt in the next frame
-                assert page.evaluate(fits), (name, width)
 
 
 def test_the_language_is_that_of_the_browser_and_can_be_changed(server: Server) -> None:

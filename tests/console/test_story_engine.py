@@ -15,8 +15,9 @@ from tests.engine.conftest import IMAGES
 from tests.engine.sandbox import NoSandbox, Sandbox
 from tests.story.test_cloud_cli_engine import RealCloud
 
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build
 from teraflock.drivers.lxd.daemon import LXD
+from teraflock.image import recipe
 
 pytestmark = [
     NEEDS_CHROMIUM,

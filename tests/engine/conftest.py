@@ -11,11 +11,12 @@ from tests.engine.login import Login
 from tests.engine.open_walls import OpenWalls
 from tests.engine.sandbox import NoSandbox, Sandbox, mark_cgroups
 
-from teraflock.drivers.lxd import build, daemon, recipe
+from teraflock.drivers.lxd import build, daemon
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.setup import PoolWish
 from teraflock.fleet.model import HostReport
+from teraflock.image import recipe
 from teraflock.instance.driver import Handle, Machine, Network, Port, Seen
 from teraflock.instance.model import InstanceId
 from teraflock.tenant.model import ProjectId

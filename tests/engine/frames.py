@@ -54,9 +54,22 @@ def arp(source: str, source_address: str, target_address: str, *, operation: int
     return struct.pack("!HHBBH", 1, 0x0800, 6, 4, operation) + ends + MARK
 
 
-def ipv6(source: str, target: str, content: bytes, *, protocol: int = 17) -> bytes:
+def ipv6(source: str, target: str, content: bytes, *, protocol: int = 17, hops: int = 255) -> bytes:
+    """TCP, UDP and ICMP without extension headers get their checksum."""
     ends = socket.inet_pton(socket.AF_INET6, source) + socket.inet_pton(socket.AF_INET6, target)
-    return struct.pack("!IHBB", 6 << 28, len(content), protocol, 255) + ends + content
+    at = {6: 16, 17: 6, 58: 2}.get(protocol)
+    if at is not None and len(content) > at + 2:
+        bare = content[:at] + b"\0\0" + content[at + 2 :]
+        total = checksum(ends + struct.pack("!IHBB", len(bare), 0, 0, protocol) + bare)
+        content = bare[:at] + struct.pack("!H", total) + bare[at + 2 :]
+    return struct.pack("!IHBB", 6 << 28, len(content), protocol, hops) + ends + content
+
+
+def neighbour(kind: int, address: str, option: int = 0, owner: str = "") -> bytes:
+    """A question (135) or an answer (136) about an IPv6 address, with a hardware address as an option."""
+    flags = 0x60000000 if kind == 136 else 0
+    content = struct.pack("!BBHI", kind, 0, 0, flags) + socket.inet_pton(socket.AF_INET6, address)
+    return content + (bytes([option, 1]) + hardware(owner) if owner else b"")
 
 
 def tagged(content: bytes, *tags: tuple[int, int], kind: int = 0x0800) -> tuple[int, bytes]:

@@ -2,7 +2,9 @@
 
     host        a bridge for each project, one port for each guest, and an uplink
     guests      one namespace each, with the gateway of their project
-    outside     the internet: 198.51.100.2 on the uplink
+    outside     the internet: 198.51.100.2 and 2001:db8::2 on the uplink
+
+Guests also have the IPv6 addresses that belong to theirs. A packet with one names its places by IPv4 addresses.
 
 One process opens sockets in all of them, so that hundreds of connections are tried at once.
 """
@@ -20,10 +22,12 @@ from pathlib import Path
 
 from tests.engine.sandbox import INSIDE_ADDRESS, NEW_NETWORK, OUTSIDE_ADDRESS
 
+from teraflock.network.ipv6 import four, is_six, six
 from teraflock.network.security_group.model import Protocol
-from teraflock.network.walls import Packet
+from teraflock.network.walls import Packet, is_ours
 
 TOOLS = ("nft", "ip", "sysctl")
+OUTSIDE6, INSIDE6 = "2001:db8::2", "2001:db8::1"
 TRY_SECONDS = 0.25
 
 
@@ -73,13 +77,15 @@ class Namespaces:
             self.on_host("ip", "link", "add", bridge, "type", "bridge")
             self.on_host("ip", "address", "add", f"{gateway}/24", "dev", bridge)
             self.on_host("ip", "link", "set", bridge, "up")
+            self.on_host("ip", "address", "add", f"{six(gateway)}/64", "dev", bridge, "nodad")
         for number, (address, bridge) in enumerate(guests.items()):
             port = f"tg{number}"
             self._link(port, address, address.rsplit(".", 1)[0] + ".1")
             self.on_host("ip", "link", "set", port, "master", bridge)
         self._link("uplink", OUTSIDE_ADDRESS, INSIDE_ADDRESS)
         self.on_host("ip", "address", "add", f"{INSIDE_ADDRESS}/24", "dev", "uplink")
-        self.on_host("sysctl", "-qw", "net.ipv4.ip_forward=1")
+        self.on_host("ip", "address", "add", f"{INSIDE6}/64", "dev", "uplink", "nodad")
+        self.on_host("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
 
     def on_host(self, *command: str, stdin: str = "") -> str:
         with entered(self.host):
@@ -104,10 +110,13 @@ class Namespaces:
 
     def opened(self, place: str, protocol: Protocol) -> socket.socket:
         kind = socket.SOCK_STREAM if protocol == Protocol.TCP else socket.SOCK_DGRAM
-        number = socket.IPPROTO_ICMP if protocol == Protocol.ICMP else 0
+        family, icmp = socket.AF_INET, socket.IPPROTO_ICMP
+        if is_six(place):
+            family, icmp = socket.AF_INET6, socket.IPPROTO_ICMPV6
+        number = icmp if protocol == Protocol.ICMP else 0
         kind = socket.SOCK_RAW if protocol == Protocol.ICMP else kind
-        with entered(self.places[place]):
-            made = socket.socket(socket.AF_INET, kind, number)
+        with entered(self.places[OUTSIDE_ADDRESS if place == OUTSIDE6 else four(place)]):
+            made = socket.socket(family, kind, number)
         made.setblocking(False)
         return made
 
@@ -121,7 +130,7 @@ class Namespaces:
             elif packet.protocol == Protocol.UDP:
                 used.sendto(str(number).encode(), (packet.target, packet.port))
             else:
-                used.sendto(echo(number), (packet.target, 0))
+                used.sendto(echo(number, six=is_six(packet.target)), (packet.target, 0))
         time.sleep(TRY_SECONDS)
         heard = self._heard_udp()
         result = {}
@@ -151,12 +160,15 @@ class Namespaces:
         place = self.places[address]
         self.on_host("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", _path(place))
         self.on_host("ip", "link", "set", port, "up")
+        own, gate = (six(address), six(gateway)) if is_ours(address) else (OUTSIDE6, INSIDE6)
         with entered(place):
             for words in (
                 ("link", "set", "lo", "up"),
                 ("address", "add", f"{address}/24", "dev", "eth0"),
                 ("link", "set", "eth0", "up"),
                 ("route", "add", "default", "via", gateway),
+                ("address", "add", f"{own}/64", "dev", "eth0", "nodad"),
+                ("route", "add", "default", "via", gate),
             ):
                 subprocess.run(["ip", *words], check=True, capture_output=True)
 
@@ -165,8 +177,8 @@ def _path(descriptor: int) -> str:
     return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
-def echo(number: int) -> bytes:
-    body = bytes([8, 0, 0, 0]) + number.to_bytes(2, "big") + b"\0\1"
+def echo(number: int, *, six: bool = False) -> bytes:
+    body = bytes([128 if six else 8, 0, 0, 0]) + number.to_bytes(2, "big") + b"\0\1"
     total = sum(int.from_bytes(body[at : at + 2], "big") for at in range(0, 8, 2))
     total = (total >> 16) + (total & 0xFFFF)
     return body[:2] + (~total & 0xFFFF).to_bytes(2, "big") + body[4:]
@@ -176,6 +188,7 @@ def answered(used: socket.socket, target: str, number: int) -> bool:
     with contextlib.suppress(BlockingIOError):
         while True:
             data, sender = used.recvfrom(256)
-            if sender[0] == target and data[20] == 0 and int.from_bytes(data[24:26], "big") == number:
+            content, reply = (data, 129) if is_six(target) else (data[20:], 0)
+            if sender[0] == target and content[0] == reply and int.from_bytes(content[4:6], "big") == number:
                 return True
     return False

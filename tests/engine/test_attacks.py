@@ -162,6 +162,7 @@ def test_doctor_probe_reports_isolation_and_leaves_nothing(
 # Disks
 
 
+@pytest.mark.long("fills a disk in many ways")
 def test_no_kind_of_write_exceeds_the_disk_limit(
     driver: Lxd, client: LxdClient, a_machine: MachineMaker
 ) -> None:
@@ -189,6 +190,7 @@ def test_no_kind_of_write_exceeds_the_disk_limit(
     assert "not permitted" in ran(driver, machine, "sh", "-c", forced)
 
 
+@pytest.mark.long("creates files until a disk is full")
 def test_inodes_count_against_the_disk_limit(driver: Lxd, client: LxdClient, a_machine: MachineMaker) -> None:
     machine = a_machine(NETWORKS[0], disk_bytes=400 * MIB)
     launched(driver, machine)

@@ -23,6 +23,7 @@ from teraflock.network.balancer.model import (
     BalancerProtocol,
     BalancerSpec,
 )
+from teraflock.network.ipv6 import six
 from teraflock.network.rules import gateway, subnet
 from teraflock.network.walls import Published
 from teraflock.tenant.model import ProjectId
@@ -56,6 +57,14 @@ import sys, urllib.request
 for _ in range(int(sys.argv[3])):
     urllib.request.urlopen(f"http://{sys.argv[1]}:{sys.argv[2]}/", timeout=5).read()
 print("done")
+"""
+
+
+GET_SIX = """
+import socket, sys
+link = socket.create_connection((sys.argv[1], 80), 5)
+link.sendall(b"GET / HTTP/1.1\\r\\nHost: web\\r\\nConnection: close\\r\\n\\r\\n")
+print(link.recv(4096).decode())
 """
 
 
@@ -147,7 +156,8 @@ def test_life_of_a_balancer(pair: Pair, sandbox: Sandbox) -> None:
     assert pair.servers() == names
     _, seen_from, forwarded = pair.get().split()
     assert (seen_from, forwarded) == (pair.address, NETWORK.gateway), "backends see the balancer"
-    assert pair.address in inside.ran(driver, pair.one, "getent", "hosts", "web.lb.balanced.internal")
+    assert pair.address in inside.ran(driver, pair.one, "getent", "ahostsv4", "web.lb.balanced.internal")
+    assert inside.python(driver, pair.one, GET_SIX, six(pair.address)).startswith("HTTP/1.1 200")
     # Nothing changes without a reason.
     before = pair.pids()
     driver.balance([spec])

@@ -62,7 +62,7 @@ def talk_across_members(ground: Ground) -> None:
     for name, other in (("a", b), ("b", c), ("c", a)):
         assert server.pings(name, other["private_address"], largest)
         assert not server.pings(name, other["private_address"], largest + 1)
-        assert other["private_address"] in server.inside(name, "getent", "hosts", other["name"])
+        assert other["private_address"] in server.inside(name, "getent", "ahostsv4", other["name"])
     reach_the_internet(ground.sandboxes["two"], server, "b")
     ground.check("abc")
 

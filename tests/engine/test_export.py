@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from tests.engine.conftest import INSTALLATION, MachineMaker
 from tests.engine.sandbox import Sandbox
 
@@ -12,6 +13,7 @@ from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.driver import Seen
 
 
+@pytest.mark.long("packs and unpacks a whole disk")
 def test_an_exported_instance_comes_back_with_its_data(
     driver: Lxd, sandbox: Sandbox, a_machine: MachineMaker, tmp_path: Path
 ) -> None:

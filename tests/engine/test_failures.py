@@ -63,7 +63,7 @@ def test_abandoned_create_is_completed(driver: Lxd, client: LxdClient, a_machine
 
 
 @pytest.mark.parametrize(
-    "milliseconds", sampled([0, 20, 40, 70, 110, 160, 230], every=4, because="kills a daemon again and again")
+    "milliseconds", sampled([0, 20, 40, 70, 110, 160, 230], every=7, because="kills a daemon again and again")
 )
 def test_daemon_killed_during_create_or_delete(
     driver: Lxd, client: LxdClient, sandbox: Sandbox, a_machine: MachineMaker, milliseconds: int
@@ -119,6 +119,7 @@ def test_drift_is_seen(driver: Lxd, client: LxdClient, a_machine: MachineMaker) 
     assert driver.look(machine.handle) is None
 
 
+@pytest.mark.long("builds an image and waits for its guest")
 def test_image_that_does_not_boot_is_reported(driver: Lxd, a_machine: MachineMaker) -> None:
     machine = a_machine()
     launched(driver, machine)
@@ -142,6 +143,7 @@ def test_missing_image_is_refused(driver: Lxd, a_machine: MachineMaker) -> None:
     assert driver.look(machine.handle) is None
 
 
+@pytest.mark.long("fills a pool")
 def test_full_pool_is_reported_and_nothing_is_left(sandbox: Sandbox, base_image: Path) -> None:
     report = HostReport(name="here", address="198.51.100.1", vcpus=2, ram_bytes=1, disk_bytes=1)
     small = Lxd(

@@ -76,6 +76,7 @@ def received(driver: Lxd, sender: Machine, target: Machine, packets: int) -> int
     return int(ran(driver, target, "sh", "-c", wait))
 
 
+@pytest.mark.long("sends floods for seconds")
 def test_floods_are_cut_to_the_limit_and_others_are_not_touched(
     limited: Lxd, a_machine: MachineMaker, sandbox: Sandbox
 ) -> None:

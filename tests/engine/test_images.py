@@ -9,9 +9,10 @@ import pytest
 from tests.engine.conftest import GIB, IMAGES, MachineMaker, launched
 from tests.engine.sandbox import INSIDE_ADDRESS, Sandbox
 
-from teraflock.drivers.lxd import build, names, recipe
+from teraflock.drivers.lxd import build, names
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.drivers.lxd.rest import LxdClient
+from teraflock.image import recipe
 from teraflock.instance.driver import Machine, Port
 from teraflock.instance.engine_errors import EngineRefused
 
@@ -113,6 +114,7 @@ def test_large_image_can_compute(large_image: str, driver: Lxd, a_machine: Machi
     driver.delete_image("img_large")
 
 
+@pytest.mark.long("packs and unpacks a whole disk")
 def test_a_file_without_content_does_not_fill_the_pool(driver: Lxd, red: Machine, client: LxdClient) -> None:
     """The engine would write 9 TB of zeros into the image, which no disk limit stops."""
     ran = driver.run(red.handle, ["truncate", "-s", "9T", "/root/big"], stdin=b"", seconds_max=20)

@@ -105,7 +105,7 @@ def peer_two_projects(server: Server) -> None:
     assert server.pings("a", address)
     found = server.inside("a", "ping", "-c", "1", "-W", "2", "c.speech.internal")
     assert "1 received" in found, found
-    names = server.inside("a", "getent", "hosts", "b.default.internal")
+    names = server.inside("a", "getent", "ahostsv4", "b.default.internal")
     assert names.split()[0] == server.ok("GET", "/v1/instances/b")["private_address"]
     body = {"command": ["ping", "-c", "1", "-W", "2", near]}
     back = server.ok("POST", f"/v1/instances/c/exec?{theirs}", body)

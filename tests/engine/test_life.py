@@ -207,6 +207,7 @@ def test_snapshot_restores_the_disk(driver: Lxd, a_machine: MachineMaker) -> Non
         driver.delete_snapshot(machine.handle, "snp_one")
 
 
+@pytest.mark.long("packs and unpacks a whole disk")
 def test_image_from_an_instance_boots_as_a_new_guest(
     driver: Lxd, login: Login, a_machine: MachineMaker
 ) -> None:

@@ -14,6 +14,7 @@ from tests.engine.namespaces import NoNamespaces, answered, echo, entered, new_n
 from teraflock.drivers.lxd.linking import Linking
 from teraflock.drivers.lxd.names import Names, hardware_address
 from teraflock.network.fabric import Fabric, LinkHost, NetworkMember, WireKey, fabrics
+from teraflock.network.ipv6 import is_six, six
 
 OURS = Names("linktest")
 PROJECT = "prj_links"
@@ -39,12 +40,14 @@ class Host:
         self.on_host("ip", "link", "add", BRIDGE, "type", "bridge")
         self.on_host("ip", "address", "add", "10.128.0.1/20", "dev", BRIDGE)
         self.on_host("ip", "link", "set", BRIDGE, "up")
+        self.on_host("ip", "address", "add", f"{six('10.128.0.1')}/64", "dev", BRIDGE, "nodad")
         path = path_of(self.guest)
         hardware = hardware_address("linktest", GUESTS[place])
         self.on_host("ip", "link", "add", "port", "type", "veth", "peer", "name", "eth0", "netns", path)
         self.on_host("ip", "link", "set", "port", "master", BRIDGE, "up")
         self.in_guest("ip", "link", "set", "eth0", "address", hardware, "up")
         self.in_guest("ip", "address", "add", f"{GUESTS[place]}/20", "dev", "eth0")
+        self.in_guest("ip", "address", "add", f"{six(GUESTS[place])}/64", "dev", "eth0", "nodad")
 
     def on_host(self, *command: str) -> str:
         return run(self.network, *command)
@@ -130,17 +133,23 @@ def test_guests_reach_each_other_and_nobody_else_gets_in(hosts: tuple[Host, Host
         pytest.skip("wireguard-tools and wireguard-go are not installed")
     one, two = hosts
     assert not one.pings(GUESTS[1]), "two bridges"
+    assert not one.pings(six(GUESTS[1]))
     fabric = wanted(hosts, trusted=form == "plain")
     linked(hosts, fabric)
     assert one.pings_at_last(GUESTS[1])
     assert two.pings_at_last(GUESTS[0])
+    assert one.pings_at_last(six(GUESTS[1]))
+    assert two.pings_at_last(six(GUESTS[0]))
     assert one.pings("10.128.0.1"), "every host is its guests' gateway"
     assert pinged(one.network, OUTER[1]), "other traffic of the host is untouched"
     # A guest that takes another address is not heard on the other host.
     two.in_guest("ip", "address", "add", f"{NOBODY}/20", "dev", "eth0")
     assert not two.pings(GUESTS[0], source=NOBODY)
+    two.in_guest("ip", "address", "add", f"{six(NOBODY)}/64", "dev", "eth0", "nodad")
+    assert not two.pings(six(GUESTS[0]), source=six(NOBODY))
     two.in_guest("ip", "link", "set", "eth0", "address", "02:00:00:00:00:99")
     assert not two.pings(GUESTS[0])
+    assert not two.pings(six(GUESTS[0]))
     two.in_guest("ip", "link", "set", "eth0", "address", hardware_address("linktest", GUESTS[1]))
     # A host whose peer is removed hears nothing more from it.
     one.apply(Fabric())
@@ -249,15 +258,18 @@ def sent(two: Host) -> int:
 
 
 def pinged(network: int, address: str, source: str = "") -> bool:
+    kind = (socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    if is_six(address):
+        kind = (socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
     with entered(network):
-        used = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        used = socket.socket(*kind)
     with used:
         used.setblocking(False)
         if source:
             used.bind((source, 0))
         for number in range(PINGS_MAX):
             try:
-                used.sendto(echo(number), (address, 0))
+                used.sendto(echo(number, six=is_six(address)), (address, 0))
             except OSError:
                 return False  # no route
             select.select([used], [], [], PING_SECONDS)

@@ -11,6 +11,7 @@ from tests.engine.test_links import OUTER, path_of, pinged, run
 from teraflock.drivers.lxd.linking import Linking
 from teraflock.drivers.lxd.names import Names, hardware_address
 from teraflock.network.fabric import Fabric, LinkHost, NetworkMember, PassedNetwork, WireKey, fabrics
+from teraflock.network.ipv6 import six
 
 NETWORKS = (PassedNetwork("prj_near", 0, "prj_near"), PassedNetwork("prj_far", 1, "prj_far"))
 GUESTS = ("10.128.0.16", "10.128.16.16")
@@ -28,11 +29,12 @@ class Host:
         names.wire = f"tw{os.getpid():08x}{place}"
         self.linking = Linking(names, folder / str(place))
         self.on_host("ip", "link", "set", "lo", "up")
-        self.on_host("sysctl", "-qw", "net.ipv4.ip_forward=1")
+        self.on_host("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
         for bridge, gateway in zip(BRIDGES, GATEWAYS, strict=True):
             self.on_host("ip", "link", "add", bridge, "type", "bridge")
             self.on_host("ip", "address", "add", f"{gateway}/20", "dev", bridge)
             self.on_host("ip", "link", "set", bridge, "up")
+            self.on_host("ip", "address", "add", f"{six(gateway)}/64", "dev", bridge, "nodad")
         path = path_of(self.guest)
         self.on_host("ip", "link", "add", "port", "type", "veth", "peer", "name", "eth0", "netns", path)
         self.on_host("ip", "link", "set", "port", "master", BRIDGES[place], "up")
@@ -40,6 +42,8 @@ class Host:
         run(self.guest, "ip", "link", "set", "eth0", "address", hardware, "up")
         run(self.guest, "ip", "address", "add", f"{GUESTS[place]}/20", "dev", "eth0")
         run(self.guest, "ip", "route", "add", "default", "via", GATEWAYS[place])
+        run(self.guest, "ip", "address", "add", f"{six(GUESTS[place])}/64", "dev", "eth0", "nodad")
+        run(self.guest, "ip", "route", "add", "default", "via", six(GATEWAYS[place]))
 
     def on_host(self, *command: str) -> str:
         return run(self.network, *command)
@@ -49,7 +53,14 @@ class Host:
             self.linking.apply(fabric, BRIDGES, lambda link: None)
 
     def pings(self, *, source: str = "") -> bool:
-        return pinged(self.guest, GUESTS[1 - self.place], source)
+        """Whether it reaches the other guest, with IPv4 and with IPv6."""
+        peer = GUESTS[1 - self.place]
+        found = {
+            pinged(self.guest, peer, source),
+            pinged(self.guest, six(peer), source and six(source)),
+        }
+        assert len(found) == 1, "both families pass, or none"
+        return found.pop()
 
     def close(self) -> None:
         with entered(self.network):
@@ -99,8 +110,10 @@ def test_peers_on_two_hosts_reach_each_other_while_they_are_peered(hosts: tuple[
     # A guest that takes another address, of its own network or of the peer's, is not heard.
     for address, route in (("10.128.16.99", GATEWAYS[1]), ("10.128.0.99", GATEWAYS[1])):
         run(two.guest, "ip", "address", "add", f"{address}/32", "dev", "eth0")
+        run(two.guest, "ip", "address", "add", f"{six(address)}/128", "dev", "eth0", "nodad")
         assert not two.pings(source=address), (address, route)
         run(two.guest, "ip", "address", "delete", f"{address}/32", "dev", "eth0")
+        run(two.guest, "ip", "address", "delete", f"{six(address)}/128", "dev", "eth0")
     assert two.pings()
     linked(hosts, wanted())
     assert not one.pings(), "the peering ended"

@@ -91,6 +91,7 @@ def test_only_traffic_that_leaves_the_host_is_counted(
     assert count(driver, two) < MIB // 10
 
 
+@pytest.mark.long("restarts guests and rebuilds tables")
 def test_counters_survive_restarts_and_rebuilt_tables(
     open_driver: Lxd, neighbour: None, a_machine: MachineMaker
 ) -> None:

@@ -13,6 +13,8 @@ from tests.fakes.base import FakeCloud, FakeMachine, method_of
 from tests.fakes.judge import SPECS
 from tests.fakes.models import ModelJudge, Said
 
+from teraflock.drivers.clouds.marks import machine_name
+
 TYPE = "ecs.gn6i-c4g1.xlarge"
 PRICES = {"NoSpot": 11.6, "SpotAsPriceGo": 3.5, "SpotWithPriceLimit": 3.5}
 REGIONS = ("cn-hangzhou", "cn-shanghai")
@@ -118,10 +120,10 @@ class FakeAlibaba(FakeCloud):
         return (200, {}) if found else _error(404, "InvalidDiskId.NotFound", "The disk does not exist.")
 
     def leave(self, kind: str, mark: str, token: str) -> None:
-        id, tags = f"d-{len(self.disks)}", {"teraflock": mark, "teraflock-token": token}
+        id = f"d-{len(self.disks)}"
         self.disks[id] = {
-            "DiskId": id, "Size": 100, "Status": "Available", "RegionId": REGIONS[0],
-            "Tags": {"Tag": [{"TagKey": name, "TagValue": value} for name, value in tags.items()]},
+            "DiskId": id, "DiskName": machine_name(mark, token), "Size": 100, "Status": "Available",
+            "RegionId": REGIONS[0],
         }  # fmt: skip
 
     def _delete_instances(self, query: Mapping[str, str]) -> tuple[int, Any]:

@@ -9,6 +9,7 @@ from subprocess import PIPE, Popen
 from tests.fakes.base import FakeCloud, FakeMachine
 
 from teraflock.drivers.clouds.channel import GuestChannel, ProcessChannel
+from teraflock.drivers.clouds.images import JUPYTER_ANSWERS
 from teraflock.drivers.clouds.keys import KeyPair
 from teraflock.drivers.clouds.probe import COMMAND
 from teraflock.instance.driver import Endpoint, Ran
@@ -20,6 +21,13 @@ class FakeLink:
         self.exit_codes: dict[str, int] = {}
         """By machine: how its command ended."""
         self.ran: list[Sequence[str]] = []
+        self.sent: dict[str, str] = {}
+        """By machine: the scripts that it was sent over SSH."""
+        self.image_looks = 2
+        """How often a machine is asked until its image is installed."""
+        self.image_codes: list[int] = []
+        """How the installations of the next machines end. Empty: well."""
+        self._looks: dict[str, int] = {}
 
     def host_key(self, at: Endpoint) -> str:
         machine = self._up(at)
@@ -41,7 +49,10 @@ class FakeLink:
             return None
         assert key.public in authorized(machine), "the server cannot log in"
         self.ran.append(command)
-        return Ran(exit_code=0, stdout=self._output(machine, command), stderr=b"")
+        if command[-1] == "sh":
+            self.sent[machine.id] = self.sent.get(machine.id, "") + stdin.decode()
+        code = int(tuple(command[-3:]) == JUPYTER_ANSWERS and not self._has_jupyter(machine))
+        return Ran(exit_code=code, stdout=self._output(machine, command), stderr=b"")
 
     def open(
         self, at: Endpoint, user: str, host_key: str, key: KeyPair, command: Sequence[str]
@@ -62,10 +73,27 @@ class FakeLink:
             return json.dumps({"cuda": machine.cuda, "memory": memory}).encode() + b"\n"
         if "169.254.169.254" in command[-1] or "termination-time" in command[-1]:
             return machine.notice.encode()
-        if "command.exit" in command[-1]:
-            code = self.exit_codes.get(machine.id)
+        if found := re.search(r"cat ([a-z-]+)\.exit", command[-1]):
+            code = self._exit_code(machine, found[1]) if self.has_file(machine, found[1]) else None
             return b"-\n" if code is None else b"%d\nhello\n" % code
         return b""
+
+    def has_file(self, machine: FakeMachine, name: str) -> bool:
+        """Whether the machine was given a file of ours, at its first boot or over SSH."""
+        given = machine.boot + self.sent.get(machine.id, "")
+        return re.search(rf"/var/lib/teraflock/{name}(?![\w.-])", given) is not None
+
+    def _exit_code(self, machine: FakeMachine, name: str) -> int | None:
+        if name != "image":
+            return self.exit_codes.get(machine.id)
+        self._looks[machine.id] = self._looks.get(machine.id, 0) + 1
+        if self._looks[machine.id] < self.image_looks:
+            return None
+        return self.image_codes.pop(0) if self.image_codes else 0
+
+    def _has_jupyter(self, machine: FakeMachine) -> bool:
+        is_installed = self._looks.get(machine.id, 0) >= self.image_looks
+        return is_installed and self.has_file(machine, "jupyter-token") and self.has_file(machine, "jupyter")
 
 
 def _host_key(machine: FakeMachine) -> str:

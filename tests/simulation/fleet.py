@@ -12,6 +12,8 @@ from tests.simulation import price_book
 from tests.simulation.crashing_database import CrashingDatabase
 from tests.unit.bill.world import RATES, START
 
+from teraflock.app.joining.listener import JoinPort
+from teraflock.app.settings import Settings
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import TeraflockError
 from teraflock.bill.service import BillService
@@ -23,16 +25,21 @@ from teraflock.drivers.simulated.model import Guest, Weather
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld, weather
 from teraflock.fleet import store as hosts
-from teraflock.fleet.model import Host
+from teraflock.fleet.model import Host, HostReport
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance.copy import store as disk_copies
 from teraflock.instance.copy.model import READY, DiskCopy
 from teraflock.instance.engines import Engines
+from teraflock.instance.join import store as joined_hosts
+from teraflock.instance.join.model import JoinedHost, Package
+from teraflock.instance.join.service import JoinService
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order
 from teraflock.instance.service import InstanceService
+from teraflock.instance.site import store as site_records
+from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.states import Phase
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.copying import CopyLoop
@@ -46,6 +53,7 @@ from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
+from teraflock.storage.database import Transaction
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
 from teraflock.tenant.service import TenantService
@@ -56,7 +64,34 @@ BUSY_TURNS = 8
 SLOW_SECONDS = 15.0
 """Less than `UNWATCHED`: hosts still count as watched."""
 COPY_EVERY = timedelta(minutes=2)
-SITES = {"east": "3x2xV100", "west": "2x2xV100,1x0", "lone": "1x2xV100"}
+LONE = "lone"
+"""A site with one host, which joined and can be removed."""
+SITES = {"east": "3x2xV100", "west": "2x2xV100,1x0", LONE: "1x2xV100"}
+NO_DOOR = JoinPort(lambda label: b"", Settings())
+"""No host joins over a connection here."""
+
+
+LIES: tuple[Callable[[HostReport], HostReport], ...] = (
+    lambda true: msgspec.structs.replace(true, gpus=true.gpus[:-1]),
+    lambda true: msgspec.structs.replace(
+        true, gpus=tuple(msgspec.structs.replace(card, healthy=False) for card in true.gpus)
+    ),
+    lambda true: msgspec.structs.replace(
+        true, gpus=tuple(msgspec.structs.replace(card, slot=f"{card.slot}0") for card in true.gpus)
+    ),
+    lambda true: msgspec.structs.replace(true, ram_bytes=true.ram_bytes // 8, vcpus=1, disk_bytes=0),
+    lambda true: msgspec.structs.replace(true, ram_bytes=1 << 59, vcpus=1 << 19, disk_bytes=1 << 59),
+    lambda true: msgspec.structs.replace(true, vcpus=1 << 63),
+)
+"""What a host may report instead of the truth: fewer, broken or other cards, less or far more room, and nonsense."""
+
+
+class LyingEngine(SimulatedEngine):
+    claims: dict[str, Callable[[HostReport], HostReport]]
+    """What hosts make of their reports, by name."""
+
+    def hosts(self) -> Sequence[HostReport]:
+        return [self.claims.get(true.name, lambda each: each)(true) for true in super().hosts()]
 
 
 class Fleet:
@@ -70,6 +105,10 @@ class Fleet:
         """Sites whose readings hang."""
         self.lies: set[tuple[str, str]] = set()
         """Copies that a lying host made, by instance and host."""
+        self.claims: dict[str, dict[str, Callable[[HostReport], HostReport]]] = {
+            site: {} for site in self.sites
+        }
+        """What hosts claim about themselves, by site and host."""
         self.count: Counter[str] = Counter()
         inner = MemoryDatabase()
         migrate(inner, self.clock)
@@ -79,6 +118,7 @@ class Fleet:
         self.actor = tenants.authenticate(tenants.operator_key().secret)
         tenants.projects.make(self.actor, "other")
         self.projects = [tenants.project_for(self.actor, name) for name in ("default", "other")]
+        self.join(LONE)
         self.boot()
         text = price_book.text(3_060_000, 12_300, 0, 10)
         self.bills.prices.take(text, name="book", member="mem_1")
@@ -92,15 +132,20 @@ class Fleet:
         """Start a new process on the same database and worlds."""
         self.database.live()
         drivers = [
-            SimulatedEngine(
+            LyingEngine(
                 world, self.clock, fleet(self.sites[site]), site=site, mark=self.mark, boot_seconds=0.4
             )
             for site, world in self.worlds.items()
         ]
+        for each in drivers:
+            each.claims = self.claims[each.site]
         self.engines = Engines(drivers)
         at = (self.database, self.clock)
         self.service = InstanceService(*at, self.engines, random_bytes=self.random_bytes)
         self.hosts_service = FleetService(*at, random_bytes=self.random_bytes)
+        self.joins = JoinService(
+            *at, self.engines, NO_DOOR, version="1", mark=self.mark, package=_no_package, random_bytes=self.random_bytes
+        )  # fmt: skip
         self.bills = BillService(*at, RATES, self.random_bytes, stopper(self.database, self.service))
         around = Surroundings(
             database=self.database, clock=self.clock, engines=self.engines, random_bytes=self.random_bytes
@@ -230,6 +275,35 @@ class Fleet:
                 self.lies.add((instance_id, host))
                 self.count["lies"] += 1
 
+    def join(self, site: str) -> None:
+        """Let the host of a site join, if it is not part of the installation."""
+        host = JoinedHost(
+            name=site, number=1, certificate="", cards=(), trusted_wire=True, joined_at=self.clock.now()
+        )
+
+        def work(tx: Transaction) -> None:
+            if not joined_hosts.is_joined(tx, site):
+                joined_hosts.insert(tx, host)
+                site_records.insert(tx, SiteRecord(name=site, kind="joined", options={}), self.clock.now())
+
+        self.database.write(work)
+
+    def remove_lost(self, site: str = LONE) -> None:
+        """An operator switches the machine off, and removes it when it counts as lost."""
+        self.trouble[site].host_goes_away(self._only_host(site).name)
+        self.trouble[site].power_off(self._only_host(site).name)
+        self.pass_time(330)
+        self.ask(self._remove_lost)
+
+    def _remove_lost(self) -> None:
+        losses = self.joins.remove_lost(self.actor, self._only_host(LONE).id)
+        self.count["removed hosts"] += 1
+        self.count["instances lost with them"] += losses.instances
+
+    def _only_host(self, site: str) -> Host:
+        with self.database.read() as tx:
+            return hosts.at_site(tx, site)[0]
+
     # what must hold
 
     def check_copies(self) -> None:
@@ -252,7 +326,11 @@ class Fleet:
         self.slow.clear()
         for trouble in self.trouble.values():
             trouble.all_is_well()
+        for claims in self.claims.values():
+            claims.clear()
         self.database.live()
+        if LONE in self.sites:
+            self.join(LONE)
         self.pass_time(120)
         names = {id: (host.site, host.name) for id, host in self.all_hosts().items()}
         guests = {(site, guest.host, guest.machine.id): guest for site, guest in self.guests()}
@@ -289,3 +367,7 @@ class Fleet:
             sizes[each.instance_id] += each.size_bytes
         for id, row in rows.items():
             assert row.held.snapshots_bytes == sizes[id], f"{id}: {row.held.snapshots_bytes} != {sizes[id]}"
+
+
+def _no_package() -> Package:
+    raise AssertionError("no host is upgraded here")

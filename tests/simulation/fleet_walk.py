@@ -4,14 +4,29 @@ from collections import Counter
 from datetime import timedelta
 from random import Random
 
-from tests.simulation.fleet import Fleet
+from tests.simulation.fleet import LIES, LONE, Fleet
 
+from teraflock.drivers.simulated.faults import Kind, SimulatedFault, When
 from teraflock.fleet.model import HostState
 from teraflock.instance.model import PlaceWish, RestartPolicy
 from teraflock.instance.orders import ShapeWish
 
 CARD = ShapeWish(gpu="V100")
 MOVES = 20
+CALLS = (
+    "create",
+    "start",
+    "expose",
+    "hide",
+    "stop",
+    "delete",
+    "sightings",
+    "hosts",
+    "pack_disk",
+    "keep_image",
+    "prepare",
+)
+KINDS = (Kind.KILLED, Kind.FAILED, Kind.ENGINE_DOWN, Kind.BUSY)
 
 
 def live(seed: int, moves: int = MOVES) -> Counter[str]:
@@ -42,6 +57,7 @@ def move(there: Fleet, chance: Random, number: int) -> None:
             place=PlaceWish(together=chance.random() < 0.3),
             queue=chance.random() < 0.5,
             time_limit_seconds=chance.choice([None, None, 900]),
+            host=chance.choice([None, None, host.id]),
         ),
         "away": lambda: trouble.host_goes_away(host.name),
         "back": lambda: trouble.host_comes_back(host.name, rebooted=chance.random() < 0.5),
@@ -59,6 +75,16 @@ def move(there: Fleet, chance: Random, number: int) -> None:
         "clock": lambda: there.wait(chance.choice([-20, -2, 2, 20, 300])),
         "die": lambda: setattr(there.database, "dies_in", chance.randrange(1, 15)),
         "boot": there.boot,
+        "remove": there.remove_lost,
+        "claim": lambda: there.claims[host.site].update({host.name: chance.choice(LIES)}),
+        "truth": lambda: there.claims[host.site].clear(),
+        "fault": lambda: trouble.faults(
+            SimulatedFault(
+                call=chance.choice(CALLS), when=chance.choice(list(When)), kind=chance.choice(KINDS),
+                times=chance.choice([1, 1, 5]),
+            )
+        ),
+        "join": lambda: there.join(LONE),
     }  # fmt: skip
     if some:
         one = chance.choice(some)

@@ -1,15 +1,17 @@
 """Hosts fail in every way: no instance runs twice, none is forgotten, no address twice, and the bill is proved."""
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 from tests.long import sampled
 from tests.simulation.fleet import Fleet
 from tests.simulation.fleet_walk import CARD, live
 
-from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault
-from teraflock.fleet.model import HostState
+from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault, When
+from teraflock.fleet.model import HostReport, HostState
 from teraflock.instance.model import Instance, PlaceWish, RestartPolicy
 from teraflock.instance.orders import ShapeWish
 from teraflock.instance.states import Phase
@@ -38,7 +40,17 @@ def running_copies(there: Fleet, instance: Instance) -> set[tuple[str, str]]:
     return {(site, g.host) for site, g in there.guests() if g.machine.id == instance.id and g.running}
 
 
-@pytest.mark.parametrize("way", ["host", "site", "hangs"])
+NONSENSE: dict[str, Callable[[HostReport], HostReport]] = {
+    "too many processors": lambda true: replace(true, vcpus=2**63),
+    "too much memory": lambda true: replace(true, ram_bytes=2**64 - 1),
+    "a negative disk": lambda true: replace(true, disk_bytes=-(2**63) - 1),
+    "one card twice": lambda true: replace(true, gpus=(*true.gpus, *true.gpus)),
+    "a card of nothing": lambda true: replace(true, gpus=(replace(true.gpus[0], memory_bytes=2**63),)),
+}
+"""Reports that cannot be stored."""
+
+
+@pytest.mark.parametrize("way", ["host", "site", "hangs", "fails", *NONSENSE])
 def test_lost_host_is_noticed_and_charges_stop_at_the_last_sighting(way: str) -> None:
     there = Fleet()
     one = launched(there)
@@ -48,6 +60,10 @@ def test_lost_host_is_noticed_and_charges_stop_at_the_last_sighting(way: str) ->
         there.trouble[site].host_goes_away(host)
     elif way == "site":
         there.trouble[site].engine_goes_down()
+    elif way == "fails":
+        there.trouble[site].faults(SimulatedFault(call="hosts", kind=Kind.FAILED, times=FOREVER))
+    elif way in NONSENSE:
+        there.claims[site][host] = NONSENSE[way]
     else:
         there.slow.add(site)
     lost_at = there.clock.now()
@@ -190,6 +206,42 @@ def test_drained_host_is_emptied_at_its_deadline() -> None:
     assert running_copies(there, one) == {place(there, moved)}
     assert place(there, there.one("stays")) == (site, host)
     there.settle()
+
+
+PARTITIONS = [
+    (call, when, kind)
+    for call in ("hide", "stop", "pack_disk", "keep_image", "delete", "create", "start")
+    for when in When
+    for kind in (Kind.KILLED, Kind.ENGINE_DOWN, Kind.FAILED)
+]
+
+
+@pytest.mark.parametrize(("call", "when", "kind"), sampled(PARTITIONS, every=8, because="many places"))
+@pytest.mark.parametrize("returns", [True, False])
+def test_partition_in_the_middle_of_a_drain_loses_and_doubles_nothing(
+    call: str, when: When, kind: Kind, returns: bool
+) -> None:
+    """A call fails or kills the server, and the drained host cannot be reached from then on, for a while or until its
+    instances were created again elsewhere."""
+    there = Fleet(sites={"east": "2x2xV100", "west": "1x2xV100"})
+    made = [launched(there, name) for name in ("one", "two")]
+    site, host = place(there, made[0])
+    there.pass_time(150)  # a copy of each disk is made
+    for trouble in there.trouble.values():
+        trouble.faults(SimulatedFault(call=call, when=when, kind=kind))
+    there.hosts_service.set_state(
+        there.actor, made[0].host_id, HostState.DRAINING, drain_at=there.clock.now()
+    )
+    there.pass_time(5)
+    there.trouble[site].host_goes_away(host)
+    there.pass_time(60 if returns else MOVE_AFTER.total_seconds() + 60)
+    there.trouble[site].host_comes_back(host, rebooted=False)
+    there.pass_time(60)
+    there.settle()
+    assert there.all_hosts()[str(made[0].host_id)].state == HostState.DRAINING
+    for each in made:
+        found = there.one(each.name)
+        assert (found.phase, place(there, found) != (site, host)) == (Phase.RUNNING, True)
 
 
 SEEDS = int(os.environ.get("TERA_FLEET_SEEDS", "240"))

@@ -17,7 +17,8 @@ from tests.engine.sandbox import INSIDE_ADDRESS, NoSandbox, Sandbox
 from tests.story.test_security_groups_engine import Tenant, eventually, kill_server
 from tests.unit.network.balancer.certificates import pem_of, self_signed
 
-from teraflock.drivers.lxd import balancers, build, recipe
+from teraflock.drivers.lxd import balancers, build
+from teraflock.image import recipe
 
 pytestmark = [
     pytest.mark.long("a server and three containers; tests/engine has balancers on their own"),

@@ -15,9 +15,10 @@ from tests.engine.conftest import IMAGES
 from tests.engine.sandbox import NoSandbox, Sandbox
 from tests.story.cloud import Cloud
 
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build
 from teraflock.drivers.lxd.daemon import PROGRAMS
 from teraflock.drivers.lxd.rest import LxdClient
+from teraflock.image import recipe
 from teraflock.instance.model import Operation
 from teraflock.reconcile.rehearsal import points
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.long import sampled
 from tests.story.cloud import Cloud, free_port
 
 CUT_OFF = """
@@ -40,7 +41,9 @@ def servers_of(home: Path) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("phase", ["engine", "server", "key", "host"])
+@pytest.mark.parametrize(
+    "phase", sampled(["server", "engine", "key", "host"], every=4, because="`up` again and again")
+)
 def test_interrupted_up_can_be_repeated(cloud: Cloud, phase: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", CUT_OFF, str(cloud.home), phase], env=cloud.environment(100), check=False

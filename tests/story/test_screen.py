@@ -2,14 +2,9 @@
 
 import re
 from datetime import UTC, datetime
-from decimal import Decimal
 
 import pytest
 from tests.story.tera import Tera
-
-from teraflock.base.quantities import memory_text
-from teraflock.offer.model import SORTS
-from teraflock.plan.rules import hours_text
 
 JOB = ["plan", "vgg16", "--batch", "256", "--epochs", "90", "--samples", "1281167"]
 
@@ -126,106 +121,6 @@ def test_the_json_of_a_plan_has_every_assumption_of_the_table(tera: Tera) -> Non
     ]
     dollars = tera.ok("plan", "--hours", "10", "--provider", "lambda", "--json").json
     assert dollars["assumptions"]["exchange"] == []
-
-
-def cells(table: str) -> list[dict[str, str]]:
-    """The rows of a wide table by title. Two characters that are blank in every line end a column."""
-    lines = table.splitlines()
-    width = max(map(len, lines))
-    blank = [all(line[i : i + 1] in ("", " ") for line in lines) for i in range(width)] + [True, True]
-    edges = [0] + [i + 1 for i in range(1, width) if blank[i] and blank[i - 1] and not blank[i + 1]]
-    spans = list(zip(edges, [*edges[1:], None], strict=True))
-    titles, *rows = ([line[low:high].strip() for low, high in spans] for line in lines)
-    return [dict(zip(titles, row, strict=True)) for row in rows]
-
-
-def number(text: str) -> float | None:
-    """`1,234.50?+` → 1234.5."""
-    plain = text.rstrip("?+").replace(",", "")
-    return float(plain) if plain.replace(".", "", 1).isdigit() else None
-
-
-def rounded(micros: int | None, digits: int) -> float | None:
-    """Half to even, as all amounts are."""
-    return None if micros is None else float(f"{Decimal(micros) / 10**6:.{digits}f}")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--hours", "10", "--top", "60"],
-        ["--hours-per-month", "10", "--disk", "50", "--egress", "20", "--currency", "EUR", "--top", "60"],
-        ["--hours", "200", "--sort", "risk", "--mode", "spot", "--mode", "on-demand", "--top", "60"],
-        [*JOB[1:], "--mode", "spot", "--mode", "monthly", "--top", "60"],
-        [*JOB[1:], "--instances", "1-3", "--sort", "time", "--top", "60"],
-    ],
-    ids=lambda words: " ".join(words),
-)
-def test_every_number_of_a_plan_equals_the_json(tera: Tera, words: list[str]) -> None:
-    rows = cells(tera.ok("plan", *words, columns=400).out)
-    choices = tera.ok("plan", *words, "--json").json["choices"]
-    assert len(rows) == len(choices) > 3
-    price = next(title for title in rows[0] if title.startswith(("USD", "EUR")))
-    for row, choice in zip(rows, choices, strict=True):
-        assert number(row[price]) == rounded(choice["cost"]["expected_micros"], 2)
-        assert ("+" in row[price]) == bool(choice["uncounted"])
-        assert row["TIME"] == hours_text(choice["hours"]["p50"])
-        machines = f"{choice['instances']} × " if choice["instances"] > 1 else ""
-        assert (
-            row["GPUS"].rstrip("?") == f"{machines}{choice['offer']['gpu_count']}× {choice['offer']['gpu']}"
-        )
-        assert row.get("REGION", "") == choice["offer"]["region"]
-        assert row["AS OF"] == (choice["offer"]["as_of"] or "unknown")
-        parts = {part["what"]: part["micros"] for part in choice["parts"]}
-        shown = dict(re.findall(r"(\w+) ([\d,]+\.\d\d)", row.get("INCLUDES", "")))
-        assert {name: number(text) for name, text in shown.items()} == {
-            name: rounded(micros, 2)
-            for name, micros in parts.items()
-            if name in ("disk", "egress") or (name != "rent" and micros >= 5000)
-        }
-        if "INTERRUPTIONS" in row:
-            assert number(row["INTERRUPTIONS"]) == round(choice["interruptions"], 1)
-
-
-@pytest.mark.parametrize("sort", [*SORTS])
-@pytest.mark.parametrize("per", ["hour", "month"])
-def test_every_number_of_an_offer_equals_the_json(tera: Tera, sort: str, per: str) -> None:
-    words = [
-        "offers",
-        "--sort",
-        sort,
-        "--per",
-        per,
-        "--currency",
-        "CNY",
-        "--limit",
-        "40",
-        "--mode",
-        "on-demand",
-    ]
-    rows, offers = cells(tera.ok(*words, columns=400).out), tera.offers(*words[1:])
-    by_place = {
-        (
-            o["provider"],
-            o["gpu"],
-            o["gpu_count"],
-            o["instance_type"],
-            o["vcpus"],
-            o["ram_bytes"],
-            o["price_micros"],
-        ): o
-        for o in offers
-    }
-    assert len(rows) == len(by_place), "offers that differ share no line"
-    assert len(rows) > 10 or sort == "price-per-fp8", "only shipped offers of cards with FP8 are missing"
-    digits = {"hour": 3, "month": 2}[per]
-    for row, offer in zip(rows, by_place.values(), strict=True):
-        price, each = (offer[name] for name in ("price_micros", "price_per_gpu_micros"))
-        assert number(row[f"CNY/{per}"]) == rounded(price, digits)
-        assert number(row[f"CNY/GPU-{per}"]) == rounded(each, digits)
-        assert number(row["VCPUS"]) == offer["vcpus"]
-        if offer["ram_bytes"]:
-            assert row["RAM"].rstrip("?") == memory_text(offer["ram_bytes"])
 
 
 def test_narrow_tables_keep_the_marks_of_doubt(tera: Tera) -> None:

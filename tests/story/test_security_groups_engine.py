@@ -19,7 +19,8 @@ from tests.engine.conftest import IMAGES
 from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS, NoSandbox, Sandbox
 from tests.story.test_cloud_cli_engine import RealCloud
 
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build
+from teraflock.image import recipe
 from teraflock.network.acl.rules import rule_from as rule_of_acl
 from teraflock.network.reach import REPLY_PORT, crosses
 from teraflock.network.security_group.model import GroupId, Protocol

@@ -106,28 +106,28 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, str, dict[str, Any] | None], 
         "Port 30001 of the host is taken",
         409,
     ),
-    "an IPv6 network": (
-        (*ALLOW, "--port", "80", "--from", "::/0"),
-        ("POST", RULES, rule(peer="::/0")),
-        "`::/0` is an IPv6 network",
+    "an IPv6 network with host bits": (
+        (*ALLOW, "--port", "80", "--from", "fd00::1/8"),
+        ("POST", RULES, rule(peer="fd00::1/8")),
+        "`fd00::1/8` has host bits set",
         422,
     ),
     "an IPv4 address in the form of IPv6": (
         (*ALLOW, "--port", "80", "--from", "::ffff:10.0.0.1"),
         ("POST", RULES, rule(peer="::ffff:10.0.0.1")),
-        "`::ffff:10.0.0.1` is an IPv6 network",
+        "`::ffff:10.0.0.1` is an IPv4 network in the form of IPv6",
         422,
     ),
-    "an IPv6 network in an ACL": (
-        ("acl", "allow", "border", "20", "--in", "--from", "fd00::/8"),
-        ("POST", ACL_RULES, {"direction": "in", "number": 20, "action": "allow", "peer": "fd00::/8"}),
-        "`fd00::/8` is an IPv6 network",
+    "an address with a zone in an ACL": (
+        ("acl", "allow", "border", "20", "--in", "--from", "fe80::1%eth0"),
+        ("POST", ACL_RULES, {"direction": "in", "number": 20, "action": "allow", "peer": "fe80::1%eth0"}),
+        "`fe80::1%eth0` is not a network",
         422,
     ),
     "an IPv6 subnet": (
         ("subnet", "create", "more", "--cidr", "fd00::/64"),
         ("POST", "/v1/subnets", {"name": "more", "cidr": "fd00::/64"}),
-        "`fd00::/64` is an IPv6 network",
+        "`fd00::/64` is not an IPv4 network",
         422,
     ),
     "a subnet of another project's addresses": (

@@ -1,12 +1,15 @@
-"""An installation of an older version: written by the code of schema 8, which had no backups."""
+"""An installation of an older version. `scripts/old-installation` made it with the code of commit 7337126, which had
+schema 8 and no backups: four instances of two organisations, their charges, an invoice, a purchase, and keys."""
 
+import re
 import sqlite3
 from pathlib import Path
 
 from teraflock.app.installation.places import Places
 
-OLD_SQL = Path(__file__).with_name("installation-schema-8.sql")
+OLD_SQL = Path(__file__).with_name("installation-7337126.sql")
 OLD_SCHEMA = 8
+OPERATOR_KEY, OWNER_KEY = re.findall(r"tera_\w+", OLD_SQL.read_text("utf-8").partition("\n")[0])
 SETTINGS = (
     'engine = "simulated"\nsimulated_hosts = "2x2xV100"\nsimulated_boot_seconds = 0\nrate_per_second = 0\n'
 )
@@ -20,7 +23,7 @@ def old_installation(home: Path) -> Places:
     connection.executescript(OLD_SQL.read_text("utf-8"))
     connection.close()
     places.settings.write_text(SETTINGS)
-    places.operator_key.write_text("tera_old\n")
+    places.operator_key.write_text(f"{OPERATOR_KEY}\n")
     return places
 
 

@@ -1,11 +1,19 @@
 """An installation of an older version is updated, and restored from a backup made before the update."""
 
+import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from tests.api.asking import ApiServer
-from tests.upgrade.installations import OLD_SCHEMA, old_installation, rows
+from tests.upgrade.installations import (
+    OLD_SCHEMA,
+    OLD_SQL,
+    OPERATOR_KEY,
+    OWNER_KEY,
+    old_installation,
+    rows,
+)
 
 from teraflock.app.installation.backup.create import create
 from teraflock.app.installation.backup.restore import restore
@@ -17,10 +25,10 @@ from teraflock.instance.across import store as across
 from teraflock.instance.model import LocatedFilter
 from teraflock.network.security_group import store as groups
 from teraflock.network.security_group.rules import default_group
+from teraflock.reconcile.bills import BillLoop
 from teraflock.storage.migrate import load_migrations, schema_of
 from teraflock.storage.open import open_as_it_is, open_database
 from teraflock.tenant.model import ProjectId
-from teraflock.tenant.service import TenantService
 
 CLOCK = SystemClock()
 LATEST = len(load_migrations())
@@ -41,26 +49,58 @@ def schema(places: Places) -> int:
 
 
 def served(home: Path) -> dict[str, object]:
-    """What the operator of a restored or updated installation sees when its server runs."""
+    """What the operator and an owner see, with their old keys, when the server of an installation runs."""
     server = ApiServer(home, load_settings(Places(home).server, {"TERA_LOOPS": "false"}))
     try:
-        key = TenantService(server.cloud.database, CLOCK).operator_key().secret
         server.settle()
         server.cloud.loops.drift.turn()
         server.settle()
-        page = server.ask("GET", "/v1/operator/instances", key).json["items"]
-        verified = server.ask("POST", "/v1/bill/verify", key)
-        made = server.ask("POST", "/v1/instances", key, body={"name": "new", "shape": {"vcpus": 1}})
+        page = server.ask("GET", "/v1/operator/instances", OPERATOR_KEY).json["items"]
+        own = server.ask("GET", "/v1/instances", OWNER_KEY).json["items"]
+        bill = server.ask("GET", "/v1/bill?month=2026-08", OWNER_KEY).json
+        (invoice,) = server.ask("GET", "/v1/invoices", OWNER_KEY).json["items"]
+        made = server.ask("POST", "/v1/instances", OWNER_KEY, body={"name": "new", "shape": {"vcpus": 1}})
+        server.settle()
+        BillLoop(server.cloud.services.nouns.bills, server.cloud.clock).turn()
+        verified = server.ask("POST", "/v1/bill/verify", OPERATOR_KEY).json
         return {
-            "instances": [(each["organisation"], each["instance"]["name"]) for each in page],
-            "verify": verified.status,
+            "instances": sorted((each["organisation"], each["instance"]["name"]) for each in page),
+            "own": sorted(each["name"] for each in own),
+            "billed": (bill["micros"], invoice["usage_micros"], invoice["due_micros"]),
             "launch": made.status,
+            "faults": verified["faults"],
+            "sound": verified["sound"],
         }
     finally:
         server.close()
 
 
-EXPECTED = {"instances": [("acme", "web")], "verify": 200, "launch": 202}
+def billed_then() -> tuple[int, ...]:
+    """The charges of August of `acme` in the old file, and its invoice."""
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(OLD_SQL.read_text("utf-8"))
+    ((project,),) = connection.execute(
+        "SELECT p.id FROM project p JOIN organisation o ON o.id = p.organisation_id"
+        " WHERE o.name = 'acme' AND p.name = 'default'"
+    )
+    ((charged,),) = connection.execute(
+        "SELECT SUM(micros) FROM charge WHERE project_id = ? AND month = '2026-08'", (project,)
+    )
+    ((usage, due),) = connection.execute(
+        "SELECT usage_micros, due_micros FROM invoice WHERE project_id = ?", (project,)
+    )
+    connection.close()
+    return charged, usage, due
+
+
+EXPECTED = {
+    "instances": [("acme", "batch"), ("acme", "web"), ("other", "theirs")],
+    "own": ["batch", "web"],
+    "billed": billed_then(),
+    "launch": 202,
+    "faults": [],
+    "sound": True,
+}
 
 
 def test_the_fixture_has_an_older_schema(tmp_path: Path) -> None:
@@ -80,14 +120,17 @@ def test_hosts_and_instances_from_before_sites_are_own_ones(tmp_path: Path) -> N
     places = old_installation(tmp_path / "home")
     database = open_database(str(places.cloud / "cloud.db"), CLOCK)
     with database.read() as tx:
-        sites = tx.all("SELECT i.site, h.site, h.kind FROM instance i JOIN host h ON h.id = i.host_id")
+        sites = tx.all(
+            "SELECT DISTINCT i.site, h.site, h.kind FROM instance i JOIN host h ON h.id = i.host_id"
+        )
         kinds = tx.all("SELECT DISTINCT kind, cost_micros_per_hour, gone_at_us FROM host")
-        (view,) = across.located_in_all_projects(tx, LocatedFilter(), limit=9)
+        views = across.located_in_all_projects(tx, LocatedFilter(), limit=9)
     database.close()
     assert [tuple(row) for row in sites] == [("simulated", "simulated", "own")]
     assert [tuple(row) for row in kinds] == [("own", None, None)]
-    assert view.view.instance.spec.restart_policy == "same-host"
-    assert view.view.rented is None
+    assert {(each.view.instance.spec.restart_policy, each.view.rented) for each in views} == {
+        ("same-host", None)
+    }
 
 
 def test_a_backup_before_the_update_is_restored_after_it(tmp_path: Path) -> None:
@@ -110,8 +153,8 @@ def test_a_restored_instance_is_not_charged_for_the_time_since_the_backup(tmp_pa
     restore(Places(tmp_path / "new"), tmp_path / "backup", CLOCK, ignore_progress)
     database = open_database(str(tmp_path / "new" / "cloud" / "cloud.db"), CLOCK)
     with database.read() as tx:
-        (phase,) = tx.all("SELECT phase FROM instance")[0]
-        details = tx.all("SELECT details FROM event ORDER BY id DESC")[0][0]
+        ((phase,),) = tx.all("SELECT phase FROM instance WHERE name = 'web'")
+        details = tx.all("SELECT details FROM event WHERE details LIKE '%\"web\"%' ORDER BY id DESC")[0][0]
         seen_at = tx.all("SELECT MAX(seen_at_us) FROM host")[0][0]
     database.close()
     assert phase == "away"

@@ -223,10 +223,11 @@ class OfNetworkQuery(InProject, frozen=True, kw_only=True):
 
 
 class NetworkCheckQuery(InProject, frozen=True, kw_only=True):
-    source: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
-    target: Annotated[Ref, Meta(description="An instance, `internet`, or an IPv4 address.")]
+    source: Annotated[Ref, Meta(description="An instance, `internet`, or an address.")]
+    target: Annotated[Ref, Meta(description="An instance, `internet`, or an address.")]
     protocol: Annotated[str, Meta(max_length=10, description="`tcp`, `udp` or `icmp`.")] = "tcp"
     port: Annotated[str, Meta(max_length=20, description="The port of the target; none for ICMP.")] = ""
+    ipv6: Annotated[bool, Meta(description="Whether it uses the IPv6 addresses of both ends.")] = False
 
 
 class LogQuery(InProject, frozen=True, kw_only=True):
@@ -281,6 +282,16 @@ class BillQuery(MonthQuery, frozen=True, kw_only=True):
             description="With `by=label`: the key of the label. Default: all labels.",
         ),
     ] = ""
+
+
+class LostQuery(_Query, frozen=True, kw_only=True):
+    lost: Annotated[
+        bool,
+        Meta(
+            description="The host will never return. Its instances and volumes are lost, except volumes with a copy on"
+            " another host. Switch the machine off first."
+        ),
+    ] = False
 
 
 class ForceQuery(_Query, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import NewType
 
 EventId = NewType("EventId", str)
 
-_ALPHABET = (
+ALPHABET = (
     "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: without i, l, o, u, which are easy to misread
 )
 _TIME_BITS = 40
@@ -22,5 +22,5 @@ def new_id(prefix: str, now: datetime, random_bytes: Callable[[int], bytes]) -> 
     """Return `prefix_` and 16 characters that sort by time, to the millisecond. The order wraps after 34 years."""
     milliseconds = int(now.timestamp() * 1000) % (1 << _TIME_BITS)
     value = milliseconds << (8 * _RANDOM_BYTES) | int.from_bytes(random_bytes(_RANDOM_BYTES), "big")
-    characters = [_ALPHABET[value >> shift & 31] for shift in range(75, -1, -5)]
+    characters = [ALPHABET[value >> shift & 31] for shift in range(75, -1, -5)]
     return f"{prefix}_{''.join(characters)}"

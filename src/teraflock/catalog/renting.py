@@ -14,8 +14,10 @@ MODELLED: Final = f"SDK as oracle: its models judge requests and replies; {UNTES
 MODELLED_AND_SIGNED: Final = (
     f"SDK as oracle: its models judge requests and replies, signatures compared; {UNTESTED}"
 )
-GENERATED: Final = f"judged by the types of the provider's own client; {UNTESTED}"
+GENERATED: Final = f"judged by the types of the provider's own client, typed by hand; {UNTESTED}"
 NOT_YET: Final = "there is no driver yet"
+NAMED: Final = "the name of a machine's disk"
+JUDGES: Final = {"moto": "moto", "SDK as oracle": "SDK", "client": "client", "description": "API description"}
 NO_PRICES: Final = "prices, which the operator sets"
 
 
@@ -41,6 +43,14 @@ class Renting(msgspec.Struct, frozen=True, kw_only=True):
     """How the driver was tested; empty: there is none."""
     missing: str = ""
     """What is missing."""
+    assumed: str = ""
+    """What the driver takes for granted and no document of the provider confirms."""
+
+    @property
+    def tested_in_short(self) -> str:
+        """What judged the driver, for tables."""
+        judge = next((short for words, short in JUDGES.items() if words in self.tested), "")
+        return f"{judge}, not live" if judge and UNTESTED in self.tested else judge
 
 
 RENTING: Final[Mapping[str, Renting]] = {
@@ -64,7 +74,8 @@ RENTING: Final[Mapping[str, Renting]] = {
         stock=True,
         catalog=True,
         tested=JUDGED,
-        missing="spot, commands and user-data; stop: a stopped machine may come back without GPUs",
+        missing="spot; stop: a stopped machine may come back without GPUs",
+        assumed="machines get programs over SSH and make their own host key: the first one they show is trusted",
     ),
     "aws": Renting(
         launch=True,
@@ -122,6 +133,7 @@ RENTING: Final[Mapping[str, Renting]] = {
         spot="spot",
         tested=MODELLED_AND_SIGNED,
         missing=f"{NO_PRICES}; stop: a stopped machine with GPUs stays billed; interruption notices",
+        assumed=f"{NAMED} ends in ` (Boot Volume)`, as seen in others' logs",
     ),
     "ibm": Renting(
         launch=True, spot="spot", tested=MODELLED, missing=f"{NO_PRICES}; stop; interruption notices"
@@ -133,9 +145,14 @@ RENTING: Final[Mapping[str, Renting]] = {
         time_limit=True,
         tested=MODELLED_AND_SIGNED,
         missing=f"{NO_PRICES}; stop; interruption notices",
+        assumed=f"{NAMED} begins with its name, as seen in others' logs",
     ),
     "baidu": Renting(
-        launch=True, currency="CNY", tested=MODELLED_AND_SIGNED, missing=f"{NO_PRICES}; stop and spot"
+        launch=True,
+        currency="CNY",
+        tested=MODELLED_AND_SIGNED,
+        missing=f"{NO_PRICES}; stop and spot",
+        assumed="the disk of a machine has its tags, and its address has its name: from memory",
     ),
     "paperspace": Renting(
         launch=True,
@@ -150,6 +167,7 @@ RENTING: Final[Mapping[str, Renting]] = {
         stop=True,
         tested=GENERATED,
         missing=f"{NO_PRICES}; spot, which the provider does not have",
+        assumed="the types are those of the client of 2024-09; that date is not confirmed",
     ),
 }
 

@@ -274,6 +274,7 @@ def _report(found: AccountCheckAnswer, site: SiteAnswer) -> dict[str, str]:
         "provider": site.kind,
         "check": "ok" if found.ok else found.code,
         "state": site.state,
+        "machine types read": "yes" if site.types_at else "not yet: repeat this in a minute",
         "machine types": str(len({each.name for each in site.types})),
         "regions": str(len({each.region for each in site.types})),
         "instances": str(site.instances),

@@ -15,13 +15,13 @@ from teraflock.cli.offer.footer import UNSURE_PRICE, exchange_texts, left_out_te
 from teraflock.cli.output import remark, write_csv, write_json
 from teraflock.cli.provider import short_fact
 from teraflock.offer.comparison import ComparedCard, ComparedProvider, by_card, by_provider
-from teraflock.offer.model import NOTHING_EXCLUDED
+from teraflock.offer.model import MODES, NOTHING_EXCLUDED
 from teraflock.offer.rules import price_in
 from teraflock.offer.words import OfferWords, query_from
 from teraflock.wire.comparison import PriceOf, shape_card_row, shape_provider_row
 
 FORMATS: Final = ("markdown", "csv", "html", "json")
-MODES: Final = ("on-demand", "spot", "bid", "monthly", "reserved", "free")
+SHOWN_MODES: Final = (*MODES, "unknown")
 GPUS_NAMED: Final = 4
 Row = ComparedCard | ComparedProvider
 
@@ -89,11 +89,15 @@ def _shape(row: Row, currency: str, price: PriceOf) -> object:
 
 
 def _texts(rows: Sequence[Row], by: str, currency: str, price: PriceOf) -> tuple[list[str], list[list[str]]]:
-    modes = [mode for mode in MODES if any(mode in row.best for row in rows)]
+    modes = [mode for mode in SHOWN_MODES if any(mode in row.best for row in rows)]
     subject = ["provider", "GPU", "memory"] if by == "gpu" else ["provider", "GPUs", "regions"]
-    head = [*subject, *(f"{mode}, {currency}/GPU-hour" for mode in modes), "billed per", "notice",
+    head = [*subject, *(_title(mode, currency) for mode in modes), "billed per", "notice",
             "disk after reclaim", *(["availability", "support"] if by == "provider" else []), "prices of"]  # fmt: skip
     return head, [[*_cells(row, modes, price)] for row in rows]
+
+
+def _title(mode: str, currency: str) -> str:
+    return f"{'unknown mode' if mode == 'unknown' else mode}, {currency}/GPU-hour"
 
 
 def _cells(row: Row, modes: Sequence[str], price: PriceOf) -> Iterator[str]:

@@ -3,17 +3,21 @@
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import called, remark, write_json
+from teraflock.client.noun import pages
 from teraflock.wire.host import InvitationRequest
 from teraflock.words.host import join_command
+from teraflock.words.money import counted
 from teraflock.words.text import age_text
 
 if TYPE_CHECKING:
     from teraflock.app.joining.join import HostJoined
+    from teraflock.client.client import Client
 
 ADD_HELP: Final = """Print the command that lets another server join as a host. For operators.
 
@@ -37,6 +41,19 @@ Safe to run again after an interruption. `tera host install-driver --dry-run` sh
 \b
 Example:
   tera host join 'TOKEN@192.168.10.2:8733#FINGERPRINT'
+"""
+REMOVE_HELP: Final = """Remove a joined host that is drained and has no instances or volumes. Its certificate becomes
+invalid.
+
+`--lost` removes a host that will never return, with everything on it. It must not have answered for five minutes.
+Instances there fail with the reason, and nothing is charged after the host was last seen. Volumes that have a copy on
+another host are recovered from it. Instances with the restart policy `elsewhere` move to other hosts first: as long as
+one waits for room, the host is not removed. Switch the machine off before you do this.
+
+\b
+Examples:
+  tera host remove lab3
+  tera host remove lab3 --lost
 """
 LEAVE_HELP: Final = """Stop the host program here, and remove the links to other hosts, the key and the certificate.
 
@@ -67,23 +84,43 @@ def add(name: str, address: str, trusted_wire: bool, as_json: bool) -> None:
     remark(f"\nIt works once, within {left}. `{called()} host list` then shows the host")
 
 
-@click.command(
-    help="Remove a joined host that is drained and has no instances or volumes. Its certificate becomes invalid."
-)
+@click.command(help=REMOVE_HELP)
 @click.argument("name")
+@click.option("--lost", is_flag=True, help="The host will never return. Give up everything that is on it.")
 @yes_option
 @json_option
-def remove(name: str, yes: bool, as_json: bool) -> None:
+def remove(name: str, lost: bool, yes: bool, as_json: bool) -> None:
     from teraflock.cli.confirm import confirm
 
-    if not yes:
-        confirm(f"Remove the host `{name}`?", f"Removing the host `{name}`")
     with connected() as client:
-        client.hosts.remove(name)
+        if not yes:
+            if lost:
+                _write_losses(client, name)
+            confirm(f"Remove the host `{name}`?", f"Removing the host `{name}`")
+        done = client.hosts.remove(name, lost=lost)
     if as_json:
-        write_json({"removed": name})
-    else:
-        remark(f"Removed `{name}`. On that machine, `tera host leave` stops its host program")
+        write_json({"removed": name, **msgspec.structs.asdict(done)})
+        return
+    remark(f"Removed `{name}`. On that machine, `tera host leave` stops its host program")
+    if lost:
+        remark(
+            f"Lost: {counted(done.instances, 'instance')}, {counted(done.volumes, 'volume')}."
+            f" Recovered from copies: {counted(done.volumes_recovered, 'volume')}"
+        )
+
+
+def _write_losses(client: "Client", name: str) -> None:
+    """Say what is on the host, before the operator confirms."""
+    host = client.hosts.get(name)
+    found = pages(lambda after: client.operator.instances(host=host.id, after=after))
+    since = age_text(host.seen_at, SystemClock().now())
+    remark(
+        f"`{host.name}` was last seen {since} ago. Lost with it: its volumes without a copy on another host, and"
+        f" {counted(len(found), 'instance')} with their disks and snapshots"
+    )
+    for each in found:
+        remark(f"  {each.instance.name} ({each.organisation}/{each.project}): {each.instance.state}")
+    remark("Switch the machine off first. If it still runs, its instances run on without being watched")
 
 
 @click.command(help=JOIN_HELP)

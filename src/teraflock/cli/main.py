@@ -43,6 +43,7 @@ RUN: Final[dict[str, tuple[str, str]]] = {
     "ps": ("teraflock.cli.instance.list", "List instances and their state"),
     "show": ("teraflock.cli.instance.show", "Show one instance: addresses, GPUs, how to log in"),
     "ssh": ("teraflock.cli.instance.ssh:ssh", "Log in to an instance, or run a command there"),
+    "jupyter": ("teraflock.cli.instance.jupyter", "Open the Jupyter of an instance, through SSH if needed"),
     "exec": ("teraflock.cli.instance.exec", "Run a command in an instance, without SSH"),
     "logs": ("teraflock.cli.instance.logs", "Show the output of an instance's command, or its console"),
     "cp": ("teraflock.cli.instance.ssh:cp", "Copy files to and from an instance"),

@@ -54,8 +54,9 @@ Examples:
 """
 CHECK_HELP: Final = """Say whether a connection would pass, and which rules decide. Nothing is sent.
 
-An end is an instance, a load balancer as `lb:NAME`, `internet`, or an IPv4 address. A public address of the project
-means what it leads to. The exit code is 0 if the connection passes and 1 if it is stopped.
+An end is an instance, a load balancer as `lb:NAME`, `internet`, or an address. A public address of the project means
+what it leads to. With an IPv6 address or `--ipv6`, the connection uses IPv6. The exit code is 0 if the connection
+passes and 1 if it is stopped.
 
 \b
 Examples:
@@ -95,7 +96,8 @@ def show(name: str, project: str | None, as_json: bool) -> None:
     if as_json:
         write_json(network)
         return
-    click.echo(f"{network.name}  {network.cidr}, gateway {network.gateway}\n")
+    addresses = ", ".join(filter(None, (network.cidr, network.ipv6_cidr)))
+    click.echo(f"{network.name}  {addresses}, gateway {network.gateway}\n")
     write_table(subnet_fields(), network.subnets)
     if network.instances:
         click.echo()
@@ -188,11 +190,14 @@ def _peer(client: "Client", text: str, project: str | None) -> tuple[str, str]:
     help="The protocol.",
 )
 @click.option("--port", default="", metavar="N", help="The port of the target. Not for ICMP.")
+@click.option("--ipv6", is_flag=True, help="Use the IPv6 addresses of both ends.")
 @project_option
 @json_option
-def check(source: str, target: str, protocol: str, port: str, project: str | None, as_json: bool) -> None:
+def check(
+    source: str, target: str, protocol: str, port: str, ipv6: bool, project: str | None, as_json: bool
+) -> None:
     with connected(project) as client:
-        found = client.networks.check(source, target, protocol=protocol, port=port)
+        found = client.networks.check(source, target, protocol=protocol, port=port, ipv6=ipv6)
         mark_simulated(client)
     if as_json:
         write_json(found)

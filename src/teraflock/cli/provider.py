@@ -24,8 +24,9 @@ from teraflock.wire.provider import shape_provider
 HELP: Final = """List providers of GPUs: how they bill, their spot terms and their pitfalls.
 
 The column LAUNCH says whether machines can be rented there with `tera account add`, and which mode besides on-demand;
-CATALOG whether `tera offers refresh` reads its prices, and TESTED how the driver was tested. With NAME, shows one
-provider in detail. Facts that are not confirmed are marked, in the table with a `?`.
+CATALOG whether `tera offers refresh` reads its prices, and TESTED what the driver was tested with: where it says `not
+live`, nobody has reported a run on the real cloud. With NAME, shows one provider in detail. Facts that are not
+confirmed are marked, in the table with a `?`.
 
 \b
 Examples:
@@ -49,13 +50,13 @@ def command(name: str | None, as_json: bool) -> None:
 
 _COLUMNS: Final = [
     Column("PROVIDER"),
-    Column("NAME", flexible=True),
+    Column("NAME", flexible=True, worth=6),
     Column("KIND", worth=4),
     Column("LAUNCH", worth=8),
     Column("CATALOG", worth=7),
-    Column("TESTED", flexible=True, worth=6),
-    Column("BILLED PER", worth=8),
-    Column("SPOT", flexible=True, worth=7),
+    Column("TESTED", worth=9),
+    Column("BILLED PER", worth=6),
+    Column("SPOT", flexible=True, worth=5),
     Column("NOTICE", worth=6),
     Column("DISK AFTER RECLAIM", flexible=True, worth=5),
 ]
@@ -83,7 +84,7 @@ def _driver(provider: Provider) -> list[str]:
     if provider.kind == "own":
         return ["yes", "", ""]
     modes = f"yes, {found.spot}" if found.spot else "yes"
-    return [modes if found.launch else "no", "live" if found.catalog else "", found.tested]
+    return [modes if found.launch else "no", "live" if found.catalog else "", found.tested_in_short]
 
 
 def _renting(provider: Provider) -> Iterator[tuple[str, str]]:
@@ -100,6 +101,7 @@ def _renting(provider: Provider) -> Iterator[tuple[str, str]]:
         yield "ends by itself", "after `--set hours_max=HOURS`" if found.time_limit else "no"
     yield "driver tested", found.tested
     yield "driver lacks", found.missing
+    yield "driver assumes", found.assumed and f"{found.assumed} (not confirmed)"
 
 
 def short_fact(fact: Fact | None) -> str:

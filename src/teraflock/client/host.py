@@ -14,6 +14,7 @@ from teraflock.wire.host import (
     HostCostPage,
     HostCostRequest,
     HostPage,
+    HostRemovedAnswer,
     HostUpgradeAnswer,
     InvitationAnswer,
     InvitationRequest,
@@ -64,8 +65,9 @@ class Hosts(Noun):
         )
         return self._transport.decoded(content, HostUpgradeAnswer)
 
-    def remove(self, ref: str) -> None:
-        self._send("DELETE", "hosts", ref)
+    def remove(self, ref: str, *, lost: bool = False) -> HostRemovedAnswer:
+        """Remove a joined host. `lost`: it will never return, and everything on it is given up."""
+        return self._act("DELETE", HostRemovedAnswer, "hosts", ref, lost=lost)
 
     def cost_page(self, *, after: str = "", limit: int = PAGE, hosts: Sequence[str] = ()) -> HostCostPage:
         """With `hosts`, only what was recorded for hosts with these ids."""

@@ -35,10 +35,11 @@ class Networks(Noun):
     def unpeer(self, network: str, peer_project: str, peer_network: str) -> None:
         self._send("DELETE", "networks", network, "peerings", peer_project, peer_network)
 
-    def check(self, source: str, target: str, *, protocol: str = "tcp", port: str = "") -> NetworkCheckAnswer:
-        return self._get(
-            NetworkCheckAnswer, "network", "check", source=source, target=target, protocol=protocol, port=port
-        )
+    def check(
+        self, source: str, target: str, *, protocol: str = "tcp", port: str = "", ipv6: bool = False
+    ) -> NetworkCheckAnswer:
+        asked = {"source": source, "target": target, "protocol": protocol, "port": port}
+        return self._get(NetworkCheckAnswer, "network", "check", **asked, ipv6=ipv6)
 
     def graph(self) -> NetworkGraphAnswer:
         return self._get(NetworkGraphAnswer, "network", "graph")

@@ -1,14 +1,21 @@
 """Runs: create, look, cancel, retry, read logs, fetch files."""
 
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from itertools import accumulate
 from typing import Final
+
+from msgspec.structs import replace
 
 from teraflock.base.errors import Refused
 from teraflock.client.noun import PAGE, Noun, pages
 from teraflock.client.transport import path_of
 from teraflock.wire.run import (
     UPLOAD_PIECE_BYTES,
+    UPLOAD_PIECES_MAX,
+    PiecesAnswer,
+    PiecesRequest,
     RunAnswer,
     RunDetails,
     RunLogAnswer,
@@ -54,6 +61,40 @@ class Runs(Noun):
     def checkpoint(self, ref: str, name: str) -> Iterator[bytes]:
         path = path_of("runs", ref, "checkpoint")
         return self._transport.pieces(path, self._query({"name": name}), FETCH_SECONDS_MAX)
+
+    def upload_changes(
+        self,
+        digest: str,
+        content: bytes,
+        sizes_bytes: Sequence[int],
+        shown: Callable[[int, int], None] = lambda sent, size: None,
+    ) -> None:
+        """Upload a tar, but of pieces of these sizes only those that no earlier upload of the project has."""
+        seen = self._get(UploadAnswer, "run-files", digest)
+        if seen.complete:
+            return
+        if len(sizes_bytes) > UPLOAD_PIECES_MAX:
+            self.upload(digest, content, shown)
+            return
+        parts = [
+            content[end - size : end] for size, end in zip(sizes_bytes, accumulate(sizes_bytes), strict=True)
+        ]
+        request = PiecesRequest(
+            digests=tuple(sha256(part).hexdigest() for part in parts), sizes_bytes=tuple(sizes_bytes)
+        )
+        answer = self._pieces(digest, request) if not seen.received_bytes else None
+        if answer is not None and answer.complete:
+            return
+        if answer is None or len(answer.missing) == len(parts):
+            self.upload(digest, content, shown)
+            self._pieces(digest, request)  # the next upload can use its pieces
+            return
+        rest = b"".join(parts[position] for position in answer.missing)
+        self.upload(named := sha256(rest).hexdigest(), rest, shown)
+        self._pieces(digest, replace(request, rest=named))
+
+    def _pieces(self, digest: str, request: PiecesRequest) -> PiecesAnswer:
+        return self._act("POST", PiecesAnswer, "run-files", digest, "pieces", body=request)
 
     def upload(
         self, digest: str, content: bytes, shown: Callable[[int, int], None] = lambda sent, size: None

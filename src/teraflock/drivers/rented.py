@@ -80,6 +80,8 @@ class RentedDriver(ABC):
     simulated = False
     patience = timedelta(minutes=10)
     capabilities: frozenset[Capability] = frozenset()
+    types_at: datetime | None = None
+    """When the provider last answered what can be rented. None: the types are not its own words."""
 
     def __init__(self, site: str, mark: str, clock: Clock) -> None:
         self.site = site

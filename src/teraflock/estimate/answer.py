@@ -10,14 +10,17 @@ from teraflock.catalog.model import Card
 from teraflock.estimate.batch import LIMIT_SHARE, BatchFinder
 from teraflock.estimate.cards import evidence, known_peaks, refuses, reservable_bytes
 from teraflock.estimate.cpu import OnCpu, on_cpu
-from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seconds_on, step_of
+from teraflock.estimate.estimator import Estimator, seconds_on, step_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.model import Estimate, Limit, OnGpu, Peak, Question
+from teraflock.estimate.parallel import assumptions
 from teraflock.estimate.speed import Peaks
 from teraflock.estimate.step import Seconds, StepWork
+from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
 
 COMPUTED: Final = "tensor parallelism is computed, not measured; the rest: "
+SEVERAL: Final = "several GPUs are computed, not measured; the rest: "
 FLOAT8: Final = "FP8 is computed from tensor rates, not measured; the rest: "
 QUANTIZED: Final = {
     "4bit": "4-bit products: fitted on 2 steps of an H200, typical error 12 % on 4 others; the rest: ",
@@ -36,26 +39,24 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     question: Question
     estimator: Estimator
     step: StepWork
+    survey: Survey
     finder: BatchFinder | None
-    buckets: int
     need: int
 
 
 def answer(workload: Workload, question: Question) -> Estimate:
-    estimator = Estimator(workload, tensor_parallel=question.tensor_parallel)
+    survey = Survey(
+        workload,
+        stage=question.stage,
+        offload=question.offload,
+        tensor_parallel=question.tensor_parallel,
+    )
+    estimator = survey.estimator
     scene = estimator.scene()
     memory = estimator.memory(expandable_segments=question.expandable_segments)
     step = step_of(estimator, scene, host=question.host)
-    buckets = estimator.gradient_bytes() if question.groups > 1 else 0
-    finder = finder_for(estimator, buckets)
-    known = _Known(
-        question=question,
-        estimator=estimator,
-        step=step,
-        finder=finder,
-        buckets=buckets,
-        need=need_bytes(estimator, finder),
-    )
+    finder, need = survey.finder(question.groups)
+    known = _Known(question=question, estimator=estimator, step=step, survey=survey, finder=finder, need=need)
     return Estimate(
         workload=estimator.workload,
         memory=Peak(
@@ -69,6 +70,14 @@ def answer(workload: Workload, question: Question) -> Estimate:
             *(_on_card(known, card) for card in question.cards),
         ],
         cpu=_on_cpu(known) if question.cpu_cores and question.tensor_parallel == 1 else None,
+        assumptions=list(
+            assumptions(
+                groups=question.groups,
+                tensor_parallel=question.tensor_parallel,
+                stage=question.stage,
+                offload=question.offload,
+            )
+        ),
     )
 
 
@@ -107,7 +116,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
             samples_per_second=None, evidence=refused, memory_bytes=room, need_bytes=known.need,
         )  # fmt: skip
     largest, there = _largest(known, room), known_peaks(card)
-    seconds = seconds_on(known.estimator, known.step, card, known.buckets, question.groups)
+    seconds = _seconds(known, card)
     samples = workload.batch * workload.accumulate * question.groups
     return OnGpu(
         gpu=card.id,
@@ -122,6 +131,16 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
         need_bytes=known.need,
         hours=_hours(seconds, samples, question),
     )
+
+
+def _seconds(known: _Known, card: Card) -> Seconds | None:
+    groups = known.question.groups
+    exchanged = known.survey.exchanged_bytes if groups > 1 else 0.0
+    found = seconds_on(known.estimator, known.step, card, exchanged, groups)
+    more = known.survey.offload_seconds(card, groups)
+    if not more or found is None:
+        return found
+    return Seconds(*((1 + more / found.p50) * each for each in (found.p10, found.p50, found.p90)))
 
 
 def _largest(known: _Known, room: int) -> int | None:
@@ -156,7 +175,8 @@ def _bound(step: StepWork, there: Peaks | None) -> str:
 def _evidence(known: _Known, card: Card, there: Peaks | None) -> str:
     if there is None:
         return "memory only: the speed of this card is unknown"
-    split = COMPUTED if known.question.tensor_parallel > 1 else ""
+    question = known.question
+    split = COMPUTED if question.tensor_parallel > 1 else SEVERAL if question.groups > 1 else ""
     workload = known.estimator.workload
     how = FLOAT8 if workload.precision == "fp8" else COMPILED if workload.compile else ""
     return split + how + QUANTIZED.get(workload.load_in, "") + evidence(card)

@@ -7,7 +7,8 @@ three kinds of operations:
 - convolutions and matrix products run several kernels, so their times above the floor add up;
 - a batch norm gives one block to each channel: with few channels, additional SMs are idle.
 
-The model also includes the slowdown of older generations and the effect of a low power limit.
+The model also includes the slowdown of older generations, the effect of a low power limit, and what convolutions take
+without tensor cores, measured on an H200 with TF32 off (`lab/fit_plain.py`).
 """
 
 import os
@@ -49,6 +50,12 @@ class CardModel(msgspec.Struct, frozen=True, kw_only=True):
     """By class: logarithm of the slowdown per five years of age of a card's generation."""
     power: dict[str, float]
     """By class: exponent of the watts per TFLOP, relative to the generation's usual value, in a card's speed."""
+    plain: dict[str, float]
+    """By family of convolutions in plain fp32: logarithm of the time relative to the curve of `estimate/reach.py`, which
+    was fitted on forward passes. Families that are not here follow the curve."""
+    grouped: dict[str, list[float]]
+    """Grouped convolutions in plain fp32, `f`orward and `b`ackward: logarithm of the time relative to the arithmetic at
+    the peak rate, and what each doubling of a group's window adds. A narrow group leaves most lanes idle."""
     doubt: dict[str, list[float]]
     """Kind of evidence → 10th and 90th percentile of the error of a time, as logarithms, down and up."""
 

@@ -201,7 +201,7 @@ def evidence_kind(card: Card) -> str:
 
 
 EVIDENCE: Final = {
-    "measured": "measured on this card: curves fitted on 224 runs and tested on others",
+    "measured": "measured on this card: curves fitted on some runs and tested on others",
     "same": "typical error 7 %: scaled from a whole H200 by a model tested with fewer SMs, lower clocks, less power",
     "fitted": "typical error 7 %: scaled from an H200 by a model fitted on 15 cards, including this one",
     "seen": "typical error 8 %: scaled from an H200 by a model tested on 15 other cards",

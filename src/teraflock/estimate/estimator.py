@@ -199,7 +199,7 @@ def need_bytes(estimator: Estimator, finder: BatchFinder | None) -> int:
 
 
 def seconds_on(
-    estimator: Estimator, step: StepWork, card: Card, buckets: int = 0, gpus: int = 1
+    estimator: Estimator, step: StepWork, card: Card, buckets: float = 0.0, gpus: int = 1
 ) -> Seconds | None:
     """The time of one step on `gpus` GPUs (with tensor parallelism: groups of GPUs), each with its own batch. None if
     the card's speed is unknown."""

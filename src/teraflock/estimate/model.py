@@ -29,6 +29,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """GPUs in total, in one machine."""
     tensor_parallel: int = 1
     """How many GPUs run each batch together. A divisor of `gpus`."""
+    stage: int = 0
+    """The ZeRO stage, as in `Survey`."""
+    offload: bool = False
+    """The host keeps the optimizer's state and runs its step."""
     steps: float | None = None
     samples: float | None = None
     """Samples to process in total: epochs times samples."""
@@ -73,3 +77,5 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     gpus: list[OnGpu]
     cpu: OnCpu | None = None
     """The same step without a GPU."""
+    assumptions: list[str] = []
+    """What was computed or assumed about several GPUs and the host."""

@@ -4,17 +4,42 @@ Ring all-reduce over NVLink if the card has it, else over PCIe; between machines
 computed from data sheets, with the share of a link's bandwidth that ring all-reduces typically reach.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from teraflock.catalog.model import Card
 
-GPUS_MAX: Final = 8
 NVLINK_REACH: Final = 0.7
 PCIE_REACH: Final = 0.6
 NETWORK_REACH: Final = 0.8
 OVERLAP: Final = 0.55
 """Share of a step that can overlap with gradient transfers: most of the backward pass."""
 SYNC_SHARE: Final = 0.02
+
+
+SHARDED: Final = (
+    "the memory of sharded jobs was checked with language models under PyTorch's FSDP; their time is computed"
+)
+TENSOR: Final = (
+    "the speed with tensor parallelism is computed, not measured: two all-reduces per layer and pass, without overlap,"
+    f" at {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
+)
+LINKS: Final = (
+    "the speed of several GPUs is computed, not measured:"
+    f" it assumes {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
+)
+
+
+def assumptions(*, groups: int, tensor_parallel: int, stage: int, offload: bool) -> Iterator[str]:
+    """What an estimate for several GPUs of one machine assumes."""
+    if groups > 1:
+        yield LINKS
+    if tensor_parallel > 1:
+        yield TENSOR
+    if stage and groups > 1:
+        yield SHARDED
+    if offload:
+        yield OFFLOADED
 
 
 def step_seconds(
@@ -48,6 +73,10 @@ def pcie_bytes_per_second(card: Card) -> float:
 
 HOST_BYTES_PER_SECOND: Final = 50e9
 """Memory bandwidth of a host's cores in an optimizer's step. Assumed."""
+OFFLOADED: Final = (
+    "the speed with `--offload` is computed, not measured: it assumes"
+    f" {HOST_BYTES_PER_SECOND / 1e9:.0f} GB/s of host memory bandwidth and {PCIE_REACH:.0%} of PCIe bandwidth"
+)
 
 
 def offload_seconds(card: Card, gradient_bytes: float, state_bytes: float) -> float:

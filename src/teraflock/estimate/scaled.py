@@ -28,7 +28,8 @@ from teraflock.estimate.speed import PEAKS_H200, Peaks, floor_seconds, rate, rat
 LAUNCH_SECONDS: Final = 2.2e-6
 """Launch time of each operation, the same on every card."""
 PLAIN_RATES: Final = frozenset({"matmul", "tf32", "square", "other"})
-"""Rates for which cards without TF32 run other kernels than the H200. These have their own curves."""
+"""Rates for which cards without TF32 run other kernels than the H200. These have their own curves. Convolutions over
+single pixels (`point`) take a launch and little else on every card."""
 HALF_PRODUCTS: Final = (MATMUL, "half")
 """Class and rate of matrix products in 16 bits."""
 PLAIN_PASSES: Final = 1.2
@@ -81,7 +82,7 @@ class Scaled:
             self._add(work, count, seconds - fixed, tf32=tf32, model=model)
             key = work_class(work, tf32=tf32), rate_kind(work, tf32=tf32)
             if key[1] in PLAIN_RATES:
-                arithmetic = count * work.flops * plain_share(work, reach)
+                arithmetic = count * work.flops * plain_share(work, reach, model)
                 self._plain[key].append((PLAIN_PASSES * work.bytes * count, arithmetic))
 
     def _add(self, work: Work, count: int, seconds: float, *, tf32: bool, model: CardModel) -> None:
@@ -167,15 +168,19 @@ def _floor(pairs: Sequence[tuple[float, float]], bandwidth: float, arithmetic: f
     return total
 
 
-def plain_share(work: Work, reach: Reach) -> float:
+def plain_share(work: Work, reach: Reach, model: CardModel) -> float:
     """Time of a matrix product or convolution in plain fp32, relative to its arithmetic at the peak rate.
 
     The result can be below 1 for a 3x3 convolution, because Winograd needs less arithmetic. The single operators that
     its curve was fitted on depend more on the number of rows than whole steps do, so the rows are damped.
     """
+    if ":grouped:" in work.family:
+        start, slope = model.grouped[work.family[len("conv")]]
+        return exp(start + slope * log2(work.dims[2]))
     intensity = work.flops / max(1.0, work.bytes)
     if not (work.family.startswith("conv") and work.family.endswith(":k")):
-        return exp(reach.matmul_curve.at(shape(work.dims, intensity)))
+        more = model.plain.get(work.family, 0.0)
+        return exp(reach.matmul_curve.at(shape(work.dims, intensity)) + more)
     rows, *others = work.dims
     rows = ROWS_MIDDLE * 2 ** (ROWS_SHARE * log2(max(1.0, rows) / ROWS_MIDDLE))
     return exp(reach.convolution_curve.at(shape((rows, *others), intensity)))

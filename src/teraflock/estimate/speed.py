@@ -104,6 +104,8 @@ def rate_kind(work: Work, *, tf32: bool) -> str:
     if work.dtype == "h":
         return "half"
     if work.family.startswith("conv"):
+        if work.family.endswith(":point"):
+            return "point"
         return "square" if work.family.endswith(":k") else "other"
     if work.family == "matmul":
         return "tf32" if tf32 else "matmul"
@@ -115,7 +117,7 @@ def rate(kind: str, peaks: Peaks) -> float:
         return peaks.half
     if kind == "square":
         return peaks.tf32 or peaks.square or peaks.fp32 * peaks.fp32_reach
-    if kind == "other":
+    if kind in ("other", "point"):
         return peaks.tf32 or peaks.fp32 * peaks.fp32_reach
     if kind == "tf32" and peaks.tf32:
         return peaks.tf32

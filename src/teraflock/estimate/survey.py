@@ -18,7 +18,6 @@ from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seco
 from teraflock.estimate.memory import Scene, optimizer_state, peaks_by_phase, plain_peak
 from teraflock.estimate.outline import ALLOCATE, FREE
 from teraflock.estimate.parallel import offload_seconds
-from teraflock.estimate.sharded import sharded_peak
 from teraflock.estimate.step import SHARED, Seconds, StepWork
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS
@@ -61,8 +60,7 @@ class Survey:
 
     def fit(self, card: Card, gpus: int) -> Fit:
         """On one GPU, or on each of several GPUs, which need a second copy of their gradients."""
-        # Without sharding, the memory per GPU is the same for two GPUs and more.
-        finder, need = self._finder(gpus if self._stage else min(gpus, 2))
+        finder, need = self.finder(gpus)
         room = reservable_bytes(card)
         fits = finder.fits(self.workload.batch, room) if finder else need <= LIMIT_SHARE * room
         return Fit(fits, 0 if fits else max(0, need - room))
@@ -90,7 +88,7 @@ class Survey:
         return offload_seconds(card, self._gradients * share, self._optimizer_state)
 
     def need_bytes(self, gpus: int) -> int:
-        return self._finder(gpus if self._stage else min(gpus, 2))[1]
+        return self.finder(gpus)[1]
 
     @cached_property
     def _tensors(self) -> list[tuple[list[int], int, bool]]:
@@ -119,7 +117,11 @@ class Survey:
             sum(optimizer_state(optimizer, shape, size)) for shape, size, trained in self._tensors if trained
         )
 
-    def _finder(self, gpus: int) -> tuple[BatchFinder | None, int]:
+    def finder(self, gpus: int) -> tuple[BatchFinder | None, int]:
+        """Finds the largest batch on each of `gpus` GPUs, and the bytes that the batch asked for needs there. No
+        finder for a trace with a fixed batch."""
+        if not self._stage:
+            gpus = min(gpus, 2)  # without sharding, the memory per GPU is the same for two GPUs and more
         if gpus not in self._finders:
             share = 0.0 if self._offload else 1 / gpus if self._stage else 1.0
             finder = finder_for(self.estimator, self._extra_bytes(gpus, share), share)
@@ -153,6 +155,8 @@ class Survey:
         return plain_peak(scene, self.estimator.optimizer, cublas_bytes=cublas_bytes, temporary_share=share)
 
     def _sharded_peak(self, gpus: int) -> int:
+        from teraflock.estimate.sharded import sharded_peak  # imported here: few estimates need it
+
         return sharded_peak(
             self.estimator.lean_scene(self.workload.batch),
             self.estimator.optimizer,

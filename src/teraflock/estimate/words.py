@@ -78,12 +78,23 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
         limits=[_limit(text) for text in words.memory_limit],
         gpus=gpus_of(words),
         tensor_parallel=words.ways,
+        stage=_stage(words),
+        offload=words.offload,
         steps=words.steps,
         samples=samples,
         cpu_cores=words.cpu_cores,
         host=words.cpu,
         expandable_segments=words.expandable_segments,
     )
+
+
+def _stage(words: EstimateWords) -> int:
+    if words.stage and gpus_of(words) == words.ways:
+        raise BadInput(
+            "Sharding needs at least two GPUs, or two groups of GPUs",
+            hint=f"Add `--gpus {GPUS_MAX}`, or remove `--shard` and `--zero`",
+        )
+    return words.stage
 
 
 def _refuse_all(cards: Sequence[Card], precision: str) -> None:

@@ -1,5 +1,7 @@
-"""Warnings about hosts for the operator. Pure."""
+"""Warnings about hosts for the operator. The rules are pure."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -23,6 +25,28 @@ class Alarm(msgspec.Struct, frozen=True):
     kind: str
     details: Details
     sentence: str
+
+
+ALARMS_PER_HOUR: Final = 200
+"""Of one host. A host that fails in all ways at once has fewer; one that invents failures does not fill the database,
+the log or the webhook."""
+
+
+class AlarmBudget:
+    """Counts the alarms of each host in this hour, in memory."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, tuple[datetime, int]] = {}
+
+    def allowed(self, host: str, found: Sequence[Alarm], now: datetime) -> Sequence[Alarm]:
+        """The first of these alarms, as many as the host may still raise."""
+        if not found:
+            return found
+        hour = now.replace(minute=0, second=0, microsecond=0)
+        began, count = self._spent.get(host, (hour, 0))
+        count = count if began == hour else 0
+        self._spent[host] = (hour, min(count + len(found), ALARMS_PER_HOUR))
+        return found[: ALARMS_PER_HOUR - count]
 
 
 def fill_level(used_bytes: int, total_bytes: int) -> int:

@@ -77,6 +77,12 @@ def names_at_site(tx: Transaction, site: str) -> set[str]:
     return {row[0] for row in tx.all("SELECT name FROM host WHERE kind = 'own' AND site = :site", site=site)}
 
 
+def removed_names_at_site(tx: Transaction, site: str) -> set[str]:
+    """The names of hosts that were removed."""
+    rows = tx.all("SELECT name FROM host WHERE kind = 'own' AND site = :site AND state = 'gone'", site=site)
+    return {row[0] for row in rows}
+
+
 def removed(tx: Transaction) -> frozenset[HostId]:
     """The own hosts that were removed."""
     return frozenset(

@@ -1,12 +1,13 @@
 """Images: what the disk of a new instance starts as."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 
 import msgspec
 
 ImageId = NewType("ImageId", str)
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class ImageState(StrEnum):
@@ -42,3 +43,10 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shared(self) -> bool:
         return not self.project_id
+
+
+def shipped(recipe: str) -> Image:
+    """A recipe of ours as an image that was never built, for machines that install it themselves."""
+    return Image(
+        id=ImageId(""), project_id="", name=recipe, recipe=recipe, state=ImageState.READY, created_at=NEVER
+    )

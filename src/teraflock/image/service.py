@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from importlib.resources import files
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Forbidden, NotFound, unknown_name
@@ -11,6 +10,7 @@ from teraflock.base.quantities import count_text
 from teraflock.image import store
 from teraflock.image.events import record_deletion
 from teraflock.image.model import Image, ImageId, ImageState
+from teraflock.image.recipe import known as recipe_names
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
@@ -21,13 +21,6 @@ from teraflock.tenant.quota.store import name_and_quota
 
 Publish = Callable[[Transaction, Actor, Project, str, str], str]
 """Asks an instance, by name, to make the image with this id from its disk. Returns the id of the instance."""
-
-
-def recipe_names() -> list[str]:
-    folder = files("teraflock.image") / "recipes"
-    return sorted(
-        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
-    )
 
 
 class ImageService:

@@ -143,4 +143,6 @@ def wants_more(before: Instance, after: Instance) -> bool:
 def handle_of_view(view: View) -> Handle:
     """The handle with which drivers find an instance. A site that chooses hosts itself gets no host."""
     id = view.instance.id
-    return Handle(id, "", view.rented.remote_id) if view.rented else Handle(id, view.host_name or "")
+    if view.rented is None:
+        return Handle(id, view.host_name or "")
+    return Handle(id, "", view.rented.remote_id, view.instance.host_key if view.rented.endpoints else "")

@@ -54,7 +54,7 @@ class Capability(StrEnum):
     """Can change processors and memory, and grow a disk, while the guest runs."""
     STOP = "stop"  # a stopped instance keeps its disk
     STOP_SPOT = "stop-spot"  # also machines of mode `spot` and `bid`
-    JUPYTER = "jupyter"  # its port can be reached
+    JUPYTER = "jupyter"  # at a port of its own, or on rented machines through SSH
     SNAPSHOTS = "snapshots"
     EXEC = "exec"
     FILES = "files"
@@ -73,8 +73,7 @@ class Capability(StrEnum):
     """Divides cards into slices."""
     BALANCER = "balancer"
     """Runs load balancers in the networks of projects."""
-    TELEMETRY = "telemetry"
-    """Reads what cards and guests use."""
+    TELEMETRY = "telemetry"  # reads what cards and guests use
     VOLUMES = "volumes"  # disks that outlive instances
     DATASETS = "datasets"  # on its hosts, shared by guests
 
@@ -87,6 +86,7 @@ class Handle(msgspec.Struct, frozen=True):
     """The name that the engine uses for the host. Empty if the engine chooses hosts itself."""
     remote_id: str = ""
     """The provider's id of a rented machine, once it is known. Only a shortcut: the label is sufficient."""
+    host_key: str = ""  # that a rented machine showed when it became ready; no other one is accepted
 
 
 class GpuSlot(msgspec.Struct, frozen=True):
@@ -196,7 +196,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     """The id of an image that the engine has."""
     recipe: str = ""
-    """The recipe of the image. An engine without BUILDS boots its most similar image. Empty: made from an instance."""
+    """The recipe of the image. A rented machine adds it to the provider's own image. Empty: made from an instance."""
     vcpus: int
     ram_bytes: int
     disk_bytes: int

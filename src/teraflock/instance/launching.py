@@ -15,7 +15,8 @@ from teraflock.fleet.memory import FleetMemory
 from teraflock.fleet.placement import PlaceTerms, Policy
 from teraflock.fleet.room import Room
 from teraflock.image import store as images
-from teraflock.image.model import Image, ImageState
+from teraflock.image.model import Image, ImageState, shipped
+from teraflock.image.recipe import known as recipe_names
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.bid.model import ReadPrices, no_prices
@@ -91,7 +92,8 @@ def launch(
 ) -> tuple[Instance, ...]:
     """Write the rows of an order, all or none. The caller has claimed the project. Hosts are locked last, because many
     launches want them. `queued_id` is the queued launch whose reserved hosts it may use."""
-    image = _image(tx, project, order.image)
+    rents = bool(order.site) and order.site in engines and not engines.can(order.site, Capability.PLACEMENT)
+    image = _image(tx, project, order.image, rents=rents)
     data = mounts(tx, project, order.data)
     own = (each.public_key for each in keys_of(tx, actor.member_id))
     order = replace(order, authorized_keys=keys_of_launch(order.authorized_keys, own))
@@ -108,7 +110,7 @@ def launch(
     )
     if order.site:
         check_site(tx, engines, project, order)
-    if order.site and not engines.can(order.site, Capability.PLACEMENT):
+    if rents:
         return _launch_rented(tx, new, engines.at(order.site), types)
     return _launch_on_own_hosts(tx, new, policy, memory, queued_id)
 
@@ -260,7 +262,7 @@ def _launch_rented(
     if order.access == Access.JUPYTER and Capability.JUPYTER not in can:
         raise BadInput(
             f"The site `{order.site}` has no Jupyter",
-            hint="Launch with SSH, start Jupyter there, and reach it with `tera ssh NAME -- -L 8888:localhost:8888`",
+            hint="Launch with SSH, start Jupyter there, and reach it with `tera ssh NAME -L 8888:localhost:8888`",
         )
     check_quota(tx, new.project, shape, order.instances)
     names = _names(tx, new.project, order, new.random_bytes)
@@ -298,8 +300,13 @@ def _rent(
     return store.insert(tx, instance, now=new.now, random_bytes=new.random_bytes)
 
 
-def _image(tx: Transaction, project: Project, name: str) -> Image:
-    return _usable(tx, project, name, images.find_to_use(tx, project.id, name))
+def _image(tx: Transaction, project: Project, name: str, *, rents: bool) -> Image:
+    found = images.find_to_use(tx, project.id, name)
+    if rents and found is None and name in recipe_names():
+        return shipped(name)
+    if rents and found is not None and found.recipe and found.state != ImageState.DELETING:
+        return found  # a rented machine installs the recipe itself: nothing has to be built here
+    return _usable(tx, project, name, found)
 
 
 def _usable(tx: Transaction, project: Project, name: str, image: Image | None) -> Image:

@@ -3,7 +3,7 @@
 from teraflock.dataset.model import FOLDER
 from teraflock.fleet.model import Host, HostKind
 from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Nic, Port, Rental
-from teraflock.instance.model import Instance, NetworkSpec, Operation, guest_ports
+from teraflock.instance.model import SSH_PORT, Instance, NetworkSpec, Operation
 from teraflock.network.model import DEFAULT
 from teraflock.network.rules import gateway, number_of, subnet
 from teraflock.tenant.model import ProjectId
@@ -42,8 +42,10 @@ def no_network(project: ProjectId) -> Network:
 
 def handle_of(instance: Instance, host: Host | None) -> Handle:
     """The handle with which drivers find an instance. A site that chooses hosts itself gets no host."""
-    if host is None or host.kind == HostKind.RENTED:
-        return Handle(instance.id, "", host.remote_id if host else "")
+    if host is None:
+        return Handle(instance.id, "")
+    if host.kind == HostKind.RENTED:  # its address and its key are recorded together
+        return Handle(instance.id, "", host.remote_id, instance.host_key if host.address else "")
     return Handle(instance.id, host.name)
 
 
@@ -72,7 +74,7 @@ def rental_of(instance: Instance, host: Host) -> Rental | None:
 
 def _ports(instance: Instance) -> tuple[Port, ...]:
     if instance.spec.rental is not None:
-        return tuple(Port(0, guest_port) for guest_port in guest_ports(instance.access))
+        return (Port(0, SSH_PORT),)  # everything else goes through SSH
     return tuple(Port(port.host_port, port.guest_port) for port in instance.held.ports)
 
 

@@ -220,6 +220,14 @@ def given_up(instance: Instance, problem: str) -> Instance:
     return _settled(holding(replace(failed, running_since=None)))
 
 
+def lost_for_good(instance: Instance, problem: str, now: datetime) -> Instance:
+    """The instance when its host will never return: gone if it was being deleted, otherwise failed."""
+    idle = replace(instance, progress=None, request=None)
+    if instance.wanted == Wanted.GONE:
+        return finished(begun(idle, Operation.DELETE, now), now=now)
+    return given_up(idle, problem)
+
+
 def asked_at(instance: Instance, now: datetime) -> datetime:
     """From when a request to end counts: not after the time limit, even if no server noticed it in time."""
     is_limited = instance.wanted == Wanted.RUNNING and instance.stop_at is not None

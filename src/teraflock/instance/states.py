@@ -28,13 +28,14 @@ class Phase(StrEnum):
     STOPPED = "stopped"
     """Its disk is kept. Cards, processors and memory are free for others."""
     FAILED = "failed"
-    """Its launch failed, or it was lost and must not be created again. Only its row and the reason remain."""
+    """Its launch failed, or it was lost, perhaps with its host, and must not be created again. Only its row and the
+    reason remain."""
     DELETING = "deleting"
     GONE = "gone"
 
 
 MOVES: Final[Mapping[Phase, Set[Phase]]] = {
-    Phase.QUEUED: {Phase.STARTING, Phase.DELETING},
+    Phase.QUEUED: {Phase.STARTING, Phase.FAILED, Phase.DELETING},
     Phase.STARTING: {Phase.RUNNING, Phase.STOPPED, Phase.FAILED, Phase.DELETING},
     Phase.RUNNING: {
         Phase.CHANGING,
@@ -54,7 +55,7 @@ MOVES: Final[Mapping[Phase, Set[Phase]]] = {
         Phase.FAILED,
         Phase.DELETING,
     },
-    Phase.STOPPING: {Phase.STOPPED, Phase.DELETING},
+    Phase.STOPPING: {Phase.STOPPED, Phase.FAILED, Phase.DELETING},
     Phase.STOPPED: {Phase.STARTING, Phase.STOPPING, Phase.FAILED, Phase.DELETING},
     Phase.FAILED: {Phase.DELETING},
     Phase.DELETING: {Phase.GONE},

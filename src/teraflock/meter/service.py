@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.clock import Clock, at_microseconds
-from teraflock.base.ids import new_id
+from teraflock.base.ids import ALPHABET, new_id
 from teraflock.meter import store
 from teraflock.meter.model import Change, Interval, Meter
 from teraflock.meter.rules import latest, not_by_tenant, recut, take
@@ -193,9 +193,8 @@ def before(event_id: str, by: timedelta) -> str:
     """An event id that sorts before all events from `by` before this one on."""
     if not event_id:
         return ""
-    alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
     value = 0
     for character in event_id.removeprefix("evt_")[:8]:
-        value = value * 32 + max(0, alphabet.find(character))
+        value = value * 32 + max(0, ALPHABET.find(character))
     milliseconds = max(0, value - by // timedelta(milliseconds=1))
     return floor_id(at_microseconds(milliseconds * 1000))

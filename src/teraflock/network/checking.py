@@ -7,11 +7,12 @@ import msgspec
 
 from teraflock.base.errors import BadInput, Refused
 from teraflock.network.balancer.walls import NAME_PREFIX
+from teraflock.network.ipv6 import is_six
 from teraflock.network.openings import Edge, graph
 from teraflock.network.picture import Picture
-from teraflock.network.reach import INTERNET, End, Reached, Stop, asked, reach
+from teraflock.network.reach import INTERNET, End, Reached, Stop, asked, reach, with_ipv6
 from teraflock.network.security_group.model import Protocol, SecurityGroup
-from teraflock.network.security_group.rules import ports_from
+from teraflock.network.security_group.rules import EVERYWHERE, is_address, ports_from
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.model import Project
 
@@ -34,13 +35,20 @@ class NetworkChecks:
         self._database = database
         self._linked = linked
 
-    def check(self, project: Project, source: str, target: str, protocol: str, ports: str) -> NetworkCheck:
-        """Decide about a connection between two ends: instances, balancers as `lb:NAME`, `internet` or addresses."""
+    def check(
+        self, project: Project, source: str, target: str, protocol: str, ports: str, *, ipv6: bool = False
+    ) -> NetworkCheck:
+        """Decide about a connection between two ends: instances, balancers as `lb:NAME`, `internet` or addresses.
+
+        `ipv6`: with their IPv6 addresses, as if one of them was given.
+        """
         kind = _protocol(protocol)
         port = _port(ports, kind)
         with self._database.read() as tx:
             picture = Picture(tx, project, self._linked(tx))
             one, other = asked(picture.ends(tx, source), picture.ends(tx, target))
+        if ipv6 or (is_six(source) and is_address(source)) or (is_six(target) and is_address(target)):
+            one, other = _with_ipv6(one), _with_ipv6(other)
         if all(not end.site or end.is_foreign for end in (one, other)):
             raise BadInput(
                 "Neither end is an instance of the project",
@@ -77,6 +85,16 @@ def _without_foreign_rules(found: Reached, source: End, target: End) -> Reached:
         leaving=None if source.is_foreign else found.leaving,
         entering=None if target.is_foreign else found.entering,
     )
+
+
+def _with_ipv6(end: End) -> End:
+    found = with_ipv6(end)
+    if found is None:
+        raise BadInput(
+            f"{end.name} is an IPv4 address, and the connection uses IPv6",
+            hint="Both ends of a connection have addresses of one kind",
+        )
+    return found
 
 
 def _protocol(text: str) -> Protocol:
@@ -129,6 +147,9 @@ def _stopped_on_the_way(stop: Stop, one: End, other: End, what: str) -> tuple[st
     if stop == Stop.CLOSED:
         sentence = f"Hosts do not let instances into the network of {other.name}"
         return sentence, "The operator can open it: `tera host allow-out`"
+    if stop == Stop.IPV6:
+        sentence = f"IPv6 stays inside the networks of projects, and {_outer(one, other)} is outside"
+        return sentence, "Use IPv4"
     if stop == Stop.INNER:
         inner = one if one.is_inner else other
         sentence = (
@@ -157,6 +178,10 @@ def _stopped_by_groups(picture: Picture, found: Reached, one: End, other: End, w
     )
 
 
+def _outer(one: End, other: End) -> str:
+    return _end_text(other if one.site else one)
+
+
 def _end_text(end: End) -> str:
     return (
         f"`{end.name}`"
@@ -170,5 +195,5 @@ def _end_text(end: End) -> str:
 def _allow(picture: Picture, own: End, side: str, what: str, way: str, peer: End) -> str:
     protocol, _, port = what.partition(" ")
     ports = f" --port {port}" if port else ""
-    near = "0.0.0.0/0" if peer.is_internet else peer.address
+    near = EVERYWHERE if peer.is_internet else peer.address
     return f"tera sg allow {picture.first_group(own)} {side} --protocol {protocol}{ports} {way} {near}"

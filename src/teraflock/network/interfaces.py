@@ -104,7 +104,8 @@ def _address(text: str) -> IPv4Address:
         return IPv4Address(text)
     except AddressValueError:
         raise BadInput(
-            f"`{text[:40]}` is not an IPv4 address", hint="Write an address such as `10.128.0.20`"
+            f"`{text[:40]}` is not an IPv4 address",
+            hint="Write an address such as `10.128.0.20`. The IPv6 address follows from it",
         ) from None
 
 

@@ -50,6 +50,8 @@ class KnownName(msgspec.Struct, frozen=True, order=True):
     network: str = ""
     """What engines know the network by. Empty: in all networks of the project."""
     project: str = ""
+    is_peer: bool = False
+    """The address is in another network, which is peered with this one."""
 
 
 @runtime_checkable
@@ -96,4 +98,4 @@ def _of_peers(own: NamedMember, peers: Sequence[Sequence[NamedMember]]) -> Itera
     for network in peers:
         for each in network:
             if each.project_id != own.project_id and len(projects[each.project]) == 1:
-                yield KnownName(each.id, each.address, (each.long,), network=own.key)
+                yield KnownName(each.id, each.address, (each.long,), network=own.key, is_peer=True)

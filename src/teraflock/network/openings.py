@@ -6,7 +6,8 @@ from typing import Final
 import msgspec
 
 from teraflock.network.acl.model import AclAction, AclRule
-from teraflock.network.reach import REPLY_PORT, End, crosses, guards, is_in, used
+from teraflock.network.ipv6 import four, is_six
+from teraflock.network.reach import REPLY_PORT, End, crosses, guards, is_in, used, with_ipv6
 from teraflock.network.security_group.model import Direction, GroupId, Protocol
 from teraflock.network.walls import Borders, Walls, are_apart
 
@@ -25,7 +26,7 @@ def openings(walls: Walls, source: End, target: End) -> tuple[Span, ...]:
     if source.site and target.site:
         apart = source.site != target.site or are_apart(walls, source.address, target.address)
     else:
-        apart = source.is_inner or target.is_inner
+        apart = source.is_inner or target.is_inner or is_six(source.address) or is_six(target.address)
     return () if apart else joined(_through_borders(both, walls.borders, source, target))
 
 
@@ -84,8 +85,8 @@ def _without(spans: Iterable[Span], others: Iterable[Span]) -> list[Span]:
 
 
 def _spans(walls: Walls, own: End, peer: End, side: Direction) -> list[Span]:
-    groups: tuple[GroupId, ...] = walls.stations.get(own.address, ())
-    near: Collection[GroupId] = walls.stations.get(peer.address, ())
+    groups: tuple[GroupId, ...] = walls.stations.get(four(own.address), ())
+    near: Collection[GroupId] = walls.stations.get(four(peer.address), ())
     found: list[Span] = []
     for rule in (rule for group in groups for rule in walls.groups.get(group, ())):
         meets = rule.peer in near if rule.names_group else is_in(peer.address, (rule.peer,))
@@ -131,11 +132,20 @@ class Edge(msgspec.Struct, frozen=True):
 def graph(walls: Walls, ends: Sequence[Sequence[End]]) -> tuple[Edge, ...]:
     """Every pair of ends with something that can pass. Each end has all its interfaces, the first one first."""
     return tuple(
-        Edge(sources[0].name, targets[0].name, openings_text(spans))
+        Edge(sources[0].name, targets[0].name, allows)
         for sources in ends
         for targets in ends
-        if sources is not targets and (spans := joined(_all_openings(walls, sources, targets)))
+        if sources is not targets and (allows := _allows(walls, sources, targets))
     )
+
+
+def _allows(walls: Walls, sources: Sequence[End], targets: Sequence[End]) -> str:
+    """What passes, and what passes with IPv6 only: rules with IPv6 networks allow that."""
+    spans = joined(_all_openings(walls, sources, targets))
+    pairs = [[six for each in ends if (six := with_ipv6(each))] for ends in (sources, targets)]
+    more = _without(joined(_all_openings(walls, *pairs)), spans) if all(pairs) else []
+    texts = (openings_text(spans), f"IPv6: {openings_text(more)}" if more else "")
+    return "; ".join(filter(None, texts))
 
 
 def _all_openings(walls: Walls, sources: Sequence[End], targets: Sequence[End]) -> Iterator[Span]:

@@ -9,6 +9,7 @@ from teraflock.network.address import store as addresses
 from teraflock.network.balancer.model import BalancerId
 from teraflock.network.balancer.rules import group_of
 from teraflock.network.balancer.walls import NAME_PREFIX, BalancerMember, members_of_balancers
+from teraflock.network.ipv6 import four
 from teraflock.network.peering import store as peerings
 from teraflock.network.reach import INTERNET, End, anyone
 from teraflock.network.rules import number_of, subnet
@@ -70,9 +71,11 @@ class Picture:
             return (End(name=INTERNET, address=anyone([*rules, *guards])),)
         member = self.members.get(ref) or self._by_id.get(ref)
         if member is None and is_address(ref):
-            return (self._end_at(tx, ref),)
+            return (self._end_at(tx, four(ref)),)
         if member is None:
-            hint = "Name an instance (`tera ps` lists them), a balancer as `lb:NAME`, `internet`, or an IPv4 address"
+            hint = (
+                "Name an instance (`tera ps` lists them), a balancer as `lb:NAME`, `internet`, or an address"
+            )
             kind = "balancer" if ref.startswith(NAME_PREFIX) else "instance"
             raise NotFound(f"There is no {kind} `{ref.removeprefix(NAME_PREFIX)[:80]}`", hint=hint)
         if member.address is None:
@@ -126,11 +129,11 @@ class Picture:
         return min(self._linked) if site in self._linked else site
 
     def names(self, end: End) -> str:
-        joined = self.walls.stations.get(end.address, ())
+        joined = self.walls.stations.get(four(end.address), ())
         return ", ".join(f"`{each.name}`" for each in self.groups if each.id in joined)
 
     def first_group(self, end: End) -> str:
-        joined = self.walls.stations.get(end.address, ())
+        joined = self.walls.stations.get(four(end.address), ())
         return next((each.name for each in self.groups if each.id in joined), "NAME")
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from teraflock.network.acl.model import AclRule
 from teraflock.network.acl.rules import passes
+from teraflock.network.ipv6 import four, holds, is_six, six
 from teraflock.network.rules import CLOSED, number_of
 from teraflock.network.security_group.model import Direction, Protocol, Rule
 from teraflock.network.walls import (
@@ -31,6 +32,7 @@ from teraflock.network.walls import (
 INTERNET: Final = "internet"
 ANYONE: Final = ("192.0.2.1", "8.8.8.8", "1.1.1.1", "203.0.113.1", "198.51.100.1", "9.9.9.9", "77.7.7.7")
 """Addresses that can stand for the internet: one that no narrower rule names is taken."""
+ANYONE6: Final = "2001:db8::1"
 REPLY_PORT: Final = 50_000
 """Stands for the ports that systems use for outgoing connections: replies go there."""
 
@@ -52,6 +54,8 @@ class Stop(StrEnum):
     """The ACL of an end's subnet drops the replies."""
     UNPUBLISHED = "unpublished"
     """The host opens no port that leads to it."""
+    IPV6 = "ipv6"
+    """It leaves the networks of projects with IPv6."""
     IN = "in"
     """No rule of the receiver's groups allows it."""
 
@@ -110,6 +114,8 @@ def _stop_on_the_way(walls: Walls, source: End, target: End, protocol: Protocol,
     if source.site and target.site:
         apart = source.site != target.site or are_apart(walls, source.address, target.address)
         return Stop.APART if apart else None
+    if is_six(source.address) or is_six(target.address):
+        return Stop.IPV6
     if source.is_inner or target.is_inner:
         return Stop.INNER
     if target.site:
@@ -150,24 +156,24 @@ def guards(
 
 def _networks(walls: Walls, target: End, packet: Packet) -> tuple[str, ...]:
     found = []
-    for group in walls.stations.get(target.address, ()):
+    for group in walls.stations.get(four(target.address), ()):
         for rule in walls.groups.get(group, ()):
-            if rule.direction == Direction.IN and not rule.names_group:
+            if rule.direction == Direction.IN and not (rule.names_group or is_six(rule.peer)):
                 first = str(IPv4Network(rule.peer).network_address)
                 moved = msgspec.structs.replace(packet, source=first)
-                alone = Walls(groups={group: (rule,)}, stations={target.address: (group,)})
+                alone = Walls(groups={group: (rule,)}, stations={four(target.address): (group,)})
                 found += [rule.peer] if permit(alone, target.address, Direction.IN, moved) else []
     return tuple(dict.fromkeys(found))
 
 
 def is_in(address: str, networks: Iterable[str]) -> bool:
-    return any(IPv4Address(address) in IPv4Network(each) for each in networks)
+    return any(holds(each, address) for each in networks)
 
 
 def anyone(rules: Iterable[Rule | AclRule]) -> str:
     """An address that stands for the internet: in as few networks of the rules as possible."""
     peers = {rule.peer for rule in rules if not (isinstance(rule, Rule) and rule.names_group)}
-    narrow = [IPv4Network(peer) for peer in peers if peer != "0.0.0.0/0"]
+    narrow = [IPv4Network(peer) for peer in peers if peer != "0.0.0.0/0" and not is_six(peer)]
     return min(ANYONE, key=lambda each: sum(IPv4Address(each) in network for network in narrow))
 
 
@@ -186,4 +192,13 @@ def asked(sources: Sequence[End], targets: Sequence[End]) -> tuple[End, End]:
 
 
 def _share_network(one: str, other: str) -> bool:
-    return is_ours(one) and is_ours(other) and number_of(one) == number_of(other)
+    return is_ours(one) and is_ours(other) and number_of(four(one)) == number_of(four(other))
+
+
+def with_ipv6(end: End) -> End | None:
+    """The same end with its IPv6 address. None: it has none."""
+    if end.is_internet:
+        return msgspec.structs.replace(end, address=ANYONE6)
+    if is_ours(end.address):
+        return msgspec.structs.replace(end, address=six(four(end.address)))
+    return end if is_six(end.address) else None

@@ -62,7 +62,7 @@ def free_addresses(
         if past:
             value = past
             continue
-        if (text := str(IPv4Address(value))) not in taken:
+        if (text := _text(value)) not in taken:
             found.append(text)
         value += 1
     if len(found) < count:
@@ -71,6 +71,11 @@ def free_addresses(
             hint="Delete instances, or use another network: `tera network list`",
         )
     return found
+
+
+def _text(value: int) -> str:
+    """The address as text, several times as fast as `ipaddress`: a launch may pass thousands that are taken."""
+    return f"{value >> 24}.{value >> 16 & 255}.{value >> 8 & 255}.{value & 255}"
 
 
 def is_reserved(address: str) -> bool:

@@ -5,15 +5,17 @@ in. An end that is not one of our instances needs no rule. Replies pass, so `por
 without a group, or an address of our range that nobody has, reaches nothing and is not reached.
 No rule joins two networks: packets cross between them only if they are peered. ACLs are no part of this decision: they
 look at single packets at the border of a subnet, see `border_of`.
+The walls name instances by their IPv4 addresses and hold for IPv6, too: see `ipv6.py`.
 """
 
 from collections.abc import Mapping
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 
 import msgspec
 
 from teraflock.network.acl.model import AclRule
+from teraflock.network.ipv6 import four, holds, is_six
 from teraflock.network.rules import RANGE, number_of, subnet
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 
@@ -61,6 +63,10 @@ class Packet(msgspec.Struct, frozen=True):
     port: int = 0
     """0 for ICMP."""
 
+    @property
+    def ends(self) -> tuple[str, str]:
+        return self.source, self.target
+
 
 class Permit(msgspec.Struct, frozen=True):
     """A rule that allows a connection, and its group."""
@@ -77,18 +83,18 @@ class WallDecision(msgspec.Struct, frozen=True, kw_only=True):
     stopped: Direction | None = None
     """Which side stops it: `out` at the sender, `in` at the receiver."""
     apart: bool = False
-    """The ends are in two networks that are not peered."""
+    """The ends are in two networks that are not peered, or one of them is outside and has an IPv6 address."""
 
 
 def decide(walls: Walls, packet: Packet) -> WallDecision:
     leaving = entering = None
     if are_apart(walls, packet.source, packet.target):
         return WallDecision(passes=False, apart=True)
-    if packet.source in walls.stations or is_ours(packet.source):
+    if four(packet.source) in walls.stations or is_ours(packet.source):
         leaving = permit(walls, packet.source, Direction.OUT, packet)
         if leaving is None:
             return WallDecision(passes=False, stopped=Direction.OUT)
-    if packet.target in walls.stations or is_ours(packet.target):
+    if four(packet.target) in walls.stations or is_ours(packet.target):
         entering = permit(walls, packet.target, Direction.IN, packet)
         if entering is None:
             return WallDecision(passes=False, leaving=leaving, stopped=Direction.IN)
@@ -98,14 +104,15 @@ def decide(walls: Walls, packet: Packet) -> WallDecision:
 @lru_cache(maxsize=65_536)
 def is_ours(address: str) -> bool:
     """Whether an address belongs to the networks of projects."""
-    first, last = _span(str(RANGE))
-    return first <= int(IPv4Address(address)) <= last
+    return holds(str(RANGE), address)
 
 
 def are_apart(walls: Walls, source: str, target: str) -> bool:
-    """Whether two addresses are in two of our networks that are not peered."""
+    """Whether two addresses are in two of our networks that are not peered. IPv6 does not leave our networks."""
     if not (is_ours(source) and is_ours(target)):
-        return False
+        return is_six(source) or is_six(target)
+    if is_six(source) != is_six(target):
+        return True
     one, other = network_of(source), network_of(target)
     return one != other and pair(one, other) not in walls.peers
 
@@ -118,30 +125,28 @@ def pair(one: str, other: str) -> tuple[str, str]:
 @lru_cache(maxsize=65_536)
 def network_of(address: str) -> str:
     """The network that has an address, such as `10.128.0.0/20`."""
-    return str(subnet(number_of(address)))
+    return str(subnet(number_of(four(address))))
 
 
 def border_of(borders: Borders, address: str) -> tuple[str, tuple[AclRule, ...] | None]:
     """The subnet that has an address, and its ACL. An empty subnet: no ACL guards the network."""
-    number = int(IPv4Address(address))
-    found = [each for each in borders if _span(each)[0] <= number <= _span(each)[1]]
-    smallest = max(found, key=lambda each: _span(each)[0] - _span(each)[1], default="")
+    found = [each for each in borders if holds(each, address)]
+    smallest = max(found, key=lambda each: IPv4Network(each).prefixlen, default="")
     return smallest, borders[smallest] if smallest else None
 
 
 def permit(walls: Walls, address: str, direction: Direction, packet: Packet) -> Permit | None:
     """The first rule, by group and then by rule, that allows the packet on one side."""
     peer = packet.source if direction == Direction.IN else packet.target
-    joined = walls.stations.get(peer, ())
-    number = int(IPv4Address(peer))
-    for group in walls.stations.get(address, ()):
+    joined = walls.stations.get(four(peer), ())
+    for group in walls.stations.get(four(address), ()):
         for rule in walls.groups.get(group, ()):
-            if rule.direction == direction and _matches(rule, packet, number, joined):
+            if rule.direction == direction and _matches(rule, packet, peer, joined):
                 return Permit(group, rule)
     return None
 
 
-def _matches(rule: Rule, packet: Packet, peer: int, peer_groups: tuple[GroupId, ...]) -> bool:
+def _matches(rule: Rule, packet: Packet, peer: str, peer_groups: tuple[GroupId, ...]) -> bool:
     if rule.protocol != Protocol.ANY:
         if rule.protocol != packet.protocol:
             return False
@@ -149,18 +154,11 @@ def _matches(rule: Rule, packet: Packet, peer: int, peer_groups: tuple[GroupId, 
             return False
     if rule.names_group:
         return rule.peer in peer_groups
-    first, last = _span(rule.peer)
-    return first <= peer <= last
-
-
-@lru_cache(maxsize=65_536)
-def _span(network: str) -> tuple[int, int]:
-    parsed = IPv4Network(network)
-    return int(parsed.network_address), int(parsed.broadcast_address)
+    return holds(rule.peer, peer)
 
 
 def tightened(before: Walls, after: Walls) -> set[str]:
-    """Addresses with connections that `before` may have allowed and `after` may forbid.
+    """IPv4 addresses of instances with connections that `before` may have allowed and `after` may forbid.
 
     Each such connection has at least one end in the result. More rules and more members forbid nothing.
     """

@@ -14,7 +14,7 @@ import msgspec
 from teraflock.base.exchange import Rates
 from teraflock.base.money import Period, Price
 from teraflock.base.quantities import GIB, MIB
-from teraflock.catalog.names import resolve
+from teraflock.catalog.names import MEMORY_TOLERANCE, resolve
 from teraflock.catalog.types import gpu_of_type
 from teraflock.offer.model import Basis, Kind, Mode, Offer, PriceStatus
 from teraflock.offer.rules import implausible_price, in_currency
@@ -127,9 +127,6 @@ def _implausible(row: Row, hardware: _Hardware, monthly: int, rates: Rates, on: 
         return "" if monthly else "the price is zero"
     usd = in_currency(monthly, row.currency, "USD", rates, on, per="hour")
     return implausible_price(usd, hardware.count or 0, hardware.share, hardware.tflops)
-
-
-MEMORY_TOLERANCE: Final = 0.08  # catalogs have 22,888 MiB for 24 GB; no two variants of a card are that close
 
 
 @cache  # a catalog has a few hundred shapes in a hundred thousand rows

@@ -57,6 +57,8 @@ FLAGS: Final[dict[str, str]] = {
 DOUBTFUL_PRICE: Final = ("suspect:price", "from-price", "gpu-only", FAR_PRICE)
 """An offer with one of these flags is listed but never chosen."""
 LIVE_PREFIX: Final = "live-"
+AVAILABLE_MINUTES: Final = 15
+"""How old an answer about free machines may be. `tera plan --available` uses no older ones."""
 """Sources with what accounts at a provider listed: `live-lambda`."""
 
 NOTHING_EXCLUDED: Final = (

@@ -12,8 +12,8 @@ from teraflock.base.clock import Clock, today
 from teraflock.base.errors import BadInput, unknown_name
 from teraflock.base.exchange import Rates
 from teraflock.estimate.memory import Memory
-from teraflock.estimate.parallel import HOST_BYTES_PER_SECOND, NVLINK_REACH, PCIE_REACH
-from teraflock.offer.model import LIVE_PREFIX, NO_RESERVED, NOTHING_EXCLUDED, Shape
+from teraflock.estimate.parallel import OFFLOADED, SHARDED, TENSOR
+from teraflock.offer.model import AVAILABLE_MINUTES, LIVE_PREFIX, NO_RESERVED, NOTHING_EXCLUDED, Shape
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import parse_provider
 from teraflock.plan.assumptions import Assumptions
@@ -28,20 +28,6 @@ from teraflock.plan.words import PlanWords, assumptions_from, disk_prices, job_f
 from teraflock.storage.database import Database
 from teraflock.workload.words import total_samples
 
-SHARDED: Final = (
-    "the memory of sharded jobs was checked with language models under PyTorch's FSDP; their time is computed"
-)
-
-TENSOR: Final = (
-    "the speed with tensor parallelism is computed, not measured: two all-reduces per layer and pass, without overlap,"
-    f" at {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
-)
-
-OFFLOADED: Final = (
-    "the speed with `--offload` is computed, not measured: it assumes"
-    f" {HOST_BYTES_PER_SECOND / 1e9:.0f} GB/s of host memory bandwidth and {PCIE_REACH:.0%} of PCIe bandwidth"
-)
-
 STEPS: Final = (
     "`--batch` is per GPU, so choices with more GPUs do more work in the same number of steps;"
     " use `--global-batch` to compare equal work"
@@ -51,10 +37,6 @@ TOTAL: Final = (
     "`--batch` is per GPU: {most:,} GPUs train with {samples:,} samples per step in total, which can need more epochs"
     " or another learning rate; `--global-batch` keeps the total the same"
 )
-
-
-AVAILABLE_MINUTES: Final = 15
-"""How long what a provider listed counts as available."""
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.costs import EXTRA_WORDS, Extra, costs_of
 from teraflock.catalog.providers import CONFIRMED
 from teraflock.catalog.retired import retired_on
-from teraflock.estimate.parallel import NVLINK_REACH, PCIE_REACH
+from teraflock.estimate.parallel import LINKS
 from teraflock.offer.rules import first_day
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.model import Choice, Wish
@@ -18,11 +18,6 @@ from teraflock.plan.rules import OLD_PRICE_DAYS
 PROVIDERS_SHOWN: Final = 6
 CAPABILITY_MIN: Final = 5.0
 """The lowest CUDA compute capability for which PyTorch 2.1 and later are built. Kepler has 3.x."""
-
-LINKS: Final = (
-    "the speed of several GPUs is computed, not measured:"
-    f" it assumes {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
-)
 
 
 def plan_warnings(
@@ -107,7 +102,7 @@ def _old_prices(shown: Sequence[Choice], on: date) -> Iterator[str]:
     old = [age for age in ages if age > OLD_PRICE_DAYS]
     if old:
         oldest = max(old) // 30
-        yield f"{len(old)} of {len(shown)} choices have prices older than six months, the oldest {oldest} months"
+        yield f"the prices of {len(old)} of {len(shown)} choices are older than six months, the oldest {oldest} months"
     if unknown := sum(not choice.shape.as_of and choice.shape.mode != "owned" for choice in shown):
         yield f"the date of {unknown} of {len(shown)} prices is unknown"
 

@@ -35,16 +35,12 @@ JOB_OPTIONS: Final = (
 
 TOP: Final = 10
 TOP_MAX: Final = 1000
-STAGE_MAX: Final = 3
 
 
 class PlanWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A plan request: a job with a model, or a machine for `hours` or `hours_per_month` without one."""
 
     model: Word | None = None
-    shard: bool = False
-    zero: Whole | None = None
-    offload: bool = False
     interruptions: float | None = None
     checkpoint: float | None = None
     restart: float | None = None
@@ -100,18 +96,11 @@ def job_from(model: str, words: PlanWords, assumptions: Assumptions) -> "Job":
         steps=words.steps,
         samples=samples,
         network=lambda instance_type: assumptions.network(instance_type)[0],
-        stage=_stage(words),
+        stage=words.stage,
         offload=words.offload,
         tensor_parallel=words.ways,
         global_batch=total,
     )
-
-
-def _stage(words: PlanWords) -> int:
-    check_between("zero", words.zero, 1, STAGE_MAX)
-    if words.shard and words.zero not in (None, STAGE_MAX):
-        raise BadInput("`--shard` means ZeRO 3 and conflicts with `--zero`", hint="Use `--zero` alone")
-    return STAGE_MAX if words.shard else words.zero or 0
 
 
 def assumptions_from(words: PlanWords) -> Assumptions:

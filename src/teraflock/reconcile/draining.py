@@ -23,20 +23,20 @@ from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.copy.model import DiskCopy
 from teraflock.instance.copy.rules import is_movable
-from teraflock.instance.driver import ComputeDriver, Handle, Seen, Sighting
+from teraflock.instance.driver import Capability, ComputeDriver, Handle, Seen, Sighting
 from teraflock.instance.events import notice_of
 from teraflock.instance.lookup import is_at_rest
 from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.states import Phase
 from teraflock.reconcile.copying import copy_disk
 from teraflock.reconcile.drift import remove
-from teraflock.reconcile.moving import elsewhere, move
+from teraflock.reconcile.moving import copies_removed, elsewhere, move
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
 
 LAUNCH_WAIT: Final = timedelta(minutes=10)
-"""How long a launch on the new host waits for the removal of the old copy: most engines accept only one."""
+"""How long a launch waits for the removal of the old copy, if its engine accepts only one."""
 LOG: Final = logging.getLogger("teraflock.reconcile")
 
 
@@ -121,16 +121,8 @@ class DrainLoop:
     def _remove(self, driver: ComputeDriver, host: str, copy: tuple[str, str]) -> None:
         """Remove the old copy of an instance, and let its launch on the other host begin."""
         remove(driver, Sighting(instance_id=InstanceId(copy[0]), host=host, seen=Seen.STOPPED))
-        self._around.database.write(partial(self._begin, copy=copy))
+        self._around.database.write(partial(copies_removed, around=self._around, copies=[copy]))
         self._around.wake()
-
-    def _begin(self, tx: Transaction, copy: tuple[str, str]) -> None:
-        left_behind.forget(tx, [copy])
-        now, before = self._around.clock.now(), across.by_id_in_all_projects(tx, InstanceId(copy[0]))
-        if before is not None and before.request and before.progress is None and before.due_at > now:
-            store.put(
-                tx, before, replace(before, due_at=now), now=now, random_bytes=self._around.random_bytes
-            )
 
     def _move(self, tx: Transaction, id: InstanceId, host_id: HostId, copy: DiskCopy | None) -> bool:
         now, before = self._around.clock.now(), across.by_id_in_all_projects(tx, id)
@@ -144,7 +136,14 @@ class DrainLoop:
             if copy
             else "The operator drained its host. Its disk was not kept"
         )
-        return move(tx, self._around, before, host_id, words, now, wait=LAUNCH_WAIT, copy=copy)
+        wait = LAUNCH_WAIT if self._excludes(tx, before, host_id) else timedelta(0)
+        return move(tx, self._around, before, host_id, words, now, wait=wait, copy=copy)
+
+    def _excludes(self, tx: Transaction, instance: Instance, host_id: HostId) -> bool:
+        """Whether the engine refuses an instance on its new host until the old copy is removed."""
+        host = fleet.host(tx, host_id)
+        can = self._around.engines.can(instance.site, Capability.SEVERAL_COPIES)
+        return not can and host is not None and host.site == instance.site
 
 
 def may_leave(instance: Instance) -> bool:

@@ -22,21 +22,24 @@ from teraflock.base.errors import TeraflockError, Unavailable
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
 from teraflock.fleet import store as fleet
-from teraflock.fleet.alarms import alarms
+from teraflock.fleet.alarms import AlarmBudget, alarms
 from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import Host, HostId, HostKind, HostReport, HostState
 from teraflock.fleet.rented import store as rented_hosts
+from teraflock.fleet.reports import fault_of
 from teraflock.fleet.slicing import store as slicing
 from teraflock.fleet.watch import store as watch
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver, Handle, Sighting
+from teraflock.instance.join import store as joins
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import InstanceId
 from teraflock.instance.rules import lost, returned
 from teraflock.instance.site import store as sites
 from teraflock.instance.states import Phase
 from teraflock.reconcile import outage, rentals
+from teraflock.reconcile.moving import copies_removed
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -60,6 +63,7 @@ class HostLoop:
         """The last reports written, by site. Unchanged reports are not written again."""
         self._problems: dict[str, str] = {}
         """The recorded problem of each site."""
+        self._budget = AlarmBudget()
         self.asking: dict[str, datetime] = {}
         """Sites that were asked and have not answered yet, with the time of the question."""
 
@@ -100,13 +104,16 @@ class HostLoop:
         self.asking[driver.site] = self._around.clock.now()
         try:
             reports = driver.hosts()
-        except Unavailable as error:
+        except TeraflockError as error:  # nonsense is no answer, either
             problem = error.sentence
             LOG.warning("%s does not answer: %s", driver.site, problem)
         finally:
             self.asking.pop(driver.site, None)
+        faults = {report.name: fault for report in reports if (fault := fault_of(report))}
+        for name, fault in faults.items():
+            problem = f"The host `{name}` reports {fault}"
         self._note_state(driver.site, problem)
-        self._keep(driver, reports)
+        self._keep(driver, [report for report in reports if report.name not in faults])
 
     def give_up_overdue(self) -> None:
         """Mark the hosts of sites that do not answer as away. A reading that fails is counted in `_lost`."""
@@ -118,7 +125,7 @@ class HostLoop:
             return
         with self._around.database.read() as tx:
             kept = [host for site in sorted(hanging) for host in fleet.at_site(tx, site)]
-        gone = [host for host in kept if host.state != HostState.AWAY and host.seen_at < latest]
+        gone = [host for host in kept if _is_present(host) and host.seen_at < latest]
         for site in sorted({host.site for host in gone}):
             self._note_state(site, "A request to the site does not end")
             driver, some = self._around.engines.at(site), [host for host in gone if host.site == site]
@@ -187,7 +194,7 @@ class HostLoop:
         with self._around.database.read() as tx:
             kept = fleet.at_site(tx, driver.site)
         names = {report.name for report in reports}
-        returning = [host for host in kept if host.state == HostState.AWAY and host.name in names]
+        returning = [host for host in kept if not _is_present(host) and host.name in names]
         fenced = self._fenced(driver, returning)
         here = {report.name: report for report in reports if report.name not in fenced}
         back = {host.name for host in returning} - fenced
@@ -236,7 +243,8 @@ class HostLoop:
                 failed.add(names[host_id])
         done = [copy for copy in copies if names[copy[1]] not in failed]
         if done:
-            self._around.database.write(lambda tx: left_behind.forget(tx, done))
+            self._around.database.write(lambda tx: copies_removed(tx, self._around, done))
+            self._around.wake()
         return failed
 
     def _is_fenced(self, tx: Transaction, returning: Sequence[Host], back: set[str]) -> bool:
@@ -257,7 +265,7 @@ class HostLoop:
         """Return hosts that are recorded as present, but were not watched for a while."""
         seen_min = self._around.clock.now() - outage.UNWATCHED
         first = self._takes_over and site not in self._known
-        return [host for host in kept if host.state != HostState.AWAY and (first or host.seen_at < seen_min)]
+        return [host for host in kept if _is_present(host) and (first or host.seen_at < seen_min)]
 
     def _settle(self, driver: ComputeDriver, unwatched: Sequence[Host], is_here: bool) -> None:
         """End charges for the time that was not watched, and start a new period of watching."""
@@ -305,7 +313,7 @@ class HostLoop:
             key = (site, host.name)
             self._strikes[key] = 0 if host.name in here else self._strikes.get(key, 0) + 1
             is_lost = self._strikes[key] >= STRIKES_MAX or (host.name in unseen and host.name not in here)
-            if is_lost and host.state != HostState.AWAY:
+            if is_lost and _is_present(host):
                 found.append(host)
         return found
 
@@ -320,6 +328,8 @@ class HostLoop:
         to_return: Sequence[InstanceId],
     ) -> bool:
         now = self._around.clock.now()
+        if self._is_removed(tx, driver.site, here):
+            return False
         self._record_alarms(tx, driver.site, changed, now)
         for report in {report.name: report for report in (*changed, *(here[name] for name in back))}.values():
             id = HostId(new_id("hst", now, self._around.random_bytes))
@@ -336,13 +346,19 @@ class HostLoop:
             self._leave_unknown(tx, host, now)
         return True
 
+    def _is_removed(self, tx: Transaction, site: str, here: Mapping[str, HostReport]) -> bool:
+        """Whether an operator removed a host after it was read. It is used again only if it has joined again."""
+        removed = fleet.removed_names_at_site(tx, site)
+        return not removed.isdisjoint(here) and not joins.is_joined(tx, site)
+
     def _record_alarms(
         self, tx: Transaction, site: str, changed: Sequence[HostReport], now: datetime
     ) -> None:
         """Record installation events, which belong to no project, and write log lines."""
         kept = {host.name: host for host in fleet.at_site(tx, site)} if changed else {}
         for report in changed:
-            for alarm in alarms(kept[report.name], report) if report.name in kept else ():
+            found = alarms(kept[report.name], report) if report.name in kept else ()
+            for alarm in self._budget.allowed(report.name, found, now):
                 LOG.warning("%s", alarm.sentence)
                 id = EventId(new_id("evt", now, self._around.random_bytes))
                 subject = kept[report.name].id
@@ -363,3 +379,8 @@ class HostLoop:
             return  # finished or overtaken in the meantime
         store.put(tx, instance, returned(instance, now), now=now, random_bytes=self._around.random_bytes)
         leases.take_away(tx, id)
+
+
+def _is_present(host: Host) -> bool:
+    """Whether a host is recorded as one that answers. One that was removed is treated like one that is away."""
+    return host.state not in (HostState.AWAY, HostState.GONE)

@@ -70,6 +70,8 @@ FABRIC_SECONDS: Final = 2.0
 DRAINS_SECONDS: Final = 5.0
 WALLS_SECONDS: Final = 1.0
 """How soon a change of security groups by another process is loaded. Changes by this process wake the loop."""
+WALLS_SITE_SECONDS_MAX: Final = 0.2
+"""A change holds on every host within two seconds, also while one of them hangs."""
 STOP_SECONDS_MAX: Final = 5.0
 """How long `stop` waits for a site that does not answer."""
 
@@ -140,6 +142,7 @@ class Loops:
         self.moves = MoveLoop(around)
         self.drains = DrainLoop(around)
         self.walls = WallLoop(around)
+        self._walls_apart = Apart(engines, self.walls.turn_of, "walls", seconds_max=WALLS_SITE_SECONDS_MAX)
         self.slices = SliceLoop(around)
         self.fabric = FabricLoop(around)
         self.names = NameLoop(around)
@@ -182,7 +185,7 @@ class Loops:
         self._run("slices", self.slices.turn, SLICES_SECONDS)
         self._run("moves", self.moves.turn, MOVES_SECONDS)
         self._run("drains", self.drains.turn, DRAINS_SECONDS)
-        self._run("walls", self.walls.turn, WALLS_SECONDS, woken=self._walls_due)
+        self._run("walls", self._turn_of_walls, WALLS_SECONDS, woken=self._walls_due)
         self._run("fabric", self.fabric.turn, FABRIC_SECONDS)
         self._run("names", self.names.turn, FABRIC_SECONDS)
         self._run("commands", self.commands.turn, COMMANDS_SECONDS)
@@ -202,7 +205,7 @@ class Loops:
         self._looked.set()
         for thread in self._threads:
             thread.join()
-        for apart in (self._hosts_apart, self._drift_apart):
+        for apart in (self._hosts_apart, self._drift_apart, self._walls_apart):
             apart.join(STOP_SECONDS_MAX)
         for pool in self._pools.values():
             pool.shutdown(wait=True)
@@ -253,6 +256,10 @@ class Loops:
         finally:
             if self.hosts.has_looked:
                 self._looked.set()
+
+    def _turn_of_walls(self) -> None:
+        self.walls.read()
+        self._walls_apart.turn()
 
     def _serve_instances(self) -> None:
         self._looked.wait()

@@ -38,12 +38,11 @@ from teraflock.instance.driver import Capability
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, guest_ports
 from teraflock.instance.placing import wish_terms
-from teraflock.instance.rules import settled, withdrawn
+from teraflock.instance.rules import lost, settled, withdrawn
 from teraflock.instance.states import Phase
 from teraflock.instance.volume import store as volumes
-from teraflock.instance.volume.model import VolumeCopy, VolumeMount
-from teraflock.instance.volume.rules import copies_to_follow
-from teraflock.instance.volume.service import is_lost, recovered
+from teraflock.instance.volume.lost import copies_that_follow, recovered
+from teraflock.instance.volume.model import VolumeMount
 from teraflock.network.interfaces import other_addresses
 from teraflock.network.store import layouts
 from teraflock.reconcile.surroundings import Surroundings
@@ -79,7 +78,7 @@ class MoveLoop:
         """Where an instance goes, and the copy that it starts from. Wait for room where the copy is."""
         copy = best(copies.of_instance(tx, instance.id))
         if instance.volumes:
-            follow = _copies_of_volumes(tx, instance)
+            follow = copies_that_follow(tx, instance)
             if follow is None or (copy is not None and copy.site != follow[0].site):
                 return None, None
             rooms = [room for room in rooms if room.host_id == follow[0].host_id]
@@ -106,7 +105,7 @@ class MoveLoop:
         words = "Its host was lost" if copy else "Its host was lost, with its disk and snapshots"
         if not before.volumes:
             return move(tx, self._around, before, host_id, words, now, copy=copy)
-        follow = _copies_of_volumes(tx, before)
+        follow = copies_that_follow(tx, before)
         if follow is None or any(each.host_id != host_id for each in follow):
             return False
         words += (
@@ -123,14 +122,6 @@ class MoveLoop:
             assert volume is not None, "its copy was found in the same transaction"
             recovered(tx, volume, each, now, self._around.random_bytes)
         return True
-
-
-def _copies_of_volumes(tx: Transaction, instance: Instance) -> tuple[VolumeCopy, ...] | None:
-    """The copies from which all volumes of an instance can be recovered, on one host that answers. None: none."""
-    known = {each.disk_id: each for each in volumes.of_instance_in_all_projects(tx, instance.id)}
-    kept = {str(each.id): volumes.copies(tx, each.id) for each in known.values()}
-    found = copies_to_follow(instance.volumes, known, kept)
-    return None if found is None or is_lost(tx, found[0].host_id) else found
 
 
 def elsewhere(
@@ -182,7 +173,9 @@ def move(
     ports.release_ports(tx, before.id)
     held = take(tx, before.id, host_id, before.shape, guest_ports(before.access))
     there = replace(
-        withdrawn(before),  # only its old host needed its cards
+        withdrawn(
+            lost(before)
+        ),  # only its old host needed its cards, and it runs nowhere until it is launched
         site=rooms[0].site,
         host_id=host_id,
         held=held,
@@ -195,6 +188,17 @@ def move(
     leases.take_away(tx, before.id)
     images.fail_unmade(tx, before.id, "Its instance lost its disk before it was made")
     return True
+
+
+def copies_removed(tx: Transaction, around: Surroundings, copies: Sequence[tuple[str, str]]) -> None:
+    """Forget copies that were removed from the old hosts of instances, and begin launches that waited for that."""
+    left_behind.forget(tx, copies)
+    now = around.clock.now()
+    for instance_id, _ in copies:
+        before = across.by_id_in_all_projects(tx, InstanceId(instance_id))
+        if before is not None and before.request and before.progress is None and before.due_at > now:
+            due = replace(before, due_at=now)
+            store.put(tx, before, due, now=now, random_bytes=around.random_bytes)
 
 
 def may_move(instance: Instance) -> bool:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
-from teraflock.fleet.alarms import reading_alarms
+from teraflock.fleet.alarms import AlarmBudget, reading_alarms
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.model import HostId
 from teraflock.fleet.telemetry import rules, store
@@ -42,6 +42,7 @@ class TelemetryLoop:
         self._around = around
         self._apart = Apart(around.engines, self._guarded_turn_of, "telemetry")
         self._turns = 0
+        self._budget = AlarmBudget()
 
     def turn(self) -> None:
         self._apart.turn()
@@ -109,7 +110,7 @@ class TelemetryLoop:
         reading = rules.last_reading(found, past, holders, now, simulated=simulated)
         if not store.add(tx, host_id, reading):
             return
-        for alarm in reading_alarms(found.host, past, reading):
+        for alarm in self._budget.allowed(host_id, reading_alarms(found.host, past, reading), now):
             LOG.warning("%s", alarm.sentence)
             id = EventId(new_id("evt", now, self._around.random_bytes))
             record_event(

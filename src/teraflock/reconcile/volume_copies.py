@@ -25,9 +25,9 @@ from teraflock.instance.lease import store as leases
 from teraflock.instance.lease.rules import worker_for
 from teraflock.instance.model import InstanceId
 from teraflock.instance.volume import store
+from teraflock.instance.volume.lost import count_kept
 from teraflock.instance.volume.model import COPY_PREFIX, MAKING, READY, REMOVING, Volume, VolumeCopy
 from teraflock.instance.volume.rules import copy_is_due, obsolete_copies
-from teraflock.instance.volume.service import count_kept
 from teraflock.reconcile.copying import COPIES_PER_TURN, PACKED_SHARE_MAX, PackedSize, touched
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction

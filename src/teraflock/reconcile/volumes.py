@@ -19,9 +19,10 @@ from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.states import Phase
 from teraflock.instance.volume import store
+from teraflock.instance.volume.lost import count_kept
 from teraflock.instance.volume.model import Volume, VolumeMount, VolumeSeen, VolumeSnapshot
 from teraflock.instance.volume.rules import VolumeAct, next_act
-from teraflock.instance.volume.service import count_kept, end
+from teraflock.instance.volume.service import end
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 

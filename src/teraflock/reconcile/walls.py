@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
-from teraflock.instance.driver import Capability
+from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.network.acl import store as acls
 from teraflock.network.address import store as addresses
 from teraflock.network.balancer.walls import walls_of_balancers
@@ -35,21 +35,29 @@ class WallLoop:
         """The rules of each group that has members, with their version."""
         self._problems: dict[str, str] = {}
         """Why the last load at each site failed. The log gets each reason once."""
+        self._wants: Mapping[str, Walls] = {}
+        """What each site should enforce, as last read."""
 
     def turn(self) -> None:
-        with self._around.database.read() as tx:
-            wanted = self._wanted(tx, linked_sites(tx, self._around.engines))
+        self.read()
         for driver in self._around.engines:
-            if Capability.FIREWALL not in driver.capabilities:
-                continue
-            problem = ""
-            try:
-                driver.enforce(wanted.get(driver.site, Walls()))
-            except (TeraflockError, OSError) as error:
-                problem = str(error)
-            if problem and self._problems.get(driver.site) != problem:
-                LOG.warning("%s: cannot load security groups: %s", driver.site, problem)
-            self._problems[driver.site] = problem
+            self.turn_of(driver)
+
+    def read(self) -> None:
+        with self._around.database.read() as tx:
+            self._wants = self._wanted(tx, linked_sites(tx, self._around.engines))
+
+    def turn_of(self, driver: ComputeDriver) -> None:
+        if Capability.FIREWALL not in driver.capabilities:
+            return
+        problem = ""
+        try:
+            driver.enforce(self._wants.get(driver.site, Walls()))
+        except (TeraflockError, OSError) as error:
+            problem = str(error)
+        if problem and self._problems.get(driver.site) != problem:
+            LOG.warning("%s: cannot load security groups: %s", driver.site, problem)
+        self._problems[driver.site] = problem
 
     def _wanted(self, tx: Transaction, linked: Collection[str] = ()) -> Mapping[str, Walls]:
         """What each site should enforce. `linked` sites share the networks of projects."""

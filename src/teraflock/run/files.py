@@ -1,6 +1,7 @@
 """The files of runs on the server: uploads, logs, outputs and checkpoints, below one folder.
 
     uploads/PROJECT/SHA256          a tar with the files of runs, named by its content; `.part` while it arrives
+                                    `.pieces` lists its pieces, for the next upload
     runs/RUN/log                    the output of the command, over all attempts; `log-1` is that of node 1
     runs/RUN/outputs.tar
     runs/RUN/ID.tar                 a checkpoint
@@ -15,7 +16,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.base.quantities import bytes_text
 from teraflock.dataset import receiving
 from teraflock.run.bucket import RunBucket
+from teraflock.run.pieces import LISTED, Piece, assemble, list_of, missing
 
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 UPLOAD_BYTES_MAX: Final = 256 << 20
@@ -61,6 +63,19 @@ class RunFiles:
         self._check_room(path, size_bytes)
         return receiving.receive(path, digest, offset, content, size_bytes)
 
+    def missing_pieces(self, project: str, digest: str, pieces: Sequence[Piece]) -> tuple[int, ...]:
+        """Which pieces of an upload have to be sent, because no earlier upload of the project has them."""
+        return () if (path := self._upload(project, digest)).exists() else missing(path.parent, pieces)
+
+    def assemble(self, project: str, digest: str, pieces: Sequence[Piece], rest: str) -> int:
+        """Make an upload from pieces, and return its size. `rest` is an upload with the missing ones, or empty."""
+        path, other = self._upload(project, digest), self._upload(project, rest) if rest else None
+        size = sum(piece.size_bytes for piece in pieces)
+        if not path.exists():
+            self._check_room(path, size)
+        assemble(path, digest, pieces, other)
+        return size
+
     def upload(self, project: str, digest: str) -> Iterator[bytes]:
         with self._upload(project, digest).open("rb") as file:
             yield from _pieces(file)
@@ -77,6 +92,7 @@ class RunFiles:
     def remove_uploads(self, before: float, used: Iterable[tuple[str, str]]) -> None:
         """Remove uploads that are older than a time and not used."""
         keep = {self._upload(project, digest) for project, digest in used}
+        keep |= set(map(list_of, keep))
         for path in (self._folder / "uploads").glob("*/*"):
             if path not in keep and path.stat().st_mtime < before:
                 path.unlink(missing_ok=True)
@@ -87,7 +103,11 @@ class RunFiles:
                 f"The files of a run can have up to {bytes_text(UPLOAD_BYTES_MAX)}, not {bytes_text(size_bytes)}",
                 hint="List large files in `.teraignore`, and fetch data in the command",
             )
-        others = [each for each in path.parent.glob("*") if each != receiving.part_of(path)]
+        others = [
+            each
+            for each in path.parent.glob("*")
+            if each != receiving.part_of(path) and not each.name.endswith(LISTED)
+        ]
         if len(others) >= UPLOADS_MAX:
             raise Refused(
                 f"The project already stores {UPLOADS_MAX:,} files for runs",

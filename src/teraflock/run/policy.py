@@ -25,12 +25,17 @@ DONE: Final = NextPlace(None, "the work is done")
 
 
 def safe(state: RunState, place: int | None, terms: RunTerms, places: Sequence[RunPlace]) -> bool:
-    """Say whether a steady place at the next decision still meets the deadline after a tick at `place`."""
-    after = advanced(state, place, terms.tick_hours, places)
-    if after.left_hours <= ROUNDING_HOURS:
-        return True
+    """Say whether a steady place at the next decision still meets the deadline after a tick at `place`.
+
+    Work that ends within the tick must end before the deadline too, which may be in the middle of that tick. Spot may
+    be lost a moment before the end, so it always needs the reserve.
+    """
+    whole = state.left_hours + _overhead(state, place, places)
     if place is not None and places[place].steady:
-        return after.left_hours + after.overhead_hours <= after.time_left_hours + ROUNDING_HOURS
+        return whole <= state.time_left_hours + ROUNDING_HOURS
+    after = advanced(
+        state, place, terms.tick_hours if place is None else min(terms.tick_hours, whole), places
+    )
     # Of several steady places, it may be the slowest that is left.
     reserve = max(each.changeover_hours for each in places if each.steady) + terms.steady_wait_hours
     return after.left_hours + reserve <= after.time_left_hours + ROUNDING_HOURS
@@ -42,7 +47,7 @@ def advanced(state: RunState, place: int | None, hours: float, places: Sequence[
         return RunState(
             left_hours=state.left_hours, time_left_hours=state.time_left_hours - hours, last=state.last
         )
-    overhead = state.overhead_hours if place == state.held else places[place].changeover_hours
+    overhead = _overhead(state, place, places)
     return RunState(
         left_hours=state.left_hours - max(0.0, hours - overhead),
         time_left_hours=state.time_left_hours - hours,
@@ -50,6 +55,13 @@ def advanced(state: RunState, place: int | None, hours: float, places: Sequence[
         overhead_hours=max(0.0, overhead - hours),
         last=place,
     )
+
+
+def _overhead(state: RunState, place: int | None, places: Sequence[RunPlace]) -> float:
+    """Return how long the run makes no progress at a place: the rest of its changeover, or a whole one."""
+    if place is None:
+        return 0.0
+    return state.overhead_hours if place == state.held else places[place].changeover_hours
 
 
 class SpotPolicy:
@@ -98,12 +110,9 @@ class SpotPolicy:
     def _without_guarantee(self, state: RunState, steady: int | None, spot: int | None) -> NextPlace:
         """Choose when no action is safe: what can still finish in time, and progress in any case."""
         for place in (steady, spot):
-            if place is not None:
-                overhead = (
-                    state.overhead_hours if place == state.held else self._places[place].changeover_hours
-                )
-                if state.left_hours + overhead <= state.time_left_hours + ROUNDING_HOURS:
-                    return NextPlace(place, "no place can guarantee the deadline")
+            whole = state.left_hours + _overhead(state, place, self._places)
+            if place is not None and whole <= state.time_left_hours + ROUNDING_HOURS:
+                return NextPlace(place, "no place can guarantee the deadline")
         return NextPlace(
             steady if steady is not None else spot, "the deadline is missed, or no place is free"
         )

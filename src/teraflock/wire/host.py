@@ -125,6 +125,15 @@ class HostUpgradeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     version: str
 
 
+class HostRemovedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What was lost with a removed host. Zero for a host that was empty."""
+
+    instances: int
+    volumes: int
+    volumes_recovered: int
+    """Volumes whose copies on other hosts took their place."""
+
+
 class InvitationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: Annotated[str, msgspec.Meta(max_length=40)] = ""
     """The name for the host. Empty: its own host name."""

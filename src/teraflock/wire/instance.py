@@ -175,6 +175,8 @@ class SshAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class JupyterAnswer(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     """The address with its token. Anyone who has it can log in."""
+    through_ssh: bool = False
+    """Whether Jupyter listens inside the machine only. The address then works while `tera jupyter NAME` runs."""
 
 
 class GpuAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,6 +227,8 @@ class RentalAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class InterfaceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     network: str
     address: str
+    ipv6_address: str = ""
+    """Empty: the instance is on a rented machine."""
 
 
 class InstanceAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,8 @@ class NetworkInstance(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     """The name of the instance."""
     address: str
+    ipv6_address: str = ""
+    """It follows from `address`."""
 
 
 class PeeringAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +41,8 @@ class NetworkAnswer(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     cidr: str
+    ipv6_cidr: str = ""
+    """Its IPv6 addresses. They reach the networks of projects only."""
     gateway: str
     subnets: tuple[SubnetAnswer, ...]
     instances: tuple[NetworkInstance, ...]
@@ -70,7 +74,7 @@ class ConnectionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     target: str
     allows: str
-    """Such as `tcp 22, 80-90; icmp`, or `everything`."""
+    """Such as `tcp 22, 80-90; icmp`, or `everything`. What passes with IPv6 only comes after `IPv6:`."""
 
 
 class NetworkGraphAnswer(msgspec.Struct, frozen=True, kw_only=True):

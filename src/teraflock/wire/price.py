@@ -27,7 +27,8 @@ class UnitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The id of a GPU model, or `vcpu`, `ram`, `disk`, `snapshot`, `egress`."""
     place: str
     """Where the price applies: `region NAME` or `host NAME`. Empty: everywhere."""
-    on_demand_micros_per_hour: int
+    on_demand_micros_per_hour: int | None
+    """Null for `egress`, which is not charged by time."""
     on_demand_micros_per_month: int
     """The price of 730 hours. For `egress`, the price of each GB sent."""
     monthly_micros: int | None

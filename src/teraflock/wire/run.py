@@ -18,6 +18,7 @@ Script = Annotated[str, Meta(max_length=65_536, pattern=r"^[^\u0000]*$")]
 Secret = Annotated[str, Meta(max_length=16_384, pattern=r"^[^\u0000]*$")]
 Hours = Annotated[float, Meta(ge=0, le=1e6)]
 UPLOAD_PIECE_BYTES = 512 << 10
+UPLOAD_PIECES_MAX = 4096
 RunPhaseWord = Literal[
     "queued", "starting", "setup", "caching", "copying", "running", "stopping", "collecting", "ending",
     "done", "failed", "cancelled",
@@ -207,6 +208,25 @@ class UploadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         str, Meta(max_length=UPLOAD_PIECE_BYTES * 4 // 3 + 4, pattern=r"^[A-Za-z0-9+/]*={0,2}$(?!\n)")
     ]
     """Base64, of up to 512 KiB."""
+
+
+class PiecesRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    digests: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")], ...],
+        Meta(min_length=1, max_length=UPLOAD_PIECES_MAX),
+    ]
+    """The SHA-256 of each piece of the file, in order."""
+    sizes_bytes: Annotated[
+        tuple[Annotated[int, Meta(ge=1, le=8 << 20)], ...], Meta(min_length=1, max_length=UPLOAD_PIECES_MAX)
+    ]
+    rest: Annotated[str, Meta(pattern=r"^([0-9a-f]{64})?$(?!\n)")] = ""
+    """An uploaded file with all missing pieces, in order. Left out: only ask which are missing."""
+
+
+class PiecesAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    missing: tuple[int, ...]
+    """Positions of the pieces that no earlier upload of the project has."""
+    complete: bool
 
 
 class UploadAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -61,6 +61,8 @@ class SiteAnswer(msgspec.Struct, frozen=True, kw_only=True):
     options: Mapping[str, str]
     types: tuple[MachineTypeAnswer, ...] = ()
     """What can be rented; only where one site is asked for."""
+    types_at: datetime | None = None
+    """When the provider answered so. Null: never, or the types are options of the site."""
 
 
 class SiteList(msgspec.Struct, frozen=True, kw_only=True):

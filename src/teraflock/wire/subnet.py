@@ -24,6 +24,8 @@ class SubnetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     network: str
     cidr: str
     """For `default`: the whole network. What other subnets have does not belong to it."""
+    ipv6_cidr: str = ""
+    """The IPv6 addresses of the same instances."""
     acl: str
     """The name of the ACL that guards it. Empty: none does."""
     instances: tuple[str, ...]

@@ -106,8 +106,9 @@ def facts(
     )
     yield "restarts", instance.restart_policy
     yield "address", ", ".join(f"{each.address} (network `{each.network}`)" for each in instance.interfaces)
+    yield "IPv6", ", ".join(each.ipv6_address for each in instance.interfaces if each.ipv6_address)
     yield "SSH", ssh_text(instance)
-    yield "Jupyter", instance.jupyter.url if instance.jupyter else ""
+    yield "Jupyter", jupyter_text(instance)
     yield "command", shlex.join(instance.command)
     yield "exit code", "" if instance.exit_code is None else str(instance.exit_code)
     yield "user-data", user_data_text(instance)
@@ -124,6 +125,13 @@ def facts(
             "running since",
             f"{time_text(instance.running_since)} UTC ({age_text(instance.running_since, now)})",
         )
+
+
+def jupyter_text(instance: "InstanceAnswer") -> str:
+    found = instance.jupyter
+    if found is None:
+        return ""
+    return f"`tera jupyter {instance.name}` connects to it through SSH" if found.through_ssh else found.url
 
 
 def user_data_text(instance: "InstanceAnswer") -> str:

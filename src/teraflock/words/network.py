@@ -46,6 +46,7 @@ def instance_fields() -> "Fields[NetworkInstance]":
     return (
         Field("INSTANCE", lambda each: each.instance, flexible=True),
         Field("ADDRESS", lambda each: each.address),
+        Field("IPV6 ADDRESS", lambda each: each.ipv6_address),
     )
 
 

@@ -24,13 +24,9 @@ def fields(currency: str) -> "Fields[UnitAnswer]":
 
     return (
         Field("WHAT", lambda each: _NAMES.get(each.what, each.what)),
-        Field("PER HOUR", lambda each: hourly(_micros_per_hour(each)), right=True),
+        Field("PER HOUR", lambda each: hourly(each.on_demand_micros_per_hour), right=True),
         Field("PER MONTH", lambda each: amount(each.on_demand_micros_per_month), right=True),
         Field("MONTH PAID AHEAD", lambda each: amount(each.monthly_micros), right=True, worth=6),
         Field("SPOT", lambda each: hourly(each.spot_micros_per_hour), right=True, worth=5),
         Field("WHERE", lambda each: each.place, worth=7),
     )
-
-
-def _micros_per_hour(item: "UnitAnswer") -> int | None:
-    return None if item.what == "egress" else item.on_demand_micros_per_hour

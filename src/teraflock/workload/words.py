@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from teraflock.workload.model import Workload
 
 WAYS_MAX: Final = 8
+STAGE_MAX: Final = 3
 FILES: Final = (".trace", ".json", ".py")
 
 
@@ -43,6 +44,20 @@ class WorkloadWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     epochs: float | None = None
     samples: float | None = None
     tensor_parallel: Whole | None = None
+    shard: bool = False
+    """Shard weights, gradients and optimizer state across GPUs: the same as `zero` 3."""
+    zero: Whole | None = None
+    """ZeRO stage: GPUs shard the optimizer state (1), also the gradients (2), also the weights (3)."""
+    offload: bool = False
+    """Run the optimizer's step on the host, which keeps its state."""
+
+    @property
+    def stage(self) -> int:
+        """The ZeRO stage; 0 without sharding."""
+        check_between("zero", self.zero, 1, STAGE_MAX)
+        if self.shard and self.zero not in (None, STAGE_MAX):
+            raise BadInput("`--shard` means ZeRO 3 and conflicts with `--zero`", hint="Use `--zero` alone")
+        return STAGE_MAX if self.shard else self.zero or 0
 
     @property
     def ways(self) -> int:

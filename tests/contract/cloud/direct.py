@@ -1,10 +1,12 @@
 """A cloud's driver alone, against its fake: without database and loops, so that each test costs milliseconds."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.contract.cloud.ground import KINDS, MORE, START, derive
 from tests.contract.driver.grounds import network
 from tests.fakes.guest import FakeLink
@@ -26,6 +28,7 @@ class Direct:
         self.kind = {**KINDS, **MORE}[kind]
         self.clock = FixedClock(START)
         self.fake = self.kind.fake(self.clock, judge=judge)
+        self.link = FakeLink(self.fake)
         self.folder = folder
         self.site = self.open()
 
@@ -45,7 +48,7 @@ class Direct:
                 seconds=lambda: microseconds(self.clock.now()) / 10**6,
                 pause=self.wait,
             ),
-            link=FakeLink(self.fake),
+            link=self.link,
             derive=derive,
             folder=self.folder,
         )
@@ -53,8 +56,15 @@ class Direct:
     def wait(self, seconds: float) -> None:
         self.clock.move(timedelta(seconds=seconds))
 
-    def machine(self, token: str = f"{ID}.1.0", remote_id: str = "", **rental: Any) -> Machine:
-        return Machine(
+    def machine(
+        self,
+        token: str = f"{ID}.1.0",
+        remote_id: str = "",
+        given: Mapping[str, Any] | None = None,
+        **rental: Any,
+    ) -> Machine:
+        """`given` changes the machine, the rest what is rented."""
+        machine = Machine(
             handle=Handle(ID, "", remote_id), hostname="one", image="img_1", vcpus=1, ram_bytes=1, disk_bytes=1,
             gpus=(GpuSlot("rented-0", "physical"),),  # type: ignore[arg-type]
             network=network(1), address="", ports=(Port(0, 22),), authorized_keys=("ssh-ed25519 AAAAtenant",),
@@ -62,6 +72,7 @@ class Direct:
                 **{"type": self.kind.type, "region": self.kind.first_region, "token": token, **rental}
             ),
         )  # fmt: skip
+        return replace(machine, **(given or {}))
 
     def create(self, **rental: Any) -> Made:
         made = self.site.create(self.machine(**rental))

@@ -258,11 +258,11 @@ def test_an_orphan_is_shown_and_never_deleted_by_itself(ground: Ground) -> None:
 
 
 def test_what_a_cloud_cannot_do_is_refused_before_anything_is_rented(ground: Ground) -> None:
-    with pytest.raises(BadInput, match="has no Jupyter"):
-        ground.launch(access=Access.JUPYTER)
-    if Capability.EXEC not in ground.driver.capabilities:
-        with pytest.raises(BadInput, match="cannot run a command"):
-            ground.launch(access=Access.COMMAND, command=("true",))
+    with pytest.raises(BadInput, match="drivers come with them"):
+        ground.launch(graphics=True)
+    if Capability.BIDS not in ground.driver.capabilities:
+        with pytest.raises(BadInput, match="does not accept bids"):
+            ground.launch(mode="bid", bid_micros_per_hour=10**6)
     assert not [call for call in ground.fake.calls if not call.startswith("read")]
     ground.launch()
     ground.settle()
@@ -316,8 +316,6 @@ def test_an_unexpected_answer_is_an_engine_that_is_down(ground: Ground, reply: b
 
 
 def test_a_command_runs_and_its_exit_code_is_read(ground: Ground) -> None:
-    if Capability.EXEC not in ground.driver.capabilities:
-        pytest.skip("this cloud runs no commands")
     ground.launch(access=Access.COMMAND, command=("echo", "hello"))
     ground.work(rounds=20)
     (machine,) = ground.fake.alive
@@ -344,3 +342,12 @@ def test_requests_and_replies_are_those_of_the_provider_s_description(kind: str,
     ground.driver.leftovers()
     assert ground.fake.alive == []
     assert judge.judged > 10
+
+
+def test_machine_types_have_the_time_at_which_the_provider_said_them(ground: Ground) -> None:
+    read_at = ground.driver.types_at
+    assert read_at is not None
+    ground.fake.locked_out = True
+    ground.work(rounds=20, seconds=30)
+    assert (len(ground.driver.types()) > 0, ground.driver.types_at) == (True, read_at)
+    assert ground.open().types_at == read_at, "also after a restart"

@@ -198,6 +198,37 @@ def test_a_listing_with_another_value_anywhere_is_read_or_refused(kind: str, tmp
             assert (each.made.price_micros_per_hour or 0) >= 0, path
 
 
+@pytest.mark.parametrize("kind", ALL)
+def test_a_check_and_machine_types_with_another_value_anywhere_stay_printable(
+    kind: str, tmp_path: Path
+) -> None:
+    cloud = Direct(kind, tmp_path)
+    answered, bodies = cloud.fake.route, list[Any]()
+
+    def recorded(*words: Any) -> Any:
+        status, body = answered(*words)
+        bodies.append(body)
+        return status, body
+
+    cloud.fake.route = recorded  # type: ignore[method-assign, assignment]
+    cloud.site.check()
+    cloud.site.refresh_types()
+    paths = sorted({path for body in bodies for path in _paths(body)}, key=repr)
+    for number, path in enumerate(paths):
+        value = ("a\x1b[2J\nERROR", -1, None)[number % 3]
+        cloud.fake.route = lambda *words, at=path, put=value: _with(answered(*words), at, put)  # type: ignore[method-assign]
+        site = cloud.open()
+        for act in (site.check, site.refresh_types):
+            try:
+                found = act()
+            except TeraflockError as error:
+                found = error.sentence
+            for each in (
+                [found] if isinstance(found, str) else [f"{one.name}{one.region}{one.gpu}" for one in found]
+            ):
+                assert each.isprintable(), path
+
+
 def _seen(cloud: Direct) -> list[Sighting]:
     try:
         return list(cloud.open().sightings())

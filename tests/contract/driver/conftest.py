@@ -11,9 +11,10 @@ from tests.contract.driver.lxd_ground import driver_in, lxd_ground
 from tests.contract.driver.simulated_ground import FORMS, simulated_ground
 from tests.engine.sandbox import NoSandbox, Sandbox
 
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build
 from teraflock.drivers.lxd.daemon import INCUS, LXD, Program
 from teraflock.drivers.lxd.driver import Lxd
+from teraflock.image import recipe
 
 
 def _sandbox(program: Program) -> Iterator[tuple[Sandbox, Lxd]]:
@@ -41,6 +42,22 @@ def contract_incus() -> Iterator[tuple[Sandbox, Lxd]]:
 
 
 ENGINES = (*FORMS, "joined", "lxd", "incus")
+REAL = ("[lxd", "[incus")
+FAST_ON_A_REAL_ENGINE = (
+    "test_a_launch_ends_with_a_guest_that_answers",
+    "test_files_outlive_an_instance_and_snapshots_bring_them_back",
+    "test_guests_share_a_dataset_and_cannot_change_it",
+    "test_programs_run_with_input_output_and_exit_code",
+)
+"""A guest costs seconds, and tests/engine starts many in the fast part, too."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        is_real = item.path.parent == Path(__file__).parent and any(word in item.name for word in REAL)
+        if is_real and not item.name.startswith(FAST_ON_A_REAL_ENGINE):
+            item.add_marker(pytest.mark.long("the contract once more, with real guests"))
 
 
 @pytest.fixture(params=ENGINES)

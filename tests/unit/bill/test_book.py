@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.bill.world import BOOK, RATES, World
 
+from teraflock.api.convert.price import prices_answer
 from teraflock.base.errors import BadInput
+from teraflock.base.money import micros_per
 from teraflock.bill.price.book import Draft, read_book
 from teraflock.bill.price.model import (
     FOREVER_US,
@@ -19,6 +21,7 @@ from teraflock.bill.price.model import (
     PricePlace,
     PriceSheet,
     PriceTable,
+    Unit,
 )
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.price.sheet import BadBook
@@ -231,3 +234,13 @@ def test_images_cost_as_much_as_snapshots_by_default() -> None:
         (draft,) = read_book(book("snapshot: 3/month", *filter(None, [line])), name="book", rates=RATES)
         period = Period(version=1, from_us=0, until_us=1, prices=draft.prices)
         assert PricedPeriod(period, "USD").units("", "image", PricePlace()).snapshot == expected
+
+
+@given(st.integers(0, 10**15), st.integers(0, 10**15))
+def test_hourly_prices_are_rounded_alike_and_egress_has_none(on_demand: int, spot: int) -> None:
+    table = PriceTable(gpu={"V100": Unit(on_demand=on_demand, spot=spot)}, egress=on_demand)
+    prices = PriceSheet(currency="USD", rates={}, general=table)
+    card, egress = prices_answer(Period(version=1, from_us=0, until_us=1, prices=prices)).items
+    assert card.on_demand_micros_per_hour == micros_per(on_demand, "hour")
+    assert card.spot_micros_per_hour == micros_per(spot, "hour")
+    assert (egress.on_demand_micros_per_hour, egress.on_demand_micros_per_month) == (None, on_demand)

@@ -24,6 +24,7 @@ def test_what_is_listed_is_what_the_drivers_can() -> None:
         assert ("currency" in cloud.options) == (listed.currency != "USD")
         assert listed.catalog == ("prices" not in cloud.options)
         assert "untested live" in listed.tested
+        assert listed.tested_in_short.endswith(", not live")
 
 
 def test_a_provider_without_a_driver_says_so() -> None:

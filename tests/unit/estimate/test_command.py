@@ -22,7 +22,7 @@ def test_json_has_the_promised_shape() -> None:
     done = tera("estimate", "vgg16", "--batch", "64", "--gpu", "H200", "--memory-limit", "11GiB", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert set(found) == {"workload", "memory", "gpus", "cpu"}
+    assert set(found) == {"workload", "memory", "gpus", "cpu", "assumptions"}
     assert {"live_peak_bytes", "reserved_peak_bytes", "device_peak_bytes", "breakdown"} == set(
         found["memory"]
     )
@@ -192,6 +192,31 @@ def test_the_old_name_of_the_cpu_option_works_and_names_the_new_one() -> None:
 )
 def test_tensor_parallelism_that_cannot_be_is_refused(words: list[str], why: str) -> None:
     done = tera("estimate", *words, "--batch", "2")
+    assert (done.returncode, why in done.stderr) == (2, True)
+
+
+def test_sharding_shows_what_each_gpu_needs_and_what_is_assumed() -> None:
+    words = ["estimate", "gpt2", "--batch", "2", "--gpu", "L4", "--gpus", "4"]
+    done = tera(*words, "--zero", "2", "--offload")
+    assert done.returncode == 0, done.stderr
+    assert "Minimum to fit on each GPU" in done.stderr
+    for assumed in ("60% of PCIe bandwidth", "sharded jobs", "`--offload` is computed"):
+        assert assumed in done.stderr
+    assert "several GPUs are computed" in done.stdout
+    assert "computed, not measured: it assumes" not in tera(*words[:-2]).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--shard"], "Sharding needs at least two GPUs"),
+        (["--zero", "4", "--gpus", "2"], "`--zero` must be from 1 to 3"),
+        (["--zero", "1", "--shard", "--gpus", "2"], "conflicts with `--zero`"),
+        (["--shard", "--gpus", "4", "--tensor-parallel", "4"], "two groups of GPUs"),
+    ],
+)
+def test_sharding_that_cannot_be_is_refused(words: list[str], why: str) -> None:
+    done = tera("estimate", "gpt2", "--batch", "2", *words)
     assert (done.returncode, why in done.stderr) == (2, True)
 
 

@@ -1,12 +1,12 @@
 """An operator is warned about a pool once at each level, when it fills up."""
 
 import itertools
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from teraflock.fleet.alarms import FILL_PERCENTS, alarms, fill_level
+from teraflock.fleet.alarms import ALARMS_PER_HOUR, FILL_PERCENTS, Alarm, AlarmBudget, alarms, fill_level
 from teraflock.fleet.model import DiskLimits, Host, HostId, HostReport, HostState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,3 +42,15 @@ def test_lost_and_restored_disk_limits_are_reported() -> None:
     back = alarms(host(0, DiskLimits.LOST), report(0))
     assert [alarm.details["limits"] for alarm in (*lost, *back)] == ["lost", "hold"]
     assert alarms(host(0, DiskLimits.LOST), report(0, DiskLimits.LOST)) == []
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 90), st.integers(0, 300)), max_size=30))
+def test_no_host_raises_more_alarms_in_an_hour_than_it_may(raised: list[tuple[str, int, int]]) -> None:
+    budget, now = AlarmBudget(), datetime(2026, 11, 15, 12, tzinfo=UTC)
+    told: dict[tuple[str, datetime], list[int]] = {}
+    for host, minutes, count in raised:
+        now += timedelta(minutes=minutes)
+        allowed = len(budget.allowed(host, [Alarm("host.hot", {}, "")] * count, now))
+        of_hour = told.setdefault((host, now.replace(minute=0)), [])
+        assert allowed == min(count, ALARMS_PER_HOUR - sum(of_hour))
+        of_hour.append(allowed)

@@ -32,7 +32,10 @@ def read(
     return rules.last_reading(found, before, {}, at, simulated=False)
 
 
-@given(st.dictionaries(KEY, st.dictionaries(st.integers(0, packing.SAMPLES - 1), RECORD, min_size=1)))
+SAMPLES = st.dictionaries(st.integers(0, packing.SAMPLES - 1), RECORD, min_size=1, max_size=4)
+
+
+@given(st.dictionaries(KEY, SAMPLES, max_size=3))
 def test_packs_keep_every_value(pack: packing.Pack) -> None:
     assert packing.unpacked(packing.packed(pack)) == pack
 
@@ -52,6 +55,19 @@ def test_samples_are_added_in_order_and_once(samples: list[tuple[packing.Key, in
 def test_values_out_of_range_are_clamped() -> None:
     row = (-5, 2**80, *[None] * (len(CARD_FIELDS) - 2))
     assert packing.unpacked(packing.packed({(SLOT, ""): {0: row}}))[SLOT, ""][0][:2] == (0, packing.NONE - 1)
+
+
+def test_invented_cards_do_not_fill_the_database() -> None:
+    """A host has other cards in every reading. The first ones are kept, and those that it had before go on."""
+    content = ""
+    for number in range(packing.SAMPLES):
+        invented = {(f"{number}-{card}", ""): (1,) * len(CARD_FIELDS) for card in range(1024)}
+        added = packing.added(content, number, {("kept", ""): (2,) * len(CARD_FIELDS), **invented})
+        assert added is not None
+        content = added
+    pack = packing.unpacked(content)
+    assert len(pack) == packing.SERIES_MAX
+    assert len(pack["kept", ""]) == packing.SAMPLES
 
 
 def test_longer_steps_have_means_last_counters_and_all_throttle_reasons() -> None:

@@ -12,12 +12,12 @@ from teraflock.instance.states import BILLABLE, MOVES, Phase
 from teraflock.wire.instance import PhaseWord
 
 ALLOWED = """
-queued    > starting deleting
+queued    > starting failed deleting
 starting  > running stopped failed deleting
 running   > changing starting away stopping failed deleting
 changing  > running away stopped deleting
 away      > running changing starting stopping stopped failed deleting
-stopping  > stopped deleting
+stopping  > stopped failed deleting
 stopped   > starting stopping failed deleting
 failed    > deleting
 deleting  > gone

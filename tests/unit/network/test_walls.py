@@ -2,7 +2,7 @@
 
 from hypothesis import given
 from tests.unit.instance.samples import NOW
-from tests.unit.network.wall_samples import GUESTS, OUTSIDE, PAIRS, may, packets, walls
+from tests.unit.network.wall_samples import GUESTS, HOME, OUTSIDE, OUTSIDE6, PAIRS, may, packets, walls
 
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
 from teraflock.network.security_group.rules import default_group
@@ -26,12 +26,12 @@ def test_a_decision_names_the_rules_that_made_it(found: Walls) -> None:
             (decision.leaving, packet.source, Direction.OUT),
             (decision.entering, packet.target, Direction.IN),
         ):
-            assert permit is None or permit.group in found.stations[end]
+            assert permit is None or permit.group in found.stations[HOME.get(end, end)]
             assert permit is None or (
                 permit.rule in found.groups[permit.group] and permit.rule.direction == side
             )
         if decision.stopped == Direction.OUT:
-            assert packet.source != OUTSIDE
+            assert packet.source not in (OUTSIDE, OUTSIDE6)
         if decision.passes and packet.target in found.stations:
             assert decision.entering is not None
 
@@ -43,7 +43,7 @@ def test_every_connection_that_a_change_forbids_has_an_end_that_is_checked(
     checked = tightened(before, after)
     for packet in PACKETS:
         if may(before, packet) and not may(after, packet):
-            assert {packet.source, packet.target} & checked, packet
+            assert {HOME.get(each, each) for each in packet.ends} & checked, packet
 
 
 @given(walls())

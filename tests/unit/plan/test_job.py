@@ -50,6 +50,24 @@ def test_hours_equal_the_estimate(gpus: int) -> None:
             assert not row.fits or row.hours is None
 
 
+@pytest.mark.parametrize(("stage", "offload"), [(0, True), (1, False), (2, True), (3, False), (3, True)])
+def test_hours_of_sharded_jobs_equal_the_estimate(stage: int, offload: bool) -> None:
+    workload = Workload(model="distilbert", batch=4, seq=128, precision="fp16", optimizer="adamw")
+    cards = [each for each in all_cards() if each.id in ("V100-SXM2-32", "L4", "H200-SXM")]
+    for gpus in (2, 8):
+        job = Job(workload, steps=3600.0, samples=None, stage=stage, offload=offload)
+        question = Question(cards=cards, gpus=gpus, stage=stage, offload=offload)
+        sharded, whole = answer(workload, question), answer(workload, Question(cards=cards, gpus=gpus))
+        for row, other in zip(sharded.gpus, whole.gpus, strict=True):
+            found = job(replace(SHAPE, gpu=row.gpu, gpu_count=gpus))
+            assert isinstance(found, Hours)
+            assert row.step_seconds is not None
+            assert found.p50 == pytest.approx(row.step_seconds.p50)
+            assert (found.p10, found.p90) == pytest.approx((row.step_seconds.p10, row.step_seconds.p90))
+            assert row.need_bytes < other.need_bytes
+        assert sharded.assumptions[1:] != whole.assumptions[1:]
+
+
 def test_own_hosts_are_not_shared() -> None:
     small = Workload(model="resnet50", batch=2, optimizer="sgd")
     job = Job(small, steps=3600.0, samples=None)

@@ -16,6 +16,7 @@ from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import ComputeDriver
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import Instance, InstanceId
+from teraflock.network.walls import Walls
 from teraflock.reconcile.apart import Apart
 from teraflock.reconcile.loops import STEPS_AT_ONCE, Loops
 from teraflock.storage.memory import MemoryDatabase
@@ -84,6 +85,31 @@ def test_steps_on_a_site_that_hangs_take_no_thread_of_another(monkeypatch: pytes
     monkeypatch.setattr(loops.instances, "advance", advance)
     loops._turn_of_instances()
     assert done.wait(5)
+    answered.set()
+    loops.stop()
+    database.close()
+
+
+def test_walls_change_on_other_hosts_while_one_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = FixedClock(datetime(2026, 11, 15, tzinfo=UTC))
+    database = MemoryDatabase()
+    migrate(database, clock)
+    slow, quick = engine("slow"), engine("quick")
+    answered, loads = threading.Event(), Counter[str]()
+
+    def enforce_slowly(walls: Walls) -> None:
+        loads["slow"] += 1
+        answered.wait(10)
+
+    def enforce(walls: Walls) -> None:
+        loads["quick"] += 1
+
+    monkeypatch.setattr(slow, "enforce", enforce_slowly)
+    monkeypatch.setattr(quick, "enforce", enforce)
+    loops = Loops(database, clock, Engines([slow, quick]), alone=True)
+    for _ in range(2):
+        loops._turn_of_walls()
+    assert loads == {"slow": 1, "quick": 2}
     answered.set()
     loops.stop()
     database.close()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 from math import ceil
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from tests.unit.run.worlds import ON_DEMAND, TICK, cold_policy, on_demand, rows,
 
 from teraflock.base.errors import BadInput
 from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight, sights_of
-from teraflock.run.policy import SpotPolicy
+from teraflock.run.policy import SpotPolicy, safe
 from teraflock.run.simulate import replay
 
 WORK = 4.0
@@ -69,6 +70,30 @@ def test_spot_that_dies_at_the_last_safe_tick_makes_no_run_late(
     job, places, policy = built(*world)
     enemy = Enemy(policy, job, spare, ticks_up, len(places) - 1)
     assert not replay(job, places, enemy, 0, enemy).late
+
+
+@settings(max_examples=200, deadline=None)
+@given(world=worlds, seed=st.integers(0, 10**6))
+def test_no_run_is_late_that_takes_any_safe_action(world: tuple[float, float, float, int], seed: int) -> None:
+    """Whatever the costs are: the guard alone keeps the deadline, also if it is in the middle of a tick."""
+    job, places, _ = built(*world)
+    draw = Random(seed)  # noqa: S311
+    ticks = ceil(job.deadline_hours / job.tick_hours)
+    series = [[draw.random() < 0.7 for _ in range(ticks)] for _ in places[:-1]]
+    seen = rows(*series, tick=job.tick_hours)
+    assert not replay(job, places, seen, 0, Gambler(job, places, draw)).late
+
+
+class Gambler:
+    """Takes a random safe action, and on-demand if there is none."""
+
+    def __init__(self, job: RunTerms, places: Sequence[RunPlace], draw: Random) -> None:
+        self._job, self._places, self._draw = job, places, draw
+
+    def decide(self, state: RunState, sights: Sequence[Sight]) -> NextPlace:
+        there = [None, *(place for place, sight in enumerate(sights) if sight.up)]
+        allowed = [each for each in there if safe(state, each, self._job, self._places)]
+        return NextPlace(self._draw.choice(allowed or [len(self._places) - 1]), "drawn")
 
 
 class Enemy(Sequence[Sequence[Sight]]):

@@ -6,12 +6,13 @@ from teraflock.fleet.fragmentation import CardCapacity
 from teraflock.fleet.model import Gpu, Host
 from teraflock.fleet.slicing.model import SlicingView
 from teraflock.fleet.slicing.rules import state_of
-from teraflock.instance.join.model import Invited
+from teraflock.instance.join.model import HostLosses, Invited
 from teraflock.wire.host import (
     CardCapacityAnswer,
     HostAnswer,
     HostCostAnswer,
     HostGpuAnswer,
+    HostRemovedAnswer,
     InvitationAnswer,
     SlicingAnswer,
 )
@@ -55,6 +56,12 @@ def invitation_answer(invited: Invited) -> InvitationAnswer:
         server=invited.place.server,
         fingerprint=invited.place.fingerprint,
         expires_at=invited.expires_at,
+    )
+
+
+def host_removed_answer(losses: HostLosses) -> HostRemovedAnswer:
+    return HostRemovedAnswer(
+        instances=losses.instances, volumes=losses.volumes, volumes_recovered=losses.volumes_recovered
     )
 
 

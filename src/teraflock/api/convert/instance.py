@@ -23,7 +23,9 @@ from teraflock.instance.model import (
 from teraflock.instance.orders import Order, RentalWish, bid_and_limit
 from teraflock.instance.rules import next_operation
 from teraflock.instance.states import Phase
+from teraflock.network.ipv6 import six
 from teraflock.network.model import DEFAULT
+from teraflock.network.walls import is_ours
 from teraflock.wire.instance import (
     AlternativeRequest,
     CandidateAnswer,
@@ -267,7 +269,7 @@ def _interfaces(instance: Instance) -> tuple[InterfaceAnswer, ...]:
     names = [each.name for each in instance.spec.networks] or [DEFAULT]
     addresses = (instance.address, *instance.more_addresses)
     return tuple(
-        InterfaceAnswer(network=name, address=address)
+        InterfaceAnswer(network=name, address=address, ipv6_address=six(address) if is_ours(address) else "")
         for name, address in zip(names, addresses, strict=False)
         if address is not None
     )
@@ -282,10 +284,15 @@ def _ssh(view: View) -> SshAnswer | None:
 
 
 def _jupyter(view: View) -> JupyterAnswer | None:
-    found, token = _endpoint(view, JUPYTER_PORT), view.instance.spec.jupyter_token
+    token, through_ssh = view.instance.spec.jupyter_token, view.rented is not None
+    if through_ssh:
+        found = ("127.0.0.1", JUPYTER_PORT) if _endpoint(view, SSH_PORT) else None
+    else:
+        found = _endpoint(view, JUPYTER_PORT)
     if found is None or not token:
         return None
-    return JupyterAnswer(url=f"http://{_bracketed(found[0])}:{found[1]}/lab?token={token}")
+    url = f"http://{_bracketed(found[0])}:{found[1]}/lab?token={token}"
+    return JupyterAnswer(url=url, through_ssh=through_ssh)
 
 
 def _bracketed(host: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from teraflock.api.convert.security_group import rule_answer
 from teraflock.api.convert.subnet import subnet_answer
 from teraflock.network.checking import NetworkCheck
+from teraflock.network.ipv6 import six, six_network
 from teraflock.network.openings import Edge
 from teraflock.network.peering.model import Peering
 from teraflock.network.rules import gateway
@@ -27,10 +28,12 @@ def network_answer(view: NetworkView) -> NetworkAnswer:
         id=network.id,
         name=network.name,
         cidr=str(network.cidr),
+        ipv6_cidr=six_network(str(network.cidr)),
         gateway=str(gateway(network.number)),
         subnets=tuple(map(subnet_answer, view.subnets)),
         instances=tuple(
-            NetworkInstance(instance=each.instance, address=each.address) for each in view.tenancies
+            NetworkInstance(instance=each.instance, address=each.address, ipv6_address=six(each.address))
+            for each in view.tenancies
         ),
         peerings=tuple(map(peering_answer, view.peerings)),
         created_at=network.created_at,

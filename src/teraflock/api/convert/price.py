@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from teraflock.base.money import HOURS_PER_MONTH, micros_per
+from teraflock.base.money import micros_per
 from teraflock.bill.price.model import FOREVER_US, Period, PriceTable, Unit
 from teraflock.bill.times import moment
 from teraflock.wire.price import PricesAnswer, UnitAnswer
@@ -39,15 +39,15 @@ def _items(place: str, table: PriceTable) -> Iterator[UnitAnswer]:
         if found is not None:
             yield _unit_answer(name, place, found)
     if table.egress is not None:
-        yield _unit_answer("egress", place, Unit(on_demand=table.egress))
+        yield _unit_answer("egress", place, Unit(on_demand=table.egress), by_time=False)
 
 
-def _unit_answer(what: str, place: str, unit: Unit) -> UnitAnswer:
+def _unit_answer(what: str, place: str, unit: Unit, *, by_time: bool = True) -> UnitAnswer:
     return UnitAnswer(
         what=what,
         place=place,
-        on_demand_micros_per_hour=micros_per(unit.on_demand, "hour"),
+        on_demand_micros_per_hour=micros_per(unit.on_demand, "hour") if by_time else None,
         on_demand_micros_per_month=unit.on_demand,
         monthly_micros=unit.monthly,
-        spot_micros_per_hour=None if unit.spot is None else unit.spot // HOURS_PER_MONTH,
+        spot_micros_per_hour=None if unit.spot is None else micros_per(unit.spot, "hour"),
     )

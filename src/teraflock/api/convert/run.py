@@ -15,9 +15,11 @@ from teraflock.bill.costs import InstanceCost
 from teraflock.instance.orders import bid_and_limit
 from teraflock.run.model import Checkpoint, Run, RunEstimate, RunSpec
 from teraflock.run.nodes import nodes_of
+from teraflock.run.pieces import Piece
 from teraflock.run.rules import RunCost, is_over, step_seconds, usual_step_seconds
 from teraflock.run.states import RunPhase
 from teraflock.wire.run import (
+    PiecesRequest,
     RunAnswer,
     RunCheckpointAnswer,
     RunDetails,
@@ -46,6 +48,12 @@ def content_from(request: UploadRequest) -> bytes:
         return b64decode(request.content, validate=True)
     except BinasciiError:
         raise BadInput("The content is not base64", hint="Encode the bytes of the piece as base64") from None
+
+
+def pieces_from(request: PiecesRequest) -> tuple[Piece, ...]:
+    if len(request.digests) != len(request.sizes_bytes):
+        raise BadInput("Every piece needs a digest and a size", hint="Make both lists equally long")
+    return tuple(map(Piece, request.digests, request.sizes_bytes))
 
 
 def run_answer(run: Run, cost: RunCost, now: datetime, *, simulated: bool) -> RunAnswer:

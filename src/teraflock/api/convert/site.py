@@ -28,6 +28,7 @@ def site_answer(view: SiteView, *, types: bool = False) -> SiteAnswer:
         organisations=view.organisations,
         options=view.record.options,
         types=tuple(map(_type_answer, driver.types())) if driver and types else (),
+        types_at=getattr(driver, "types_at", None),  # only rented machines come from a provider
     )
 
 

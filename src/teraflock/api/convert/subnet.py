@@ -1,5 +1,6 @@
 """Converters of subnets."""
 
+from teraflock.network.ipv6 import six_network
 from teraflock.network.model import SubnetView
 from teraflock.wire.subnet import SubnetAnswer
 
@@ -10,6 +11,7 @@ def subnet_answer(view: SubnetView) -> SubnetAnswer:
         name=view.name,
         network=view.network,
         cidr=view.cidr,
+        ipv6_cidr=six_network(view.cidr),
         acl=view.acl,
         instances=view.instances,
     )

@@ -5,13 +5,15 @@ from teraflock.api.convert.host import (
     capacity_answer,
     host_answer,
     host_cost_answer,
+    host_removed_answer,
     invitation_answer,
     slicing_answer,
 )
-from teraflock.api.query import HostCostPageQuery, HostPageQuery
+from teraflock.api.query import HostCostPageQuery, HostPageQuery, LostQuery
 from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.base.errors import BadInput
 from teraflock.fleet.model import HostId, HostKind, HostState
+from teraflock.instance.join.model import HostLosses
 from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission
 from teraflock.wire.host import (
@@ -22,6 +24,7 @@ from teraflock.wire.host import (
     HostCostPage,
     HostCostRequest,
     HostPage,
+    HostRemovedAnswer,
     HostUpgradeAnswer,
     InvitationAnswer,
     InvitationRequest,
@@ -120,9 +123,13 @@ def upgrade_host(call: Call, host: str) -> HostUpgradeAnswer:
 
 
 @routes.delete("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
-def remove_host(call: Call, host: str) -> None:
-    """Remove a joined host that is drained and has no instances. Its certificate is no longer accepted."""
+def remove_host(call: Call, host: str, query: LostQuery) -> HostRemovedAnswer:
+    """Remove a joined host that is drained and has no instances and no volumes, or that is lost. Its certificate is no
+    longer accepted."""
+    if query.lost:
+        return host_removed_answer(call.nouns.joins.remove_lost(call.actor, host))
     call.nouns.joins.remove(call.actor, host)
+    return host_removed_answer(HostLosses())
 
 
 @routes.get("/v1/host-costs", scope=Scope.INSTALLATION, may=Permission.HOST_READ)

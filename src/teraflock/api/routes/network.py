@@ -25,8 +25,9 @@ routes = Routes("networks")
 )
 def check_network(call: Call, query: NetworkCheckQuery) -> NetworkCheckAnswer:
     """Say whether a connection would pass, and which rules decide. Nothing is sent."""
+    ends = (query.source, query.target)
     return check_answer(
-        call.nouns.network_checks.check(call.project, query.source, query.target, query.protocol, query.port)
+        call.nouns.network_checks.check(call.project, *ends, query.protocol, query.port, ipv6=query.ipv6)
     )
 
 

@@ -3,13 +3,15 @@
 from collections.abc import Generator, Sequence
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.run import content_from, run_answer, run_cost, run_details, spec_from
+from teraflock.api.convert.run import content_from, pieces_from, run_answer, run_cost, run_details, spec_from
 from teraflock.api.query import CheckpointQuery, InProject, RunLogQuery, RunPageQuery
 from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.run.model import Run, RunId
 from teraflock.run.rules import RunCost
 from teraflock.tenant.rules import Permission
 from teraflock.wire.run import (
+    PiecesAnswer,
+    PiecesRequest,
     RunAnswer,
     RunDetails,
     RunLogAnswer,
@@ -153,6 +155,21 @@ def upload_run_files(call: Call, query: InProject, digest: str, body: UploadRequ
         call.project.id, digest, body.offset, content_from(body), body.size_bytes
     )
     return UploadAnswer(received_bytes=received, complete=complete)
+
+
+@routes.post("/v1/run-files/{digest}/pieces", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+def assemble_run_files(call: Call, query: InProject, digest: str, body: PiecesRequest) -> PiecesAnswer:
+    """Make a file for runs from pieces of earlier ones, so that only changes are uploaded.
+
+    Ask first which pieces are missing, upload these as one file, and ask again with `rest`. If none is missing, or the
+    whole file is uploaded, the response is complete at once.
+    """
+    files, pieces = call.nouns.runs.files, pieces_from(body)
+    missing = files.missing_pieces(call.project.id, digest, pieces)
+    if missing and not body.rest:
+        return PiecesAnswer(missing=missing, complete=False)
+    files.assemble(call.project.id, digest, pieces, body.rest)
+    return PiecesAnswer(missing=(), complete=True)
 
 
 def _answer(call: Call, run: Run) -> RunAnswer:

@@ -10,6 +10,7 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.base.money import amount_text
 from teraflock.bill import store
+from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.charge.store import Booked, month_of
 from teraflock.bill.costs import charges_to_come
 from teraflock.bill.credit.rules import Due, pay
@@ -26,7 +27,6 @@ from teraflock.tenant.model import By
 from teraflock.tenant.organisation import store as organisations
 from teraflock.tenant.project.store import project_of_any_organisation
 
-DAY_US: Final = 86_400 * 1_000_000
 DUE_DAYS: Final = 14
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 
@@ -18,9 +17,7 @@ from teraflock.bill.verify.amounts import (
     discount_bp,
     minimum,
 )
-from teraflock.bill.verify.timeline import HELD_NAMES, Said, Span, spans, told
-
-Named = dict[str, Any]
+from teraflock.bill.verify.timeline import HELD_NAMES, Named, Said, Span, spans, told
 
 SHAPE = ("gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes")
 AMOUNTS = (*PARTS, "egress", "minimum", "fee")

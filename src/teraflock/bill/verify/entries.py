@@ -1,11 +1,9 @@
 """Checks the ledger against charges, credits and payments, and the accounts against the ledger."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from teraflock.bill.verify.check import Fault
-
-Named = dict[str, Any]
+from teraflock.bill.verify.timeline import Named
 
 Sides = tuple[str, str]
 FOR_A_MONTH = ("drawn", "settled", "returned")

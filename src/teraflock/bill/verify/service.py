@@ -16,11 +16,10 @@ from teraflock.bill.verify.costs import check_host, check_rates, check_uses, rat
 from teraflock.bill.verify.entries import Months, Sums, check_balance, check_charge_entries, check_grant
 from teraflock.bill.verify.invoices import check_invoice, check_invoice_entries
 from teraflock.bill.verify.terms import expected_terms, paid_for
+from teraflock.bill.verify.timeline import Named
 from teraflock.bill.verify.traffic import check_traffic
 from teraflock.bill.verify.watch import HostGaps, check_watched
 from teraflock.storage.database import Database, Transaction
-
-Named = dict[str, Any]
 
 FAULTS_MAX: Final = 1_000  # reported; the rest is only counted
 _NUMBERED: Final = {

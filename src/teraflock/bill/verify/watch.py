@@ -12,12 +12,10 @@ change was made, so it does not concern a run that began with that change.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
-from typing import Any
 
 from teraflock.bill.verify.check import Fault
-from teraflock.bill.verify.timeline import RUNS, Said, Span, spans, told
+from teraflock.bill.verify.timeline import RUNS, Named, Said, Span, spans, told
 
-Named = dict[str, Any]
 Gap = tuple[int, int]
 
 

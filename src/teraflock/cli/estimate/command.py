@@ -110,6 +110,18 @@ Examples:
     " Computed, not measured.",
 )
 @click.option(
+    "--shard",
+    is_flag=True,
+    help="Shard weights, gradients and optimizer state across `--gpus` (FSDP, ZeRO 3).",
+)
+@click.option(
+    "--zero",
+    type=int,
+    metavar="STAGE",
+    help="ZeRO stage: shard the optimizer state across `--gpus` (1), also gradients (2), also weights (3).",
+)
+@click.option("--offload", is_flag=True, help="Run the optimizer step on the host and keep its state there.")
+@click.option(
     "--memory-limit",
     multiple=True,
     metavar="SIZE",

@@ -29,17 +29,25 @@ def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
         remark(f"{', '.join(gpus)}: {reason}")
     memory = estimate.memory
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
+    from teraflock.estimate.parallel import OFFLOADED, SHARDED  # imported here: completion loads this module
+
+    divided = any(each in estimate.assumptions for each in (SHARDED, OFFLOADED))
+    peak = "Peak on one GPU, without sharding and offload" if divided else "Peak"
     remark(
-        f"\nPeak: {_gib(memory.live_peak_bytes)} live, {_gib(memory.reserved_peak_bytes)} reserved (no limit set),"
+        f"\n{peak}: {_gib(memory.live_peak_bytes)} live, {_gib(memory.reserved_peak_bytes)} reserved (no limit set),"
         f" {_gib(memory.device_peak_bytes)} on the device"
     )
     if estimate.gpus:
-        remark(f"Minimum to fit: {_gib(estimate.gpus[0].need_bytes)} (without convolution workspaces)")
+        each = " on each GPU" if estimate.assumptions else ""
+        need = _gib(estimate.gpus[0].need_bytes)
+        remark(f"Minimum to fit{each}: {need} (without convolution workspaces)")
     remark(
         "At the peak: "
         + ", ".join(f"{_gib(size)} {name.replace('_', ' ')}" for name, size in parts if size > 1 << 20)
     )
     remark("Assumes that data loading is not the bottleneck. Hours are for consecutive steps")
+    for assumed in estimate.assumptions:
+        remark(f"{assumed[:1].upper()}{assumed[1:]}")
     if waiting := [row.gpu for row in estimate.gpus if row.bound == "host"]:
         where = waiting[0] if len(waiting) == 1 else f"{len(waiting)} of these {len(estimate.gpus)}"
         own = (

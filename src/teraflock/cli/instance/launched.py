@@ -37,7 +37,8 @@ def say_what_next(launched: Sequence[InstanceAnswer], *, waited: bool) -> None:
     if not waited:
         remark(f"\nSee its progress with `tera show {first.name}`. `--wait` waits until it runs")
     elif first.jupyter:
-        remark(f"\nJupyter: {first.jupyter.url}")
+        url = f"run `{called()} jupyter {first.name}`" if first.jupyter.through_ssh else first.jupyter.url
+        remark(f"\nJupyter: {url}")
     elif first.access == "command":
         remark(f"\nSee its output with `tera logs {first.name}`")
     elif first.state == "running" and not first.simulated:

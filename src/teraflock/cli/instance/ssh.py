@@ -71,14 +71,9 @@ def ssh(
 ) -> None:
     with connected(project) as client:
         instance = client.instances.get(name)
-    way = reachable(instance)
     more = [word for each in forwards for word in ("-L", each)]
     more += ["-A"] * agent + ["-t"] * terminal
-    options = ssh_files.options(instance.id, _trusted(instance), _identities(identity))
-    # after `--` nothing is an option, whatever the server sent
-    _replace_process(
-        ["ssh", *options, *more, "-p", str(way.port), "-l", way.user, "--", way.host, *remote_line(words)]
-    )
+    become_ssh(instance, identity, more, words)
 
 
 @click.command(help=CP_HELP)
@@ -110,6 +105,18 @@ def cp(
     flags = ["-q"] * (not sys.stderr.isatty()) + ["-r"] * recursive + ["-p"] * preserve
     _replace_process(
         ["scp", *options, *flags, "-P", str(way.port), "--", *(scp_path(each, way) for each in paths)]
+    )
+
+
+def become_ssh(
+    instance: "InstanceAnswer", identity: str | None, more: Sequence[str], words: Sequence[str] = ()
+) -> NoReturn:
+    """Replace this process with ssh. `more` are options, `words` the command."""
+    way = reachable(instance)
+    options = ssh_files.options(instance.id, _trusted(instance), _identities(identity))
+    # after `--` nothing is an option, whatever the server sent
+    _replace_process(
+        ["ssh", *options, *more, "-p", str(way.port), "-l", way.user, "--", way.host, *remote_line(words)]
     )
 
 

@@ -221,9 +221,10 @@ def _started(client: "Client", request: "RunRequest", files: Packed | None) -> "
 def _upload(client: "Client", files: Packed | None) -> None:
     if files is not None:
         with phases() as line:
-            client.runs.upload(
+            client.runs.upload_changes(
                 files.digest,
                 files.content,
+                files.pieces,
                 lambda sent, size: line(f"uploading: {bytes_text(sent)} of {bytes_text(size)}"),
             )
 

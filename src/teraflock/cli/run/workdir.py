@@ -4,7 +4,8 @@ import hashlib
 import io
 import os
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,6 +15,9 @@ from teraflock.cli.run.ignoring import IGNORE_FILES, Pattern, is_ignored, patter
 
 BYTES_MAX: Final = 256 << 20
 FILES_MAX: Final = 20_000
+PIECE_FILES: Final = 16  # small files share a piece with this many others
+PIECE_BYTES: Final = 256 << 10
+PIECE_BYTES_MAX: Final = 4 << 20
 
 
 class Packed(NamedTuple):
@@ -22,12 +26,15 @@ class Packed(NamedTuple):
     files: int
     skipped: int
     """Links and other things that are no plain files."""
+    pieces: tuple[int, ...] = ()
+    """The sizes of the pieces that are sent again only if they change."""
 
 
 def pack(folder: Path) -> Packed:
     """Pack a folder. Times and owners are left out, so that the digest depends on the content only."""
     check_folder(folder)
     buffer, files, skipped = io.BytesIO(), 0, 0
+    ends: list[int] = []
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path, name in _walked(folder):
             if path.is_symlink() or not path.is_file():
@@ -38,8 +45,24 @@ def pack(folder: Path) -> Packed:
             if files > FILES_MAX:
                 raise _too_much(folder)
             archive.addfile(_head(name, path, len(content)), io.BytesIO(content))
+            if _is_end(name, buffer.tell() - (ends[-1] if ends else 0)):
+                ends.append(buffer.tell())
     packed = buffer.getvalue()
-    return Packed(hashlib.sha256(packed).hexdigest(), packed, files, skipped)
+    return Packed(hashlib.sha256(packed).hexdigest(), packed, files, skipped, _sizes([*ends, len(packed)]))
+
+
+def _is_end(name: str, size_bytes: int) -> bool:
+    """Whether a piece ends after this file. It depends on names, so that a new file changes only the piece it is in."""
+    return size_bytes >= PIECE_BYTES or hashlib.sha256(os.fsencode(name)).digest()[0] < 256 // PIECE_FILES
+
+
+def _sizes(ends: Sequence[int]) -> tuple[int, ...]:
+    """The sizes of pieces between some offsets. Large files are split."""
+    found: list[int] = []
+    for start, end in pairwise((0, *ends)):
+        whole, rest = divmod(end - start, PIECE_BYTES_MAX)
+        found += [PIECE_BYTES_MAX] * whole + ([rest] if rest else [])
+    return tuple(found)
 
 
 def _walked(folder: Path) -> Iterator[tuple[Path, str]]:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from teraflock.base.errors import TeraflockError
-from teraflock.base.money import HOURS_PER_MONTH, decimal_text
+from teraflock.base.money import HOURS_PER_MONTH, decimal_text, micros_per
 from teraflock.base.quantities import GIB, memory_text
 from teraflock.console.answer import Answer
 from teraflock.console.call import PageCall
@@ -178,7 +178,7 @@ def gpus_text(offer: OfferShape) -> str:
 def _hour(offer: OfferShape) -> int | None:
     if offer.price_micros is None or offer.per == "hour":
         return offer.price_micros
-    return round(offer.price_micros / HOURS_PER_MONTH)
+    return micros_per(offer.price_micros, "hour")
 
 
 def _packed(row: OfferRow) -> str:

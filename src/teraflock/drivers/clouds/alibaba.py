@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
-from teraflock.drivers.clouds.marks import MARK, Boot, read_tags
+from teraflock.drivers.clouds.marks import MARK, Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, CloudApi, Pace, micros_of
 from teraflock.drivers.clouds.notices import ALIBABA_NOTICE
 from teraflock.drivers.clouds.prices import disk_price
@@ -171,6 +171,7 @@ class AlibabaCloud(CloudApi):
             "InternetMaxBandwidthOut": "100",
             "SystemDisk.Category": DISK,
             "SystemDisk.Size": str(self.disk_gb),
+            "SystemDisk.DiskName": boot.name,
             "UserData": base64.b64encode(config).decode(),
             "HttpTokens": "optional",
             **_numbered("Tag", [{"Key": name, "Value": value} for name, value in boot.tags.items()]),
@@ -197,10 +198,10 @@ class AlibabaCloud(CloudApi):
         yield action(region, name, {"InstanceId.1": id, **more}, act="change", accepts=frozenset({404}))
 
     def leftovers(self, mark: str) -> Asking[list[Leftover]]:
-        """Disks without a machine: they have its tags. Its address is a part of the machine."""
+        """Disks without a machine, by the name that the launch gave them. Its address is a part of the machine."""
         found: list[Leftover] = []
         for region in self.regions:
-            query = {"Tag.1.Key": MARK, "Tag.1.Value": mark, "Status": "Available", "MaxResults": "500"}
+            query = {"Status": "Available", "MaxResults": "500"}
             token = ""
             while True:
                 more = {"NextToken": token} if token else {}
@@ -210,7 +211,7 @@ class AlibabaCloud(CloudApi):
                         kind="disk",
                         remote_id=f"{region}/{each['DiskId']}",
                         name=each["DiskId"],
-                        token=_token(mark, each),
+                        token=read_name(mark, each.get("DiskName") or "") or _token(mark, each),
                         price_micros_per_hour=disk_price("alibaba", int(each["Size"])),
                         currency=self.currency,
                     )

@@ -62,7 +62,10 @@ class BotoTransport:
                     hint="Install it: `pip install 'teraflock[aws]'`",
                 ) from None
             config = Config(
-                retries={"total_max_attempts": 1}, connect_timeout=SECONDS_MAX, read_timeout=SECONDS_MAX
+                retries={"total_max_attempts": 1},
+                connect_timeout=SECONDS_MAX,
+                read_timeout=SECONDS_MAX,
+                ignore_configured_endpoint_urls=True,  # addresses come from the account's options only
             )
             self._clients[key] = Session().create_client(
                 service,

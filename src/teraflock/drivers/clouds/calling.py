@@ -102,6 +102,9 @@ class Caller:
             self._pacer.answered()
         if status == 401:
             self._signer.refused()
-        if status < 400 or status in call.accepts:
+        if status < 400:
+            return reply
+        reply = self._signer.scrubbed_reply(reply)
+        if status in call.accepts:
             return reply
         raise self.cloud.error(call, reply)

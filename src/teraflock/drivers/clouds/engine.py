@@ -4,7 +4,8 @@ Invariants, besides those of `RentedDriver`:
 - only `calling.py` makes requests: paced for the whole account, signed, with the credentials removed from errors;
 - a launch is sent once. If its answer is lost, the next attempt looks for the machine first;
 - `delete` succeeds when two listings in a row lack the machine. Until then it raises `StillEnding`;
-- a machine is ready when its SSH server shows the host key that we gave it, and CUDA sees the promised GPUs;
+- a machine is ready when its SSH server shows the host key that we gave it, CUDA sees the promised GPUs, and its
+  image is installed;
 - credentials that are not accepted say nothing about machines.
 """
 
@@ -23,6 +24,7 @@ from teraflock.drivers.clouds import guest, probe, types_file
 from teraflock.drivers.clouds.calling import Caller
 from teraflock.drivers.clouds.errors import NoMachineFree, Unusable, one_line
 from teraflock.drivers.clouds.http import CloudTransport
+from teraflock.drivers.clouds.images import installs
 from teraflock.drivers.clouds.inside import CAPABILITIES as INSIDE
 from teraflock.drivers.clouds.inside import Inside
 from teraflock.drivers.clouds.keys import Derive
@@ -31,10 +33,12 @@ from teraflock.drivers.clouds.link import Link
 from teraflock.drivers.clouds.marks import Boot
 from teraflock.drivers.clouds.model import CloudApi
 from teraflock.drivers.clouds.pacing import Pacer
+from teraflock.drivers.clouds.preparing import INSTALL_TIME_MAX, Preparing
 from teraflock.drivers.clouds.prices import gpu_memory_of, price_of, priced
 from teraflock.drivers.clouds.reaching import Reaching
 from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.sound import sound_types
+from teraflock.drivers.clouds.types_file import TypesRead
 from teraflock.drivers.rented import Remote, RentedDriver, sighting_of
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import (
@@ -80,14 +84,18 @@ class CloudSite(RentedDriver):
     ) -> None:
         super().__init__(site, mark, clock)
         self.cloud = cloud
-        self.capabilities = cloud.capabilities | INSIDE | ({Capability.NOTICE} if cloud.notice else set())
+        self.capabilities = cloud.capabilities | INSIDE | {Capability.JUPYTER}
+        if cloud.notice:
+            self.capabilities |= {Capability.NOTICE}
         self._ask = Caller(cloud, transport, signer, pacer, clock).ask
         self._guests = Reaching(link, derive, mark, injects_host_key=cloud.injects_host_key)
         self._inside = Inside(site, clock, self._guests, lambda handle: self._seen(handle, ADDRESS_AGE_MAX))
+        self._preparing = Preparing(self._inside.run, sends_programs=not cloud.runs_first_boot)
         self._leaving = Leaving(cloud.notice, self._guests.run_on)
         self._types_file = folder / f"types-{site}.json"
-        self._types: tuple[MachineType, ...] = types_file.read(self._types_file)
-        self._types_at: datetime | None = None
+        known = types_file.read(self._types_file)
+        self._types, self.types_at = known.types, known.at
+        self._types_asked_at: datetime | None = None
         self._listing: tuple[datetime, tuple[Remote, ...]] | None = None
         self._absent: dict[tuple[str, str], int] = {}
         """How many listings in a row lacked a machine that is being deleted."""
@@ -97,7 +105,7 @@ class CloudSite(RentedDriver):
     # What accounts ask
 
     def check(self) -> str:
-        return self._ask(self.cloud.check())
+        return one_line(self._ask(self.cloud.check()))
 
     def leftovers(self) -> Sequence[Leftover]:
         """What no machine uses: things of a launch without a machine, and shared things if there is no machine."""
@@ -117,15 +125,17 @@ class CloudSite(RentedDriver):
     def refresh_types(self) -> Sequence[MachineType]:
         """Read machine types and prices again, and keep them for the next start."""
         found = sound_types(self._ask(self.cloud.types()))
-        self._types, self._types_at = found, self._clock.now()
-        types_file.write(self._types_file, found)
+        self._types, self.types_at = found, self._clock.now()
+        self._types_asked_at = self.types_at
+        types_file.write(self._types_file, TypesRead(found, self.types_at))
         return found
 
     def _keep_types_fresh(self) -> None:
         now = self._clock.now()
-        if self._types_at is not None and now - self._types_at < self.cloud.types_age_max:
+        asked_at = self._types_asked_at
+        if asked_at is not None and timedelta(0) <= now - asked_at < self.cloud.types_age_max:
             return
-        self._types_at = now  # also after a failure: the listing matters more
+        self._types_asked_at = now  # also after a failure: the listing matters more
         try:
             self.refresh_types()
         except TeraflockError as error:
@@ -134,7 +144,7 @@ class CloudSite(RentedDriver):
     # Machines
 
     def boot_time_max(self, machine: Machine) -> timedelta:
-        return self.cloud.boot_time_max
+        return self.cloud.boot_time_max + (INSTALL_TIME_MAX if installs(machine) else timedelta())
 
     def sightings(self) -> Iterable[Sighting]:
         machines = self._leaving.noted(self._machines(), self._clock.now())
@@ -249,7 +259,7 @@ class CloudSite(RentedDriver):
             return listed
         at = listed.endpoints[SSH_PORT]
         found = self._seen(machine.handle)  # its own token: that of the machine counts the starts
-        expected = self._guests.host_key(found.token, at) if found else ""
+        expected = self._guests.host_key(found.token, at, machine.handle.host_key) if found else ""
         command = probe.COMMAND if machine.gpus else probe.NO_GPUS
         ran = self._guests.run(at, listed.user, expected, command, PROBE_SECONDS_MAX) if expected else None
         if ran is None or ran.timed_out:
@@ -259,6 +269,9 @@ class CloudSite(RentedDriver):
         )
         if wrong:
             raise Unusable(f"The rented machine is not usable: {wrong}", hint="It was given back")
+        reached = replace(machine, handle=replace(machine.handle, host_key=expected))
+        if doing := self._preparing.doing(reached, found.token if found else ""):
+            return Readiness(ready=False, doing=doing)
         return replace(listed, host_key=expected)
 
     def _complete(self, machine: Machine) -> None:

@@ -2,9 +2,12 @@
 
 import math
 import re
+import socket
 import ssl
+import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Final, Protocol
 from urllib.parse import quote, urlencode, urlsplit
@@ -18,6 +21,8 @@ from teraflock.instance.engine_errors import EngineDown, EngineRefused
 
 SECONDS_MAX: Final = 30.0
 REPLY_BYTES_MAX: Final = 32 << 20
+REPLY_VALUES_MAX: Final = 4_000_000
+"""Small values take far more memory than their text: a reply of `[],[],…` would need 30 times its size."""
 PIECE_BYTES: Final = 1 << 16
 TEXT_CHARACTERS_MAX: Final = 500
 REGION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
@@ -62,11 +67,17 @@ class HttpTransport:
         host = parts.hostname or ""
         target = f"{parts.path or '/'}{'?' if parts.query else ''}{parts.query}"
         connection = _connection(parts.scheme, host, parts.port, self._seconds_max)
+        cut = threading.Event()
+        over = threading.Timer(2 * self._seconds_max, _cut, [connection, cut])
+        over.daemon = True
+        over.start()
         try:
             connection.request(call.method, target, content, dict(headers))
             response = connection.getresponse()
             body = _read(response, self._seconds_max)
             answered = dict(response.getheaders())
+            if cut.is_set():  # what was read looks complete if it ended within the headers
+                raise TimeoutError
         except ssl.SSLError as error:
             raise EngineDown(
                 f"The certificate of `{host}` cannot be verified: {error.reason or 'TLS failed'}"
@@ -76,13 +87,14 @@ class HttpTransport:
                 f"No answer from `{host}`: {type(error).__name__}", hint="Teraflock tries again"
             ) from None
         finally:
+            over.cancel()
             connection.close()
         if 300 <= response.status < 400:
             raise EngineRefused(
                 f"`{host}` redirects to another address, and credentials are sent only to `{host}`",
                 hint="Set the right address with `--base-url`",
             )
-        if len(body) > REPLY_BYTES_MAX:
+        if len(body) > REPLY_BYTES_MAX or sum(map(body.count, (b",", b"[", b"{"))) > REPLY_VALUES_MAX:
             raise EngineDown(f"The answer of `{host}` is too large")
         return reply_of(response.status, answered, body)
 
@@ -95,6 +107,13 @@ def _read(response: HTTPResponse, seconds_max: float) -> bytes:
         if time.monotonic() > over_at:
             raise TimeoutError
     return bytes(body)
+
+
+def _cut(connection: HTTPConnection, cut: threading.Event) -> None:
+    """End a call that takes too long. The timeout of a socket counts from the last byte, and a header has no end."""
+    cut.set()
+    with suppress(OSError, AttributeError):  # it is not connected yet, or no longer
+        connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def _connection(scheme: str, host: str, port: int | None, seconds_max: float) -> HTTPConnection:

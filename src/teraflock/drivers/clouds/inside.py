@@ -15,7 +15,7 @@ from teraflock.instance.engine_errors import EngineDown, EngineMissing
 from teraflock.instance.model import SSH_PORT
 
 CAPABILITIES: Final = frozenset({Capability.EXEC, Capability.FILES})
-"""What every machine that is reached over SSH can do."""
+"""What every machine that is reached over SSH can do. Virtual machines and containers also run Jupyter."""
 STATE_SECONDS_MAX: Final = 20.0
 STATE_AGAIN: Final = timedelta(seconds=10)
 """How often the state of a program is read."""
@@ -43,7 +43,7 @@ class Inside:
     def run(self, handle: Handle, command: Sequence[str], *, stdin: bytes, seconds_max: float) -> Ran:
         """Run a command, as root unless the site has no root."""
         found, at = self._place(handle)
-        key = self._guests.host_key(found.token, at)
+        key = self._guests.host_key(found.token, at, handle.host_key)
         ran = self._guests.run(at, found.user, key, self._words(found, command), seconds_max, stdin)
         if ran is None:
             raise EngineDown("The rented machine does not answer over SSH", hint="Teraflock tries again")
@@ -70,7 +70,7 @@ class Inside:
 
     def _open_files(self, handle: Handle) -> GuestChannel:
         found, at = self._place(handle)
-        key = self._guests.host_key(found.token, at)
+        key = self._guests.host_key(found.token, at, handle.host_key)
         return self._guests.open(at, found.user, key, self._words(found, files.COMMAND))
 
     def _place(self, handle: Handle) -> tuple[Remote, Endpoint]:

@@ -66,6 +66,8 @@ class CloudApi(ABC):
     codes: ClassVar[ErrorCodes] = ErrorCodes()
     injects_host_key: ClassVar[bool] = True
     """Whether the machine can be given a host key. Otherwise the first key it shows is trusted."""
+    runs_first_boot: ClassVar[bool] = True
+    """Whether the machine runs a script at its first boot. Otherwise it gets its programs over SSH."""
     boot_time_max: ClassVar[timedelta] = timedelta(minutes=20)
     types_age_max: ClassVar[timedelta] = timedelta(minutes=2)
     """How often types, prices and free capacity are read again."""

@@ -27,9 +27,12 @@ class Reaching:
     def new_host_key(self, token: str) -> KeyPair:
         return keys.host_key(self._derive, token)
 
-    def host_key(self, token: str, at: Endpoint) -> str:
-        """The key that a machine must show; empty: it shows none yet, and the first one is trusted."""
-        return self.new_host_key(token).public if self._injects else self._link.host_key(at)
+    def host_key(self, token: str, at: Endpoint, known: str = "") -> str:
+        """The key that a machine must show: the one that it was given, else the first that it showed (`known`).
+
+        Empty: it shows none yet.
+        """
+        return self.new_host_key(token).public if self._injects else known or self._link.host_key(at)
 
     def run(
         self,

@@ -1,6 +1,7 @@
 """RunPod: containers ("pods") in its secure cloud. No launch tokens, no first-boot script. REST API v2.
 
-The machine generates its own host key: the first key that it shows is trusted. A machine type is a count and RunPod's
+The machine generates its own host key: the first key that it shows is trusted. It gets its programs over SSH, once it
+answers. A machine type is a count and RunPod's
 id of the GPU with underscores (`1x_NVIDIA_L4`), a region is a data center.
 """
 
@@ -11,7 +12,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply, delete_call
 from teraflock.drivers.clouds.cards import card
-from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, no_capacity
+from teraflock.drivers.clouds.errors import ErrorCodes, no_capacity
 from teraflock.drivers.clouds.marks import Boot, read_label
 from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace, micros_of
 from teraflock.drivers.rented import Remote
@@ -41,6 +42,7 @@ class RunPodCloud(CloudApi):
     pace = Pace(call_seconds=1.0, launch_seconds=2.0)
     capabilities = frozenset()
     injects_host_key = False
+    runs_first_boot = False
     boot_time_max = timedelta(minutes=20)
     options: ClassVar = {
         "image": f"The container image. It must start an SSH server from `PUBLIC_KEY`. Default: `{IMAGE}`",
@@ -60,8 +62,6 @@ class RunPodCloud(CloudApi):
         return [each for each in found if each is not None]
 
     def rent(self, boot: Boot) -> Asking[Remote]:
-        if boot.machine.user_data:
-            raise CannotDo("RunPod does not run user-data", hint="Log in with SSH, or use another provider")
         count, _, gpu = boot.rental.type.partition("x_")
         body = {
             "name": boot.label,

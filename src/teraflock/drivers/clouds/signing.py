@@ -1,9 +1,10 @@
 """Signs requests with an account's credentials. A signer is the only part that knows them."""
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
 from teraflock.drivers.clouds.calls import CloudCall, CloudReply
@@ -46,6 +47,17 @@ class Signer:
         for each in self._secrets:
             text = text.replace(each, HIDDEN)
         return text
+
+    def scrubbed_reply(self, reply: CloudReply) -> CloudReply:
+        """A reply whose words may be shown. It is scrubbed as a whole: a cut text may end within a secret."""
+        return replace(reply, text=self.scrubbed(reply.text), body=self._scrubbed_value(reply.body))
+
+    def _scrubbed_value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.scrubbed(value)
+        if isinstance(value, dict):
+            return {name: self._scrubbed_value(each) for name, each in value.items()}
+        return [self._scrubbed_value(each) for each in value] if isinstance(value, list) else value
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({HIDDEN})"

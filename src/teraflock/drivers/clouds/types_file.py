@@ -1,6 +1,6 @@
-"""Keeps the machine types of a site in a file, so that they are known right after a start."""
+"""Keeps the machine types of a site in a file, with the time of their reading, for the next start."""
 
-from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -8,15 +8,21 @@ import msgspec
 from teraflock.instance.driver import MachineType
 
 
-def read(path: Path) -> tuple[MachineType, ...]:
+class TypesRead(msgspec.Struct, frozen=True):
+    types: tuple[MachineType, ...] = ()
+    at: datetime | None = None
+    """When the provider answered with them. None: never."""
+
+
+def read(path: Path) -> TypesRead:
     """The types as last written. A missing or damaged file has none: they are read from the provider soon."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=tuple[MachineType, ...])
+        return msgspec.json.decode(path.read_bytes(), type=TypesRead)
     except (OSError, msgspec.MsgspecError):
-        return ()
+        return TypesRead()
 
 
-def write(path: Path, types: Sequence[MachineType]) -> None:
+def write(path: Path, found: TypesRead) -> None:
     beside = path.with_suffix(".new")
-    beside.write_bytes(msgspec.json.encode(types))
+    beside.write_bytes(msgspec.json.encode(found))
     beside.replace(path)

@@ -7,7 +7,7 @@ that reading it does not wait for the host.
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -30,6 +30,7 @@ from teraflock.drivers.joined.methods import (
 )
 from teraflock.drivers.joined.upgrading import upgrade
 from teraflock.fleet.model import GpuReport, HostReport
+from teraflock.fleet.telemetry.model import HostReading
 from teraflock.instance.driver import (
     BOOT_TIME_MAX,
     PATIENCE,
@@ -45,6 +46,7 @@ from teraflock.instance.join.model import Package
 LOG: Final = logging.getLogger("teraflock.engines")
 HOSTS: Final = "hosts"
 SIGHTINGS: Final = "sightings"
+READINGS: Final = "readings"
 TEXT_CHARACTERS_MAX: Final = 200
 GUESTS_MAX: Final = 10_000
 CARDS_MAX: Final = 1024
@@ -195,18 +197,45 @@ def _own_host(self: JoinedDriver) -> tuple[HostReport, ...]:
 
 def _is_plain(gpu: GpuReport) -> bool:
     """Whether the texts about a card can be stored and shown. Others are not cards of a catalog."""
-    words = (gpu.slot, gpu.gpu, gpu.name, gpu.near)
-    return all(len(each) <= TEXT_CHARACTERS_MAX and (each.isprintable() or not each) for each in words)
+    return _are_plain(gpu.slot, gpu.gpu, gpu.name, gpu.near)
+
+
+def _are_plain(*words: str) -> bool:
+    return all(len(each) <= TEXT_CHARACTERS_MAX and each.isprintable() for each in words)
+
+
+def _own_readings(self: JoinedDriver) -> tuple[HostReading, ...]:
+    """The readings of the host itself and its guests."""
+    found = _remote(METHODS[READINGS])(self)
+    own = [each for each in found if each.host == self.site and _zoned(each.now)]
+    return tuple(
+        replace(
+            each,
+            cards=tuple(
+                card for card in each.cards[:CARDS_MAX] if _are_plain(card.slot, card.name, card.uuid)
+            ),
+            guests=tuple(guest for guest in each.guests[:GUESTS_MAX] if _are_plain(guest.instance_id)),
+        )
+        for each in own[:1]
+    )
 
 
 def _own_sightings(self: JoinedDriver) -> tuple[Sighting, ...]:
     """The guests on the host itself. An own host announces no end of a guest."""
     found = _remote(METHODS[SIGHTINGS])(self)
     own = [each for each in found if each.host == self.site and len(each.instance_id) <= TEXT_CHARACTERS_MAX]
-    return tuple(replace(each, leaving_at=None, made=None) for each in own[:GUESTS_MAX])
+    return tuple(
+        replace(each, leaving_at=None, made=None, started_at=_zoned(each.started_at))
+        for each in own[:GUESTS_MAX]
+    )
 
 
-_CHECKED: Final = {HOSTS: _own_host, SIGHTINGS: _own_sightings}
+def _zoned(at: datetime | None) -> datetime | None:
+    """A time with its zone. One without cannot be compared with ours, and says nothing."""
+    return at if at is not None and at.tzinfo is not None else None
+
+
+_CHECKED: Final = {HOSTS: _own_host, SIGHTINGS: _own_sightings, READINGS: _own_readings}
 """Calls whose answers are not taken as they are."""
 
 for _name, _found in METHODS.items():

@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from ipaddress import IPv4Network
 from pathlib import Path
 from socket import AF_UNIX, socket
 from typing import Final
@@ -27,7 +26,7 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.lxd import haproxy, names, shares, spaces
+from teraflock.drivers.lxd import haproxy, kernel, names, shares, spaces
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.network import LxdNetworks, network_of_key
 from teraflock.drivers.lxd.resolving import Named, NamedPlace
@@ -35,7 +34,6 @@ from teraflock.instance.driver import Network
 from teraflock.instance.engine_errors import EngineRefused
 from teraflock.network.balancer.model import BalancerSeen, BalancerSpec
 from teraflock.network.naming import SUBDOMAIN
-from teraflock.network.rules import gateway, subnet
 
 LOG: Final = logging.getLogger("teraflock.lxd")
 FOLDER: Final = Path("/run/teraflock/balancers")
@@ -134,8 +132,7 @@ class LxdBalancers:
                 )
                 self._networks.count(spec.address, spec.id)
             if spec in missing:
-                network, gate = subnet(spec.network_number), str(gateway(spec.network_number))
-                spaces.connect(space, bridge, self.plug(spec.address), IPv4Network(network), gate)
+                spaces.connect(space, bridge, self.plug(spec.address), spec.network_number)
         for each in gone:
             self._disconnect(bridge, each)
         _write(folder / "members", msgspec.json.encode(wanted))
@@ -145,7 +142,7 @@ class LxdBalancers:
         """Start HAProxy, or a new one if the configuration changed."""
         folder, cell = self._folder / bridge, self._folder / bridge / "cell"
         user = FIRST_USER + specs[0].network_number
-        text = haproxy.configuration(specs)
+        text = haproxy.configuration(specs, with_ipv6=kernel.has_ipv6())
         keys = {f"{haproxy.word(each.id)}.pem": each.certificate + each.key for each in specs if each.key}
         digest = sha256(msgspec.json.encode((text, keys), order="sorted")).hexdigest()
         is_alive = bool(self._ask(bridge, "show info"))

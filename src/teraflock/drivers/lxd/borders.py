@@ -1,17 +1,19 @@
 """The part of the walls table for ACLs, as text for `nft -f`, and what it shares with the rest. Pure.
 
 A map leads from a network to a chain that finds the subnet of the packet's end there, the smallest subnet first. That
-goes to the rules of the subnet's ACL, unless the other end is in the same subnet.
+goes to the rules of the subnet's ACL, unless the other end is in the same subnet. Questions about neighbours cross
+borders freely, as ARP does.
 """
 
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Final
 
-from teraflock.drivers.lxd.words import checked_network
+from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, Family
 from teraflock.network.acl.model import AclAction, AclRule
 from teraflock.network.rules import PREFIX as LENGTH
 from teraflock.network.security_group.model import PORT_MAX, Direction, Protocol, Rule
+from teraflock.network.security_group.rules import EVERYWHERE
 from teraflock.network.walls import Borders
 
 _BORDERS: Final = {
@@ -19,8 +21,6 @@ _BORDERS: Final = {
     Direction.IN: ("coming_in", "oifname", "daddr", "saddr", "border_in"),
 }
 """For ACLs: the base chain, the interface and the address in the network, the address outside, and the map."""
-MASK: Final = str(IPv4Network((0, LENGTH)).netmask)
-"""Leads from an address to its network: all networks have the same size."""
 PRIORITIES: Final = {Direction.OUT: 1, Direction.IN: 2}
 """After the firewall's own table, which has 0. An accept ends one chain only."""
 
@@ -28,15 +28,28 @@ PRIORITIES: Final = {Direction.OUT: 1, Direction.IN: 2}
 def guards(borders: Borders) -> tuple[dict[str, tuple[str, ...]], dict[str, dict[str, str]]]:
     """The chains of all ACLs, and the maps that lead to them. Without an ACL there is no chain that packets pass."""
     chains: dict[str, tuple[str, ...]] = {
-        chain: (f"{interface} @bridges ip {address} & {MASK} vmap @{map_name}",)
+        chain: (
+            f"{NEIGHBOURS} accept",
+            *(
+                f"{interface} @bridges {each.word} {address} & {each.mask} vmap @{map_name}{each.suffix}"
+                for each in FAMILIES
+            ),
+        )
         for chain, interface, address, _, map_name in (_BORDERS.values() if borders else ())
     }
-    maps: dict[str, dict[str, str]] = {names[-1]: {} for names in _BORDERS.values()}
+    maps: dict[str, dict[str, str]] = {name: {} for name, _ in _maps()}
     for network, subnets in _guarded(borders).items():
         for side, names in _BORDERS.items():
             chains |= _border_rules(side, network, subnets, borders)
-            maps[names[-1]][first(network)] = f"goto {_border(side, network)}"
+            for family in FAMILIES:
+                lead = f"goto {_border(side, network)}"
+                maps[names[-1] + family.suffix][family.first(str(network))] = lead
     return chains, maps
+
+
+def _maps() -> Iterator[tuple[str, Family]]:
+    for *_, name in _BORDERS.values():
+        yield from ((name + family.suffix, family) for family in FAMILIES)
 
 
 def _guarded(borders: Borders) -> dict[IPv4Network, list[IPv4Network]]:
@@ -51,24 +64,38 @@ def _border_rules(
     side: Direction, network: IPv4Network, subnets: list[IPv4Network], borders: Borders
 ) -> dict[str, tuple[str, ...]]:
     """The chain that finds the subnet of a packet's end in this network, and the chains of their ACLs."""
-    _, _, own, far, _ = _BORDERS[side]
-    chains, lines = {}, []
-    parts = [each for each in subnets if each != network]
+    chains: dict[str, tuple[str, ...]] = {}
+    lines: list[str] = []
     for subnet in subnets:
         acl, guard = borders[str(subnet)], _guard(side, subnet)
-        if acl is None:
-            lines.append(f"ip {own} {subnet} accept")
-            continue
-        chains[guard] = (*map(_acl_line, (rule for rule in acl if rule.direction == side)), "drop")
-        if subnet == network:  # what the other subnets have is not part of it
-            lines += [f"ip {far} {each} goto {guard}" for each in parts]
-        lines += [f"ip {own} {subnet} ip {far} {subnet} accept", f"ip {own} {subnet} goto {guard}"]
+        if acl is not None:
+            rules = (line for rule in acl if rule.direction == side for line in _acl_lines(rule))
+            chains[guard] = (*rules, "drop")
+        # What the other subnets have is not part of the network's own.
+        parts = [each for each in subnets if each != network] if subnet == network else []
+        for family in FAMILIES:
+            lines += _ways(side, family, subnet, parts, guard if acl is not None else "")
     return {**chains, _border(side, network): tuple(lines)}
 
 
+def _ways(
+    side: Direction, family: Family, subnet: IPv4Network, parts: list[IPv4Network], guard: str
+) -> Iterator[str]:
+    """What leads packets of a subnet's end to its ACL, the chain `guard`. Empty: the subnet has none."""
+    _, _, own, far, _ = _BORDERS[side]
+    inside, word = family.network(str(subnet)), family.word
+    if not guard:
+        yield f"{word} {own} {inside} accept"
+        return
+    for each in parts:
+        yield f"{word} {far} {family.network(str(each))} goto {guard}"
+    yield f"{word} {own} {inside} {word} {far} {inside} accept"
+    yield f"{word} {own} {inside} goto {guard}"
+
+
 def border_maps(table: str) -> Iterator[str]:
-    for *_, map_name in _BORDERS.values():
-        yield f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}"
+    for name, family in _maps():
+        yield f"add map inet {table} {name} {{ type {family.kind} : verdict; }}"
 
 
 def hook_of(chain: str) -> str:
@@ -85,24 +112,32 @@ def base_chain(table: str, name: str, hook: str, *rules: str) -> Iterator[str]:
     yield from (f"add rule inet {table} {name} {rule}" for rule in rules)
 
 
-def packets(rule: Rule | AclRule, peer: str) -> str:
-    """What a rule matches, formatted from checked values, so that nothing else can get into the text."""
+def packets(rule: Rule | AclRule, members: str = "") -> Iterator[str]:
+    """What a rule matches, formatted from checked values, so that nothing else can get into the text. `members`: the
+    set of the group that it names, without the prefix of a family."""
     end = "saddr" if rule.direction == Direction.IN else "daddr"
-    words = [f"ip {end} {peer}"]
+    if rule.peer == EVERYWHERE and rule.protocol != Protocol.ICMP:
+        yield _kind(rule, "")
+        return
+    for family in FAMILIES:
+        peer = f"@m{family.suffix}_{members}" if members else family.network(rule.peer)
+        if peer:
+            yield f"{family.word} {end} {peer} {_kind(rule, family.icmp)}".strip()
+
+
+def _kind(rule: Rule | AclRule, icmp: str) -> str:
     if rule.protocol in (Protocol.TCP, Protocol.UDP):
         every = (rule.port_first, rule.port_last) == (0, PORT_MAX)
         single = rule.port_first == rule.port_last
         ports = f"{int(rule.port_first)}" if single else f"{int(rule.port_first)}-{int(rule.port_last)}"
-        words.append(f"meta l4proto {rule.protocol}" if every else f"{rule.protocol} dport {ports}")
-    elif rule.protocol == Protocol.ICMP:
-        words.append("meta l4proto icmp")
-    return " ".join(words)
+        return f"meta l4proto {rule.protocol}" if every else f"{rule.protocol} dport {ports}"
+    return f"meta l4proto {icmp}" if rule.protocol == Protocol.ICMP else ""
 
 
-def _acl_line(rule: AclRule) -> str:
+def _acl_lines(rule: AclRule) -> Iterator[str]:
     """An ACL knows no connections: every packet is checked by where it goes."""
     verdict = "accept" if rule.action == AclAction.ALLOW else "drop"
-    return f"{packets(rule, checked_network(rule.peer))} {verdict}"
+    return (f"{each} {verdict}".strip() for each in packets(rule))
 
 
 def _border(side: Direction, network: IPv4Network) -> str:
@@ -113,11 +148,3 @@ def _border(side: Direction, network: IPv4Network) -> str:
 def _guard(side: Direction, subnet: IPv4Network) -> str:
     """The chain with the rules of a subnet's ACL."""
     return f"a{side[0]}_{str(subnet.network_address).replace('.', '_')}_{subnet.prefixlen}"
-
-
-def first(network: IPv4Network | str) -> str:
-    """All networks have the same size, so their first address is enough."""
-    parsed = IPv4Network(network)
-    if parsed.prefixlen != LENGTH:
-        raise ValueError(f"not a network: {network!r}")
-    return str(parsed.network_address)

@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import Refused
-from teraflock.drivers.lxd import recipe as recipes
-from teraflock.drivers.lxd.recipe import Python, Recipe
+from teraflock.image import recipe as recipes
+from teraflock.image.recipe import Python, Recipe
 
 LEFT_OUT: Final = ("doc", "man", "info", "locale", "lintian", "bug")
 """Parts of /usr/share that guests do not need."""

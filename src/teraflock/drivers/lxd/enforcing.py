@@ -16,6 +16,7 @@ import msgspec
 from teraflock.drivers.lxd import flows, netlink, nft
 from teraflock.drivers.lxd import walls as tables
 from teraflock.instance.engine_errors import EngineRefused
+from teraflock.network.ipv6 import four
 from teraflock.network.rules import PORT_FIRST, PORT_LAST, PUBLISHED_FIRST, PUBLISHED_LAST
 from teraflock.network.walls import Walls, decide, is_ours, tightened
 
@@ -93,7 +94,7 @@ class Enforcing:
             found = [
                 flow
                 for flow in flows.flows()
-                if (addresses is None or flow.packet.source in addresses or flow.packet.target in addresses)
+                if (addresses is None or not addresses.isdisjoint(map(four, flow.packet.ends)))
                 and flow.packet.source not in own
                 and flow.packet.target not in own
                 and not (decide(loaded.walls, flow.packet).passes and ways.are_open(flow, own))

@@ -4,12 +4,14 @@ Rules for all bridges of this installation:
 - nothing is forwarded between two bridges unless their networks are peered, not even an ICMP error about an open
   connection, and traffic from outside reaches them only through an open port;
 - guests of peered networks see each other's addresses: no address is translated between bridges;
-- on the host, a guest reaches only DNS and ping of its gateway, and nobody else reaches the gateway;
+- on the host, a guest reaches only DNS and ping of its gateway, and nobody else reaches the gateway. With IPv6, it
+  reaches ping only, and questions about neighbours, which it needs to find the gateway;
 - an open port leads to its guest from outside and from the host itself, on any address of the host;
 - with `way_out`, guests reach the internet, but not private, link-local or other special addresses (`CLOSED`)
   or networks the host is attached to, unless the operator allowed them. Without `way_out`, they reach nothing
   beyond their bridge;
-- they do so with an address of the host, from this table with `translates`, otherwise from the engine's.
+- they do so with an address of the host, from this table with `translates`, otherwise from the engine's;
+- IPv6 never passes between a bridge and the outside.
 
 The table is replaced in one transaction, so no rule is ever missing. Packets of open connections come first and need
 few lookups, because almost all packets are such.
@@ -20,8 +22,10 @@ from ipaddress import IPv4Address
 
 import msgspec
 
+from teraflock.drivers.lxd.families import FAMILIES, FOUR, Family
 from teraflock.drivers.lxd.words import checked_network, quoted
 from teraflock.network.rules import CLOSED, RANGE
+from teraflock.network.walls import is_ours
 
 
 class Forward(msgspec.Struct, frozen=True):
@@ -58,8 +62,7 @@ def table(name: str, rules: Rules) -> str:
         f"table inet {name} {{",
         *_set("bridges", "ifname", (quoted(bridge.name) for bridge in rules.bridges)),
         *_set("joined", "ifname . ifname", _joined(rules)),
-        *_set("gates", "ifname . ipv4_addr", (_gate(bridge) for bridge in rules.bridges)),
-        *_set("gateways", "ipv4_addr", (str(IPv4Address(bridge.gateway)) for bridge in rules.bridges)),
+        *(line for family in FAMILIES for line in _gates(family, rules.bridges)),
         *_ranges("own", (str(RANGE),)),
         *_ranges("closed", rules.closed),
         *_ranges("allowed", rules.allowed),
@@ -106,8 +109,11 @@ _FIXED = """
   chain to_host {
     type filter hook input priority filter; policy accept;
     iifname != "lo" iifname != @bridges ip daddr @gateways drop
+    iifname != "lo" iifname != @bridges ip6 daddr @gateways6 drop
     iifname != @bridges accept
     ct state vmap { established : accept, related : accept, invalid : drop }
+    icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+    iifname . ip6 daddr @gates6 icmpv6 type echo-request accept
     iifname . ip daddr @gates icmp type echo-request accept
     iifname . ip daddr @gates meta l4proto { tcp, udp } th dport 53 accept
     drop
@@ -115,6 +121,8 @@ _FIXED = """
   chain established {
     iifname . oifname @joined accept
     iifname @bridges oifname @bridges drop
+    meta nfproto ipv6 iifname @bridges drop
+    meta nfproto ipv6 oifname @bridges drop
     accept
   }
   chain through {
@@ -122,11 +130,11 @@ _FIXED = """
     ct state established goto established
     iifname != @bridges oifname != @bridges accept
     iifname @bridges oifname @bridges iifname . oifname != @joined drop
+    meta nfproto ipv6 iifname . oifname != @joined drop
     ct state vmap { related : accept, invalid : drop }
     iifname . oifname @joined accept
     oifname @bridges ct status dnat accept
     oifname @bridges drop
-    iifname @bridges meta nfproto ipv6 drop
     iifname @bridges goto out
   }
 """.strip("\n").splitlines()
@@ -184,5 +192,9 @@ def _joined(rules: Rules) -> Iterator[str]:
         yield f"{quoted(one)} . {quoted(other)}"
 
 
-def _gate(bridge: Bridge) -> str:
-    return f"{quoted(bridge.name)} . {IPv4Address(bridge.gateway)}"
+def _gates(family: Family, bridges: Sequence[Bridge]) -> Iterator[str]:
+    """The sets of gateways, with the bridge that each belongs to and without."""
+    known = [each for each in bridges if is_ours(each.gateway) or family is FOUR]
+    gates = (f"{quoted(each.name)} . {family.address(each.gateway)}" for each in known)
+    yield from _set(f"gates{family.suffix}", f"ifname . {family.kind}", gates)
+    yield from _set(f"gateways{family.suffix}", family.kind, (family.address(each.gateway) for each in known))

@@ -4,7 +4,7 @@ Each guest's address has its own limits in each direction: for packets, for the 
 the connections that the host tracks at a time. Packets between two guests count for the sender only. What a guest asks
 the host itself, such as names, is limited by packet like new connections: one flow of questions would keep the name
 server busy. What exceeds a limit is dropped before the firewall sees it, so that one guest cannot fill the host's table
-of connections or use up its processors. Balancers have addresses, too, and the same limits.
+of connections or use up its processors. Balancers have addresses, too, and the same limits. So have IPv6 addresses.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from teraflock.drivers.lxd.families import FAMILIES
 from teraflock.drivers.lxd.words import quoted
 
 SET_SIZE: Final = 65_536
@@ -50,8 +51,9 @@ def table(name: str, bridges: Iterable[str], limits: FloodLimits, *, keep: bool 
         f"flush set inet {name} bridges",
         *([f"add element inet {name} bridges {{ {listed} }}"] if listed else []),
         *(
-            f"add set inet {name} {each} {{ type ipv4_addr; size {SET_SIZE}; {kind} }}"
+            f"add set inet {name} {each}{family.suffix} {{ type {family.kind}; size {SET_SIZE}; {kind} }}"
             for each, kind in kinds.items()
+            for family in FAMILIES
         ),
     ]
     for chain, rules in _rules(limits).items():
@@ -93,13 +95,14 @@ def _rules(limits: FloodLimits) -> dict[str, tuple[str, ...]]:
 
 
 def _rate(name: str, end: str, per_second: int) -> Iterator[str]:
-    if per_second:
-        yield f"update @{name} {{ ip {end} {_limit(per_second)} }} counter drop"
+    for each in FAMILIES if per_second else ():
+        yield f"update @{name}{each.suffix} {{ {each.word} {end} {_limit(per_second)} }} counter drop"
 
 
 def _most(name: str, end: str, limits: FloodLimits) -> Iterator[str]:
-    if limits.connections_max:
-        yield f"add @{name} {{ ip {end} ct count over {int(limits.connections_max)} }} counter drop"
+    most = f"ct count over {int(limits.connections_max)}"
+    for each in FAMILIES if limits.connections_max else ():
+        yield f"add @{name}{each.suffix} {{ {each.word} {end} {most} }} counter drop"
 
 
 def _limit(per_second: int) -> str:

@@ -5,7 +5,7 @@ the target is the guest behind an open port, not the host.
 """
 
 import socket
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 from typing import Final
 
 import msgspec
@@ -21,6 +21,7 @@ from teraflock.drivers.lxd.netlink import (
     opened,
     send,
 )
+from teraflock.network.ipv6 import is_six
 from teraflock.network.security_group.model import Protocol
 from teraflock.network.walls import Packet
 
@@ -28,8 +29,9 @@ LIST, DELETE = 0x101, 0x102
 ORIGINAL, REPLY, ID, ZONE = 1, 2, 12, 18
 ADDRESSES, ENDS = 1, 2
 SOURCE, TARGET = 1, 2
+SOURCE6, TARGET6 = 3, 4
 NUMBER, SOURCE_PORT, TARGET_PORT = 1, 2, 3
-_PROTOCOLS: Final = {6: Protocol.TCP, 17: Protocol.UDP, 1: Protocol.ICMP}
+_PROTOCOLS: Final = {6: Protocol.TCP, 17: Protocol.UDP, 1: Protocol.ICMP, 58: Protocol.ICMP}
 
 
 class Flow(msgspec.Struct, frozen=True):
@@ -46,17 +48,21 @@ class Flow(msgspec.Struct, frozen=True):
 
 
 def flows() -> list[Flow]:
-    """Return all tracked IPv4 connections."""
+    """Return all tracked connections."""
+    found = []
     with opened() as link:
-        send(link, LIST, REQUEST | DUMP, socket.AF_INET)
-        return [flow for content in answers(link) if (flow := _flow(content)) is not None]
+        for family in (socket.AF_INET, socket.AF_INET6):
+            send(link, LIST, REQUEST | DUMP, family)
+            found += [flow for content in answers(link) if (flow := _flow(content)) is not None]
+    return found
 
 
 def end(found: list[Flow]) -> None:
     """End connections. Those that have ended already are ignored."""
     with opened() as link:
         for flow in found:
-            send(link, DELETE, REQUEST | ACKNOWLEDGE, socket.AF_INET, flow.key)
+            family = socket.AF_INET6 if is_six(flow.packet.source) else socket.AF_INET
+            send(link, DELETE, REQUEST | ACKNOWLEDGE, family, flow.key)
             for _ in answers(link):
                 pass
 
@@ -87,7 +93,8 @@ def _flow(content: bytes) -> Flow | None:
 def _tuple(content: bytes, side: int) -> tuple[str, str, int, int]:
     """Return source, target, protocol and one of the ports of one direction."""
     parts = attributes(content)
-    addresses, ends = attributes(parts[ADDRESSES]), attributes(parts[ENDS])
-    source, target = (str(IPv4Address(addresses[each])) for each in (SOURCE, TARGET))
-    port = int.from_bytes(ends.get(side, b""), "big")
-    return source, target, ends[NUMBER][0], port
+    addresses, kind = attributes(parts[ADDRESSES]), attributes(parts[ENDS])
+    ends = (SOURCE, TARGET) if SOURCE in addresses else (SOURCE6, TARGET6)
+    source, target = (str(ip_address(addresses[each])) for each in ends)
+    port = int.from_bytes(kind.get(side, b""), "big")
+    return source, target, kind[NUMBER][0], port

@@ -1,27 +1,51 @@
 """The tables that stop guests from spoofing addresses, as text for `nft -f`. Pure.
 
-It checks every frame that enters a bridge, by the name of its port: the sender's hardware address and IPv4
-address must be those of the guest on that port, in ARP too. Everything else that a guest may send (IPv6,
-router advertisements, VLAN tags, spanning tree …) is dropped, because guests have only IPv4. A port with our
-prefix that is not in the set cannot send anything. Further interfaces of a guest reach private networks only: what
-a guest sends to the internet leaves through its first interface, where it is counted.
+It checks every frame that enters a bridge, by the name of its port: the sender's hardware address and its IPv4 or IPv6
+address must be those of the guest on that port. A port with our prefix that is not in the sets cannot send anything.
+Everything else that a guest may send (VLAN tags, spanning tree …) is dropped.
+
+Who has an address is asked and answered by ARP and by neighbour discovery. Both are checked inside: a guest speaks only
+for its own addresses, and names only its own hardware. For questions, Linux also uses an address that follows from the
+hardware address (`fe80::…`), with which nothing else can be sent.
+
+IPv6 goes only to addresses of our networks. So no guest is heard as a router, by a group of machines, or by the host
+past its gateway. Headers between that of IPv6 and the content are dropped, because they hide what follows; only
+fragments of TCP and UDP pass.
+
+Further interfaces of a guest reach private networks only: what a guest sends to the internet leaves through its first
+interface, where it is counted.
 
 A bridge does not forward frames to its own protocols (01:80:c2:00:00:0x), whatever they contain. The kernel hands them
 to the host as if the port were an interface of its own, past the table above and past every rule about bridges. So two
 more tables drop all that the host receives from a port and not from its bridge.
 """
 
-from collections.abc import Iterable
-from ipaddress import IPv4Address
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 
 import msgspec
 
+from teraflock.drivers.lxd.families import NEIGHBOURS, SIX, link_local
 from teraflock.drivers.lxd.words import checked_hardware, quoted
+from teraflock.network.ipv6 import RANGE6
 from teraflock.network.rules import RANGE
 
 FIRST, INNER = "stations", "inner"
 """The sets of first interfaces and of further ones. Most packets are found in the first."""
+SIXTH, ASKING, CLAIMS, OWNED = "stations6", "asking", "claims", "owned"
+"""For IPv6: the addresses of guests; those that questions about neighbours come from; those that a guest may claim; and
+the hardware addresses that it may name, as the option of a question or of an answer."""
+_KINDS: Final = {
+    **dict.fromkeys((FIRST, INNER), "type ifname . ether_addr . ipv4_addr"),
+    **dict.fromkeys((SIXTH, ASKING), "type ifname . ether_addr . ipv6_addr"),
+    CLAIMS: "typeof iifname . ether saddr . @th,64,128",
+    OWNED: "typeof iifname . @th,192,64",
+}
+TOLD: Final = (
+    "echo-request, echo-reply, destination-unreachable, packet-too-big, time-exceeded, parameter-problem"
+)
+"""The ICMPv6 messages that guests may send."""
 FRAGMENTS_PER_SECOND: Final = 2_000
 """Pieces of datagrams from one port; twice as many at once. The host keeps a piece for half a minute, in at least 1 KB
 of memory that all guests share (`kernel.py`)."""
@@ -47,8 +71,11 @@ class Station(msgspec.Struct, frozen=True):
 def table(name: str, prefixes: Iterable[str], stations: Iterable[Station]) -> str:
     """Return the tables, which replace the existing ones. The first prefix is that of guests' ports."""
     guests, *others = (quoted(each).strip('"') for each in prefixes)
-    known = tuple(stations)
-    sets = "".join(_set(each, [one for one in known if _set_of(one) == each]) for each in (FIRST, INNER))
+    elements: dict[str, list[str]] = {each: [] for each in _KINDS}
+    for station in stations:
+        for each, element in _elements(station):
+            elements[each].append(element)
+    sets = "".join(_set(each, listed) for each, listed in elements.items())
     return f"""{remove(name)}table bridge {name} {{
 {sets}  chain from_guest_arp {{
     iifname . arp saddr ether . arp saddr ip @{FIRST} accept
@@ -56,12 +83,33 @@ def table(name: str, prefixes: Iterable[str], stations: Iterable[Station]) -> st
     drop
   }}
   set fragments {{ type ifname; size {PORTS_MAX}; flags dynamic; timeout 60s; }}
+  chain neighbours {{
+    ip6 hoplimit != 255 drop
+    iifname . ether saddr . ip6 saddr != @{ASKING} drop
+    icmpv6 type nd-neighbor-solicit ip6 length 32 iifname . @th,192,64 @{OWNED} accept
+    ip6 daddr ff00::/8 drop
+    iifname . ether saddr . @th,64,128 != @{CLAIMS} drop
+    ip6 length 24 accept
+    ip6 length 32 iifname . @th,192,64 @{OWNED} accept
+    drop
+  }}
+  chain from_guest_six {{
+    ip6 nexthdr icmpv6 {NEIGHBOURS} goto neighbours
+    iifname . ether saddr . ip6 saddr != @{SIXTH} drop
+    ip6 daddr != {RANGE6} drop
+    ip6 nexthdr {{ tcp, udp }} accept
+    ip6 nexthdr icmpv6 icmpv6 type {{ {TOLD} }} accept
+    ip6 nexthdr ipv6-frag frag nexthdr {{ tcp, udp }} accept
+    drop
+  }}
   chain from_guest {{
     ether type ip ip frag-off & 0x3fff != 0 update @fragments {{ iifname {_FRAGMENT_LIMIT} }} drop
+    ether type ip6 ip6 nexthdr ipv6-frag update @fragments {{ iifname {_FRAGMENT_LIMIT} }} drop
     ether type ip iifname . ether saddr . ip saddr @{FIRST} accept
     ether type ip ip daddr {RANGE} iifname . ether saddr . ip saddr @{INNER} accept
     ether type arp iifname . ether saddr . arp saddr ip @{FIRST} goto from_guest_arp
     ether type arp iifname . ether saddr . arp saddr ip @{INNER} goto from_guest_arp
+    ether type ip6 goto from_guest_six
     drop
   }}
   chain entering {{
@@ -72,11 +120,11 @@ def table(name: str, prefixes: Iterable[str], stations: Iterable[Station]) -> st
 """ + "".join(_past_bridges(name, family, (guests, *others)) for family in PAST_BRIDGES)
 
 
-def _set(name: str, stations: Iterable[Station]) -> str:
-    elements = ", ".join(map(_element, stations))
-    listed = f"\n    elements = {{ {elements} }}" if elements else ""
+def _set(name: str, elements: Iterable[str]) -> str:
+    joined = ", ".join(elements)
+    listed = f"\n    elements = {{ {joined} }}" if joined else ""
     return f"""  set {name} {{
-    type ifname . ether_addr . ipv4_addr{listed}
+    {_KINDS[name]}{listed}
   }}
 """
 
@@ -93,15 +141,17 @@ def _past_bridges(name: str, family: str, prefixes: Iterable[str]) -> str:
 
 
 def admit(name: str, station: Station) -> str:
-    return f"add element bridge {name} {_set_of(station)} {{ {_element(station)} }}\n"
+    return _changed("add", name, station)
 
 
 def dismiss(name: str, station: Station) -> str:
-    return f"delete element bridge {name} {_set_of(station)} {{ {_element(station)} }}\n"
+    return _changed("delete", name, station)
 
 
-def _set_of(station: Station) -> str:
-    return INNER if station.is_inner else FIRST
+def _changed(verb: str, name: str, station: Station) -> str:
+    return "".join(
+        f"{verb} element bridge {name} {each} {{ {element} }}\n" for each, element in _elements(station)
+    )
 
 
 def remove(name: str) -> str:
@@ -110,6 +160,15 @@ def remove(name: str) -> str:
     return "".join(f"table {family} {name}\ndelete table {family} {name}\n" for family in families)
 
 
-def _element(station: Station) -> str:
-    """Format the element from checked values, so that nothing else can get into the text."""
-    return f"{quoted(station.port)} . {checked_hardware(station.hardware)} . {IPv4Address(station.address)}"
+def _elements(station: Station) -> Iterator[tuple[str, str]]:
+    """The sets that a guest's interface is in, with its elements, formatted from checked values, so that nothing else
+    can get into the text."""
+    port, hardware = quoted(station.port), checked_hardware(station.hardware)
+    yield INNER if station.is_inner else FIRST, f"{port} . {hardware} . {IPv4Address(station.address)}"
+    own = SIX.address(station.address)
+    yield SIXTH, f"{port} . {hardware} . {own}"
+    for each in (own, link_local(hardware)):
+        yield ASKING, f"{port} . {hardware} . {each}"
+        yield CLAIMS, f"{port} . {hardware} . {int(IPv6Address(each)):#034x}"
+    for option in (1, 2):  # of a question, of an answer; each is eight bytes long
+        yield OWNED, f"{port} . 0x{option:02x}01{hardware.replace(':', '')}"

@@ -21,6 +21,7 @@ from teraflock.network.balancer.model import (
     BalancerSpec,
 )
 from teraflock.network.balancer.rules import PATH
+from teraflock.network.ipv6 import six
 
 CONNECTIONS_MAX: Final = 2000
 """Of one project at once. Each needs two files and some 40 KB."""
@@ -52,17 +53,20 @@ defaults
 """
 
 
-def configuration(balancers: Iterable[BalancerSpec]) -> str:
-    return "\n".join((_GLOBAL, *("\n".join(_section(each)) + "\n" for each in balancers)))
+def configuration(balancers: Iterable[BalancerSpec], *, with_ipv6: bool = True) -> str:
+    """`with_ipv6`: balancers also listen on their IPv6 addresses. Backends are reached with IPv4."""
+    return "\n".join((_GLOBAL, *("\n".join(_section(each, with_ipv6)) + "\n" for each in balancers)))
 
 
-def _section(spec: BalancerSpec) -> Iterator[str]:
+def _section(spec: BalancerSpec, with_ipv6: bool) -> Iterator[str]:
     address = IPv4Address(spec.address)
     tls = f" ssl crt /cell/certificates/{word(spec.id)}.pem" if spec.certificate else ""
     is_http = BalancerProtocol(spec.protocol) == BalancerProtocol.HTTP
     alpn = " alpn h2,http/1.1" if tls and is_http else ""
     yield f"listen {word(spec.id)}"
     yield f"  bind {address}:{int(spec.port)}{tls}{alpn}"
+    if with_ipv6:
+        yield f"  bind [{six(str(address))}]:{int(spec.port)}{tls}{alpn}"
     yield f"  mode {'http' if is_http else 'tcp'}"
     yield f"  source {address}"
     yield "  balance leastconn"

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from teraflock.drivers.lxd import build, guest, names, recipe
+from teraflock.drivers.lxd import build, guest, names
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.moulds import UNPACK_SECONDS_MAX, Moulds
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.rest import LxdClient
+from teraflock.image import recipe
 from teraflock.instance.engine_errors import EngineRefused
 
 SHIPPED: Final = "base"

@@ -3,14 +3,18 @@
 The image's templates write the guest's files from `user.*` keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Interface
 from typing import Any, Final
 
-from teraflock.drivers.lxd import names
+from teraflock.drivers.lxd import kernel, names
+from teraflock.drivers.lxd.families import SIX
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Named, NamedPlace
 from teraflock.instance.driver import Machine, Nic
+from teraflock.network.ipv6 import RANGE6, subnet6
+from teraflock.network.rules import gateway, number_of
+from teraflock.network.walls import is_ours
 
 ID: Final = "user.teraflock.id"
 ADDRESS: Final = "user.address"
@@ -87,6 +91,12 @@ def folders_of(found: Mapping[str, Any]) -> tuple[str, ...]:
     return (found["config"].get(PROJECT, ""), *map(bridge_of, nics_in(found)))
 
 
+def lacks_ipv6(found: Mapping[str, Any]) -> bool:
+    """Check whether a guest was created by an earlier version, which had no IPv6."""
+    own = address_of(found)
+    return is_ours(own) and SIX.address(own) not in found["config"].get(GATEWAY, "") if own else False
+
+
 def named_of(found: Mapping[str, Any]) -> Named | None:
     """Return the names of a guest from the engine's record of it. None: it is not ours, or has no name."""
     config, devices = found["config"], found["devices"]
@@ -105,7 +115,7 @@ def named_of(found: Mapping[str, Any]) -> Named | None:
 
 
 def _setup(machine: Machine) -> str:
-    """Return the gateway, and the commands that set up further interfaces.
+    """Return the gateway, and the commands that set up further interfaces, and IPv6 if the host has it.
 
     Each answers through its own gateway: the host accepts an address only from its own interface.
     """
@@ -118,4 +128,21 @@ def _setup(machine: Machine) -> str:
             f"route replace default via {nic.network.gateway} dev eth{number} table {table}",
             f"rule add from {nic.address} table {table}",
         ]
+    if kernel.has_ipv6():
+        lines += ipv6_setup(machine.address, *(each.address for each in machine.more_nics))
     return "\n".join(lines)
+
+
+def ipv6_setup(*addresses: str) -> Iterator[str]:
+    """The commands that give interfaces their IPv6 addresses. There is a way to networks of projects only: a guest that
+    wants to reach the internet knows at once that it cannot, and uses IPv4."""
+    for number, address in enumerate(addresses):
+        own, device, table = SIX.address(address), f"eth{number}", f"table {100 + number}"
+        way = f"{RANGE6} via {SIX.address(str(gateway(number_of(address))))} dev {device}"
+        yield f"address replace {own}/{SIX.length} dev {device} nodad"
+        if number == 0:
+            yield f"route replace {way}"
+        else:
+            yield f"route replace {subnet6(number_of(address))} dev {device} {table}"
+            yield f"route replace {way} {table}"
+            yield f"rule add from {own} {table}"

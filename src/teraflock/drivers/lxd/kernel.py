@@ -30,6 +30,7 @@ RAISED: Final = {
     "kernel/keys/maxkeys": KEYS_MIN,
     "kernel/pid_max": PROCESS_IDS_MIN,
     "net/ipv4/ipfrag_high_thresh": FRAGMENT_BYTES_MIN,
+    "net/netfilter/nf_conntrack_frag6_high_thresh": FRAGMENT_BYTES_MIN,
     "net/netfilter/nf_conntrack_max": CONNECTIONS_MIN,
 }
 
@@ -37,8 +38,12 @@ RETRY_MILLISECONDS: Final = 50
 """How soon a bridge asks again for an address that did not answer. The default of one second would be most of
 a guest's boot time."""
 
-BRIDGE_FILTER: Final = "net/bridge/bridge-nf-call-iptables"
-"""Whether frames between two guests on one bridge pass through the firewall."""
+BRIDGE_FILTERS: Final = ("net/bridge/bridge-nf-call-iptables", "net/bridge/bridge-nf-call-ip6tables")
+"""Whether frames between two guests on one bridge pass through the firewall, with IPv4 and with IPv6."""
+ROUTES_SIX: Final = "net/ipv6/conf/all/forwarding"
+ROUTES_SIX_OF: Final = "net/ipv6/conf/{}/force_forwarding"
+"""Whether the host routes IPv6 of all interfaces, or of one (since Linux 6.17). We never turn on the first: the host
+would no longer listen to the router of its own uplink."""
 
 
 def bridge_settings(bridge: str) -> tuple[tuple[str, int], ...]:
@@ -78,15 +83,39 @@ def raise_limits(system: Path = SYSTEM) -> tuple[Setting, ...]:
     return too_low(system)
 
 
+def has_ipv6(system: Path = SYSTEM) -> bool:
+    return (system / ROUTES_SIX).exists()
+
+
+def can_route_ipv6(system: Path = SYSTEM) -> bool:
+    """Whether IPv6 can pass between peered networks."""
+    return _read(system / ROUTES_SIX) == 1 or (system / ROUTES_SIX_OF.format("all")).exists()
+
+
+def six_settings(bridge: str, *, routes: bool) -> tuple[tuple[str, int], ...]:
+    """Return the settings of a bridge that has an IPv6 address. The host believes nothing that guests announce."""
+    inside = f"net/ipv6/conf/{bridge}"
+    return (
+        (f"{inside}/accept_ra", 0),
+        (f"{inside}/autoconf", 0),
+        (f"{inside}/accept_redirects", 0),
+        (f"{inside}/accept_dad", 0),
+        (f"{inside}/proxy_ndp", 0),
+        (f"{inside}/disable_ipv6", 0),
+        (ROUTES_SIX_OF.format(bridge), int(routes)),
+    )
+
+
 def filters_bridges(system: Path = SYSTEM) -> bool:
-    return _read(system / BRIDGE_FILTER) == 1
+    return all(_read(system / each) == 1 for each in BRIDGE_FILTERS)
 
 
 def filter_bridges(system: Path = SYSTEM) -> bool:
     """Turn the filter on. Return whether it is: without the module `br_netfilter` it cannot be."""
-    if not filters_bridges(system) and (system / BRIDGE_FILTER).exists():
-        with contextlib.suppress(OSError):
-            (system / BRIDGE_FILTER).write_text("1\n", "ascii")
+    for each in BRIDGE_FILTERS:
+        if _read(system / each) == 0:
+            with contextlib.suppress(OSError):
+                (system / each).write_text("1\n", "ascii")
     return filters_bridges(system)
 
 

@@ -75,9 +75,9 @@ class Linking:
         self._links[link.device] = link
 
     def _remove(self, link: HostLink) -> None:
-        for address in link.stations:
-            _batch("ip", [f"neighbour delete {address} dev {link.bridge}"], must=False)
-        _batch("ip", [f"link delete {link.device}"], must=False)
+        known = [each for address in link.stations for each in plans.both(address)]
+        gone = [f"neighbour delete {each} dev {link.bridge}" for each in known]
+        _batch("ip", [*gone, f"link delete {link.device}"], must=False)
 
     def _drop_devices(self) -> None:
         for link in self._links.values():

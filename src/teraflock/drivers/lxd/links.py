@@ -1,14 +1,15 @@
 """What links the bridges of this host with those of other hosts, as text for `ip`, `bridge` and `nft`. Pure.
 
 For each network with instances on other hosts, a VXLAN device is a port of its bridge. It learns nothing and floods
-nothing: the bridge answers ARP for remote instances itself, and each remote hardware address has a fixed entry.
+nothing: the bridge answers questions for remote instances itself (ARP and neighbour discovery), and each of their
+hardware addresses has a fixed entry.
 
-Two tables guard the links. The first accepts a frame from another host only if it is IPv4 and has the hardware and
-network address of an instance that is there, in that network or in one peered with it. A packet that this host routed
-into a peered network gets the hardware address of its sender back, so that the other host can check it. The second
-accepts VXLAN packets only from linked hosts, those of encrypted links only through WireGuard, and sends them only
-there. It forwards none to these hosts: what a guest sends has the address of its host when it arrives, so the other
-host would take it for a frame of a link.
+Two tables guard the links. The first accepts a frame from another host only if it is IPv4 or IPv6 and has the hardware
+and network address of an instance that is there, in that network or in one peered with it. A packet that this host
+routed into a peered network gets the hardware address of its sender back, so that the other host can check it. The
+second accepts VXLAN packets only from linked hosts, those of encrypted links only through WireGuard, and sends them
+only there. It forwards none to these hosts: what a guest sends has the address of its host when it arrives, so the
+other host would take it for a frame of a link.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, Family
 from teraflock.drivers.lxd.names import Names, hardware_address
 from teraflock.drivers.lxd.words import checked_hardware, quoted
 from teraflock.network.fabric import Fabric, RemoteStation
@@ -89,51 +91,43 @@ def station_commands(link: HostLink, before: Mapping[str, tuple[str, str]]) -> t
     addresses, frames = [], []
     for address, (hardware, target) in before.items():
         if link.stations.get(address) != (hardware, target):
-            addresses.append(f"neighbour delete {address} dev {link.bridge}")
+            addresses += [f"neighbour delete {each} dev {link.bridge}" for each in both(address)]
             frames.append(f"fdb delete {hardware} dev {link.device} dst {target} self")
             frames.append(f"fdb delete {hardware} dev {link.device} master")
     for address, (hardware, target) in link.stations.items():
         if before.get(address) != (hardware, target):
-            addresses.append(f"neighbour replace {address} lladdr {hardware} dev {link.bridge} nud permanent")
+            known = f"lladdr {hardware} dev {link.bridge} nud permanent"
+            addresses += [f"neighbour replace {each} {known}" for each in both(address)]
             frames.append(f"fdb replace {hardware} dev {link.device} dst {target} self static")
             frames.append(f"fdb replace {hardware} dev {link.device} master static")
     return addresses, frames
 
 
+def both(address: str) -> tuple[str, ...]:
+    """The addresses of an interface."""
+    return tuple(family.address(address) for family in FAMILIES)
+
+
 def tables(ours: Names, fabric: Fabric, found: Sequence[HostLink]) -> str:
     """Return both tables, which replace the existing ones in one transaction."""
-    remotes = ", ".join(
-        f"{quoted(link.device)} . {checked_hardware(hardware)} . {IPv4Address(address)}"
-        for link in found
-        for address, hardware in link.senders.items()
-    )
-    crossing = ", ".join(
-        f"{IPv4Address(each)} : {checked_hardware(hardware_address(ours.installation, each))}"
-        for each in fabric.crossing
-    )
     plain = ", ".join(str(IPv4Address(peer.address)) for peer in fabric.peers if not peer.inner)
     inner = ", ".join(str(IPv4Address(peer.inner)) for peer in fabric.peers if peer.inner)
     prefix = quoted(ours.link_prefix).strip('"')
     return f"""{removal(ours)}table bridge {ours.links_table} {{
-  set remotes {{
-    type ifname . ether_addr . ipv4_addr
-    {_listed(remotes)}
-  }}
-  chain from_host {{
+{"".join(_checks(ours, fabric, found, family) for family in FAMILIES)}  chain from_host {{
+    {NEIGHBOURS} drop
     ether type ip iifname . ether saddr . ip saddr @remotes accept
+    ether type ip6 iifname . ether saddr . ip6 saddr @remotes6 accept
     drop
   }}
   chain entering {{
     type filter hook prerouting priority -300; policy accept;
     iifname "{prefix}*" jump from_host
   }}
-  map crossing {{
-    type ipv4_addr : ether_addr
-    {_listed(crossing)}
-  }}
   chain leaving {{
     type filter hook postrouting priority 300; policy accept;
     ether type ip oifname "{prefix}*" ether saddr set ip saddr map @crossing
+    ether type ip6 oifname "{prefix}*" ether saddr set ip6 saddr map @crossing6
   }}
 }}
 table inet {ours.links_table} {{
@@ -163,6 +157,28 @@ table inet {ours.links_table} {{
     udp dport {PORT} ip daddr @plain drop
   }}
 }}
+"""
+
+
+def _checks(ours: Names, fabric: Fabric, found: Sequence[HostLink], family: Family) -> str:
+    """Which frames are accepted from other hosts, and who sends packets that this host routes to them."""
+    remotes = ", ".join(
+        f"{quoted(link.device)} . {checked_hardware(hardware)} . {family.address(address)}"
+        for link in found
+        for address, hardware in link.senders.items()
+    )
+    crossing = ", ".join(
+        f"{family.address(each)} : {checked_hardware(hardware_address(ours.installation, each))}"
+        for each in fabric.crossing
+    )
+    return f"""  set remotes{family.suffix} {{
+    type ifname . ether_addr . {family.kind}
+    {_listed(remotes)}
+  }}
+  map crossing{family.suffix} {{
+    type {family.kind} : ether_addr
+    {_listed(crossing)}
+  }}
 """
 
 

@@ -107,9 +107,7 @@ class MemberBridges:
     def _bring_up(self, kept: KeptBridge) -> None:
         if not (LINKS / kept.name).exists():
             _ip("link", "add", kept.name, "address", kept.hwaddr, "type", "bridge")
-        for name, value in (("ipv4/ip_forward", 1), (f"ipv6/conf/{kept.name}/disable_ipv6", 1)):
-            with contextlib.suppress(OSError):  # IPv6 may be off
-                (kernel.SYSTEM / "net" / name).write_text(f"{value}\n", "ascii")
+        (kernel.SYSTEM / "net/ipv4/ip_forward").write_text("1\n", "ascii")
         if kept.mtu:
             _ip("link", "set", kept.name, "mtu", str(kept.mtu))
         _ip("address", "replace", f"{IPv4Address(kept.gateway)}/{kept.length}", "dev", kept.name)

@@ -22,7 +22,14 @@ from teraflock.drivers.lxd.firewall import Bridge, Forward, Rules
 from teraflock.drivers.lxd.floating import HostAddresses
 from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.drivers.lxd.guard import Station
-from teraflock.drivers.lxd.host_links import attached, own_addresses, retry_soon, secure
+from teraflock.drivers.lxd.host_links import (
+    attached,
+    give_ipv6,
+    have_ipv6,
+    own_addresses,
+    retry_soon,
+    secure,
+)
 from teraflock.drivers.lxd.linking import Linking
 from teraflock.drivers.lxd.links import HostLink
 from teraflock.drivers.lxd.member_bridges import MemberBridges
@@ -85,6 +92,8 @@ class LxdNetworks:
         """The names that the server gave last, and the bridges at that time."""
         self._attached: tuple[str, ...] = ()
         """The host's own networks when the table was last built."""
+        self._built: tuple[Bridge, ...] = ()
+        """The bridges at that time."""
         self.balancer_addresses: Callable[[], Mapping[str, str]] = dict
         """Addresses in our networks that balancers have, with their ids."""
 
@@ -214,6 +223,7 @@ class LxdNetworks:
         )
         with self._alone():
             is_same = attached() == self._attached and self._walls.is_intact()
+        is_same = is_same and have_ipv6(self._built)
         return exist and is_same and kernel.filters_bridges() and self._bridges.are_up()
 
     def enforce(self, walls: Walls) -> None:
@@ -268,9 +278,12 @@ class LxdNetworks:
                 if interfaces.bridge_of(device) == link.bridge
             ]
             for name in inside if pid else ():
-                enter = ["nsenter", f"--target={int(pid)}", "--net", "--"]
-                command = [*enter, "ip", "link", "set", name, "mtu", str(link.mtu)]
-                subprocess.run(command, capture_output=True, check=False)
+                self._inside(pid, "ip", "link", "set", name, "mtu", str(link.mtu))
+
+    def _inside(self, pid: int, *command: str, stdin: str = "") -> None:
+        """Run a command of the host in the network of a guest."""
+        enter = ["nsenter", f"--target={int(pid)}", "--net", "--"]
+        subprocess.run([*enter, *command], input=stdin.encode(), capture_output=True, check=False)
 
     def drop_firewall(self) -> None:
         with self._alone():
@@ -310,9 +323,10 @@ class LxdNetworks:
         ]
         balancers = self.balancer_addresses()
         stations += [station for address in balancers for station in self._stations(address)]
+        rules = self._rules(bridges, instances)
         texts = (
             guard.table(self._ours.guard_table, (self._ours.port_prefix, self._ours.link_prefix), stations),
-            firewall.table(self._ours.table, self._rules(bridges, instances)),
+            firewall.table(self._ours.table, rules),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
             flood.table(
                 self._ours.flood_table,
@@ -331,6 +345,8 @@ class LxdNetworks:
             )
         if not secure(bridge.name for bridge in bridges):
             LOG.error("a bridge is missing, or learns addresses from frames that the guard does not see")
+        give_ipv6(bridges, {name for pair in rules.peered for name in pair})
+        self._built = bridges
         kernel.raise_limits()  # that of connections exists since the first rule about them
         self._flood_loaded = self.flood_limits
         counters = self._counters()
@@ -338,8 +354,20 @@ class LxdNetworks:
         kept = _of_balancers((counter for counter, _ in counters), there)
         self._bring_counters(counters, {**kept, **balancers, **dict(_counted(instances))})
         for each in instances:
+            if kernel.has_ipv6() and interfaces.lacks_ipv6(each):
+                self._give_ipv6(each)
             if found := interfaces.named_of(each):
                 self._resolving.add(found)
+
+    def _give_ipv6(self, found: dict[str, Any]) -> None:
+        """Give a guest of an earlier version its IPv6 addresses, for its next start and at once if it runs."""
+        commands = "\n".join(interfaces.ipv6_setup(*interfaces.addresses_of(found)))
+        config = {interfaces.GATEWAY: f"{found['config'].get(interfaces.GATEWAY, '')}\n{commands}"}
+        where = ("instances", found["name"])
+        self._engine.patch(*where, body={"config": config}, project=self._ours.project)
+        state = self._engine.get(*where, "state", project=self._ours.project)
+        if state.get("pid", 0) > 0:
+            self._inside(state["pid"], "ip", "-force", "-batch", "-", stdin=commands + "\n")
 
     def _rules(self, bridges: tuple[Bridge, ...], instances: list[dict[str, Any]]) -> Rules:
         self._attached = attached()

@@ -3,7 +3,7 @@
 In a network, its guests are `node-2` and `node-2.vision.internal`, with their addresses there. In all networks of the
 project, a guest is also `node-2.backend.vision.internal`, with its address in the network `backend`. The server adds
 the names of guests on other hosts, and of those in peered networks (see `network/naming.py`). Nobody else can resolve
-them.
+them. A name has both addresses of a guest, IPv4 and IPv6.
 
 The engine runs a DNS server (dnsmasq) for each bridge. It watches two of our folders, that of the network and
 that of the project, with a file for each guest. It does not read the host's /etc/hosts, and does not forward names
@@ -14,15 +14,17 @@ import contextlib
 import re
 import shutil
 from collections.abc import Iterable
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from teraflock.drivers.lxd import kernel
+from teraflock.drivers.lxd.families import FAMILIES, FOUR
 from teraflock.drivers.lxd.ids import remove_empty
 from teraflock.drivers.lxd.names import Names
 from teraflock.network.naming import TOP, KnownName
+from teraflock.network.walls import is_ours
 
 FOLDER: Final = Path("/var/lib/teraflock/names")
 """Not in our home folder: the DNS server runs as nobody and needs access. Not in /run: after a reboot the
@@ -66,9 +68,10 @@ class Resolving:
         everywhere = ""
         for place in guest.places:
             names = (f"{guest.hostname}{long}", guest.hostname) if long else (guest.hostname,)
-            self._write(place.bridge, guest.instance_id, f"{place.address} {' '.join(names)}\n")
+            self._write(place.bridge, guest.instance_id, _lines(place.address, *names))
             if long and place.network:
-                everywhere += f"{place.address} {guest.hostname}.{place.network}{long}\n"
+                name = f"{guest.hostname}.{place.network}{long}"
+                everywhere += _lines(place.address, name, six=kernel.can_route_ipv6())
         if everywhere and guest.project:
             self._write(guest.project, guest.instance_id, everywhere)
 
@@ -80,8 +83,9 @@ class Resolving:
             # Nothing else gets into the name or the text of a file.
             if all(map(_WORD.fullmatch, (folder, each.id, *each.names))):
                 file = (folder, f"{KNOWN}{each.id}")
-                line = f"{IPv4Address(each.address)} {' '.join(each.names)}\n"
-                wanted[file] = wanted.get(file, "") + line
+                is_near = bool(each.network) and not each.is_peer
+                lines = _lines(each.address, *each.names, six=is_near or kernel.can_route_ipv6())
+                wanted[file] = wanted.get(file, "") + lines
         there = {(path.parent.name, path.name) for path in self._folder.glob(f"*/{KNOWN}*")}
         for folder, name in there - wanted.keys():
             self.remove((folder,), name)
@@ -125,3 +129,10 @@ class Resolving:
             for each in (self._folder.parent.parent, self._folder.parent, self._folder, folder):
                 each.chmod(0o755)  # regardless of the umask
         return folder
+
+
+def _lines(address: str, *names: str, six: bool = True) -> str:
+    """The lines of a file that give names to both addresses of an interface. Without `six` to the first only: the host
+    cannot route IPv6, and whoever tried it would wait."""
+    families = FAMILIES if six and kernel.has_ipv6() and is_ours(address) else (FOUR,)
+    return "".join(f"{each.address(address)} {' '.join(names)}\n" for each in families)

@@ -6,13 +6,17 @@ Packets leave through the interface of their source address, because the guard d
 
 import subprocess
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from teraflock.drivers.lxd import kernel
+from teraflock.drivers.lxd.families import FAMILIES, FOUR
 from teraflock.instance.engine_errors import EngineRefused
+from teraflock.network.ipv6 import RANGE6, is_six, six
+from teraflock.network.rules import gateway, subnet
 
 NAMESPACES: Final = Path("/run/netns")
 SECONDS_MAX: Final = 10
@@ -22,8 +26,9 @@ _KERNEL: Final = {
     "ipv4/conf/all/arp_announce": 2,
     "ipv4/conf/all/rp_filter": 0,
     "ipv4/conf/default/rp_filter": 0,
-    "ipv6/conf/all/disable_ipv6": 1,
-    "ipv6/conf/default/disable_ipv6": 1,
+    "ipv6/conf/all/disable_ipv6": 0,
+    "ipv6/conf/default/disable_ipv6": 0,
+    "ipv6/conf/default/accept_ra": 0,
 }
 
 
@@ -60,21 +65,26 @@ def enter(name: str) -> list[str]:
     return ["nsenter", f"--net={NAMESPACES / name}", "--"]
 
 
-def connect(name: str, bridge: str, plug: Plug, network: IPv4Network, gateway: str) -> None:
-    """Add an interface. What an interrupted call left is removed first."""
+def connect(name: str, bridge: str, plug: Plug, number: int) -> None:
+    """Add an interface in the network with this number. What an interrupted call left is removed first."""
     disconnect(plug.port)
     mtu = str(_link(bridge)["mtu"])
     peer = ("peer", "name", plug.inner, "mtu", mtu, "address", plug.hardware, "netns", name)
     _ip("link", "add", plug.port, "mtu", mtu, "type", "veth", *peer)
     _ip("link", "set", plug.port, "master", bridge, "up")
-    commands = (
-        f"address add {plug.address}/{network.prefixlen} dev {plug.inner} noprefixroute",
-        f"link set {plug.inner} up",
-        f"route replace {network} dev {plug.inner} src {plug.address} table {plug.table}",
-        f"route replace default via {gateway} dev {plug.inner} src {plug.address} table {plug.table}",
-        f"rule add from {plug.address} lookup {plug.table} priority 100",
-    )
-    _run(["ip", "-n", name, "rule", "delete", "from", plug.address], check=False)
+    commands = [f"link set {plug.inner} up"]
+    for family in FAMILIES if kernel.has_ipv6() else (FOUR,):
+        own, gate = family.address(plug.address), family.address(str(gateway(number)))
+        inside, beyond = family.network(str(subnet(number))), "default" if family is FOUR else str(RANGE6)
+        way = f"dev {plug.inner} src {own} table {plug.table}"
+        flags = "noprefixroute" if family is FOUR else "noprefixroute nodad"
+        commands += [
+            f"address add {own}/{family.length} dev {plug.inner} {flags}",
+            f"route replace {inside} {way}",
+            f"route replace {beyond} via {gate} {way}",
+            f"rule add from {own} lookup {plug.table} priority 100",
+        ]
+        _run(["ip", "-n", name, "rule", "delete", "from", own], check=False)
     _run(["ip", "-n", name, "-batch", "-"], stdin="\n".join(commands) + "\n")
 
 
@@ -84,16 +94,17 @@ def disconnect(port: str) -> None:
 
 
 def connected(name: str, bridge: str) -> set[str]:
-    """The addresses of a namespace whose interfaces are up and in the bridge."""
+    """The IPv4 addresses of a namespace whose interfaces are up and in the bridge, and have an IPv6 address, too."""
     if not (NAMESPACES / name).exists():
         return set()
     in_bridge = {link.get("link_index") for link in _listed("link", "show", "master", bridge)}
-    return {
+    found = {
         each["local"]
         for link in _listed("-n", name, "address", "show")
         if link.get("ifindex") in in_bridge and "UP" in link.get("flags", ())
         for each in link.get("addr_info", ())
     }
+    return {each for each in found if not is_six(each) and (six(each) in found or not kernel.has_ipv6())}
 
 
 def processes(name: str) -> list[int]:

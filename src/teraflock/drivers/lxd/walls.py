@@ -10,9 +10,11 @@ what they receive. A map leads from an address to the chain of its groups:
     map published { 30001 : 10.128.0.16 . 8080 }   ports of the host that lead to guests
     map floating_in { 203.0.113.5 : 10.128.0.16 }  public addresses, and `floating_out` for the way back
 
+What leads by an address exists for IPv6, too, as `to6` or `m6_db`. The chains of groups serve both families.
 An address without an element is dropped. A connection must start with a SYN: otherwise the rest of one that was cut
 could be taken for a new one in the other direction.
 Between two networks, only pairs of networks in `paths` pass: each with itself, and those that are peered.
+An ICMP error is accepted from a guest only if the connection is its own: the kernel takes the word of everybody.
 If there are ACLs, they have two more chains, which see what crosses the border of a subnet and know no connections. A
 map leads from a network to a chain that finds the subnet, the smallest first, and goes to the rules of its ACL.
 A full load replaces the table and a change touches only what differs; both are one transaction. An empty chain whose
@@ -29,26 +31,28 @@ from typing import Final
 import msgspec
 
 from teraflock.drivers.lxd.borders import (
-    MASK,
     PRIORITIES,
     base_chain,
     border_maps,
-    first,
     guards,
     hook_of,
     packets,
 )
-from teraflock.drivers.lxd.words import checked_network, quoted
+from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, Family
+from teraflock.drivers.lxd.words import quoted
 from teraflock.network.security_group.model import PREFIX, Direction, GroupId, Rule
 from teraflock.network.walls import Published, Walls, network_of
 
 _ID: Final = re.compile(rf"{PREFIX}([0-9a-z]{{1,40}})")
 _SIDES: Final = {
-    Direction.OUT: ("leaving", "iifname", "saddr", "from"),
-    Direction.IN: ("entering", "oifname", "daddr", "to"),
+    Direction.OUT: ("leaving", "iifname", "oifname", "saddr", "from"),
+    Direction.IN: ("entering", "oifname", "iifname", "daddr", "to"),
 }
+"""The base chain, the interface of the guest and the other one, the guest's address, and the map."""
 PATHS: Final = "paths"
-PATHS_TYPE: Final = "ipv4_addr . ipv4_addr"
+SELVES: Final = "selves"
+"""Every address with itself: finds out whether two addresses are the same one, which `nft` cannot compare."""
+ERRORS: Final = "errors"
 PUBLISHED: Final = "published"
 FLOATING_IN, FLOATING_OUT = "floating_in", "floating_out"
 _FLOATING: Final = (
@@ -92,43 +96,53 @@ def compiled(walls: Walls) -> Compiled:
         for groups in combinations:
             jumps = (f"jump {_chain(side, group)}" for group in groups)
             chains[_combination(side, groups)] = (*jumps, "drop")
-    maps = {_SIDES[side][3]: _leads(walls, side) for side in Direction}
+    maps = {
+        _SIDES[side][-1] + family.suffix: _leads(walls, side, family)
+        for side in Direction
+        for family in FAMILIES
+    }
     borders, leads = guards(walls.borders)
     chains |= borders
     maps |= leads
     maps[FLOATING_IN] = {_address(each.public): _address(each.private) for each in walls.floating}
     maps[FLOATING_OUT] = {_address(each.private): _address(each.public) for each in walls.floating}
     maps[PUBLISHED] = {str(int(each.port)): _target(each) for each in walls.published}
-    sets = {**_members(walls, named), PATHS: _paths(walls)}
+    sets: dict[str, frozenset[str]] = {}
+    for family in FAMILIES:
+        sets |= _members(walls, named, family)
+        sets[PATHS + family.suffix] = _paths(walls, family)
+        own = map(family.address, walls.stations)
+        sets[SELVES + family.suffix] = frozenset(f"{each} . {each}" for each in own)
     content = (chains, {name: sorted(each) for name, each in sets.items()}, maps)
     digest = sha256(msgspec.json.encode(content, order="sorted")).hexdigest()[:24]
     return Compiled(chains=chains, sets=sets, maps=maps, mark=f"mark_{digest}")
 
 
-def _paths(walls: Walls) -> frozenset[str]:
+def _paths(walls: Walls, family: Family) -> frozenset[str]:
     """The pairs of networks that packets may cross: each network with itself, and peers in both directions."""
-    own = set(map(first, {network_of(address) for address in walls.stations}))
-    peers = [(first(one), first(other)) for one, other in walls.peers]
+    own = set(map(family.first, {network_of(address) for address in walls.stations}))
+    peers = [(family.first(one), family.first(other)) for one, other in walls.peers]
     both = [*((each, each) for each in own), *peers, *((other, one) for one, other in peers)]
     return frozenset(f"{one} . {other}" for one, other in both)
 
 
 def _lines(rules: Iterable[Rule], side: Direction) -> tuple[str, ...]:
-    return tuple(_line(rule) for rule in rules if rule.direction == side)
+    return tuple(line for rule in rules if rule.direction == side for line in _of_rule(rule))
 
 
-def _leads(walls: Walls, side: Direction) -> dict[str, str]:
+def _leads(walls: Walls, side: Direction, family: Family) -> dict[str, str]:
     return {
-        _address(address): f"goto {_combination(side, groups)}" for address, groups in walls.stations.items()
+        family.address(address): f"goto {_combination(side, groups)}"
+        for address, groups in walls.stations.items()
     }
 
 
-def _members(walls: Walls, named: set[GroupId]) -> dict[str, frozenset[str]]:
+def _members(walls: Walls, named: set[GroupId], family: Family) -> dict[str, frozenset[str]]:
     members: dict[GroupId, set[str]] = {group: set() for group in named}
     for address, groups in walls.stations.items():
         for group in named.intersection(groups):
-            members[group].add(_address(address))
-    return {_set(group): frozenset(each) for group, each in members.items()}
+            members[group].add(family.address(address))
+    return {f"m{family.suffix}_{_word(group)}": frozenset(each) for group, each in members.items()}
 
 
 def full(table: str, wanted: Compiled, bridges: Iterable[str]) -> str:
@@ -139,14 +153,13 @@ def full(table: str, wanted: Compiled, bridges: Iterable[str]) -> str:
 
 def frame(table: str, bridges: Iterable[str]) -> str:
     """Return the parts that do not depend on the walls. What was loaded before is kept."""
-    far = f"ip saddr & {MASK} . ip daddr & {MASK} != @{PATHS} drop"
     names = ", ".join(map(quoted, bridges))
     lines = [
         f"add table inet {table}",
         f"add set inet {table} bridges {{ type ifname; }}",
         f"flush set inet {table} bridges",
         *([f"add element inet {table} bridges {{ {names} }}"] if names else []),
-        f"add set inet {table} {PATHS} {{ type {PATHS_TYPE}; }}",
+        *(f"add set inet {table} {name} {{ type {_type(name)}; }}" for name in _pair_sets()),
         f"add map inet {table} {PUBLISHED} {{ type inet_service : ipv4_addr . inet_service; }}",
     ]
     for hook, priority in (("prerouting", "dstnat"), ("output", "-100")):
@@ -157,19 +170,49 @@ def frame(table: str, bridges: Iterable[str]) -> str:
         lines.append(f"add map inet {table} {name} {{ type ipv4_addr : ipv4_addr; }}")
     for chain, hook, rule in _FLOATING:
         lines += base_chain(table, chain, hook, rule)
-    for side, (chain, interface, address, map_name) in _SIDES.items():
-        lines.append(f"add map inet {table} {map_name} {{ type ipv4_addr : verdict; }}")
-        rules = (
-            "ct state established accept",
-            f"{interface} != @bridges accept",
-            "ct state vmap { related : accept, invalid : drop }",
-            "tcp flags & (fin | syn | rst | ack) != syn drop",
-            f"iifname @bridges oifname @bridges {far}",
-            f"ip {address} vmap @{map_name}",
-            "drop",
-        )
-        lines += base_chain(table, chain, f"type filter hook forward priority {PRIORITIES[side]}", *rules)
+    lines += [f"add chain inet {table} {ERRORS}", f"flush chain inet {table} {ERRORS}"]
+    lines += [f"add rule inet {table} {ERRORS} {rule}" for rule in _error_rules()]
+    for side, (chain, *_, map_name) in _SIDES.items():
+        for family in FAMILIES:
+            lines.append(
+                f"add map inet {table} {map_name}{family.suffix} {{ type {family.kind} : verdict; }}"
+            )
+        hook = f"type filter hook forward priority {PRIORITIES[side]}"
+        lines += base_chain(table, chain, hook, *_side_rules(side))
     return "\n".join((*lines, *border_maps(table))) + "\n"
+
+
+def _pair_sets() -> Iterator[str]:
+    for name in (PATHS, SELVES):
+        yield from (name + family.suffix for family in FAMILIES)
+
+
+def _error_rules() -> Iterator[str]:
+    """Who may report an error about a connection: a guest that is one of its ends."""
+    for each in FAMILIES:
+        for way in ("original", "reply"):
+            pair = f"{each.word} saddr . ct {way} {each.word} saddr"
+            yield f"{pair} @{SELVES}{each.suffix} accept"
+    yield "drop"
+
+
+def _side_rules(side: Direction) -> Iterator[str]:
+    """Almost all packets are of open connections, so these come first. IPv6 does not leave our networks."""
+    _, interface, other, address, map_name = _SIDES[side]
+    yield "ct state established accept"
+    yield f"{interface} != @bridges accept"
+    yield "ct state invalid drop"
+    yield f"meta nfproto ipv6 {other} != @bridges drop"
+    yield f"iifname @bridges ct state related goto {ERRORS}"
+    yield "ct state related accept"
+    yield f"{NEIGHBOURS} accept"
+    yield "tcp flags & (fin | syn | rst | ack) != syn drop"
+    for each in FAMILIES:
+        ends = f"{each.word} saddr & {each.mask} . {each.word} daddr & {each.mask}"
+        yield f"iifname @bridges oifname @bridges {ends} != @{PATHS}{each.suffix} drop"
+    for each in FAMILIES:
+        yield f"{each.word} {address} vmap @{map_name}{each.suffix}"
+    yield "drop"
 
 
 def changes(table: str, loaded: Compiled | None, after: Compiled) -> str:
@@ -239,9 +282,9 @@ def remove(table: str) -> str:
 
 
 @lru_cache(maxsize=1 << 16)
-def _line(rule: Rule) -> str:
-    peer = f"@{_set(GroupId(rule.peer))}" if rule.names_group else checked_network(rule.peer)
-    return f"{packets(rule, peer)} accept"
+def _of_rule(rule: Rule) -> tuple[str, ...]:
+    members = _word(GroupId(rule.peer)) if rule.names_group else ""
+    return tuple(f"{each} accept".strip() for each in packets(rule, members))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -251,7 +294,12 @@ def _address(text: str) -> str:
 
 def _type(name: str) -> str:
     """The type of a set's elements."""
-    return PATHS_TYPE if name == PATHS else "ipv4_addr"
+    for each in FAMILIES:
+        if name in (PATHS + each.suffix, SELVES + each.suffix):
+            return f"{each.kind} . {each.kind}"
+        if name.startswith(f"m{each.suffix}_"):
+            return each.kind
+    raise ValueError(f"unknown set: {name!r}")
 
 
 def _target(published: Published) -> str:
@@ -264,10 +312,6 @@ def _word(group: GroupId) -> str:
     if not found:
         raise ValueError(f"invalid id of a security group: {group!r}")
     return found[1]
-
-
-def _set(group: GroupId) -> str:
-    return f"m_{_word(group)}"
 
 
 def _chain(side: Direction, group: GroupId) -> str:

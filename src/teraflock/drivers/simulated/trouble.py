@@ -47,11 +47,15 @@ class Trouble:
         running."""
         self._change(lambda under: msgspec.structs.replace(under, away=under.away - {host}))
         if rebooted:
-            with self._world.write() as turn:
-                for found in turn.on_host(Guest, host):
-                    turn.put(at_rest(found))
-                for ended in turn.on_host(SimulatedBalancer, host):
-                    turn.remove(SimulatedBalancer, ended.key)
+            self.power_off(host)
+
+    def power_off(self, host: str) -> None:
+        """Stop everything that runs on a host. Disks stay."""
+        with self._world.write() as turn:
+            for found in turn.on_host(Guest, host):
+                turn.put(at_rest(found))
+            for ended in turn.on_host(SimulatedBalancer, host):
+                turn.remove(SimulatedBalancer, ended.key)
 
     def balancer_sends(self, id: str, size_bytes: int) -> None:
         """A running balancer sends this much more out of its host."""

@@ -1,6 +1,7 @@
 """All SQL about copies that were left behind on a host when their instances were created again elsewhere.
 
-Nobody gets the addresses of such a copy: it may still run. Both are forgotten when the host is back without the copy.
+Nobody gets the addresses of such a copy: it may still run. Both are forgotten when the host is back without the copy. A
+host that was removed as lost reaches no network any more, so only the copy is remembered, in case it joins again.
 """
 
 from collections.abc import Sequence
@@ -37,6 +38,11 @@ def on_hosts(tx: Transaction, host_ids: Sequence[HostId]) -> list[tuple[str, str
         **values,
     )
     return [(row[0], row[1]) for row in rows]
+
+
+def free_addresses(tx: Transaction, host_id: str) -> None:
+    """Let others have the addresses of all copies on a host that has no link to any network any more."""
+    tx.run("UPDATE left_behind SET address = '' WHERE host_id = :host", host=host_id)
 
 
 def forget(tx: Transaction, copies: Sequence[tuple[str, str]]) -> None:

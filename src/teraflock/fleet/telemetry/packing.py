@@ -19,6 +19,8 @@ from teraflock.fleet.telemetry.model import CARD_FIELDS, GUEST_FIELDS
 SAMPLES: Final = 30
 NONE: Final = 2**64 - 1
 WORD: Final = 8
+SERIES_MAX: Final = 4096
+"""Of one pack. A host that invents other cards in every reading fills neither the database nor the memory."""
 LEVEL: Final = 1  # higher levels cost much more time and save little
 
 Key = tuple[str, str]
@@ -55,6 +57,8 @@ def added(text: str, number: int, sample: Mapping[Key, Record]) -> str | None:
         before = content.get(name, b"")
         if before and int.from_bytes(before[-width : WORD - width], sys.byteorder) >= number:
             return None
+        if not before and len(content) >= SERIES_MAX:
+            continue
         content[name] = before + _bytes({number: record})
     return _text(content)
 

@@ -136,6 +136,15 @@ class JoinedHost(msgspec.Struct, frozen=True, kw_only=True):
     joined_at: datetime
 
 
+class HostLosses(msgspec.Struct, frozen=True, kw_only=True):
+    """What was lost with a host that was removed."""
+
+    instances: int = 0
+    volumes: int = 0
+    volumes_recovered: int = 0
+    """Volumes whose copies on other hosts took their place."""
+
+
 class Surrounding(msgspec.Struct, frozen=True, kw_only=True):
     """What a request to join is compared with."""
 

@@ -4,8 +4,8 @@ Invariants:
 - a joined host and its site are written and removed by one transaction;
 - only the hash of a token is stored. A token is used by one key: the same host may repeat its request, for example
   after a crash, and gets its certificate again;
-- a host is removed only when it is drained and has no instances and no volumes. The server then no longer accepts its
-  certificate.
+- a host is removed only when it is drained and has no instances and no volumes, or when it is lost (`losing.py`). The
+  server then no longer accepts its certificate.
 """
 
 import hashlib
@@ -13,6 +13,8 @@ import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final
+
+import msgspec
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Refused, not_found
@@ -22,9 +24,10 @@ from teraflock.fleet import store as fleet
 from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import Host, HostState
 from teraflock.instance.engines import Engines
-from teraflock.instance.join import rules, store
+from teraflock.instance.join import losing, rules, store
 from teraflock.instance.join.model import (
     CertificateAuthority,
+    HostLosses,
     HostUpgraded,
     Invitation,
     Invited,
@@ -136,16 +139,36 @@ class JoinService:
             if host is not None:
                 fleet.lock_hosts(tx, [host.id])  # no launch claims room there meanwhile
                 _refuse_used(tx, fleet.host(tx, host.id) or host)
-                fleet.mark_removed(tx, host.id, self._clock.now())
                 left_behind.forget(
                     tx, left_behind.on_hosts(tx, [host.id])
                 )  # it has no link to any network now
-            store.remove(tx, name)
-            sites.remove(tx, name)
+            self._forget(tx, name, host)
             self._audit.record(tx, actor, "host.remove", host.id if host else name, name=name)
             return name
 
         return self._database.write_with_locks(work)
+
+    def remove_lost(self, actor: Actor, ref: str) -> HostLosses:
+        """Remove a joined host that will never return, and end everything that was on it."""
+
+        def work(tx: Transaction) -> HostLosses:
+            host, name = fleet.host(tx, ref), _joined_name(tx, ref)
+            losses, now = HostLosses(), self._clock.now()
+            if host is not None:
+                losing.check_lost(tx, host, now)
+                losses = losing.give_up(tx, host, now, self._random_bytes)
+            self._forget(tx, name, host)
+            details = {key: str(value) for key, value in msgspec.structs.asdict(losses).items()}
+            self._audit.record(tx, actor, "host.remove-lost", host.id if host else name, name=name, **details)
+            return losses
+
+        return self._database.write(work)
+
+    def _forget(self, tx: Transaction, name: str, host: Host | None) -> None:
+        if host is not None:
+            fleet.mark_removed(tx, host.id, self._clock.now())
+        store.remove(tx, name)
+        sites.remove(tx, name)
 
     def upgrade(self, actor: Actor, ref: str) -> HostUpgraded:
         """Let a joined host install the version of this server, and restart. Its guests keep running."""
@@ -251,7 +274,8 @@ def _refuse_used(tx: Transaction, host: Host) -> None:
     if instances := sites.counts(tx).get(host.site, (0, 0))[1]:
         raise Conflict(
             f"`{host.name}` still has instances: {instances}",
-            hint=f"`tera host drain {host.name}`, then delete or move them",
+            hint=f"`tera host drain {host.name}`, then delete or move them. If the host will never return:"
+            f" `tera host remove {host.name} --lost`",
         )
     if volumes := volume_store.count_on_host_in_all_projects(tx, host.id):
         raise Conflict(

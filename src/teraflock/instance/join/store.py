@@ -48,5 +48,9 @@ def joined(tx: Transaction) -> tuple[JoinedHost, ...]:
     return tuple(JOINED.value(row) for row in tx.all(f"{JOINED.select} ORDER BY name"))
 
 
+def is_joined(tx: Transaction, name: str) -> bool:
+    return tx.one("SELECT 1 FROM joined_host WHERE name = :name", name=name) is not None
+
+
 def remove(tx: Transaction, name: str) -> None:
     tx.run("DELETE FROM joined_host WHERE name = :name", name=name)

@@ -18,8 +18,10 @@ def record_held(
     random_bytes: Callable[[int], bytes],
     *,
     ends: bool = False,
+    until: datetime | None = None,
 ) -> None:
-    """Record what the volume holds from now on. `ends`: nothing. The volume has the sequence of this event."""
+    """Record what the volume holds from now on. `ends`: nothing, since `until` if that is given. The volume has the
+    sequence of this event."""
     record_event(
         tx,
         Event(
@@ -29,7 +31,7 @@ def record_held(
                 "sequence": volume.sequence, "generation": 0, "name": f"volume {volume.name}", "from": "",
                 "to": "deleting" if ends else "stopped", "disk_bytes": volume.size_bytes,
                 "snapshots_bytes": volume.snapshots_bytes, "member": volume.created_by, "mode": "volume",
-                "labels": "{}", "asked_at_us": microseconds(now),
+                "labels": "{}", "asked_at_us": microseconds(until or now),
             },
         ),
     )  # fmt: skip

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, Conflict, not_found
 from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
-from teraflock.fleet.model import HostState
 from teraflock.instance import store as instances
 from teraflock.instance.changes import InstanceChanges
 from teraflock.instance.claims import check_snapshots_quota
@@ -20,9 +19,9 @@ from teraflock.instance.model import Instance
 from teraflock.instance.states import Wanted
 from teraflock.instance.volume import rules, store
 from teraflock.instance.volume.events import record_held
+from teraflock.instance.volume.lost import is_lost, recovered
 from teraflock.instance.volume.model import (
     PREFIX,
-    REMOVING,
     SNAPSHOT_PREFIX,
     ShownVolume,
     Volume,
@@ -288,55 +287,11 @@ class VolumeService:
         self._changes.audit.record(tx, actor, f"volume.{act}", volume.id, project, name=volume.name, **more)
 
 
-def recovered(
-    tx: Transaction, volume: Volume, copy: VolumeCopy, now: datetime, random_bytes: Callable[[int], bytes]
-) -> Volume:
-    """Let a copy take the place of a volume on a lost host. Its snapshots are lost.
-
-    The disk on the lost host has another id, so nothing attaches it again. It is removed when the host is back.
-    """
-    lost = VolumeCopy(
-        id=volume.disk_id,
-        volume_id=volume.id,
-        source_id="",
-        host_id=volume.host_id,
-        site=volume.site,
-        state=REMOVING,
-        disk_bytes=volume.made_bytes,
-        made_at=now,
-        touched_at=now,
-    )
-    store.insert_copy(tx, lost)
-    store.remove_copy(tx, copy.id)
-    store.remove_snapshots(tx, volume.id)
-    after = replace(
-        volume,
-        disk_id=copy.id,
-        site=copy.site,
-        host_id=copy.host_id,
-        made_bytes=copy.disk_bytes,
-        restore_from="",
-        problem="",
-    )
-    store.put(tx, after)
-    count_kept(tx, after, now, random_bytes)
-    return after
-
-
 def end(tx: Transaction, volume: Volume, now: datetime, random_bytes: Callable[[int], bytes]) -> None:
     """Mark a volume for deletion. The loop deletes it on the engine."""
     after = replace(volume, deleting=True, sequence=volume.sequence + 1)
     store.put(tx, after)
     record_held(tx, after, now, random_bytes, ends=True)
-
-
-def count_kept(tx: Transaction, volume: Volume, now: datetime, random_bytes: Callable[[int], bytes]) -> None:
-    """Write the size of its snapshots and copies into a volume: they are part of its bill."""
-    kept = store.kept_bytes(tx, volume.id)
-    if kept != volume.snapshots_bytes and not volume.deleting:
-        after = replace(volume, snapshots_bytes=kept, sequence=volume.sequence + 1)
-        store.put(tx, after)
-        record_held(tx, after, now, random_bytes)
 
 
 def mount_of(volume: Volume, instance: Instance, path: str) -> VolumeMount:
@@ -388,12 +343,6 @@ def _free(volume: Volume) -> Volume:
             hint=f"Detach it first: `tera volume detach {volume.name}`",
         )
     return volume
-
-
-def is_lost(tx: Transaction, host_id: str) -> bool:
-    """Whether a host does not answer, or was removed."""
-    host = fleet.host(tx, host_id)
-    return host is None or host.state in (HostState.AWAY, HostState.GONE)
 
 
 def _copy_to_recover(tx: Transaction, volume: Volume) -> VolumeCopy:

@@ -136,6 +136,11 @@ def count_on_host_in_all_projects(tx: Transaction, host_id: str) -> int:
     return int(row[0]) if row else 0
 
 
+def on_host_in_all_projects(tx: Transaction, host_id: str) -> tuple[Volume, ...]:
+    rows = tx.all(f"{_VOLUME.select} WHERE host_id = :id ORDER BY id", id=host_id)
+    return tuple(map(_VOLUME.value, rows))
+
+
 def by_id_in_all_projects(tx: Transaction, id: str) -> Volume | None:
     row = tx.one(f"{_VOLUME.select} WHERE id = :id", id=id)
     return _VOLUME.value(row) if row else None

@@ -1,11 +1,11 @@
 """What an ACL says about a packet, and from words to rules. Pure."""
 
 from collections.abc import Iterable
-from ipaddress import IPv4Address, IPv4Network
 from typing import Final
 
 from teraflock.base.errors import BadInput, one_of
 from teraflock.network.acl.model import AclAction, AclRule
+from teraflock.network.ipv6 import holds
 from teraflock.network.security_group.model import Direction, Protocol
 from teraflock.network.security_group.rules import network_from, ports_from
 
@@ -55,4 +55,4 @@ def _matches(rule: AclRule, peer: str, protocol: Protocol, port: int) -> bool:
         return False
     if rule.protocol in (Protocol.TCP, Protocol.UDP) and not rule.port_first <= port <= rule.port_last:
         return False
-    return IPv4Address(peer) in IPv4Network(rule.peer)
+    return holds(rule.peer, peer)

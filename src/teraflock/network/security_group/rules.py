@@ -3,7 +3,14 @@
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Network, NetmaskValueError
+from ipaddress import (
+    AddressValueError,
+    IPv4Network,
+    IPv6Network,
+    NetmaskValueError,
+    ip_address,
+    ip_network,
+)
 from typing import Final
 
 from teraflock.base.errors import BadInput, one_of, unknown_name
@@ -25,6 +32,7 @@ RULES_MAX: Final = 100
 GROUPS_PER_INSTANCE_MAX: Final = 10
 """Limits per project, per group and per instance. They bound what one tenant can load on a host."""
 BY_NAME: Final = "sg:"
+_MAPPED: Final = IPv6Network("::ffff:0:0/96")
 _PORTS: Final = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
 
 ALLOW_OUT: Final = Rule(direction=Direction.OUT, protocol=Protocol.ANY, peer=EVERYWHERE)
@@ -97,33 +105,29 @@ def _peer(text: str, groups: Mapping[str, GroupId]) -> str:
 
 
 def network_from(text: str) -> str:
-    """An IPv4 network in its usual form. A single address is a network of one."""
+    """A network in its usual form, IPv4 or IPv6. A single address is a network of one."""
     try:
-        return str(IPv4Network(text))
+        found = IPv6Network(text) if ":" in text and "%" not in text else IPv4Network(text)
     except (AddressValueError, NetmaskValueError):
-        raise _not_a_network(text) from None
+        hint = "Write a network (`10.0.0.0/8`), an address, or `sg:NAME`"
+        raise BadInput(f"`{text[:40]}` is not a network", hint=hint) from None
     except ValueError:  # bits of the host part are set
         raise BadInput(
-            f"`{text[:40]}` has host bits set",
-            hint=f"Write `{IPv4Network(text, strict=False)}` for the network, or the address without `/`",
+            f"`{text[:60]}` has host bits set",
+            hint=f"Write `{ip_network(text, strict=False)}` for the network, or the address without `/`",
         ) from None
-
-
-def _not_a_network(text: str) -> BadInput:
-    try:
-        IPv6Network(text, strict=False)
-    except ValueError:
-        hint = "Write a network (`10.0.0.0/8`), an address, or `sg:NAME`"
-        return BadInput(f"`{text[:40]}` is not a network", hint=hint)
-    return BadInput(f"`{text[:40]}` is an IPv6 network", hint="Instances have IPv4 addresses only")
+    if isinstance(found, IPv6Network) and found.subnet_of(_MAPPED):
+        inner = IPv4Network((int(found.network_address) & 0xFFFFFFFF, found.prefixlen - _MAPPED.prefixlen))
+        raise BadInput(f"`{text[:60]}` is an IPv4 network in the form of IPv6", hint=f"Write `{inner}`")
+    return str(found)
 
 
 def is_address(text: str) -> bool:
     try:
-        IPv4Address(text)
-    except AddressValueError:
+        ip_address(text)
+    except ValueError:
         return False
-    return True
+    return "%" not in text
 
 
 def ports_text(rule: Rule) -> str:

@@ -28,6 +28,11 @@ def placed(layout: Layout, name: str, cidr: str, prefix: int | None, taken: Iter
         raise BadInput(
             "A subnet needs its addresses or its size", hint="Add `--cidr NETWORK` or `--prefix 24`"
         )
+    if ":" in cidr:
+        raise BadInput(
+            f"`{cidr[:40]}` is not an IPv4 network",
+            hint="Write an IPv4 network. Its IPv6 addresses follow from it",
+        )
     _check_size(IPv4Network(network_from(cidr)).prefixlen if cidr else prefix or 0)
     if prefix is not None:
         return _lowest(layout, prefix, [IPv4Address(each) for each in taken])

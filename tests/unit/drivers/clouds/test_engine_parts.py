@@ -2,9 +2,11 @@
 
 import base64
 import json
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +20,7 @@ from tests.contract.driver.grounds import network
 from teraflock.app.vault import FileVault
 from teraflock.base.errors import BadInput, Refused
 from teraflock.drivers.clouds import guest, keys, probe
+from teraflock.drivers.clouds.boto import BotoTransport
 from teraflock.drivers.clouds.calls import CloudCall
 from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.errors import one_line
@@ -99,7 +102,7 @@ def test_first_boot_files_quote_what_tenants_write(tmp_path: Path) -> None:
     (program,) = [each for each in config["write_files"] if each["path"].endswith("/command")]
     text = base64.b64decode(program["content"]).decode()
     script = tmp_path / "command"
-    script.write_text(text.replace("cd /root", "cd /"))
+    script.write_text(text)
     done = subprocess.run(["sh", str(script)], capture_output=True, text=True, check=True)
     assert done.stdout == "".join(f"{word}|" for word in HOSTILE)
     assert config["ssh_keys"]["ed25519_public"] == host.public
@@ -110,14 +113,15 @@ def test_first_boot_files_quote_what_tenants_write(tmp_path: Path) -> None:
 def test_the_run_script_keeps_log_and_exit_code_and_runs_once(tmp_path: Path, code: int) -> None:
     run = tmp_path / "run"
     run.write_text(guest.RUN_SCRIPT.replace(guest.FOLDER, str(tmp_path)))
-    program = tmp_path / "program"
-    program.write_text(f"#!/bin/sh\necho out; echo again >> {tmp_path}/runs; exit {code}\n")
+    (tmp_path / "environment").write_text("export WORD='a b'\n")
+    program = tmp_path / "command"
+    program.write_text(f'#!/bin/sh\necho out "$WORD"; pwd; echo again >> {tmp_path}/runs; exit {code}\n')
     program.chmod(0o700)
     for _ in range(2):
-        subprocess.run(["sh", str(run), "command", str(program)], check=False)
+        assert subprocess.run(["sh", str(run), "command"], check=False).returncode == code
     state = guest.state_command("command")[2].replace(guest.FOLDER, str(tmp_path))
     done = subprocess.run(["sh", "-c", state], capture_output=True, check=True)
-    assert guest.read_state(done.stdout) == (code, b"out\n")
+    assert guest.read_state(done.stdout) == (code, b"out a b\n/root\n")
     assert (tmp_path / "runs").read_text() == "again\n"
 
 
@@ -211,10 +215,11 @@ def test_base_urls_that_would_leak_credentials_are_refused(url: str) -> None:
 
 class Redirecting(BaseHTTPRequestHandler):
     seen: ClassVar[list[str]] = []
+    ANSWERS: ClassVar = {"/to": (302, b""), "/text": (500, b"<html>"), "/ok": (200, b'{"a": 1}')}
 
     def do_GET(self) -> None:
         self.seen.append(self.path)
-        status, body = {"/to": (302, b""), "/text": (500, b"<html>"), "/ok": (200, b'{"a": 1}')}[self.path]
+        status, body = self.ANSWERS[self.path]
         self.send_response(status)
         self.send_header("Location", "/ok")
         self.send_header("Retry-After", "7")
@@ -246,6 +251,45 @@ def test_redirects_are_refused_and_not_followed(url: str) -> None:
     assert transport.send(CloudCall(method="GET", path="/ok"), {}, None).body == {"a": 1}
     broken = transport.send(CloudCall(method="GET", path="/text"), {}, None)
     assert (broken.status, broken.body, broken.text, broken.retry_after) == (500, None, "<html>", 7.0)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n"]
+)
+def test_an_answer_that_drips_without_end_does_not_hold_a_thread(answer: bytes) -> None:
+    """A byte now and then, in the body or in a header: each renews the timeout of the socket."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        over = threading.Event()
+
+        def drip() -> None:
+            with listener.accept()[0] as taken, suppress(OSError):
+                taken.sendall(answer)
+                while not over.wait(0.02):
+                    taken.sendall(b"a")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        transport = HttpTransport(f"http://127.0.0.1:{listener.getsockname()[1]}", seconds_max=0.2)
+        try:
+            with pytest.raises(EngineDown, match="No answer"):
+                transport.send(CloudCall(method="GET", path="/"), {}, None)
+        finally:
+            over.set()
+            thread.join()
+
+
+def test_a_reply_of_many_small_values_is_refused(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setattr("teraflock.drivers.clouds.http.REPLY_VALUES_MAX", 1_000)
+    monkeypatch.setattr(Redirecting, "ANSWERS", {"/ok": (200, b"[" + b"[]," * 1_000 + b"[]]")})
+    with pytest.raises(EngineDown, match="too large"):
+        HttpTransport(url).send(CloudCall(method="GET", path="/ok"), {}, None)
+
+
+def test_the_address_of_aws_comes_from_the_account_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("botocore")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9/")
+    client = BotoTransport("id:key")._client("ec2", "us-east-1")
+    assert client.meta.endpoint_url == "https://ec2.us-east-1.amazonaws.com"
 
 
 def test_a_server_that_does_not_answer_is_down() -> None:

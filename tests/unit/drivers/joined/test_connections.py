@@ -29,6 +29,7 @@ from teraflock.drivers.joined.upgrading import upgrade
 from teraflock.drivers.lxd.errors import EngineTaken
 from teraflock.drivers.simulated.engine import SimulatedEngine
 from teraflock.fleet.model import GpuReport, HostReport
+from teraflock.fleet.telemetry.model import CardReading, GuestCounters, HostReading
 from teraflock.instance.driver import Capability, ComputeDriver, Seen, Sighting
 from teraflock.instance.ending import StillEnding
 from teraflock.instance.engine_errors import (
@@ -373,12 +374,24 @@ class Flood(Liar):
             for number in range(11_000)
             for host in ("lab2", "lab1")
         ]
-        return (Sighting(instance_id=InstanceId("x" * 300), host="lab2", seen=Seen.RUNNING), *made)
+        zoneless = replace(made[0], started_at=AT.replace(tzinfo=None))
+        return (
+            Sighting(instance_id=InstanceId("x" * 300), host="lab2", seen=Seen.RUNNING),
+            zoneless,
+            *made,
+        )
 
     def hosts(self) -> tuple[HostReport, ...]:
         (_, own, _) = super().hosts()
         bad = [replace(own.gpus[0], name="x" * 300), replace(own.gpus[0], slot="\x1b[2J")]
         return (replace(own, gpus=(*bad, own.gpus[0])),)
+
+    def readings(self) -> tuple[HostReading, ...]:
+        cards = [CardReading(slot=f"{number}") for number in range(1100)]
+        bad = [CardReading(slot="x" * 300), CardReading(slot="0", name="\x1b[2J")]
+        guests = [GuestCounters(instance_id="ins_1"), GuestCounters(instance_id="x" * 300)]
+        own = HostReading(host="lab2", now=AT, cards=(*bad, *cards), guests=tuple(guests))
+        return (replace(own, host="lab1"), replace(own, now=AT.replace(tzinfo=None)), own)
 
     def images(self) -> tuple[str, ...]:
         return ("x" * (17 << 20),)
@@ -390,7 +403,9 @@ def test_what_a_host_says_is_bounded() -> None:
         seen = list(driver.sightings())
         assert len(seen) == 10_000
         assert {each.host for each in seen} == {"lab2"}
-        assert {each.leaving_at for each in seen} == {None}
+        assert {(each.leaving_at, each.started_at) for each in seen} == {(None, None)}
+        (reading,) = driver.readings()
+        assert (reading.host, len(reading.cards), len(reading.guests)) == ("lab2", 1022, 1)
         assert len(driver.hosts()[0].gpus) == 1
         with pytest.raises(EngineDown) as found:
             driver.images()

@@ -25,6 +25,7 @@ def test_limits_are_raised_and_never_lowered(tmp_path: Path) -> None:
         "kernel/keys/maxkeys",
         "kernel/pid_max",
         "net/ipv4/ipfrag_high_thresh",
+        "net/netfilter/nf_conntrack_frag6_high_thresh",
         "net/netfilter/nf_conntrack_max",
     }
     assert kernel.raise_limits(tmp_path) == ()
@@ -44,11 +45,14 @@ def test_failed_setting_is_reported_and_others_are_raised(tmp_path: Path) -> Non
 
 def test_bridge_filter_follows_the_kernel_setting(tmp_path: Path) -> None:
     assert not kernel.filters_bridges(tmp_path)
-    path = tmp_path / kernel.BRIDGE_FILTER
+    path, other = (tmp_path / each for each in kernel.BRIDGE_FILTERS)
     path.parent.mkdir(parents=True)
-    for text, filtered in (("0\n", False), ("1\n", True), ("", False)):
-        path.write_text(text)
+    path.write_text("1\n")
+    assert not kernel.filters_bridges(tmp_path), "IPv6 is not filtered"
+    for text, filtered in (("", False), ("1\n", True), ("0\n", False)):
+        other.write_text(text)
         assert kernel.filters_bridges(tmp_path) is filtered
+    path.write_text("0\n")
     assert kernel.filter_bridges(tmp_path)
     path.unlink()
     assert not kernel.filter_bridges(tmp_path), "without the module there is no setting"

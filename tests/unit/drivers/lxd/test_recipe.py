@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from teraflock.base.errors import UnknownName
-from teraflock.drivers.lxd import build, recipe
-from teraflock.drivers.lxd.recipe import Recipe
+from teraflock.drivers.lxd import build
+from teraflock.image import recipe
+from teraflock.image.recipe import Recipe
 
 ALL = recipe.known()
 

@@ -29,9 +29,12 @@ def test_a_change_of_one_rule_touches_one_chain() -> None:
     assert changes("t", compiled(one), compiled(two)).splitlines() == [
         f"add chain inet t {compiled(two).mark}",
         "add set inet t m_2 { type ipv4_addr; }",
+        "add set inet t m6_2 { type ipv6_addr; }",
         "add element inet t m_2 { 10.128.0.16 }",
+        "add element inet t m6_2 { fd3e:9a51:c870::a80:10 }",
         "flush chain inet t gi_1",
         "add rule inet t gi_1 ip saddr @m_2 tcp dport 80 accept",
+        "add rule inet t gi_1 ip6 saddr @m6_2 tcp dport 80 accept",
         f"delete chain inet t {compiled(one).mark}",
     ]
 

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.unit.network.wall_samples import GUESTS, NETWORKS, OUTSIDE, PAIRS, PORTS, packets
+from tests.unit.network.wall_samples import (
+    GUESTS,
+    HOME,
+    NETWORKS,
+    OUTSIDE,
+    OUTSIDE6,
+    PAIRS,
+    PORTS,
+    SIXES,
+    packets,
+)
 
 from teraflock.base.errors import BadInput, UnknownName
 from teraflock.network.acl.model import AclAction, AclRule
@@ -61,9 +71,11 @@ def crossed(borders: Borders, packet: Packet) -> bool:
     """The slow evaluator of one packet at the borders: find the smallest subnet of each end, walk down its numbers."""
 
     def home(address: str) -> str:
-        found = [each for each in borders if ip_address(address) in ip_network(each)]
+        found = [each for each in borders if ip_address(HOME.get(address, address)) in ip_network(each)]
         return min(found, key=lambda each: ip_network(each).num_addresses, default="")
 
+    if OUTSIDE6 in packet.ends:
+        return False
     source, target = home(packet.source), home(packet.target)
     if source and source == target:
         return True
@@ -74,12 +86,8 @@ def crossed(borders: Borders, packet: Packet) -> bool:
         for rule in sorted(rules, key=lambda each: each.number):
             named = str(rule.protocol) in ("any", str(packet.protocol))
             in_range = packet.protocol == Protocol.ICMP or rule.port_first <= packet.port <= rule.port_last
-            if (
-                str(rule.direction) == way
-                and named
-                and in_range
-                and ip_address(peer) in ip_network(rule.peer)
-            ):
+            near = any(ip_address(each) in ip_network(rule.peer) for each in {peer, HOME.get(peer, peer)})
+            if str(rule.direction) == way and named and in_range and near:
                 if rule.action == AclAction.DENY:
                     return False
                 break
@@ -101,8 +109,11 @@ def test_the_borders_of_subnets_equal_the_slow_evaluator(found: Borders) -> None
     walls = Walls(
         groups={A: OPEN}, stations=dict.fromkeys(GUESTS, (A,)), borders=found, peers=frozenset(PAIRS)
     )
-    ends = {each: End(name=each, address=each, site="here", open_ports=frozenset(PORTS)) for each in GUESTS}
-    ends[OUTSIDE] = End(name=INTERNET, address=OUTSIDE)
+    ends = {
+        each: End(name=each, address=each, site="here", open_ports=frozenset(PORTS))
+        for each in (*GUESTS, *SIXES)
+    }
+    ends |= {each: End(name=INTERNET, address=each) for each in (OUTSIDE, OUTSIDE6)}
     for packet in packets():
         source, target = ends[packet.source], ends[packet.target]
         if not source.site and packet.protocol != Protocol.TCP:

@@ -43,7 +43,14 @@ def test_rules_are_read_and_written_back(words: tuple[str, str, str, str], text:
         ),
         (("in", "icmp", "80", "0.0.0.0/0"), "Protocol `icmp` has no ports", "Leave out the port"),
         (("in", "tcp", "80", "10.0.0.1/8"), "`10.0.0.1/8` has host bits set", "Write `10.0.0.0/8`"),
-        (("in", "tcp", "80", "::/0"), "`::/0` is an IPv6 network", "Instances have IPv4 addresses only"),
+        (("in", "tcp", "80", "fd00::1/8"), "`fd00::1/8` has host bits set", "Write `fd00::/8`"),
+        (("in", "tcp", "80", "fd00::/129"), "`fd00::/129` is not a network", "Write a network"),
+        (("in", "tcp", "80", "fe80::1%eth0"), "`fe80::1%eth0` is not a network", "Write a network"),
+        (
+            ("in", "tcp", "80", "::ffff:10.0.0.0/104"),
+            "`::ffff:10.0.0.0/104` is an IPv4 network in the form of IPv6",
+            "Write `10.0.0.0/8`",
+        ),
         (("in", "tcp", "80", "10.0.0.0/33"), "`10.0.0.0/33` is not a network", "Write a network"),
         (("in", "tcp", "80", "10.0.0.0/8; drop"), "`10.0.0.0/8; drop` is not a network", "Write a network"),
         (("in", "tcp", "80", "sg:wob"), "Unknown security group `wob`", "Did you mean `web`?"),
@@ -65,3 +72,5 @@ def test_the_id_of_a_rule_follows_from_its_content() -> None:
     assert rule.id == rule_from("in", "tcp", "80-80", "0.0.0.0/0", GROUPS).id
     assert rule.id != rule_from("in", "tcp", "81", "0.0.0.0/0", GROUPS).id
     assert network_from("10.1.2.3") == "10.1.2.3/32"
+    assert network_from("FD00:0::1") == "fd00::1/128"
+    assert network_from("::/0") == "::/0"

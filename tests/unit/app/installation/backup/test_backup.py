@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.upgrade.installations import old_installation, rows
+from tests.upgrade.installations import OPERATOR_KEY, old_installation, rows
 
 from teraflock.app.installation.backup.archive import MANIFEST, Manifest, Writer, opened
 from teraflock.app.installation.backup.create import create
@@ -42,7 +42,7 @@ def test_a_backup_is_private_and_describes_its_content(backup: Path) -> None:
     with opened(backup) as reader:
         reader.check()
         manifest = reader.manifest
-    assert (manifest.organisations, manifest.instances, manifest.engine) == (3, 1, "simulated")
+    assert (manifest.organisations, manifest.instances, manifest.engine) == (3, 3, "simulated")
     assert set(manifest.parts) == {"database.jsonl", "settings.toml", "operator.key"}
     assert any("disks" in each for each in manifest.not_included)
     assert any("tools" in each for each in manifest.not_included), "the engine alone has this image"
@@ -156,7 +156,7 @@ def test_a_killed_restore_leaves_the_old_or_the_new_installation(
     finish_interrupted(places)
     assert not (places.cloud / "restoring").exists()
     assert not (places.cloud / "restore.json").exists()
-    expected = ("old\n", 'engine = "simulated"\n') if is_old else ("tera_old\n", None)
+    expected = ("old\n", 'engine = "simulated"\n') if is_old else (f"{OPERATOR_KEY}\n", None)
     assert places.operator_key.read_text() == expected[0]
     if is_old:
         assert places.settings.read_text() == expected[1]
