@@ -48,8 +48,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        parameters = getattr(getattr(item, "callspec", None), "params", {})
+        if parameters.get("database_address") == "postgres" and distribution.is_long_on_postgres(item.nodeid):
+            item.add_marker(pytest.mark.long("on PostgreSQL, too"))
         for mark in item.iter_markers("long"):
             if not mark.args:
                 raise pytest.UsageError(f'{item.nodeid}: say why it is long: `long("reason")`')

@@ -7,6 +7,7 @@ there are two workers more than there are cores.
 import os
 from collections.abc import Sequence
 from typing import Any, Final
+from zlib import crc32
 
 import pytest
 
@@ -25,6 +26,16 @@ SPREAD: Final = (
 """Their tests take long and share little, so each can run on any worker."""
 WAITING: Final = "tests/faults/test_two_servers.py"
 """Its tests mostly wait for leases to end, so one worker runs them, from the start, beside others that compute."""
+ALWAYS_ON_POSTGRES: Final = (
+    "/storage/",
+    "tests/upgrade/",
+    "concurrent",
+    "overlap",
+    "upgrade",
+    "race",
+    "kill",
+)
+"""Parts of the names of tests that show how PostgreSQL itself behaves."""
 LONGEST: Final = (WAITING, "tests/simulation/test_simulation.py")
 """They start before others, so that no worker ends with one alone."""
 
@@ -42,6 +53,13 @@ def group(node_id: str) -> str:
 
 def needs_engine(node_id: str) -> bool:
     return node_id.startswith(ENGINE_FILES) or any(word in node_id for word in ENGINE_PARAMETERS)
+
+
+def is_long_on_postgres(node_id: str) -> bool:
+    """Every test runs on SQLite in the fast part. One of two runs on PostgreSQL there, the other in the long part: the
+    statements are the same text, and most are in several tests."""
+    name = node_id.partition("[")[0]
+    return not any(word in node_id for word in ALWAYS_ON_POSTGRES) and crc32(name.encode()) % 2 == 0
 
 
 def order(node_id: str) -> int:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.distribution import group, order, to_run_again
+from tests.distribution import group, is_long_on_postgres, order, to_run_again
 
 ROOT = Path(__file__).parents[2]
 
@@ -71,6 +71,14 @@ def test_tests_of_a_folder_share_their_engine_and_start_first() -> None:
         walk,
         f"{contract}[memory]",
     ]
+
+
+def test_half_of_the_tests_run_on_postgres_in_the_fast_part() -> None:
+    names = [f"tests/contract/network/test_a.py::test_{number}" for number in range(1000)]
+    long = [name for name in names if is_long_on_postgres(f"{name}[postgres]")]
+    assert 400 < len(long) < 600
+    assert all(is_long_on_postgres(f"{name}[postgres-1]") == (name in long) for name in names)
+    assert not any(is_long_on_postgres(name.replace("network", "storage")) for name in names)
 
 
 FAKE_PYTHON = """#!/bin/sh

@@ -202,7 +202,7 @@ def _query_decoded(kind: type[msgspec.Struct], text: bytes) -> msgspec.Struct:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
     except ValueError:
         raise MalformedRequest(
-            "The query cannot be read", hint="Encode it as `name=value&name=value` in UTF-8"
+            "The query string is not valid", hint="Encode it as `name=value&name=value` in UTF-8"
         ) from None
     values: dict[str, Any] = dict(pairs)
     many = _repeatable(kind)

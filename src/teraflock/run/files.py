@@ -101,7 +101,7 @@ class RunFiles:
         if not 0 < size_bytes <= UPLOAD_BYTES_MAX:
             raise Refused(
                 f"The files of a run can have up to {bytes_text(UPLOAD_BYTES_MAX)}, not {bytes_text(size_bytes)}",
-                hint="List large files in `.teraignore`, and fetch data in the command",
+                hint="Exclude large files with `.teraignore`, and download data in the command",
             )
         others = [
             each

@@ -153,7 +153,7 @@ def server_from(name: str, words: dict[str, Any], currency: str, day: date) -> S
             return parse_micros(words[option])
         except ValueError:
             raise BadInput(
-                f"`--{option} {words[option]}` is not an amount of money", hint="Write a number"
+                f"`--{option} {words[option]}` is not an amount of money", hint="Use a number, such as `2.50`"
             ) from None
 
     return Server(

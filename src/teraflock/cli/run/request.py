@@ -176,7 +176,7 @@ def _script_in(workdir: Path, script: str) -> str:
                     hint="Name a folder that contains it with `--workdir`",
                 )
             return path.resolve().relative_to(workdir.resolve()).as_posix()
-    raise BadInput(f"File not found: `{script}`", hint="A command that is not a file comes after `--`")
+    raise BadInput(f"File not found: `{script}`", hint="Put a command that is not a file after `--`")
 
 
 def _is_file(path: Path) -> bool:

@@ -184,7 +184,7 @@ def _labels(text: str) -> dict[str, str]:
         key, equals, value = word.partition("=")
         if not equals:
             raise BadInput(
-                f"`{word[:60]}` is not a label", hint="Write labels as `team=vision`, with spaces between"
+                f"`{word[:60]}` is not a label", hint="Write labels as `team=vision`, separated by spaces"
             )
         labels[key] = value
     return labels

@@ -51,7 +51,7 @@ class AnnouncementService(Acts):
         if until is not None and until > LATEST:
             raise BadInput(
                 f"An announcement must end before {LATEST:%Y}",
-                hint="Leave the time out for one without an end",
+                hint="Omit the time to create an announcement that does not end",
             )
 
         def work(tx: Transaction) -> Announcement:
