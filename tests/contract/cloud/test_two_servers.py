@@ -41,7 +41,8 @@ def share(ground: Ground, random: Random, rounds: int = ROUNDS) -> None:
         first = ground.installation.workers[0]
         for worker in random.sample([first, second.worker], 2):
             worker.dies_at = random.choice(POINTS) if random.random() < 0.2 else ""
-            alive = ground.installation.survive(lambda one=worker: (one.turn(), one.look()), 0)  # type: ignore[misc]
+            survive = ground.installation.survive
+            alive = survive(worker.turn, 0) and survive(worker.look, 0)
             worker.dies_at = ""
             if not alive and worker is second.worker:
                 second = Second(ground)
