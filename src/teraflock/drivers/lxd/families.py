@@ -16,7 +16,7 @@ NEIGHBOURS: Final = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert }"
 """Questions and answers about the hardware addresses of IPv6 addresses. The guard has checked them, as it does ARP."""
 
 
-class Family(msgspec.Struct, frozen=True, kw_only=True):
+class AddressFamily(msgspec.Struct, frozen=True, kw_only=True):
     word: str
     kind: str
     """The type of an address."""
@@ -45,7 +45,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
         return self.network(network).partition("/")[0]
 
 
-FOUR: Final = Family(
+FOUR: Final = AddressFamily(
     word="ip",
     kind="ipv4_addr",
     icmp="icmp",
@@ -53,7 +53,9 @@ FOUR: Final = Family(
     length=PREFIX,
     mask=str(IPv4Network((0, PREFIX)).netmask),
 )
-SIX: Final = Family(word="ip6", kind="ipv6_addr", icmp="ipv6-icmp", suffix="6", length=LENGTH6, mask=MASK6)
+SIX: Final = AddressFamily(
+    word="ip6", kind="ipv6_addr", icmp="ipv6-icmp", suffix="6", length=LENGTH6, mask=MASK6
+)
 FAMILIES: Final = (FOUR, SIX)
 
 
