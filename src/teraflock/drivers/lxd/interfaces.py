@@ -128,7 +128,7 @@ def _setup(machine: Machine) -> str:
             f"route replace default via {nic.network.gateway} dev eth{number} table {table}",
             f"rule add from {nic.address} table {table}",
         ]
-    if kernel.has_ipv6():
+    if kernel.has_ipv6() and is_ours(machine.address):
         lines += ipv6_setup(machine.address, *(each.address for each in machine.more_nics))
     return "\n".join(lines)
 
