@@ -8,6 +8,7 @@ import struct
 from tests.engine import frames
 from tests.engine.frames import MARK, neighbour
 from tests.engine.namespaces import INSIDE6, OUTSIDE6
+from tests.engine.sandbox import OUTSIDE_ADDRESS
 from tests.engine.test_frame_attacks import (
     EVIL,
     GATEWAYS,
@@ -16,7 +17,6 @@ from tests.engine.test_frame_attacks import (
     NEIGHBOUR,
     NOBODY,
     OPEN,
-    OUTSIDE_ADDRESS,
     PORT,
     STRANGER,
     Stage,

@@ -88,11 +88,12 @@ def test_settings_of_bridges_that_isolation_needs(
     shown = sandbox.inside_command("ip", "-details", "-json", "link", "show", "dev", bridge).stdout
     assert json.loads(shown)[0]["linkinfo"]["info_data"]["no_linklocal_learn"] == 1
     # Other programs of the host may turn the filter off, and with it all walls inside a network.
-    (kernel.SYSTEM / kernel.BRIDGE_FILTER).write_text("0")
-    assert not driver.networks.is_up_to_date()
-    driver.hosts()
-    assert kernel.filters_bridges()
-    assert driver.networks.is_up_to_date()
+    for each in kernel.BRIDGE_FILTERS:
+        (kernel.SYSTEM / each).write_text("0")
+        assert not driver.networks.is_up_to_date()
+        driver.hosts()
+        assert kernel.filters_bridges()
+        assert driver.networks.is_up_to_date()
 
 
 def test_guests_are_not_root_on_the_host(driver: Lxd, a_machine: MachineMaker) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Final
 
-from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, Family
+from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, AddressFamily
 from teraflock.network.acl.model import AclAction, AclRule
 from teraflock.network.rules import PREFIX as LENGTH
 from teraflock.network.security_group.model import PORT_MAX, Direction, Protocol, Rule
@@ -47,7 +47,7 @@ def guards(borders: Borders) -> tuple[dict[str, tuple[str, ...]], dict[str, dict
     return chains, maps
 
 
-def _maps() -> Iterator[tuple[str, Family]]:
+def _maps() -> Iterator[tuple[str, AddressFamily]]:
     for *_, name in _BORDERS.values():
         yield from ((name + family.suffix, family) for family in FAMILIES)
 
@@ -79,7 +79,7 @@ def _border_rules(
 
 
 def _ways(
-    side: Direction, family: Family, subnet: IPv4Network, parts: list[IPv4Network], guard: str
+    side: Direction, family: AddressFamily, subnet: IPv4Network, parts: list[IPv4Network], guard: str
 ) -> Iterator[str]:
     """What leads packets of a subnet's end to its ACL, the chain `guard`. Empty: the subnet has none."""
     _, _, own, far, _ = _BORDERS[side]

@@ -4,6 +4,7 @@ Names of sets and maps have a suffix for IPv6. Addresses of guests come as IPv4 
 that nothing else can get into the text.
 """
 
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
 from typing import Final
 
@@ -16,7 +17,7 @@ NEIGHBOURS: Final = "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert }"
 """Questions and answers about the hardware addresses of IPv6 addresses. The guard has checked them, as it does ARP."""
 
 
-class Family(msgspec.Struct, frozen=True, kw_only=True):
+class AddressFamily(msgspec.Struct, frozen=True, kw_only=True):
     word: str
     kind: str
     """The type of an address."""
@@ -29,7 +30,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
 
     def address(self, text: str) -> str:
         """The address of this family that an interface has."""
-        return str(IPv6Address(six(four(text)))) if self.suffix else str(IPv4Address(four(text)))
+        return _six(text) if self.suffix else _four(text)
 
     def network(self, text: str) -> str:
         """What a network in a rule means in this family. Empty: nothing."""
@@ -45,7 +46,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
         return self.network(network).partition("/")[0]
 
 
-FOUR: Final = Family(
+FOUR: Final = AddressFamily(
     word="ip",
     kind="ipv4_addr",
     icmp="icmp",
@@ -53,8 +54,20 @@ FOUR: Final = Family(
     length=PREFIX,
     mask=str(IPv4Network((0, PREFIX)).netmask),
 )
-SIX: Final = Family(word="ip6", kind="ipv6_addr", icmp="ipv6-icmp", suffix="6", length=LENGTH6, mask=MASK6)
+SIX: Final = AddressFamily(
+    word="ip6", kind="ipv6_addr", icmp="ipv6-icmp", suffix="6", length=LENGTH6, mask=MASK6
+)
 FAMILIES: Final = (FOUR, SIX)
+
+
+@lru_cache(maxsize=1 << 16)
+def _six(text: str) -> str:
+    return str(IPv6Address(six(four(text))))
+
+
+@lru_cache(maxsize=1 << 16)
+def _four(text: str) -> str:
+    return str(IPv4Address(four(text)))
 
 
 def link_local(hardware: str) -> str:

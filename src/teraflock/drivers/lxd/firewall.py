@@ -22,7 +22,7 @@ from ipaddress import IPv4Address
 
 import msgspec
 
-from teraflock.drivers.lxd.families import FAMILIES, FOUR, Family
+from teraflock.drivers.lxd.families import FAMILIES, FOUR, AddressFamily
 from teraflock.drivers.lxd.words import checked_network, quoted
 from teraflock.network.rules import CLOSED, RANGE
 from teraflock.network.walls import is_ours
@@ -192,7 +192,7 @@ def _joined(rules: Rules) -> Iterator[str]:
         yield f"{quoted(one)} . {quoted(other)}"
 
 
-def _gates(family: Family, bridges: Sequence[Bridge]) -> Iterator[str]:
+def _gates(family: AddressFamily, bridges: Sequence[Bridge]) -> Iterator[str]:
     """The sets of gateways, with the bridge that each belongs to and without."""
     known = [each for each in bridges if is_ours(each.gateway) or family is FOUR]
     gates = (f"{quoted(each.name)} . {family.address(each.gateway)}" for each in known)

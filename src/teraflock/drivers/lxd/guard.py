@@ -30,6 +30,7 @@ from teraflock.drivers.lxd.families import NEIGHBOURS, SIX, link_local
 from teraflock.drivers.lxd.words import checked_hardware, quoted
 from teraflock.network.ipv6 import RANGE6
 from teraflock.network.rules import RANGE
+from teraflock.network.walls import is_ours
 
 FIRST, INNER = "stations", "inner"
 """The sets of first interfaces and of further ones. Most packets are found in the first."""
@@ -165,6 +166,8 @@ def _elements(station: Station) -> Iterator[tuple[str, str]]:
     can get into the text."""
     port, hardware = quoted(station.port), checked_hardware(station.hardware)
     yield INNER if station.is_inner else FIRST, f"{port} . {hardware} . {IPv4Address(station.address)}"
+    if not is_ours(station.address):  # the guest that probes the host has no IPv6
+        return
     own = SIX.address(station.address)
     yield SIXTH, f"{port} . {hardware} . {own}"
     for each in (own, link_local(hardware)):

@@ -12,7 +12,7 @@ from teraflock.drivers.lxd.families import SIX
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.resolving import Named, NamedPlace
 from teraflock.instance.driver import Machine, Nic
-from teraflock.network.ipv6 import RANGE6, subnet6
+from teraflock.network.ipv6 import RANGE6
 from teraflock.network.rules import gateway, number_of
 from teraflock.network.walls import is_ours
 
@@ -128,21 +128,17 @@ def _setup(machine: Machine) -> str:
             f"route replace default via {nic.network.gateway} dev eth{number} table {table}",
             f"rule add from {nic.address} table {table}",
         ]
-    if kernel.has_ipv6():
+    if kernel.has_ipv6() and is_ours(machine.address):
         lines += ipv6_setup(machine.address, *(each.address for each in machine.more_nics))
     return "\n".join(lines)
 
 
 def ipv6_setup(*addresses: str) -> Iterator[str]:
     """The commands that give interfaces their IPv6 addresses. There is a way to networks of projects only: a guest that
-    wants to reach the internet knows at once that it cannot, and uses IPv4."""
+    wants to reach the internet knows at once that it cannot, and uses IPv4. Further interfaces reach their own network
+    only: a file of commands for `ip` cannot have rules by source for IPv6."""
     for number, address in enumerate(addresses):
-        own, device, table = SIX.address(address), f"eth{number}", f"table {100 + number}"
-        way = f"{RANGE6} via {SIX.address(str(gateway(number_of(address))))} dev {device}"
-        yield f"address replace {own}/{SIX.length} dev {device} nodad"
+        device = f"eth{number}"
+        yield f"address replace {SIX.address(address)}/{SIX.length} dev {device} nodad"
         if number == 0:
-            yield f"route replace {way}"
-        else:
-            yield f"route replace {subnet6(number_of(address))} dev {device} {table}"
-            yield f"route replace {way} {table}"
-            yield f"rule add from {own} {table}"
+            yield f"route replace {RANGE6} via {SIX.address(str(gateway(number_of(address))))} dev {device}"

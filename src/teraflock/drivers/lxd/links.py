@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, Family
+from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, AddressFamily
 from teraflock.drivers.lxd.names import Names, hardware_address
 from teraflock.drivers.lxd.words import checked_hardware, quoted
 from teraflock.network.fabric import Fabric, RemoteStation
@@ -160,7 +160,7 @@ table inet {ours.links_table} {{
 """
 
 
-def _checks(ours: Names, fabric: Fabric, found: Sequence[HostLink], family: Family) -> str:
+def _checks(ours: Names, fabric: Fabric, found: Sequence[HostLink], family: AddressFamily) -> str:
     """Which frames are accepted from other hosts, and who sends packets that this host routes to them."""
     remotes = ", ".join(
         f"{quoted(link.device)} . {checked_hardware(hardware)} . {family.address(address)}"

@@ -72,20 +72,21 @@ def connect(name: str, bridge: str, plug: Plug, number: int) -> None:
     peer = ("peer", "name", plug.inner, "mtu", mtu, "address", plug.hardware, "netns", name)
     _ip("link", "add", plug.port, "mtu", mtu, "type", "veth", *peer)
     _ip("link", "set", plug.port, "master", bridge, "up")
-    commands = [f"link set {plug.inner} up"]
+    _run(["ip", "-n", name, "link", "set", plug.inner, "up"])
     for family in FAMILIES if kernel.has_ipv6() else (FOUR,):
         own, gate = family.address(plug.address), family.address(str(gateway(number)))
         inside, beyond = family.network(str(subnet(number))), "default" if family is FOUR else str(RANGE6)
         way = f"dev {plug.inner} src {own} table {plug.table}"
         flags = "noprefixroute" if family is FOUR else "noprefixroute nodad"
-        commands += [
+        commands = (
             f"address add {own}/{family.length} dev {plug.inner} {flags}",
             f"route replace {inside} {way}",
             f"route replace {beyond} via {gate} {way}",
             f"rule add from {own} lookup {plug.table} priority 100",
-        ]
-        _run(["ip", "-n", name, "rule", "delete", "from", own], check=False)
-    _run(["ip", "-n", name, "-batch", "-"], stdin="\n".join(commands) + "\n")
+        )
+        ip = ["ip", "-6" if family.suffix else "-4", "-n", name]
+        _run([*ip, "rule", "delete", "from", own], check=False)
+        _run([*ip, "-batch", "-"], stdin="\n".join(commands) + "\n")
 
 
 def disconnect(port: str) -> None:

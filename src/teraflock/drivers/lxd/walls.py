@@ -38,7 +38,7 @@ from teraflock.drivers.lxd.borders import (
     hook_of,
     packets,
 )
-from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, Family
+from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, AddressFamily
 from teraflock.drivers.lxd.words import quoted
 from teraflock.network.security_group.model import PREFIX, Direction, GroupId, Rule
 from teraflock.network.walls import Published, Walls, network_of
@@ -118,7 +118,7 @@ def compiled(walls: Walls) -> Compiled:
     return Compiled(chains=chains, sets=sets, maps=maps, mark=f"mark_{digest}")
 
 
-def _paths(walls: Walls, family: Family) -> frozenset[str]:
+def _paths(walls: Walls, family: AddressFamily) -> frozenset[str]:
     """The pairs of networks that packets may cross: each network with itself, and peers in both directions."""
     own = set(map(family.first, {network_of(address) for address in walls.stations}))
     peers = [(family.first(one), family.first(other)) for one, other in walls.peers]
@@ -130,14 +130,14 @@ def _lines(rules: Iterable[Rule], side: Direction) -> tuple[str, ...]:
     return tuple(line for rule in rules if rule.direction == side for line in _of_rule(rule))
 
 
-def _leads(walls: Walls, side: Direction, family: Family) -> dict[str, str]:
+def _leads(walls: Walls, side: Direction, family: AddressFamily) -> dict[str, str]:
     return {
         family.address(address): f"goto {_combination(side, groups)}"
         for address, groups in walls.stations.items()
     }
 
 
-def _members(walls: Walls, named: set[GroupId], family: Family) -> dict[str, frozenset[str]]:
+def _members(walls: Walls, named: set[GroupId], family: AddressFamily) -> dict[str, frozenset[str]]:
     members: dict[GroupId, set[str]] = {group: set() for group in named}
     for address, groups in walls.stations.items():
         for group in named.intersection(groups):
