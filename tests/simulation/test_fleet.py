@@ -12,6 +12,7 @@ from tests.simulation.fleet_walk import CARD, live
 
 from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault, When
 from teraflock.fleet.model import HostReport, HostState
+from teraflock.instance.driver import Handle
 from teraflock.instance.model import Instance, PlaceWish, RestartPolicy
 from teraflock.instance.orders import ShapeWish
 from teraflock.instance.states import Phase
@@ -165,6 +166,32 @@ def test_host_stays_away_while_its_old_copy_cannot_be_removed() -> None:
     there.trouble[site].no_more_faults()
     there.pass_time(10)
     assert there.all_hosts()[str(one.host_id)].state == HostState.READY
+    there.settle()
+
+
+def test_instance_stopped_while_it_moves_still_starts_from_its_copy() -> None:
+    there = Fleet(sites={"east": "1x2xV100", "west": "1x2xV100"})
+    one = launched(there)
+    site, host = place(there, one)
+    there.engines.at(site).run(Handle(one.id, host), ("tee", "/kept"), stdin=b"kept", seconds_max=5)
+    there.pass_time(300)  # a copy of its disk is made
+    there.trouble[site].host_goes_away(host)
+    there.pass_time(MOVE_AFTER.total_seconds() - 30)
+    while there.one("one").host_id == one.host_id:
+        there.wait(5)
+        there._beat()
+        there._read_hosts()
+        there.moves.turn()
+    there.service.stop(there.actor, there.projects[0], "one")
+    there.pass_time(120)
+    assert there.one("one").phase == Phase.STOPPED
+    there.service.start(there.actor, there.projects[0], "one")
+    there.pass_time(30)
+    new_site, new_host = place(there, there.one("one"))
+    read = there.engines.at(new_site).run(
+        Handle(one.id, new_host), ("cat", "/kept"), stdin=b"", seconds_max=5
+    )
+    assert read.stdout == b"kept"
     there.settle()
 
 
