@@ -91,7 +91,8 @@ class LyingEngine(SimulatedEngine):
     """What hosts make of their reports, by name."""
 
     def hosts(self) -> Sequence[HostReport]:
-        return [self.claims.get(true.name, lambda each: each)(true) for true in super().hosts()]
+        claims, found = self.claims, super().hosts()
+        return [claims[true.name](true) if true.name in claims else true for true in found]
 
 
 class Fleet:
@@ -267,7 +268,8 @@ class Fleet:
         """A host claims to run an instance of another host of its site."""
         with self.worlds[site].write() as turn:
             guest = turn.get(Guest, instance_id)
-            if guest is not None and guest.host != host:
+            is_there = any(each.machine.id == instance_id for each in turn.on_host(Guest, host))
+            if guest is not None and not is_there:
                 machine = msgspec.structs.replace(
                     guest.machine, handle=msgspec.structs.replace(guest.machine.handle, host=host), gpus=()
                 )
@@ -338,7 +340,8 @@ class Fleet:
         for each in self.there():
             assert each.progress is None, f"{each.id} is stuck at {each.progress}"
             assert each.phase in (Phase.RUNNING, Phase.STOPPED, Phase.FAILED), each.phase
-            if each.phase != Phase.FAILED:
+            # a stopped one that lost its disk gets another one when it is started
+            if each.phase != Phase.FAILED and not (each.phase == Phase.STOPPED and each.request):
                 rows[(*names[each.host_id or ""], each.id)] = each
         assert guests.keys() == rows.keys(), "guests and rows differ"
         for key, row in rows.items():
@@ -349,7 +352,8 @@ class Fleet:
             copies = disk_copies.all_in_all_projects(tx)
             held = tx.all("SELECT host_id, slot FROM host_gpu WHERE instance_id IS NOT NULL")
         assert len(held) == sum(len(each.held.gpus) for each in rows.values())
-        self._check_disk_copies(copies, {each.id: each for each in rows.values()})
+        existing = {str(each.id): each for each in self.there() if each.phase != Phase.FAILED}
+        self._check_disk_copies(copies, existing)
         self.bills.meter.catch_up()
         self.bills.meter.sweep()
         self.bills.biller.catch_up()

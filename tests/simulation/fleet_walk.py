@@ -1,6 +1,7 @@
 """One seeded life of a fleet: tenants, operators and failures in any order, then everything comes back."""
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 from random import Random
 
@@ -47,7 +48,7 @@ def move(there: Fleet, chance: Random, number: int) -> None:
     hosts = sorted(there.all_hosts().values(), key=lambda host: (host.site, host.name))
     host, some = chance.choice(hosts), there.there()
     trouble = there.trouble[host.site]
-    acts = {
+    acts: dict[str, Callable[[], object]] = {
         "launch": lambda: there.launch(
             chance.randrange(2),
             name=f"n{number}",

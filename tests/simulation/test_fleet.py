@@ -12,6 +12,7 @@ from tests.simulation.fleet_walk import CARD, live
 
 from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault, When
 from teraflock.fleet.model import HostReport, HostState
+from teraflock.instance.driver import Handle
 from teraflock.instance.model import Instance, PlaceWish, RestartPolicy
 from teraflock.instance.orders import ShapeWish
 from teraflock.instance.states import Phase
@@ -168,6 +169,32 @@ def test_host_stays_away_while_its_old_copy_cannot_be_removed() -> None:
     there.settle()
 
 
+def test_instance_stopped_while_it_moves_still_starts_from_its_copy() -> None:
+    there = Fleet(sites={"east": "1x2xV100", "west": "1x2xV100"})
+    one = launched(there)
+    site, host = place(there, one)
+    there.engines.at(site).run(Handle(one.id, host), ("tee", "/kept"), stdin=b"kept", seconds_max=5)
+    there.pass_time(300)  # a copy of its disk is made
+    there.trouble[site].host_goes_away(host)
+    there.pass_time(MOVE_AFTER.total_seconds() - 30)
+    while there.one("one").host_id == one.host_id:
+        there.wait(5)
+        there._beat()
+        there._read_hosts()
+        there.moves.turn()
+    there.service.stop(there.actor, there.projects[0], "one")
+    there.pass_time(120)
+    assert there.one("one").phase == Phase.STOPPED
+    there.service.start(there.actor, there.projects[0], "one")
+    there.pass_time(30)
+    new_site, new_host = place(there, there.one("one"))
+    read = there.engines.at(new_site).run(
+        Handle(one.id, new_host), ("cat", "/kept"), stdin=b"", seconds_max=5
+    )
+    assert read.stdout == b"kept"
+    there.settle()
+
+
 def test_terms_of_a_launch_hold_when_it_is_moved() -> None:
     there = Fleet(sites={"east": "4x2xV100"})
     hosts = {host.name: host for host in there.all_hosts().values()}
@@ -216,7 +243,7 @@ PARTITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "when", "kind"), sampled(PARTITIONS, every=8, because="many places"))
+@pytest.mark.parametrize(("call", "when", "kind"), sampled(PARTITIONS, every=16, because="many places"))
 @pytest.mark.parametrize("returns", [True, False])
 def test_partition_in_the_middle_of_a_drain_loses_and_doubles_nothing(
     call: str, when: When, kind: Kind, returns: bool
@@ -230,7 +257,7 @@ def test_partition_in_the_middle_of_a_drain_loses_and_doubles_nothing(
     for trouble in there.trouble.values():
         trouble.faults(SimulatedFault(call=call, when=when, kind=kind))
     there.hosts_service.set_state(
-        there.actor, made[0].host_id, HostState.DRAINING, drain_at=there.clock.now()
+        there.actor, str(made[0].host_id), HostState.DRAINING, drain_at=there.clock.now()
     )
     there.pass_time(5)
     there.trouble[site].host_goes_away(host)

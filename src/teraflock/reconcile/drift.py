@@ -404,7 +404,10 @@ def _to_start(instance: Instance, now: datetime) -> Instance:
 
 def _to_remake(instance: Instance, now: datetime) -> Instance:
     """Create it again with a new disk, because the old one is lost. A stopped instance is created when it
-    should run. If its restart policy forbids this, it fails."""
+    should run. If its restart policy forbids this, it fails. One that waits for its launch has no disk yet, and keeps
+    the copy that it starts from."""
+    if _is_remade(instance):
+        return instance
     policy = instance.spec.restart_policy
     if policy == RestartPolicy.NEVER:
         return given_up(

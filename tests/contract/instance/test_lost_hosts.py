@@ -26,7 +26,7 @@ from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase
 from teraflock.instance.store import taken_addresses
 from teraflock.meter import store as meter
-from teraflock.storage.database import Database
+from teraflock.storage.database import Database, Transaction
 
 BOOK = "- {from: 2026-01-01, currency: USD, disk: 7.30/month, vcpu: 0.10/hour}\n"
 SITE = "simulated"
@@ -183,7 +183,11 @@ def test_a_reading_does_not_bring_a_removed_host_back(desk: LossDesk) -> None:
     worker, host = desk.installation.workers[0], desk.host_row("simulated-0003")
     engine = desk.installation.engines.at(SITE)
     reports = engine.hosts()
-    remove = lambda tx: (fleet.mark_removed(tx, host.id, host.seen_at), joins.remove(tx, SITE))  # noqa: E731
+
+    def remove(tx: Transaction) -> None:
+        fleet.mark_removed(tx, host.id, host.seen_at)
+        joins.remove(tx, SITE)
+
     desk.installation.database.write(remove)
     worker.hosts._keep(engine, reports)
     assert desk.host_row(host.id).state == HostState.GONE

@@ -18,6 +18,8 @@ from teraflock.bill.verify.service import verify
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import HostId
+from teraflock.instance.join import store as joins
+from teraflock.instance.join.model import JoinedHost
 from teraflock.instance.states import Phase
 from teraflock.instance.volume import store
 from teraflock.instance.volume.model import MAKING, READY, REMOVING
@@ -220,6 +222,8 @@ def test_hosts_that_were_removed_are_lost(desk: CopyDesk) -> None:
     installation.database.write(lambda tx: fleet.mark_removed(tx, HostId(copy.host_id), now))
     with pytest.raises(Conflict, match="does not answer either"):
         desk.volumes.recover(desk.actor, desk.project, "disk")
+    again = JoinedHost(name="simulated", number=1, certificate="", cards=(), trusted_wire=True, joined_at=now)
+    installation.database.write(lambda tx: joins.insert(tx, again))
     installation.trouble.host_comes_back(there)
     desk.settle()
     host_id = HostId(desk.shown().volume.host_id)
