@@ -25,7 +25,18 @@ _FULL_WORDS = """
 FULL = frozenset(_FULL_WORDS.split())
 """Autocast runs these in float32 (AT_FORALL_FP32 and the lists with an output type)."""
 PROMOTED = frozenset(
-    "addcdiv addcmul atan2 cross dot vdot grid_sample index_put scatter_add tensordot".split()
+    [
+        "addcdiv",
+        "addcmul",
+        "atan2",
+        "cross",
+        "dot",
+        "vdot",
+        "grid_sample",
+        "index_put",
+        "scatter_add",
+        "tensordot",
+    ]
 )
 """Autocast runs these in the widest type of their arguments."""
 
