@@ -53,7 +53,7 @@ def _samples(batch: Any, wanted: int | None) -> int:
     batch has no tensor."""
     if hasattr(batch, "values") and not isinstance(batch, torch.Tensor):
         batch = list(batch.values()) if callable(batch.values) else ()
-    shape = next((each.shape for each in tensors_in(batch) if each.dim() > 0), (0,))
+    shape: Any = next((each.shape for each in tensors_in(batch) if each.dim() > 0), (0,))
     is_time_first = len(shape) > 1 and shape[0] != wanted == shape[1]
     return images_in(batch) or int(shape[1] if is_time_first else shape[0])
 
