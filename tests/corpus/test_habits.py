@@ -146,3 +146,23 @@ def test_two_detachings_in_a_row_count_as_one_view(tmp_path: Path) -> None:
         return forked(work, tmp_path)
 
     assert views(".detach()") == views(".detach().detach()") > views("")
+
+
+def test_a_library_that_cannot_be_imported_is_an_error_of_the_script(tmp_path: Path) -> None:
+    (tmp_path / "transformers").mkdir()
+    (tmp_path / "transformers" / "__init__.py").write_text("import no_such_package")
+    script = tmp_path / "train.py"
+    script.write_text("import transformers")
+
+    def work() -> Any:
+        import sys
+
+        from teraflock.base.errors import BadInput
+        from teraflock.workload.tracing.script import trace_script
+
+        sys.path.insert(0, str(tmp_path))
+        with pytest.raises(BadInput) as refused:
+            trace_script(script)
+        return refused.value.sentence
+
+    assert "a package is not installed" in forked(work, tmp_path)
