@@ -193,8 +193,10 @@ def optimizer_works(optimizer: str, scene: Scene) -> list[Work]:
     return made
 
 
-_EIGHT: Final = (("_foreach_add_", 2), ("_foreach_add_", 2))
-"""One pass over weights, gradients and small states, in kernels of its own."""
+_PASS: Final = ("_foreach_add_", 2)
+_EIGHT: Final = (_PASS,) * 14
+"""Its kernel looks up each number of the state in a table. On an H200 that takes as long as so many passes over weights
+and gradients. Chosen with five measured steps in sight (lab/measured/fit_eight.jsonl.gz); none is left to judge."""
 _ADAM: Final = (
     ("_foreach_lerp_", 2),
     ("_foreach_mul_", 1),
@@ -209,7 +211,7 @@ FOREACH: Final = {
     "adam": _ADAM,
     "adamw": (("_foreach_mul_", 1), *_ADAM),
     "adamw-8bit": _EIGHT,
-    "paged-adamw": (*_EIGHT, *_EIGHT),
+    "paged-adamw": (_PASS,) * 4,
     "paged-adamw-8bit": _EIGHT,
     "adafactor": (
         ("linalg_vector_norm", 1),

@@ -80,7 +80,8 @@ ENTRIES: Final[dict[str, ZooEntry]] = {
 ALIASES: Final = {
     "gpt2-small": "gpt2", "distilbert-base": "distilbert", "unet-sd15": "unet-diffusion-sd15",
     "sd15": "unet-diffusion-sd15", "stable-diffusion-v1-5": "unet-diffusion-sd15", "sdxl": "unet-diffusion-sdxl",
-    "stable-diffusion-xl-base-1.0": "unet-diffusion-sdxl",
+    "sd-1.5": "unet-diffusion-sd15", "sd1.5": "unet-diffusion-sd15", "stable-diffusion-1.5": "unet-diffusion-sd15",
+    "stable-diffusion-xl-base-1.0": "unet-diffusion-sdxl", "stable-diffusion-xl": "unet-diffusion-sdxl",
 }  # fmt: skip
 RECORDED_AS: Final = {"fp16": "bf16", "fp8": "bf16", "tf32": "fp32", "amp-fp16": "amp-bf16"}
 

@@ -77,3 +77,8 @@ def test_names_are_found_however_they_are_written() -> None:
 def test_what_cannot_be_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(BadInput):
         trace_for(with_sizes(checked(Workload(**{"optimizer": "sgd", **wrong}))))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["sd-1.5", "sd1.5", "stable-diffusion-1.5", "stable-diffusion-xl", "sdxl"])
+def test_diffusion_models_have_the_names_that_people_use(name: str) -> None:
+    assert entry(name).name.startswith("unet-diffusion-sd")

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from teraflock.workload.tracing.side import Sides
+from teraflock.workload.tracing.side import Sides, tensors_in
 
 _LOWER_WORDS = """
     conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution prelu addmm addmv addr
@@ -24,6 +24,21 @@ _FULL_WORDS = """
 """
 FULL = frozenset(_FULL_WORDS.split())
 """Autocast runs these in float32 (AT_FORALL_FP32 and the lists with an output type)."""
+PROMOTED = frozenset(
+    [
+        "addcdiv",
+        "addcmul",
+        "atan2",
+        "cross",
+        "dot",
+        "vdot",
+        "grid_sample",
+        "index_put",
+        "scatter_add",
+        "tensordot",
+    ]
+)
+"""Autocast runs these in the widest type of their arguments."""
 
 
 class Autocast:
@@ -51,12 +66,18 @@ class Autocast:
             dtype = self.dtype
         elif name in FULL:
             dtype = torch.float32
+        elif name in PROMOTED:
+            dtype = self._widest((args, kwargs))
         else:
             return args, kwargs
         # The last argument is cast first, as in the compiled wrappers: this decides the order of allocation.
         kwargs = {key: self._one(value, dtype) for key, value in reversed(list(kwargs.items()))}
         args = tuple([self._one(value, dtype) for value in reversed(args)][::-1])
         return args, kwargs
+
+    def _widest(self, value: Any) -> Any:
+        is_full = any(each.dtype == torch.float32 for each in tensors_in(value))
+        return torch.float32 if is_full else self.dtype
 
     def _one(self, value: Any, dtype: Any) -> Any:
         if isinstance(value, (list, tuple)):

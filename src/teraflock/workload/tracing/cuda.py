@@ -78,8 +78,10 @@ class CudaChoices(TorchFunctionMode):
         """Handle calls that move tensors or name a device. Others run where their tensors are."""
         sides, reading = self.sides, self.reading
         assert sides is not None
-        if sides.is_transfer:
+        if sides.is_transfer or name == "_parse_to":  # the latter reads the arguments of `Module.to`
             return func(*args, **kwargs)
+        if kwargs.get("pin_memory"):
+            kwargs = {**kwargs, "pin_memory": False}  # pinning needs a driver
         if reading is not None and args:
             answer = reading.answer(name, func, args, kwargs)
             if answer is not NotImplemented:
@@ -153,6 +155,10 @@ class CudaChoices(TorchFunctionMode):
             return kernels.dropout(*args, **kwargs)
         if name == "interpolate" and kwargs.get("mode", "nearest") == "nearest" and args[0].dim() == 4:
             return kernels.nearest(*args, **kwargs)
+        if name == "rms_norm" and kernels.has_fused_rms_norm(*args, **kwargs):
+            return kernels.rms_norm(*args, **kwargs)
+        if name == "ctc_loss":
+            args, kwargs = kernels.with_length_tensors(args, kwargs)
         if name == "_native_multi_head_attention":
             query, _, _, _, heads, *weights = args[:9]
             return kernels.fast_attention(query, heads, *weights)

@@ -1,5 +1,6 @@
 """The answers of `torch.cuda` and `torch.accelerator`: one idle, empty H200. Nothing calls a driver."""
 
+import importlib
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -97,6 +98,8 @@ class Properties(types.SimpleNamespace):
 
 
 def device_patches() -> Iterator[Any]:
+    # PyTorch loads this at the first operation, and before 2.8 it refuses events that are not its own.
+    importlib.import_module("torch._dynamo.device_interface")
     for module in (torch.cuda, torch.cuda.memory, torch.cuda.random, getattr(torch, "accelerator", None)):
         if module is not None:
             yield from _functions_of(module)

@@ -120,6 +120,27 @@ def nearest(input: Any, size: Any = None, scale_factor: Any = None, **rest: Any)
     return torch.ops.aten.upsample_nearest2d.default(input, list(size))
 
 
+def has_fused_rms_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None
+) -> bool:
+    """Newer versions of PyTorch have one kernel for it, if the weight has the type of the input."""
+    return hasattr(torch.ops.aten, "_fused_rms_norm") and (weight is None or weight.dtype == input.dtype)
+
+
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """Recorded as a layer norm without bias, which reads, writes and keeps the same: on the CPU it has no kernel."""
+    return torch.ops.aten.native_layer_norm(input, list(normalized_shape), weight, None, eps or 1e-6)[0]
+
+
+def with_length_tensors(args: Any, kwargs: Any) -> tuple[Any, dict[str, Any]]:
+    """Arguments of `ctc_loss` with lengths as tensors: PyTorch writes lists into a tensor, which has no values here."""
+
+    def changed(value: Any) -> Any:
+        return torch.tensor(value) if isinstance(value, (list, tuple)) else value
+
+    return tuple(changed(each) for each in args), {key: changed(each) for key, each in kwargs.items()}
+
+
 def packed(input: Any, rows: tuple[Any, Any]) -> tuple[Any, Any]:
     """`_pack_padded_sequence` with known lengths: the rows of each time, longest sequence first."""
     sizes, places = rows

@@ -28,7 +28,7 @@ def loading_patches(notes: Notes, loaded: Callable[[int], None], times: int = 1)
 
     def following(self: Any) -> Any:
         batch = real_next(self)
-        loaded(_samples(batch))
+        loaded(_samples(batch, getattr(getattr(self, "_index_sampler", None), "batch_size", None)))
         return batch
 
     real_sampler = BatchSampler.__init__
@@ -48,11 +48,14 @@ DROPPED = frozenset(
 )  # fmt: skip
 
 
-def _samples(batch: Any) -> int:
-    """The first dimension of the first tensor; 0 if a batch has none."""
+def _samples(batch: Any, wanted: int | None) -> int:
+    """The first dimension of the first tensor, or the second if that is the batch that the script asked for; 0 if a
+    batch has no tensor."""
     if hasattr(batch, "values") and not isinstance(batch, torch.Tensor):
         batch = list(batch.values()) if callable(batch.values) else ()
-    return images_in(batch) or next((int(each.shape[0]) for each in tensors_in(batch) if each.dim() > 0), 0)
+    shape: Any = next((each.shape for each in tensors_in(batch) if each.dim() > 0), (0,))
+    is_time_first = len(shape) > 1 and shape[0] != wanted == shape[1]
+    return images_in(batch) or int(shape[1] if is_time_first else shape[0])
 
 
 def images_in(batch: Any) -> int:

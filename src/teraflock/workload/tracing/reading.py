@@ -22,6 +22,7 @@ class TraceReading:
         self.unknown = unknown_type(notes)
         self.believe: Any = lambda tensor: None
         self.known = KnownValues(is_on=False)
+        self._reads = 0
 
     def answer(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """The result of the call, or NotImplemented if it should run unchanged."""
@@ -83,7 +84,9 @@ class TraceReading:
         return int(self.unknown(1.0))
 
     def _float(self, tensor: Any, args: Any, kwargs: Any) -> Any:
-        return 1.0
+        """Not twice the same number in a row: a loss that does not change counts as converged."""
+        self._reads += 1
+        return 1.0 - 1e-3 * (self._reads % 2)
 
     def _bool(self, tensor: Any, args: Any, kwargs: Any) -> Any:
         if tensor.numel() != 1:

@@ -43,7 +43,8 @@ CAUSAL = {
 }
 """The position of the `is_causal` argument."""
 FULL_MASKS = ("aten::all", "aten::eq", "aten::_is_all_true")
-"""A truth value from one of these, on integers, is assumed to be true: masks are full, positions are in order."""
+"""A truth value from one of these, on integers, is assumed to be true: masks are full, positions are in order. Other
+comparisons than with 1 are not: a generated token does not end its text, and sequences are unfinished."""
 UNSEEN = ("prim", "prims", "profiler")
 """Namespaces of operators that start no kernel."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
@@ -98,6 +99,8 @@ class Recorder(TorchDispatchMode):
         self.events: list[int] = []
         self.kinds: list[str] = []
         self.views = 0
+        self._detached = 0
+        """The storage that was detached last."""
         self.paused = False
         self.phase = "b"
         self.sides = sides
@@ -108,6 +111,9 @@ class Recorder(TorchDispatchMode):
         self._number_by_storage: dict[int, int] = {}
         self._references: dict[int, Any] = {}
         self._all: set[int] = set()
+        """Storages of truth values that are assumed to be true."""
+        self._doubted: set[int] = set()
+        """Storages of comparisons that are assumed to be false."""
         if sides is not None:
             sides.is_gpu_storage = self._number_by_storage.__contains__
 
@@ -127,6 +133,8 @@ class Recorder(TorchDispatchMode):
                 return sides.on_host(func, args, kwargs)
             if sides.aim is Side.GPU and sides.is_transfer:
                 out = sides.run_fake(func, args, kwargs)
+                if not isinstance(out, torch.Tensor):
+                    return out  # a question, such as where the tensor is
                 self.birth(out if out.layout is torch.strided else self._entries(args[0], out))
                 self.known.copied(args[0], out)
                 return out
@@ -140,13 +148,13 @@ class Recorder(TorchDispatchMode):
         out = self._made(func, args, kwargs)
         self.known.follow(func, args, kwargs, out)
         if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
-            self._all.add(out.untyped_storage()._cdata)
+            self._believe_mask(func._schema.name, args, out)
         if self.paused or func.namespace in UNSEEN:
             return out
         name = func._schema.name.split("::")[1]
         outputs = [each for each in _flat(out) if isinstance(each, torch.Tensor)]
         if func.is_view or name in SILENT:
-            self.views += 1
+            self._count_view(name, args[0])
             for tensor in outputs:
                 self.birth(tensor)
             return out
@@ -158,6 +166,12 @@ class Recorder(TorchDispatchMode):
                 inputs, outputs = self._foreach_group(args), []
             self._operate(self._name(func, name), inputs, outputs, self._attributes(name, args))
         return out
+
+    def _count_view(self, name: str, tensor: Any) -> None:
+        """Before PyTorch 2.8, a gradient is detached twice in a row where newer versions do it once."""
+        key = tensor.untyped_storage()._cdata if name == "detach" and tensor.layout is torch.strided else 0
+        self.views += not key or key != self._detached
+        self._detached = key
 
     def _made(self, func: Any, args: Any, kwargs: Any) -> Any:
         shaped = SHAPED.get(func._schema.name)
@@ -218,6 +232,14 @@ class Recorder(TorchDispatchMode):
             return [index]
         values = self.known.of(index)
         return [index] if values is None else list(values.nonzero(as_tuple=True))
+
+    def _believe_mask(self, name: str, args: Any, out: Any) -> None:
+        if name == "aten::eq":
+            is_believed = isinstance(args[1], int) and args[1] == 1
+        else:
+            is_believed = args[0].untyped_storage()._cdata not in self._doubted
+        key = out.untyped_storage()._cdata
+        (self._all if is_believed else self._doubted).add(key)
 
     def believe(self, tensor: Any) -> None:
         """Assumed true if a script asks: that a loss is finite."""
@@ -287,6 +309,7 @@ class Recorder(TorchDispatchMode):
             return
         del self._number_by_storage[key], self._references[key]
         self._all.discard(key)
+        self._doubted.discard(key)
         self.events.append((len(self.kinds) - number) * EVENT_KINDS + EventKind.FREE)
 
     def _size_index(self, tensor: Any, storage: Any) -> int:

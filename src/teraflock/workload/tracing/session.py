@@ -29,6 +29,10 @@ PASSES_MAX: Final = 64
 """After this many forward passes, a script that never trained is stopped."""
 
 
+EVALUATIONS_MAX: Final = 160
+"""The same for passes of a model in `eval()`."""
+
+
 class _Enough(BaseException):
     """Ends the script when a step is known. Not an `Exception`, so that `except Exception` does not catch it."""
 
@@ -117,12 +121,17 @@ class Session:
             if not self.sides.used_gpu and not self.sides.assume:
                 raise NeedsGpu
             self.window = steps.hand_updated_window(run)
-        elif not watch.optimizers and len(run) > PASSES_MAX and not torch.is_grad_enabled():
+        elif not watch.optimizers and len(run) > self._passes_max(kind) and not torch.is_grad_enabled():
             self._ends_inference()
             raise _Enough
         if self.window is not None:
             self._check_parameters()  # now: at its end a framework may move its model away
             raise _Enough
+
+    @staticmethod
+    def _passes_max(kind: str) -> int:
+        """Some scripts evaluate a model before they train it: more passes are needed to tell."""
+        return PASSES_MAX if kind == steps.FORWARD else EVALUATIONS_MAX
 
     def _ends_inference(self) -> bool:
         trained = any(each.kind in (steps.BACKWARD, steps.STEP) for each in self.watch.run)

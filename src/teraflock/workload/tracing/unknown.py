@@ -76,6 +76,12 @@ def refuse_use(notes: Notes, use: str) -> BadInput:
 def unknown_type(notes: Notes) -> type[float]:
     """The class of placeholders of one trace."""
 
+    def equal(self: Any, other: object) -> bool:
+        return other is self or compared(self, other)  # `x != x` asks for a NaN
+
+    def different(self: Any, other: object) -> bool:
+        return other is not self and compared(self, other)
+
     def compared(self: Any, other: object) -> bool:
         notes.add(
             "a comparison with a value that only a GPU would compute counts as false",
@@ -97,7 +103,8 @@ def unknown_type(notes: Notes) -> type[float]:
         return result
 
     class Unknown(float):
-        __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = compared
+        __lt__ = __le__ = __gt__ = __ge__ = compared
+        __eq__, __ne__ = equal, different
         __hash__ = float.__hash__
 
         def __bool__(self) -> bool:

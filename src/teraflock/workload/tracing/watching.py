@@ -138,8 +138,7 @@ class TraceWatch:
             self.modules.append(module)
         self._happened(Happening(kind, id(module), begin, samples, shape, not torch.is_grad_enabled()))
         self._note_input(module, given, evaluates)
-        if not evaluates:
-            self.asked(FORWARD)
+        self.asked(kind)
         place = len(self.run) - 1
         self.outer, self._second = self.outer + 1, 0
         try:

@@ -1,0 +1,168 @@
+"""Small habits of scripts, each of which was once traced wrongly. Needs PyTorch; `make corpus` has it."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="PyTorch is not installed: `make corpus` runs these")
+
+from tests.corpus.forked import forked, traced
+
+HEAD = """import torch, torch.nn.functional as F
+from torch import nn
+"""
+LOOP = """
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(4):
+    opt.zero_grad()
+    loss = step()
+    loss.backward()
+    opt.step()
+"""
+
+
+def test_a_device_named_by_keyword_moves_the_model(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.Conv2d(3, 8, 3).to(device='cuda', memory_format=torch.channels_last)\n"
+        "assert next(net.parameters()).is_cuda\n"
+        "step = lambda: net(torch.randn(2, 3, 8, 8, device='cuda')).sum()" + LOOP,
+        tmp_path,
+    )
+    assert seen["notes"] == []
+
+
+def test_a_check_for_nan_does_not_end_the_script(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.Linear(4, 4).cuda()\n"
+        "def step():\n"
+        "    loss = net(torch.randn(2, 4, device='cuda')).sum()\n"
+        "    value = loss.item()\n"
+        "    if value != value or not value == value: raise SystemExit(1)\n"
+        "    return loss" + LOOP,
+        tmp_path,
+    )
+    assert seen["samples_per_step"] == 2
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "x = torch.randn(8, 4, pin_memory=True).to('cuda'); return net(x).sum()",
+        "with torch.autocast('cuda'): x = net(torch.randn(8, 4, device='cuda')); return torch.dot(x[0], x[1].float())",
+        "return F.ctc_loss(net(torch.randn(6, 2, 4, device='cuda')).log_softmax(-1),"
+        " torch.ones(2, 3, dtype=torch.long, device='cuda'), [6, 5], [3, 2])",
+    ],
+    ids=["pinned when created", "products of two types", "lengths as lists"],
+)
+def test_a_step_is_traced(step: str, tmp_path: Path) -> None:
+    seen = traced(HEAD + f"net = nn.Linear(4, 4).cuda()\ndef step():\n    {step}" + LOOP, tmp_path)
+    assert (seen["forward_passes"], seen["backward_passes"]) == (1, 1)
+
+
+def test_samples_of_a_loader_with_time_first_are_its_batch(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "from torch.nn.utils.rnn import pad_sequence\n"
+        "data = [torch.randn(5 + i % 3, 4) for i in range(64)]\n"
+        "net = nn.Linear(4, 4).cuda(); opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "for x in torch.utils.data.DataLoader(data, batch_size=16, collate_fn=pad_sequence):\n"
+        "    opt.zero_grad(); net(x.cuda()).sum().backward(); opt.step()\n",
+        tmp_path,
+    )
+    assert seen["samples_per_step"] == 16
+
+
+def test_an_optimizer_with_a_closure_does_not_stop_because_the_loss_is_unknown(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.Linear(4, 4).cuda(); opt = torch.optim.LBFGS(net.parameters(), max_iter=7)\n"
+        "x = torch.randn(2, 4, device='cuda')\n"
+        "def closure():\n    opt.zero_grad(); loss = net(x).pow(2).sum(); loss.backward(); return loss\n"
+        "for _ in range(4): opt.step(closure)\n",
+        tmp_path,
+    )
+    assert seen["backward_passes"] == 7
+
+
+@pytest.mark.parametrize("ends", ["(token == 3).all()", "((token != 3).long().max() == 0)"])
+def test_generated_text_is_not_ended_by_an_unknown_token(ends: str, tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 9)).cuda().eval()\n"
+        "with torch.no_grad():\n"
+        "    for _ in range(3):\n"
+        "        token = torch.zeros(2, 5, dtype=torch.long, device='cuda')\n"
+        "        for _ in range(4):\n"
+        "            token = net(token)[:, -1:].argmax(-1)\n"
+        f"            if {ends}: break\n",
+        tmp_path,
+    )
+    assert seen["forward_passes"] == 4
+
+
+def test_an_inference_script_without_end_is_stopped(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.Linear(4, 4).cuda().eval()\n"
+        "with torch.inference_mode():\n"
+        "    while True: net(torch.randn(8, 4, device='cuda'))\n",
+        tmp_path,
+    )
+    assert (seen["samples_per_step"], seen["forward_passes"]) == (8, 1)
+
+
+def test_a_root_mean_square_norm_is_one_kernel(tmp_path: Path) -> None:
+    import torch
+
+    if not hasattr(torch.ops.aten, "_fused_rms_norm"):
+        pytest.skip("this version of PyTorch has no such kernel")
+    script = tmp_path / "train.py"
+    script.write_text(
+        HEAD + "net = nn.RMSNorm(64).cuda()\n"
+        "step = lambda: net(torch.randn(8, 64, device='cuda')).sum()" + LOOP
+    )
+
+    def work() -> Any:
+        from teraflock.workload.tracing.script import trace_script
+
+        return Counter(each.name for each in trace_script(script).operations)
+
+    found = forked(work, tmp_path)
+    assert found["native_layer_norm"] == found["native_layer_norm_backward"] == 1
+    assert "rsqrt" not in found
+
+
+def test_two_detachings_in_a_row_count_as_one_view(tmp_path: Path) -> None:
+    """PyTorch 2.4 detaches each gradient twice, newer versions once."""
+    loop = LOOP.replace("opt.step()", "[p.grad{} for p in net.parameters()]; opt.step()")
+    text = HEAD + "net = nn.Linear(4, 4).cuda()\nstep = lambda: net(torch.randn(2, 4, device='cuda')).sum()"
+
+    def views(more: str) -> Any:
+        (tmp_path / "train.py").write_text(text + loop.format(more))
+
+        def work() -> Any:
+            from teraflock.workload.tracing.script import trace_script
+
+            return trace_script(tmp_path / "train.py").views
+
+        return forked(work, tmp_path)
+
+    assert views(".detach()") == views(".detach().detach()") > views("")
+
+
+def test_a_library_that_cannot_be_imported_is_an_error_of_the_script(tmp_path: Path) -> None:
+    (tmp_path / "transformers").mkdir()
+    (tmp_path / "transformers" / "__init__.py").write_text("import no_such_package")
+    script = tmp_path / "train.py"
+    script.write_text("import transformers")
+
+    def work() -> Any:
+        import sys
+
+        from teraflock.base.errors import BadInput
+        from teraflock.workload.tracing.script import trace_script
+
+        sys.path.insert(0, str(tmp_path))
+        with pytest.raises(BadInput) as refused:
+            trace_script(script)
+        return refused.value.sentence
+
+    assert "a package is not installed" in forked(work, tmp_path)
