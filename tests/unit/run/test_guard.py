@@ -77,7 +77,7 @@ def test_spot_that_dies_at_the_last_safe_tick_makes_no_run_late(
 def test_no_run_is_late_that_takes_any_safe_action(world: tuple[float, float, float, int], seed: int) -> None:
     """Whatever the costs are: the guard alone keeps the deadline, also if it is in the middle of a tick."""
     job, places, _ = built(*world)
-    draw = Random(seed)  # noqa: S311
+    draw = Random(seed)
     ticks = ceil(job.deadline_hours / job.tick_hours)
     series = [[draw.random() < 0.7 for _ in range(ticks)] for _ in places[:-1]]
     seen = rows(*series, tick=job.tick_hours)

@@ -54,7 +54,7 @@ class NearRuns(Runs):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    draw, made = Random(1), tmp_path / "project"  # noqa: S311
+    draw, made = Random(1), tmp_path / "project"
     for number in range(120):
         path = made / f"part{number % 7}" / f"module_{number}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def test_second_upload_sends_only_what_changed(folder: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_any_edits_arrive_exactly(seed: int, tmp_path: Path) -> None:
-    draw, folder = Random(seed), tmp_path / "project"  # noqa: S311
+    draw, folder = Random(seed), tmp_path / "project"
     folder.mkdir()
     client = NearRuns(RunFiles(tmp_path / "server"))
     names = [f"{'long' * 30 * (number % 2)}{number}" for number in range(30)]
