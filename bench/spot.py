@@ -19,6 +19,7 @@ from typing import Final
 from bench.figures import Figure, Section, plain, render
 from bench.processes import ROOT, Fault
 from bench.spot_runs import Score, Setting, Trace, groups, read, scores
+from bench.spot_zones import write_zones
 from teraflock.base.errors import TeraflockError
 from teraflock.run.learn import pooled
 
@@ -31,6 +32,9 @@ def main(words: Sequence[str]) -> int:
     """Run with options, for any traces."""
     asked = _parser().parse_args(words)
     try:
+        if asked.make is not None:
+            write_zones(asked.traces, asked.make)
+            return 0
         traces = read(asked.traces, asked.nodes)
         if asked.fit:
             print(_fitted(traces))
@@ -91,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         help="compute the optimum for every Nth run only",
     )
     add("--fit", action="store_true", help="print the rates in the first halves of all traces, and stop")
+    add("--make", type=int, metavar="SEED", help="write nine synthetic zones to FOLDER, and stop")
     add("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
     return parser
 

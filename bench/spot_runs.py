@@ -66,7 +66,7 @@ class _Metadata(msgspec.Struct):
 
 class _File(msgspec.Struct):
     metadata: _Metadata
-    data: list[float]
+    data: list[float | bool]
 
 
 def read(folder: Path, nodes: int = 1) -> dict[Path, list[Trace]]:
@@ -91,17 +91,34 @@ def read(folder: Path, nodes: int = 1) -> dict[Path, list[Trace]]:
 def groups(folders: dict[Path, list[Trace]], setting: Setting, *, multi: bool) -> list[Zones]:
     """Return the zones of the runs: single series, or all series of a folder together."""
     alone = [(trace,) for traces in folders.values() for trace in traces]
-    together = [tuple(traces) for traces in folders.values()]
-    found = [zones for each in (together if multi else alone) if (zones := _zones(each, setting)).starts]
+    together = [_on_one_tick(traces, setting) for traces in folders.values()]
+    candidates = [each for each in (together if multi else alone) if each]
+    found = [zones for each in candidates if (zones := _zones(each, setting)).starts]
     if not found:
         raise Fault(f"Every trace is shorter than the deadline of {setting.deadline_hours:g} h")
     return found
 
 
+def _on_one_tick(traces: Sequence[Trace], setting: Setting) -> tuple[Trace, ...]:
+    """Return the zones of one run, from a common start. Those shorter than a run are left out, and rarer ones keep
+    their value until their next tick."""
+    long = [each for each in traces if len(each.up) * each.tick_hours >= setting.deadline_hours]
+    tick = min((each.tick_hours for each in long), default=0.0)
+    return tuple(_resampled(each, tick) for each in long)
+
+
+def _resampled(trace: Trace, tick: float) -> Trace:
+    if trace.tick_hours == tick:
+        return trace
+    ticks = int(len(trace.up) * trace.tick_hours / tick + 1e-9)
+    up = (
+        trace.up[min(len(trace.up) - 1, int(each * tick / trace.tick_hours + 1e-9))] for each in range(ticks)
+    )
+    return Trace(trace.name, tick, tuple(up))
+
+
 def _zones(traces: tuple[Trace, ...], setting: Setting) -> Zones:
     tick = traces[0].tick_hours
-    if any(trace.tick_hours != tick for trace in traces):
-        raise Fault(f"The traces beside {traces[0].name} have different `gap_seconds`: they are not aligned")
     ticks = min(len(trace.up) for trace in traces)
     last = ticks - int(setting.deadline_hours / tick + 1 - 1e-9)
     learned = ticks // 2 if setting.history and ticks // 2 <= last else 0

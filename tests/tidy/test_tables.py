@@ -37,7 +37,7 @@ OWNERS = {
     ),
     "offer": "offer offer_count offer_past offer_shape offer_source",
     "reconcile": "alert_delivery ran_unwatched",
-    "run": "run run_checkpoint run_secret run_sighting",
+    "run": "run run_checkpoint run_secret run_sighting run_start",
     "storage": "event",
     "tenant": (
         "announcement api_key audit certificate console_link console_login console_session installation"

@@ -278,6 +278,10 @@ class RunActs:
         self._pulls.checkpoints(run, guest)
         if run.outcome != RunPhase.QUEUED:
             size = self._pulls.outputs(run, guest, folder_of(run.spec.outputs, OUTPUTS))
+            if run.outcome is None and guest.state(run.key, 0).state == "absent":
+                # The guest was deleted and made again with an empty disk after the command ended.
+                why = "Its instance lost its disk"
+                return put(run, rules.lost(run, why, self.around.clock.now()))
             run = replace(run, outputs_bytes=size)
         outcome, problem = rules.outcome_of(run)
         return put(run, rules.ending(run, outcome, self.around.clock.now(), problem))

@@ -3,15 +3,27 @@
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
+from math import ceil
 from typing import Final
 
 from teraflock.base.clock import microseconds
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run.choice import RunPricing, choose
+from teraflock.run.guard import CHANGEOVER_HOURS
 from teraflock.run.learn import Knowledge, learn
 from teraflock.run.model import NextPlace, Run
 from teraflock.run.sighting import store
-from teraflock.run.sighting.rules import HISTORY_US, TICK_HOURS, noted, place_of, series_of, sight_of
+from teraflock.run.sighting.model import MeasuredStart
+from teraflock.run.sighting.rules import (
+    HISTORY_US,
+    STARTS_KEPT,
+    TICK_HOURS,
+    changeover_hours,
+    noted,
+    place_of,
+    series_of,
+    sight_of,
+)
 from teraflock.storage.database import Transaction
 
 DAY_US: Final = 86_400_000_000
@@ -32,7 +44,10 @@ class RunChoices:
         with self._around.database.read() as tx:
             spot = sight_of(store.last(tx, place), microseconds(now), up=up)
             known = self._knowledge(tx, place, now)
-        return choose(run, now, spot, held, self._prices(run), known)
+            changeover = changeover_hours(
+                [each.seconds for each in store.starts(tx, place)], CHANGEOVER_HOURS
+            )
+        return choose(run, now, spot, held, self._prices(run), known, changeover)
 
     def loss_hours(self, run: Run) -> float:
         """How long a new spot machine is expected to last."""
@@ -47,6 +62,16 @@ class RunChoices:
             changes = noted(store.last(tx, place), place, now_us, up=up)
         if changes:
             self._around.database.write(partial(self._write, place, now_us, up))
+
+    def note_start(self, run: Run, launched_at: datetime) -> None:
+        """Keep how long a run took to start, for the changeover time of the next ones at its place."""
+        now = self._around.clock.now()
+        start = MeasuredStart(
+            place=place_of(run.spec),
+            at_us=microseconds(now),
+            seconds=ceil((now - launched_at).total_seconds()),
+        )
+        self._around.database.write(lambda tx: store.put_start(tx, start, STARTS_KEPT))
 
     def _write(self, place: str, now_us: int, up: bool, tx: Transaction) -> None:
         store.put(tx, noted(store.last(tx, place), place, now_us, up=up))

@@ -296,8 +296,9 @@ class RunStarts:
             why = "Its files are no longer on the server. Start it again with `tera run`"
             return put(run, rules.ending(run, RunPhase.FAILED, self._around.clock.now(), why))
         new = [number for number, guest in enumerate(guests) if guest.state(run.key, 0).state == "absent"]
+        fresh = [number for number in new if not self._is_copied(run, guests[number])]
         for number in new:
-            if not self._is_copied(run, guests[number]):
+            if number in fresh:
                 self._copy(run, guests[number])
                 self._copy_data(run, instances[number], guests[number])
         if new:  # only when all nodes have everything: those that start first wait for the others
@@ -307,6 +308,8 @@ class RunStarts:
             for number in new:
                 own = node_environment(number, addresses, instances[number].shape.gpus)
                 guests[number].start(run.key, run.spec.command, {**own, **environment}, folders)
+        if fresh and (run.attempt > 1 or not (run.spec.setup or run.spec.requirements)):
+            self._choices.note_start(run, instances[0].created_at)
         now = self._around.clock.now()
         return put(run, moved(run, RunPhase.RUNNING, now, running_since=now, pulled_at=now, problem=""))
 

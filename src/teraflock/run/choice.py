@@ -31,26 +31,32 @@ class RunPricing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose(
-    run: Run, now: datetime, spot: Sight, held: int | None, pricing: RunPricing | None, known: Knowledge
+    run: Run,
+    now: datetime,
+    spot: Sight,
+    held: int | None,
+    pricing: RunPricing | None,
+    known: Knowledge,
+    changeover: float = CHANGEOVER_HOURS,
 ) -> NextPlace:
-    """Decide for the time until the next decision. `held` is `SPOT`, `STEADY` or None."""
+    """Decide for the time until the next decision. `held` is `SPOT`, `STEADY` or None. `changeover` is in hours."""
     deadline, left = run.spec.deadline, work_left_hours(run)
     if deadline is None or left is None:
         return NextPlace(SPOT if spot.up else None, "it asked for spot")
-    if needs_steady(run, now):
+    if needs_steady(run, now, changeover):
         return NextPlace(STEADY, "anything else could miss the deadline")
     if pricing is None or not pricing.steady_micros:
         return _guarded(spot, held)
     whole = (deadline - run.created_at).total_seconds() / 3600
     try:
-        policy = _policy(_rounded(left), whole, pricing, known)
+        policy = _policy(_rounded(left), whole, pricing, known, changeover)
     except BadInput:  # the estimate has grown beyond what the deadline allows
         return NextPlace(STEADY, "the deadline is close")
     time_left = (deadline - now).total_seconds() / 3600
     state = RunState(left_hours=left, time_left_hours=time_left, held=held, last=held)
     found = policy.decide(state, (spot, ALWAYS))
     moves = held == STEADY and found.place == SPOT
-    if moves and pricing.steady_micros * left <= pricing.spot_micros * (left + CHANGEOVER_HOURS):
+    if moves and pricing.steady_micros * left <= pricing.spot_micros * (left + changeover):
         return NextPlace(STEADY, "the rest costs less where it is")  # finer than the steps of the tables
     return found
 
@@ -67,22 +73,24 @@ def _rounded(hours: float) -> float:
 
 
 @lru_cache(maxsize=POLICIES_KEPT)
-def _policy(work_hours: float, deadline_hours: float, pricing: RunPricing, known: Knowledge) -> SpotPolicy:
+def _policy(
+    work_hours: float, deadline_hours: float, pricing: RunPricing, known: Knowledge, changeover: float
+) -> SpotPolicy:
     places = (
-        _place("spot", pricing.spot_micros),
-        _place("on-demand", pricing.steady_micros),
+        _place("spot", pricing.spot_micros, changeover),
+        _place("on-demand", pricing.steady_micros, changeover),
     )
-    least = work_hours + CHANGEOVER_HOURS
+    least = work_hours + changeover
     terms = RunTerms(
         work_hours=work_hours, deadline_hours=max(deadline_hours, least + TICK_HOURS), tick_hours=TICK_HOURS
     )
     return SpotPolicy(terms, places, known)
 
 
-def _place(mode: str, micros: int) -> RunPlace:
+def _place(mode: str, micros: int, changeover: float) -> RunPlace:
     return RunPlace(
         name=mode,
         mode="spot" if mode == "spot" else "on-demand",
         price_micros_per_hour=micros,
-        changeover_hours=CHANGEOVER_HOURS,
+        changeover_hours=changeover,
     )

@@ -24,7 +24,7 @@ from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.base.quantities import bytes_text
 from teraflock.dataset import receiving
 from teraflock.run.bucket import RunBucket
-from teraflock.run.pieces import LISTED, Piece, assemble, list_of, missing
+from teraflock.run.pieces import LISTED, UploadPiece, assemble, list_of, missing
 
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 UPLOAD_BYTES_MAX: Final = 256 << 20
@@ -63,11 +63,11 @@ class RunFiles:
         self._check_room(path, size_bytes)
         return receiving.receive(path, digest, offset, content, size_bytes)
 
-    def missing_pieces(self, project: str, digest: str, pieces: Sequence[Piece]) -> tuple[int, ...]:
+    def missing_pieces(self, project: str, digest: str, pieces: Sequence[UploadPiece]) -> tuple[int, ...]:
         """Which pieces of an upload have to be sent, because no earlier upload of the project has them."""
         return () if (path := self._upload(project, digest)).exists() else missing(path.parent, pieces)
 
-    def assemble(self, project: str, digest: str, pieces: Sequence[Piece], rest: str) -> int:
+    def assemble(self, project: str, digest: str, pieces: Sequence[UploadPiece], rest: str) -> int:
         """Make an upload from pieces, and return its size. `rest` is an upload with the missing ones, or empty."""
         path, other = self._upload(project, digest), self._upload(project, rest) if rest else None
         size = sum(piece.size_bytes for piece in pieces)

@@ -58,12 +58,12 @@ class GuardedSpot:
         return NextPlace(STEADY, "anything else could miss the deadline")
 
 
-def needs_steady(run: Run, now: datetime) -> bool:
+def needs_steady(run: Run, now: datetime, changeover: float = CHANGEOVER_HOURS) -> bool:
     """Whether a run must be on a machine that nobody takes back. False for runs without deadline or estimate."""
     deadline, left = run.spec.deadline, work_left_hours(run)
     if deadline is None or left is None:
         return False
-    terms, places = _terms(left, (deadline - now).total_seconds() / 3600), _places(1, 1)
+    terms, places = _terms(left, (deadline - now).total_seconds() / 3600), _places(1, 1, changeover)
     held = SPOT if run.running_since is not None else None
     state = RunState(left_hours=left, time_left_hours=terms.deadline_hours, held=held)
     return not safe(state, SPOT, terms, places)
@@ -129,16 +129,16 @@ def _terms(work_hours: float, deadline_hours: float) -> RunTerms:
     return RunTerms(work_hours=work_hours, deadline_hours=deadline_hours, tick_hours=TICK_HOURS)
 
 
-def _places(spot_micros: int, steady_micros: int) -> tuple[RunPlace, RunPlace]:
+def _places(
+    spot_micros: int, steady_micros: int, changeover: float = CHANGEOVER_HOURS
+) -> tuple[RunPlace, RunPlace]:
     return (
-        RunPlace(
-            name="spot", mode="spot", price_micros_per_hour=spot_micros, changeover_hours=CHANGEOVER_HOURS
-        ),
+        RunPlace(name="spot", mode="spot", price_micros_per_hour=spot_micros, changeover_hours=changeover),
         RunPlace(
             name="on-demand",
             mode="on-demand",
             price_micros_per_hour=steady_micros,
-            changeover_hours=CHANGEOVER_HOURS,
+            changeover_hours=changeover,
         ),
     )
 

@@ -24,7 +24,7 @@ PIECE_BYTES_MAX: Final = 8 << 20
 LISTED: Final = ".pieces"
 
 
-class Piece(msgspec.Struct, frozen=True, array_like=True):
+class UploadPiece(msgspec.Struct, frozen=True, array_like=True):
     digest: str
     size_bytes: int
 
@@ -35,7 +35,7 @@ class _Found(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-def missing(folder: Path, pieces: Sequence[Piece]) -> tuple[int, ...]:
+def missing(folder: Path, pieces: Sequence[UploadPiece]) -> tuple[int, ...]:
     """The positions of the pieces that no upload of the project has. Of equal ones, the first."""
     known: set[str] = set(_known(folder))
     found = []
@@ -46,7 +46,7 @@ def missing(folder: Path, pieces: Sequence[Piece]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def assemble(path: Path, digest: str, pieces: Sequence[Piece], rest: Path | None) -> None:
+def assemble(path: Path, digest: str, pieces: Sequence[UploadPiece], rest: Path | None) -> None:
     """Put an upload together. `rest` has the missing pieces one after another. Repeating it changes nothing."""
     if any(not 0 < piece.size_bytes <= PIECE_BYTES_MAX for piece in pieces):
         raise BadInput("A piece has up to 8 MiB", hint="Split larger files")
@@ -84,7 +84,7 @@ def _known(folder: Path) -> dict[str, _Found]:
     for each in lists:
         offset, upload = 0, each.with_suffix("")
         try:
-            pieces = msgspec.json.decode(each.read_bytes(), type=list[Piece])
+            pieces = msgspec.json.decode(each.read_bytes(), type=list[UploadPiece])
         except (OSError, msgspec.MsgspecError):  # it was removed meanwhile, or is damaged
             continue
         for piece in pieces if upload.exists() else ():
@@ -93,7 +93,7 @@ def _known(folder: Path) -> dict[str, _Found]:
     return found
 
 
-def _within(rest: Path, pieces: Sequence[Piece]) -> dict[str, _Found]:
+def _within(rest: Path, pieces: Sequence[UploadPiece]) -> dict[str, _Found]:
     """Where some of the pieces are in a file that has them in their order. It is not known which ones it has."""
     found: dict[str, _Found] = {}
     if not rest.exists():
@@ -108,7 +108,7 @@ def _within(rest: Path, pieces: Sequence[Piece]) -> dict[str, _Found]:
     return found
 
 
-def _copied(pieces: Sequence[Piece], places: dict[str, _Found]) -> Iterator[bytes]:
+def _copied(pieces: Sequence[UploadPiece], places: dict[str, _Found]) -> Iterator[bytes]:
     for piece in pieces:
         at = places.get(piece.digest)
         if at is None:
@@ -123,7 +123,7 @@ def _copied(pieces: Sequence[Piece], places: dict[str, _Found]) -> Iterator[byte
         yield content
 
 
-def _read(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
+def _read(path: Path, pieces: Sequence[UploadPiece]) -> Iterator[bytes]:
     with path.open("rb") as file:
         for piece in pieces:
             content = file.read(piece.size_bytes)
@@ -133,12 +133,12 @@ def _read(path: Path, pieces: Sequence[Piece]) -> Iterator[bytes]:
             raise Conflict("The pieces are not the whole content", hint="List all of them")
 
 
-def _check(piece: Piece, content: bytes) -> None:
+def _check(piece: UploadPiece, content: bytes) -> None:
     if len(content) != piece.size_bytes or hashlib.sha256(content).hexdigest() != piece.digest:
         raise Conflict("A piece does not have the announced content", hint="Upload it again")
 
 
-def _list(path: Path, pieces: Sequence[Piece], checked: Iterator[bytes]) -> None:
+def _list(path: Path, pieces: Sequence[UploadPiece], checked: Iterator[bytes]) -> None:
     for _ in checked:
         pass
     new = path.with_name(f"{path.name}{LISTED}.part")

@@ -10,6 +10,7 @@ import pytest
 from bench.spot import main
 from bench.spot_reference import SlackRule, UniformProgress, optimum
 from bench.spot_runs import Setting, groups, read
+from bench.spot_zones import zones
 from tests.unit.run.worlds import cold_policy, on_demand, rows, spot, terms
 
 from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight
@@ -152,6 +153,28 @@ def test_bad_options_get_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixt
     write(tmp_path, "a", flaky(1, 600))
     assert main(["--traces", str(tmp_path), "--job", "60"]) == 2
     assert "on-demand alone needs 60.2 h" in capsys.readouterr().err
-    write(tmp_path, "b", flaky(1, 600), gap=300)
-    assert main(["--traces", str(tmp_path), "--multi"]) == 2
-    assert "not aligned" in capsys.readouterr().err
+
+
+def test_zones_of_one_run_may_differ_in_tick_and_length(tmp_path: Path) -> None:
+    """A rare series keeps its value until its next tick, and one that is shorter than a run is left out."""
+    write(tmp_path, "a", [True, False] * 300)
+    write(tmp_path, "b", [0, 2] * 500, gap=300)
+    write(tmp_path, "short", [1] * 10)
+    setting = Setting(work_hours=48, deadline_hours=52, changeover_hours=0.2, k=3.145)
+    (zones,) = groups(read(tmp_path), setting, multi=True)
+    slow, fast = zones.traces
+    assert slow.up[:6] == (True, True, False, False, True, True)
+    assert fast.up[:6] == (False, True) * 3
+    assert len(slow.up) == 1200
+    assert zones.starts.stop + 52 * 12 <= 1000 + 1
+
+
+def test_synthetic_zones_are_the_same_for_the_same_seed_and_differ_in_availability(tmp_path: Path) -> None:
+    assert main(["--traces", str(tmp_path / "a"), "--make", "3"]) == 0
+    found = [json.loads(path.read_text())["data"] for path in sorted((tmp_path / "a").glob("*.json"))]
+    assert next(zones(3)) == [bool(each) for each in found[0]]
+    assert next(zones(4)) != next(zones(3))
+    shares = [sum(series) / len(series) for series in found]
+    assert len(shares) == 9
+    assert min(shares) < 0.3 < 0.7 < max(shares)
+    assert sum(map(any, zip(*found, strict=True))) > 0.98 * len(found[0])

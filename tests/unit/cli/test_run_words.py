@@ -45,6 +45,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("--requirements", "train.py.toml", "--", "true"), "`train.py.toml` cannot be read"),
         (("--sweep", "lr=", "--", "true"), "`lr` cannot be swept"),
         (("--sweep", "l;r=1", "--", "true"), "`l;r` cannot be swept"),
+        (("--sweep", f"lr={','.join(map(str, range(10_000)))}", "--", "true"), "1 to 100 runs, not 10000"),
+        (("--sweep", "lr=1,1", "--", "true"), "one or more different values"),
         (("--offer", "x", "--", "true"), "is not the id of an offer"),
         (
             ("--offer", "0123456789abcdef", "--gpu", "V100", "--", "true"),

@@ -11,7 +11,7 @@ from teraflock.run.guard import CHANGEOVER_HOURS, SPOT, STEADY, TICK_HOURS
 from teraflock.run.learn import learn
 from teraflock.run.model import Run, RunEstimate, RunId, RunSpec, Sight
 from teraflock.run.sighting.model import SpotPeriod
-from teraflock.run.sighting.rules import HOUR_US, noted, place_of, series_of, sight_of
+from teraflock.run.sighting.rules import HOUR_US, changeover_hours, noted, place_of, series_of, sight_of
 from teraflock.run.states import RunPhase
 from teraflock.tenant.model import MemberId, ProjectId
 
@@ -110,6 +110,27 @@ def test_long_silence_begins_a_new_period() -> None:
     last = SpotPeriod(place="own/", from_us=0, until_us=HOUR_US, up=True)
     (new,) = noted(last, "own/", 20 * HOUR_US, up=True)
     assert (new.from_us, new.until_us) == (20 * HOUR_US, 20 * HOUR_US)
+
+
+def test_measured_changeover_has_a_margin_and_needs_several_starts() -> None:
+    assert changeover_hours([], 0.2) == 0.2
+    assert changeover_hours([60, 60], 0.2) == 0.2, "two starts may be two lucky ones"
+    assert changeover_hours([3600], 0.2) == 1.5, "but a slow one is believed"
+    assert changeover_hours([360, 300, 240], 0.2) == 0.15
+    assert changeover_hours([1, 1, 1], 0.2) == 0.05
+
+
+@given(st.lists(st.integers(0, 20_000), max_size=30))
+def test_changeover_is_never_below_a_measured_start(seconds: list[int]) -> None:
+    assert all(changeover_hours(seconds, 0.2) >= each / 3600 for each in seconds)
+
+
+def test_fast_starts_leave_more_time_for_spot() -> None:
+    tight = run_of(10, 10.25)
+    assert choose(tight, NOW, UP, None, CHEAP, KNOWN, 0.05).place == SPOT
+    slow = run_of(10, 11)
+    assert choose(slow, NOW, UP, None, CHEAP, KNOWN, 0.05).place == SPOT
+    assert choose(slow, NOW, UP, None, CHEAP, KNOWN, 0.9).place == STEADY
 
 
 def test_places_are_named_by_what_is_rented() -> None:

@@ -13,7 +13,7 @@ from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.cli.run.workdir import pack
 from teraflock.client.run import Runs
 from teraflock.run.files import RunFiles
-from teraflock.run.pieces import Piece, list_of
+from teraflock.run.pieces import UploadPiece, list_of
 from teraflock.wire.run import PiecesAnswer, UploadAnswer
 
 PROJECT = "prj_1"
@@ -25,7 +25,7 @@ class NearRuns(Runs):
     def __init__(self, files: RunFiles) -> None:
         self.files, self.sent_bytes = files, 0
 
-    def _get(self, kind: Any, *path: str, **query: object) -> Any:
+    def _get(self, kind: Any, /, *path: str, **query: object) -> Any:
         return UploadAnswer(**self._seen(*self.files.received_bytes(PROJECT, path[1])))
 
     def _act(self, method: Any, kind: Any, *path: str, body: Any = None, **query: object) -> Any:
@@ -115,18 +115,18 @@ def test_wrong_pieces_are_refused(tmp_path: Path) -> None:
     files = RunFiles(tmp_path)
     content = b"content"
     digest = sha256(content).hexdigest()
-    piece = Piece(digest, len(content))
+    piece = UploadPiece(digest, len(content))
     with pytest.raises(Conflict, match="not been uploaded"):
         files.assemble(PROJECT, digest, [piece], "0" * 64)
     files.receive(PROJECT, digest, 0, content, len(content))
     with pytest.raises(Conflict, match="whole content"):
-        files.assemble(PROJECT, digest, [Piece(sha256(b"con").hexdigest(), 3)], "")
+        files.assemble(PROJECT, digest, [UploadPiece(sha256(b"con").hexdigest(), 3)], "")
     with pytest.raises(Conflict, match="announced content"):
-        files.assemble(PROJECT, digest, [Piece("0" * 64, 7)], "")
+        files.assemble(PROJECT, digest, [UploadPiece("0" * 64, 7)], "")
     with pytest.raises(BadInput, match="up to 8 MiB"):
-        files.assemble(PROJECT, digest, [Piece(digest, 9 << 20)], "")
+        files.assemble(PROJECT, digest, [UploadPiece(digest, 9 << 20)], "")
     with pytest.raises(BadInput, match="SHA-256"):
         files.assemble(PROJECT, digest, [piece], "../../etc/passwd")
     with pytest.raises(Refused, match="can have up to"):
-        files.assemble(PROJECT, "1" * 64, [Piece("2" * 64, 8 << 20)] * 40, "")
+        files.assemble(PROJECT, "1" * 64, [UploadPiece("2" * 64, 8 << 20)] * 40, "")
     assert files.missing_pieces("prj_2", digest, [piece]) == (0,), "another project has to send it"

@@ -15,7 +15,7 @@ from teraflock.bill.costs import InstanceCost
 from teraflock.instance.orders import bid_and_limit
 from teraflock.run.model import Checkpoint, Run, RunEstimate, RunSpec
 from teraflock.run.nodes import nodes_of
-from teraflock.run.pieces import Piece
+from teraflock.run.pieces import UploadPiece
 from teraflock.run.rules import RunCost, is_over, step_seconds, usual_step_seconds
 from teraflock.run.states import RunPhase
 from teraflock.wire.run import (
@@ -50,10 +50,10 @@ def content_from(request: UploadRequest) -> bytes:
         raise BadInput("The content is not base64", hint="Encode the bytes of the piece as base64") from None
 
 
-def pieces_from(request: PiecesRequest) -> tuple[Piece, ...]:
+def pieces_from(request: PiecesRequest) -> tuple[UploadPiece, ...]:
     if len(request.digests) != len(request.sizes_bytes):
         raise BadInput("Every piece needs a digest and a size", hint="Make both lists equally long")
-    return tuple(map(Piece, request.digests, request.sizes_bytes))
+    return tuple(map(UploadPiece, request.digests, request.sizes_bytes))
 
 
 def run_answer(run: Run, cost: RunCost, now: datetime, *, simulated: bool) -> RunAnswer:

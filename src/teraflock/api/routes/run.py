@@ -157,7 +157,12 @@ def upload_run_files(call: Call, query: InProject, digest: str, body: UploadRequ
     return UploadAnswer(received_bytes=received, complete=complete)
 
 
-@routes.post("/v1/run-files/{digest}/pieces", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+@routes.post(
+    "/v1/run-files/{digest}/pieces",
+    scope=Scope.PROJECT,
+    may=Permission.INSTANCE_WRITE,
+    errors=("conflict", "refused"),
+)
 def assemble_run_files(call: Call, query: InProject, digest: str, body: PiecesRequest) -> PiecesAnswer:
     """Make a file for runs from pieces of earlier ones, so that only changes are uploaded.
 

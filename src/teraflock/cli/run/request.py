@@ -17,6 +17,7 @@ from teraflock.cli.parse import check_name, parse_pairs
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.run.file import FILE, read_file
 from teraflock.cli.shape_options import shape_from
+from teraflock.run.sweep import combinations
 from teraflock.wire.run import RunRequest
 from teraflock.wire.shape import ShapeRequest
 
@@ -253,6 +254,8 @@ def sweep_from(value: Any) -> dict[str, tuple[str, ...]]:
                 f"`{name[:80]}` cannot be swept: it needs a name of letters, digits, `_` and `-`, and values",
                 hint="For example `--sweep lr=1e-3,1e-4`",
             )
+    if grid:
+        combinations(grid)  # the server refuses the same, but only after the files were uploaded
     return grid
 
 

@@ -5,6 +5,7 @@ before, for up to `GAP_US`. After a longer time nothing is known, and the histor
 """
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Final
 
 from msgspec.structs import replace
@@ -18,7 +19,20 @@ NOTE_US: Final = HOUR_US // 12
 """An unchanged place is written this often at most."""
 TICK_HOURS: Final = 1 / 6
 """Of the history that is learned from."""
+STARTS_KEPT: Final = 20
+STARTS_MIN: Final = 3
+"""With fewer measured starts, the changeover is at least what is assumed without any."""
+START_MARGIN: Final = 1.5
+CHANGEOVER_HOURS_MIN: Final = 0.05
 HISTORY_US: Final = 28 * 24 * HOUR_US
+
+
+def changeover_hours(seconds: Sequence[int], assumed_hours: float) -> float:
+    """How long a start takes at most, from the newest measured ones. The guard relies on it, so it has a margin."""
+    longest = max(seconds, default=0) * START_MARGIN / 3600
+    if len(seconds) < STARTS_MIN:
+        return max(assumed_hours, longest)
+    return max(CHANGEOVER_HOURS_MIN, ceil(longest * 100) / 100)  # few values, so that policies are shared
 
 
 def place_of(spec: RunSpec) -> str:
