@@ -43,7 +43,8 @@ def choose(
     deadline, left = run.spec.deadline, work_left_hours(run)
     if deadline is None or left is None:
         return NextPlace(SPOT if spot.up else None, "it asked for spot")
-    if needs_steady(run, now, changeover):
+    # Quick starts that were measured do not shrink the reserve: it also has to cover a server or a host that fails.
+    if needs_steady(run, now, max(changeover, CHANGEOVER_HOURS)):
         return NextPlace(STEADY, "anything else could miss the deadline")
     if pricing is None or not pricing.steady_micros:
         return _guarded(spot, held)

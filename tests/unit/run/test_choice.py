@@ -125,9 +125,9 @@ def test_changeover_is_never_below_a_measured_start(seconds: list[int]) -> None:
     assert all(changeover_hours(seconds, 0.2) >= each / 3600 for each in seconds)
 
 
-def test_fast_starts_leave_more_time_for_spot() -> None:
+def test_slow_starts_leave_less_time_for_spot_and_quick_ones_keep_the_reserve() -> None:
     tight = run_of(10, 10.25)
-    assert choose(tight, NOW, UP, None, CHEAP, KNOWN, 0.05).place == SPOT
+    assert choose(tight, NOW, UP, None, CHEAP, KNOWN, 0.05).place == STEADY
     slow = run_of(10, 11)
     assert choose(slow, NOW, UP, None, CHEAP, KNOWN, 0.05).place == SPOT
     assert choose(slow, NOW, UP, None, CHEAP, KNOWN, 0.9).place == STEADY
