@@ -92,6 +92,7 @@ MAKE_NOTHING = {
     "check_account", "sweep_account", "explain_placement", "recommend_gpus", "add_acl_rule", "allow_traffic",
     "add_backends", "remove_backends", "cancel_run", "retry_run",
     "create_dataset", "complete_dataset", "restore_volume", "recover_volume", "upgrade_host",
+    "assemble_run_files",
 }  # fmt: skip
 """POST requests that set a state, repeat without effect, or only read. All other POST requests create something."""
 

@@ -80,7 +80,7 @@ def work_is_not_lost(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def the_same_everywhere(plain: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda period, gpu, mode, place: plain(period, gpu, mode, place._replace(region=""))
+    return lambda period, gpu, mode, host, region: plain(period, gpu, mode, host, "")
 
 
 def a_byte_more(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,7 +123,7 @@ DAMAGE: dict[str, Damage] = {
         meter, "recut", lambda plain: lambda *args, **more: ()
     ),
     "a millionth more": altered(charging, "_floored", a_micro_more),
-    "no minimum": altered(charging, "_minimum_micros", lambda plain: lambda *args: 0),
+    "no minimum": altered(charging, "minimum_micros", lambda plain: lambda *args: 0),
     "no discount": altered(charging, "discount_at", lambda plain: lambda *args: 0),
     "what is bought is charged again": altered(charging, "cover_at", lambda plain: lambda *args: None),
     "nothing is taken back": altered(desk, "booking", nothing_is_taken_back),

@@ -52,7 +52,7 @@ def test_networks_and_subnets_are_made_used_and_deleted(cloud: Cloud) -> None:
     ]
     assert "10.128.16.16 (network `default`), 10.128.4.0 (network `backend`)" in cloud.ok("show", "web").out
     shown = cloud.ok("network", "show", "backend", columns=60).out
-    assert "backend  10.128.0.0/20, gateway 10.128.0.1" in shown
+    assert "backend  10.128.0.0/20, gateway 10.128.0.1\nIPv6     fd3e:9a51:c870::/64\n" in shown
     assert max(map(len, shown.splitlines())) <= 60
     assert cloud.run("network", "check", "--from", "web", "--to", "db", "--port", "80").code == 0
     assert told(cloud, "subnet", "show", "db", "--network", "backend")["instances"] == ["db", "web"]

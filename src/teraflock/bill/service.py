@@ -114,9 +114,8 @@ class BillService:
         with self._database.read() as tx:
             desk = Desk(tx)
             currency = desk.currency(project_id)
-            sums = [
-                each for each in charge_store.sums(tx, project_id, month) if each.currency in ("", currency)
-            ]
+            booked = charge_store.sums(tx, project_id, month)
+            sums = [each for each in booked if each.currency in ("", currency)]
             micros = sum(each.micros for each in sums)
             pending = costs.not_booked(tx, desk, project_id, now_us, month, minimums=False)
             made = Bill(

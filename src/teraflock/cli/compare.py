@@ -68,15 +68,14 @@ def command(form: str, by: str, as_json: bool, **words: Any) -> None:
         found = service.cheapest_by_provider(query)
         on = service.day_of(query)
         price = partial(price_in, currency=currency, rates=local.rates, on=on, each=True)
-    cheapest = found.cheapest
-    rows: Sequence[Row] = by_provider(cheapest) if by == "provider" else by_card(cheapest)
+    rows: Sequence[Row] = (by_provider if by == "provider" else by_card)(found.cheapest)
     if as_json or form == "json":
         write_json([_shape(row, currency, price) for row in rows])
     else:
         _write_text(form, *_texts(rows, by, currency, price))
     if not rows:
         remark("No offers match")
-    for sentence in exchange_texts((each.offer for each in cheapest), currency, local.rates, on):
+    for sentence in exchange_texts((each.offer for each in found.cheapest), currency, local.rates, on):
         remark(sentence)
     if found.retired:
         remark(left_out_text(found.retired, "`--source NAME` compares them too"))

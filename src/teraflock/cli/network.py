@@ -96,8 +96,8 @@ def show(name: str, project: str | None, as_json: bool) -> None:
     if as_json:
         write_json(network)
         return
-    addresses = ", ".join(filter(None, (network.cidr, network.ipv6_cidr)))
-    click.echo(f"{network.name}  {addresses}, gateway {network.gateway}\n")
+    click.echo(f"{network.name}  {network.cidr}, gateway {network.gateway}")
+    click.echo(f"{'IPv6':<{len(network.name)}}  {network.ipv6_cidr}\n" if network.ipv6_cidr else "")
     write_table(subnet_fields(), network.subnets)
     if network.instances:
         click.echo()

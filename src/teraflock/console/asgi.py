@@ -84,8 +84,7 @@ class Console:
         scope["path_template"] = PREFIX + page.path
         if page.scope == Scope.PUBLIC:
             self._services.limits.visits(request.address)
-            call = self._call(request, parameters)
-            return await self._done(page, call, scope, receive)
+            return await self._done(page, self._call(request, parameters), scope, receive)
         secret = request.cookies.get(cookies.SESSION, "")
         try:
             actor, project = await self._in_thread(partial(self._admitted, page, secret, parameters))

@@ -64,7 +64,6 @@ def _batch(words: EstimateWords) -> int | None:
 
 
 def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
-    samples = total_samples(words)
     for name in ("steps", "epochs", "samples"):
         value: float | None = getattr(words, name)
         if value is not None and not 0 < value < float("inf"):
@@ -81,7 +80,7 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
         stage=_stage(words),
         offload=words.offload,
         steps=words.steps,
-        samples=samples,
+        samples=total_samples(words),
         cpu_cores=words.cpu_cores,
         host=words.cpu,
         expandable_segments=words.expandable_segments,

@@ -58,8 +58,7 @@ def free_addresses(
     value, last = max(int(network.network_address), lowest), min(int(network.broadcast_address), highest)
     parts = sorted((int(each.network_address), int(each.broadcast_address)) for each in without)
     while value <= last and len(found) < count:
-        past = next((end + 1 for start, end in parts if start <= value <= end), 0)
-        if past:
+        if past := next((end + 1 for start, end in parts if start <= value <= end), 0):
             value = past
             continue
         if (text := _text(value)) not in taken:

@@ -210,8 +210,7 @@ def _stretches(
         )
     if is_long:
         cuts.update(_discount_cuts(interval, until_us, book))
-    edges = [from_us, *sorted(cuts), until_us]
-    return pairwise(edges)
+    return pairwise([from_us, *sorted(cuts), until_us])
 
 
 def _discount_cuts(interval: Interval, until_us: int, book: PriceBook) -> Iterable[int]:

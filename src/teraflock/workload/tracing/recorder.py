@@ -120,9 +120,8 @@ class Recorder(TorchDispatchMode):
     # What the dispatcher calls for every operation.
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if self.sides is None:
+        if (sides := self.sides) is None:
             return self._on_gpu(func, args, kwargs)
-        sides = self.sides
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._guessed(args[0]) if isinstance(args[0], FakeTensor) else func(*args)
         if sides.aim is Side.HOST and sides.is_transfer and (values := self.known.of(args[0])) is not None:
