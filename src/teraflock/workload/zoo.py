@@ -5,6 +5,7 @@ one: fp16 uses that of bf16, and tf32 that of fp32.
 """
 
 import os
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
@@ -172,9 +173,24 @@ def trace_for(workload: Workload) -> Trace:
         variants = variants_of_family(shape) if shape else variants_of(known.name)
         raise BadInput(
             f"{known.name} was not recorded as {wanted.replace('+', ', ')}",
-            hint="Recorded: " + "; ".join(each.replace("+", ", ") for each in variants),
+            hint=_similar(wanted, workload.precision, variants),
         )
     return found
+
+
+SIMILAR_MAX: Final = 4
+
+
+def _similar(wanted: str, precision: str, variants: Sequence[str]) -> str:
+    """A hint: the precisions with which the same variant was recorded, or else the variants that differ least."""
+    parts = frozenset(wanted.split("+"))
+    recorded = {each: frozenset(each.split("+")) for each in variants}
+    precisions = sorted({next(iter(each - parts)) for each in recorded.values() if parts - each == {precision}
+                         and len(each - parts) == 1})  # fmt: skip
+    if precisions:
+        return "Use " + " or ".join(f"`--precision {each}`" for each in precisions)
+    nearest = sorted(variants, key=lambda each: len(parts ^ recorded[each]))[:SIMILAR_MAX]
+    return "Recorded, the most similar first: " + "; ".join(each.replace("+", ", ") for each in nearest)
 
 
 def symbols_for(workload: Workload, trace: Trace) -> dict[str, int]:

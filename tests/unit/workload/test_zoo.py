@@ -82,3 +82,12 @@ def test_what_cannot_be_is_refused(wrong: dict[str, object]) -> None:
 @pytest.mark.parametrize("name", ["sd-1.5", "sd1.5", "stable-diffusion-1.5", "stable-diffusion-xl", "sdxl"])
 def test_diffusion_models_have_the_names_that_people_use(name: str) -> None:
     assert entry(name).name.startswith("unet-diffusion-sd")
+
+
+def test_a_variant_that_was_not_recorded_names_the_precisions_that_were() -> None:
+    quantized = Workload(
+        model="llama-3.1-70b", batch=1, seq=512, precision="fp32", lora_rank=16, load_in="4bit"
+    )
+    with pytest.raises(BadInput) as refused:
+        trace_for(quantized)
+    assert refused.value.hint == "Use `--precision amp-bf16` or `--precision bf16`"
