@@ -17,7 +17,8 @@ from tests.engine.sandbox import NoSandbox, Sandbox
 
 from bench import cloud_lxd
 from bench.figures import Figure, Section
-from teraflock.drivers.lxd import build, recipe
+from teraflock.drivers.lxd import build
+from teraflock.image import recipe
 from teraflock.network.ipv6 import six
 
 BAR_SECONDS: Final = 2.0
