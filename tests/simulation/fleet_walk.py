@@ -85,7 +85,7 @@ def move(there: Fleet, chance: Random, number: int) -> None:
                 times=chance.choice([1, 1, 5]),
             )
         ),
-        "join": lambda: there.join(LONE),
+        "join": lambda: there.ask(lambda: there.join(LONE)),
     }  # fmt: skip
     if some:
         one = chance.choice(some)
