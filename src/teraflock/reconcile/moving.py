@@ -35,6 +35,7 @@ from teraflock.instance.copy import store as copies
 from teraflock.instance.copy.model import DiskCopy
 from teraflock.instance.copy.rules import best, is_movable
 from teraflock.instance.driver import Capability
+from teraflock.instance.join.losing import LOST_AFTER
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, guest_ports
 from teraflock.instance.placing import wish_terms
@@ -49,7 +50,7 @@ from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
-MOVE_AFTER: Final = timedelta(minutes=5)
+MOVE_AFTER: Final = LOST_AFTER
 """A host that reboots is back sooner, with all disks."""
 WAIT_FOR_COPY: Final = timedelta(hours=1)
 """How long an instance waits for room where the copy of its disk is. Then it starts from its image."""

@@ -30,7 +30,7 @@ class AddressFamily(msgspec.Struct, frozen=True, kw_only=True):
 
     def address(self, text: str) -> str:
         """The address of this family that an interface has."""
-        return _six(text) if self.suffix else _four(text)
+        return six(four(text)) if self.suffix else _four(text)
 
     def network(self, text: str) -> str:
         """What a network in a rule means in this family. Empty: nothing."""
@@ -58,11 +58,6 @@ SIX: Final = AddressFamily(
     word="ip6", kind="ipv6_addr", icmp="ipv6-icmp", suffix="6", length=LENGTH6, mask=MASK6
 )
 FAMILIES: Final = (FOUR, SIX)
-
-
-@lru_cache(maxsize=1 << 16)
-def _six(text: str) -> str:
-    return str(IPv6Address(six(four(text))))
 
 
 @lru_cache(maxsize=1 << 16)

@@ -29,7 +29,7 @@ from teraflock.instance.volume.lost import copies_that_follow, recover_or_end
 from teraflock.storage.database import Transaction
 
 LOST_AFTER: Final = timedelta(minutes=5)
-"""As long as `moving.py` waits: a host that reboots is back sooner."""
+"""A host that reboots is back sooner. `reconcile/moving.py` waits as long before it moves instances."""
 DISK_LOST: Final = "Its host was lost for good, with its disk and snapshots"
 
 
