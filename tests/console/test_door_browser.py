@@ -1,14 +1,17 @@
 """Ways into the console in a real browser: an identity provider, and sign-up."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.console.browser import AXE, BOOK, NEEDS_CHROMIUM, browsing
+from playwright.sync_api import Page
+from tests.console.browser import AXE, BOOK, NEEDS_CHROMIUM, browsing, sign_in
 from tests.fakes.identity_provider import CLIENT, SECRET, FakeIdentityProvider
 from tests.story.api_server import Server
 
+from teraflock.wire.key import KeyRequest
 from teraflock.wire.member import MemberRequest
 
 pytestmark = NEEDS_CHROMIUM
@@ -79,3 +82,55 @@ def test_a_stranger_signs_up_and_launches_on_the_credit(server: Server) -> None:
         page.goto(f"{server.url}/console/projects/default/launch")
         page.locator("form button.primary").click()
         page.locator("h1 .state.running").wait_for()
+
+
+def send_without_session(page: Page, server: Server) -> None:
+    """Fill in the form for a load balancer, and send it after the session ended."""
+    sign_in(page, server)
+    page.goto(f"{server.url}/console/projects/default/balancers")
+    page.fill("[name=name]", "front")
+    page.fill("[name=port]", "443")
+    page.fill("[name=backends]", "web")
+    page.select_option("[name=protocol]", "http")
+    page.locator("details:has([name=publish]) > summary").last.click()
+    page.check("[name=publish]")
+    page.fill("[name=certificate]", "-----BEGIN CERTIFICATE-----")
+    page.fill("[name=key]", "very private")
+    page.context.clear_cookies(name="tera_session")
+    page.get_by_role("button", name="Create load balancer").click()
+    page.wait_for_url(re.compile("/console/sign-in.next="))
+    assert "very private" not in page.evaluate("JSON.stringify(sessionStorage)")
+    assert "front" not in page.url
+
+
+def enter_by_key(page: Page, key: str) -> None:
+    page.locator("details summary", has_text="API key").click()
+    page.fill("[name=key]", key)
+    page.get_by_role("button", name="Sign in with the key").click()
+    page.wait_for_url("**/balancers")
+
+
+def test_a_form_is_filled_in_again_when_its_session_expired(server: Server) -> None:
+    with browsing() as page:
+        send_without_session(page, server)
+        enter_by_key(page, server.operator_key)
+        got = page.evaluate(
+            "Object.fromEntries(new FormData(document.querySelector('main form:has([name=port])')))"
+        )
+        assert (got["name"], got["port"], got["protocol"]) == ("front", "443", "http")
+        assert got["publish"]
+        assert got["certificate"] == "-----BEGIN CERTIFICATE-----"
+        assert got["key"] == "", "a private key is written again"
+        page.reload()
+        assert page.input_value("[name=name]") == "", "once"
+        assert page.evaluate("sessionStorage.getItem('tera:typed')") is None
+
+
+def test_another_member_does_not_see_what_was_typed(server: Server) -> None:
+    with server.client() as client:
+        key = client.keys.create(KeyRequest(name="ann", member="ann@lab.example")).secret
+    with browsing() as page:
+        send_without_session(page, server)
+        enter_by_key(page, key)
+        assert page.input_value("[name=name]") == ""
+        assert page.evaluate("sessionStorage.getItem('tera:typed')") is None

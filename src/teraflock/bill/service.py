@@ -145,6 +145,12 @@ class BillService:
         with self._database.read() as tx:
             return costs.costs_of(tx, Desk(tx), project_id, instance_ids, now_us)
 
+    def hosts_with_prices(self) -> tuple[str, ...]:
+        """The ids of hosts that have prices of their own now."""
+        with self._database.read() as tx:
+            period = Desk(tx).book.at(self._now_us())
+        return () if period is None else tuple(sorted(period.prices.hosts))
+
     def quote(
         self,
         project_id: str,

@@ -14,8 +14,9 @@ _PATH = "volumes"
 
 
 class Volumes(Noun):
-    def list(self) -> tuple[VolumeAnswer, ...]:
-        return self._get(VolumeList, _PATH).items
+    def list(self, *, instance: str = "") -> tuple[VolumeAnswer, ...]:
+        """All of them, or those attached to one instance."""
+        return self._get(VolumeList, _PATH, **({"instance": instance} if instance else {})).items
 
     def get(self, ref: str) -> VolumeAnswer:
         return self._get(VolumeAnswer, _PATH, ref)

@@ -52,10 +52,13 @@ class FleetService:
         with self._database.read() as tx:
             return store.kinds_of_hosts(tx)
 
-    def places(self, need: Size, *, host: str = "", site: str = "") -> list[tuple[HostId, str]]:
-        """Id and region of the own hosts that have the cards for an instance, free or not."""
+    def places(
+        self, need: Size, *, apart: Sequence[str], host: str = "", site: str = ""
+    ) -> list[tuple[str, str]]:
+        """The regions of the own hosts that have the cards for an instance, free or not. Hosts in `apart` have a row of
+        their own with their id."""
         with self._database.read() as tx:
-            return store.places(tx, need.gpu, need.gpus, host=host, site=site)
+            return store.places(tx, need.gpu, need.gpus, apart=apart, host=host, site=site)
 
     def host(self, ref: str) -> Host:
         with self._database.read() as tx:

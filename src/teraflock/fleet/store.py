@@ -51,26 +51,41 @@ def outlines(tx: Transaction) -> tuple[Host, ...]:
 
 
 def places(
-    tx: Transaction, gpu: str, gpus: int, *, host: str = "", site: str = ""
-) -> list[tuple[HostId, str]]:
-    """Id and region of the own hosts with at least so many cards of a model: all, one host, or those of a site."""
+    tx: Transaction, gpu: str, gpus: int, *, apart: Sequence[str], host: str = "", site: str = ""
+) -> list[tuple[str, str]]:
+    """The regions of the own hosts with at least so many cards of a model: all, one host, or those of a site. Hosts in
+    `apart` have a row of their own with their id."""
+    marks, ids = in_list([*apart, ""])
     rows = tx.all(
-        "SELECT h.id, h.region FROM host h WHERE h.kind = 'own' AND h.state <> 'gone'"
+        f"SELECT DISTINCT CASE WHEN h.id IN ({marks}) THEN h.id ELSE '' END AS apart, h.region FROM host h"
+        " WHERE h.kind = 'own' AND h.state <> 'gone'"
         " AND (:host = '' OR h.id = :host OR h.name = :host) AND (:site = '' OR h.site = :site)"
         " AND (:gpus = 0 OR h.id IN (SELECT g.host_id FROM host_gpu g WHERE g.gpu = :gpu GROUP BY g.host_id"
-        " HAVING COUNT(*) >= :gpus)) ORDER BY h.id",
+        " HAVING COUNT(*) >= :gpus)) ORDER BY apart, h.region",
         gpu=gpu,
         gpus=gpus,
         host=host,
         site=site,
+        **ids,
     )
-    return [(HostId(id), region) for id, region in rows]
+    return [(row[0], row[1]) for row in rows]
 
 
 def at_site(tx: Transaction, site: str) -> tuple[Host, ...]:
     """The own hosts of a site, without cards and labels. A loop reads every site all the time."""
     rows = tx.all(f"SELECT {COLUMNS} FROM host WHERE kind = 'own' AND site = :site ORDER BY id", site=site)
     return tuple(map(host_from, rows))
+
+
+def full_at_site(tx: Transaction, site: str, share: float) -> set[str]:
+    """The names of the own hosts of a site with more than this share of their disk in use."""
+    rows = tx.all(
+        "SELECT name FROM host WHERE kind = 'own' AND state <> 'gone' AND site = :site"
+        " AND disk_used_bytes > 0 AND disk_used_bytes > :share * disk_bytes",
+        site=site,
+        share=share,
+    )
+    return {row[0] for row in rows}
 
 
 def names_at_site(tx: Transaction, site: str) -> set[str]:

@@ -36,7 +36,6 @@ UNUSED_MAX: Final = timedelta(days=7)
 FULL: Final = 0.8
 """The share of a host's disk from which on unused copies are removed."""
 ORPHANED_FOR: Final = timedelta(days=1)
-HOSTS_MAX: Final = 10_000
 
 Submit = Callable[[Callable[[], None]], None]
 
@@ -96,7 +95,8 @@ class DatasetLoop:
         for host, id in sorted(wanted - copies):
             if id in datasets and datasets[id].state == DatasetState.READY:
                 self._copy(driver, host, datasets[id])
-        full = self._full_hosts(driver)
+        with self._around.database.read() as tx:
+            full = fleet.full_at_site(tx, driver.site, FULL)
         for host, id in sorted(copies):
             is_over = id not in datasets or datasets[id].state == DatasetState.DELETING
             if is_over or (host in full and (host, id) not in wanted):
@@ -137,15 +137,6 @@ class DatasetLoop:
             digest.update(piece)
             offset += len(piece)
         driver.unpack_dataset(host, dataset.id, digest.hexdigest(), dataset.size_bytes)
-
-    def _full_hosts(self, driver: ComputeDriver) -> set[str]:
-        with self._around.database.read() as tx:
-            hosts = fleet.hosts(tx, limit=HOSTS_MAX)
-        return {
-            each.name
-            for each in hosts
-            if each.site == driver.site and each.disk_used_bytes > FULL * max(1, each.disk_bytes)
-        }
 
     def _expire(self, unowned: Sequence[Dataset], datasets: Sequence[Dataset]) -> None:
         """End datasets of removed projects, and uploads that stopped long ago."""

@@ -258,3 +258,21 @@ def test_launch_only_reads_the_row_of_a_dataset(installation: DataInstallation) 
     installation.wait(60)
     installation.service.launch(tenant.actor, tenant.project, Order(data=("corpus",)))
     assert installation.datasets.dataset(tenant.project, "corpus") == before
+
+
+@pytest.mark.parametrize(("used", "is_kept"), [(80, True), (81, False)])
+def test_unused_copy_is_removed_only_from_a_full_host(
+    installation: DataInstallation, used: int, is_kept: bool
+) -> None:
+    made = installation.push("corpus", FILES)
+    (driver,) = installation.workers[0].around.engines
+    name = next(iter(driver.hosts())).name
+    installation.turn(10)  # the hosts are in the database
+    installation.data_loop.send(driver, name, made)
+    installation.database.write(
+        lambda tx: tx.run("UPDATE host SET disk_bytes = 100, disk_used_bytes = :used", used=used)
+    )
+    installation.data_loop.turn()
+    assert [(each.host, each.dataset_id) for each in driver.datasets()] == (
+        [(name, made.id)] if is_kept else []
+    )

@@ -175,3 +175,18 @@ def test_every_field_of_a_rented_host_is_stored(database: Database) -> None:
     assert host(database) == known
     database.write(lambda tx: rented.give_back(tx, ID, later))
     assert host(database) == replace(known, state=HostState.GONE, gone_at=later)
+
+
+def test_places_name_only_the_hosts_that_are_wanted_apart(database: Database) -> None:
+    for number in (1, 2, 3):
+        put(database, replace(REPORT, name=f"h{number}"), id=HostId(f"hst_{number}"))
+    database.write(lambda tx: store.set_region(tx, HostId("hst_3"), "north"))
+
+    def places(gpus: int = 1, apart: tuple[str, ...] = (), **only: str) -> list[tuple[str, str]]:
+        with database.read() as tx:
+            return store.places(tx, "T4", gpus, apart=apart, **only)
+
+    assert places() == [("", "home"), ("", "north")]
+    assert places(apart=("hst_1", "hst_9")) == [("", "home"), ("", "north"), ("hst_1", "home")]
+    assert places(apart=("hst_1",), host="h1") == [("hst_1", "home")]
+    assert places(gpus=2) == []

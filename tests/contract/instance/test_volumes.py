@@ -73,6 +73,16 @@ def test_volume_of_an_instance_that_has_just_ended_can_be_detached(desk: VolumeD
     assert desk.shown().volume.state == "free"
 
 
+def test_volumes_of_one_instance_are_listed(desk: VolumeDesk) -> None:
+    for name in ("disk", "spare"):
+        desk.volumes.create(desk.actor, desk.project, name, GIB)
+    first = desk.launch("first", "disk")
+    for ref in (first.id, "first"):
+        assert [each.volume.name for each in desk.volumes.all(desk.project, instance=ref)] == ["disk"]
+    assert desk.volumes.all(desk.project, instance="another") == ()
+    assert len(desk.volumes.all(desk.project)) == 2
+
+
 def test_other_projects_see_and_use_nothing(desk: VolumeDesk) -> None:
     desk.volumes.create(desk.actor, desk.project, "disk", GIB)
     installation = desk.installation

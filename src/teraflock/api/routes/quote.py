@@ -35,7 +35,8 @@ def show_quote(call: Call, query: InProject, body: QuoteRequest) -> QuoteAnswer:
 def _on_own_hosts(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace]]:
     fleet = call.nouns.fleet
     shape = shape_of(wish_from(body.shape), fleet.kinds())
-    return shape, [PricePlace(*each) for each in fleet.places(shape, host=body.host, site=body.site)]
+    places = fleet.places(shape, apart=call.nouns.bills.hosts_with_prices(), host=body.host, site=body.site)
+    return shape, [PricePlace(*each) for each in places]
 
 
 def _to_rent(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace]]:

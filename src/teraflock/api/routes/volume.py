@@ -2,7 +2,7 @@
 
 from teraflock.api.call import Call
 from teraflock.api.convert.volume import volume_answer
-from teraflock.api.query import InProject
+from teraflock.api.query import InProject, OfInstanceQuery
 from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.volume import (
@@ -18,9 +18,10 @@ routes = Routes("volumes")
 
 
 @routes.get("/v1/volumes", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
-def list_volumes(call: Call, query: InProject) -> VolumeList:
-    """List the volumes of a project."""
-    return VolumeList(items=tuple(map(volume_answer, call.nouns.instances.volumes.all(call.project))))
+def list_volumes(call: Call, query: OfInstanceQuery) -> VolumeList:
+    """List the volumes of a project, or those attached to one instance."""
+    found = call.nouns.instances.volumes.all(call.project, instance=query.instance)
+    return VolumeList(items=tuple(map(volume_answer, found)))
 
 
 @routes.post(

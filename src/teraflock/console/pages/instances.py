@@ -147,7 +147,7 @@ def _shown(call: PageCall) -> dict[str, Any]:
         "cost": cost,
         "events": client.instances.events(found.id, limit=EVENTS, newest_first=True).items,
         "snapshots": _snapshots(call, found),
-        "volumes": [each for each in call.client.volumes.list() if each.instance == found.name],
+        "volumes": client.volumes.list(instance=found.id),
         "gib": GIB,
     }
 

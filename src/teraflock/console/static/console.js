@@ -78,6 +78,46 @@ addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
+// A form that is sent after the session expired leads to the sign-in, and then back to its page: fill it in again. Only
+// for the same member, and never with passwords, codes and private keys. Any other page forgets what was sent.
+(function keepTyped() {
+  const KEY = "tera:typed";
+  const SECRET = "[type=password], [type=hidden], [type=file], [autocomplete=one-time-code], [data-secret]";
+  const TYPED = `:is(input, select, textarea):not(${SECRET})`;
+  const who = document.querySelector(".who")?.textContent;
+  const fieldsOf = (form) => [...form.querySelectorAll(TYPED)].filter((field) => field.name);
+  const isTick = (field) => field.type === "checkbox" || field.type === "radio";
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!who || form.method !== "post") return;
+    const fields = fieldsOf(form).map((field) => [field.name, field.value, field.checked]);
+    const page = { who, path: location.pathname, action: form.action, fields };
+    sessionStorage.setItem(KEY, JSON.stringify(page));
+  });
+
+  function fill(field, [, value, checked]) {
+    if (isTick(field) ? field.checked === checked : field.value === value) return;
+    if (isTick(field)) field.checked = checked;
+    else field.value = value;
+    const folded = field.closest("details");
+    if (folded) folded.open = true;
+    for (const kind of ["input", "change"]) field.dispatchEvent(new Event(kind, { bubbles: true }));
+  }
+
+  const sent = JSON.parse(sessionStorage.getItem(KEY));
+  if (!sent) return;
+  if (!who) return sessionStorage.setItem(KEY, JSON.stringify({ ...sent, isSignedOut: true }));
+  sessionStorage.removeItem(KEY);
+  if (!sent.isSignedOut || sent.who !== who || sent.path !== location.pathname) return;
+  const form = [...document.forms].find((each) => each.action === sent.action);
+  for (const field of form ? fieldsOf(form) : []) {
+    const same = ([name, value]) => name === field.name && (!isTick(field) || value === field.value);
+    const found = sent.fields.find(same);
+    if (found) fill(field, found);
+  }
+})();
+
 // On wide screens the menu is always open; on narrow ones it starts closed.
 (function menu() {
   const found = document.getElementById("menu");

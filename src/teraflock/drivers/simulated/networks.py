@@ -1,6 +1,6 @@
 """The projects' networks on the simulated hosts."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -60,9 +60,16 @@ class SimulatedNetworks(Calls):
 
     def balancers(self) -> Sequence[BalancerSeen]:
         with self._asking("balancers") as call:
-            guests = [as_of(each, call.now) for each in call.turn.every(Guest) if each.mark == self._mark]
-            running = {each.machine.handle.instance_id for each in guests if each and each.running}
-            return [seen_balancer(each.spec, running) for each in self._balancers(call) if each.running]
+            found = [each.spec for each in self._balancers(call) if each.running]
+            ids = {backend.instance_id for spec in found for backend in spec.backends}
+            running = self._running(call, [call.turn.get(Guest, id) for id in ids])
+            if not running >= ids:  # a second copy of an instance has a key of its own
+                running = self._running(call, call.turn.every(Guest))
+            return [seen_balancer(each, running) for each in found]
+
+    def _running(self, call: SimulatedCall, found: Iterable[Guest | None]) -> set[str]:
+        guests = [as_of(each, call.now) for each in found if each and each.mark == self._mark]
+        return {each.machine.handle.instance_id for each in guests if each and each.running}
 
     def _balancers(self, call: SimulatedCall) -> list[SimulatedBalancer]:
         """All of ours on hosts that answer, and the counters of those that ended."""

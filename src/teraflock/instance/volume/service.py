@@ -48,9 +48,9 @@ class VolumeService:
         self._changes = changes
         self._database = changes.database
 
-    def all(self, project: Project) -> tuple[ShownVolume, ...]:
+    def all(self, project: Project, *, instance: str = "") -> tuple[ShownVolume, ...]:
         with self._database.read() as tx:
-            return store.of_project(tx, project.id)
+            return store.of_project(tx, project.id, instance=instance)
 
     def volume(self, project: Project, ref: str) -> ShownVolume:
         with self._database.read() as tx:

@@ -32,11 +32,14 @@ def remove(tx: Transaction, id: str) -> None:
     tx.run("DELETE FROM volume WHERE id = :id", id=id)
 
 
-def of_project(tx: Transaction, project: ProjectId) -> tuple[ShownVolume, ...]:
+def of_project(tx: Transaction, project: ProjectId, *, instance: str = "") -> tuple[ShownVolume, ...]:
+    """All of them, or those attached to an instance."""
     rows = tx.all(
         f"SELECT {_VOLUME.names_in('v')}, COALESCE(i.name, '') FROM volume v"
-        " LEFT JOIN instance i ON i.id = v.instance_id WHERE v.project_id = :project ORDER BY v.id",
+        " LEFT JOIN instance i ON i.id = v.instance_id WHERE v.project_id = :project"
+        " AND (:ref = '' OR i.id = :ref OR i.name = :ref) ORDER BY v.id",
         project=project,
+        ref=instance,
     )
     return tuple(ShownVolume(volume=_VOLUME.value(row[:-1]), instance=row[-1]) for row in rows)
 
