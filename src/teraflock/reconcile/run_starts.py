@@ -6,6 +6,7 @@ The instance is launched, and the image is made, in the transaction that writes 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -37,6 +38,7 @@ from teraflock.run.checkpoint import (
     LOSS_HOURS_STEADY,
     checkpoint_every_seconds,
     egress_seconds,
+    measured_save_seconds,
     save_seconds,
 )
 from teraflock.run.files import RunFiles
@@ -57,6 +59,8 @@ ON_DEMAND: Final = "on-demand"
 COPY_BYTES_MAX: Final = 16 << 30
 """Of a dataset that is copied to a rented machine."""
 PIECE_BYTES: Final = 1 << 20
+EARLIER_RUNS_MAX: Final = 50
+"""Among so many runs before it, an earlier one of the same script is looked for."""
 NEEDED: Final = (Capability.EXEC, Capability.FILES)
 
 
@@ -301,8 +305,11 @@ class RunStarts:
             if number in fresh:
                 self._copy(run, guests[number])
                 self._copy_data(run, instances[number], guests[number])
+        if 0 in fresh:
+            self._pulls.note_restored(run, guests[0])
         if new:  # only when all nodes have everything: those that start first wait for the others
-            environment = self._environment(run, instances[0], guests[0])
+            run = replace(run, save_every_seconds=self._save_every(run, instances[0], guests[0]))
+            environment = self._environment(run)
             addresses = [each.address or "" for each in instances]
             folders = [environment["TERA_OUTPUTS"], environment["TERA_CHECKPOINTS"]]
             for number in new:
@@ -313,23 +320,31 @@ class RunStarts:
         now = self._around.clock.now()
         return put(run, moved(run, RunPhase.RUNNING, now, running_since=now, pulled_at=now, problem=""))
 
-    def _environment(self, run: Run, instance: Instance, guest: RunGuest) -> dict[str, str]:
+    def _environment(self, run: Run) -> dict[str, str]:
         """The variables of the command, the same on all nodes."""
         with self._around.database.read() as tx:
             sealed = store.sealed_secrets(tx, run.id)
         secrets = {name: self._vault.open(text, bound_to=f"{run.id}/{name}") for name, text in sealed.items()}
-        return rules.environment_of(run, secrets, self._checkpoint_every(run, instance, guest))
+        return rules.environment_of(run, secrets)
 
-    def _checkpoint_every(self, run: Run, instance: Instance, guest: RunGuest) -> int:
-        """From the size of the last checkpoint, the cost of its copy, and how long such machines usually last."""
+    def _save_every(self, run: Run, instance: Instance, guest: RunGuest) -> int:
+        """From how long saves took, in this run or an earlier one of its script, otherwise from their size; from the
+        cost of a copy, and from how long such machines usually last."""
         with self._around.database.read() as tx:
             sizes = [each.size_bytes for each in store.checkpoints(tx, run.id)]
+            measured = self._measured_save_seconds(tx, run)
         is_spot = instance.spec.mode == SPOT_MODE
         loss_hours = self._choices.loss_hours(run) if is_spot else LOSS_HOURS_STEADY
-        saving = save_seconds(max(sizes, default=None))
+        saving = save_seconds(max(sizes, default=None), measured)
         if not guest.near:
             saving += self._egress_seconds(instance, max(sizes, default=0))
         return checkpoint_every_seconds(loss_hours, saving)
+
+    def _measured_save_seconds(self, tx: Transaction, run: Run) -> float | None:
+        earlier = store.page(tx, run.project_id, before=run.id, limit=EARLIER_RUNS_MAX, active=False)
+        same = (each for each in earlier if rules.script_of(each.spec) == rules.script_of(run.spec))
+        found = (measured_save_seconds(store.checkpoints(tx, each.id)) for each in chain([run], same))
+        return next((each for each in found if each is not None), None)
 
     def _egress_seconds(self, instance: Instance, size_bytes: int) -> float:
         """What the provider charges for a copy of this size, in seconds of the machine. 0: nothing, or unknown."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from teraflock.run.checkpoint import GuestEntry, saved_seconds
 from teraflock.run.guest import program_text
 
 SECONDS_MAX = 20.0
@@ -142,6 +143,7 @@ def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> No
     (saved / "one").write_bytes(b"1")
     (saved / ".hidden").write_bytes(b"1")
     (saved / "link").symlink_to("/etc/passwd")
+    os.mkfifo(saved / "pipe")
     before = json.loads(inside.call("list", str(saved)))
     assert [(each["name"], each["size_bytes"]) for each in before] == [("folder", 5), ("one", 1)]
     (saved / "new").write_bytes(b"2")
@@ -150,6 +152,36 @@ def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> No
     assert after[0] == before[0]
     assert after[1]["mark"] != before[1]["mark"], "a replaced file of the same size is another one"
     assert json.loads(inside.call("list", str(inside.folder / "absent"))) == []
+
+
+SAVES = """
+import os, sys, time
+os.chdir(sys.argv[1])
+os.mkdir("two.tmp")
+with open("one.tmp", "wb") as one, open("two.tmp/part", "wb") as two:
+    one.write(b"1"), two.write(b"2")
+    time.sleep(0.3)
+os.rename("one.tmp", "one")
+os.rename("two.tmp", "two")
+"""
+
+
+def test_list_tells_how_long_a_save_took_also_if_it_ended_with_a_rename(inside: Inside) -> None:
+    saved = inside.folder / "saved"
+    inside.start("run.1", sys.executable, "-c", SAVES, str(saved))
+    assert inside.ended("run.1")[0]["exit_code"] == 0
+    entries = [GuestEntry(**each) for each in json.loads(inside.call("list", str(saved)))]
+    assert [each.name for each in entries] == ["one", "two"]
+    if not entries[0].begun_ns:
+        pytest.skip("the file system does not tell when a file was created")
+    for each in entries:
+        assert (saved_seconds(each, ()) or 0) >= 0.29  # the times of files are those of a coarse clock
+    packed = json.loads(inside.call("pack", "run.1", str(saved / "two")))
+    (inside.base / "run.1.outgoing").rename(inside.base / "run.2.incoming")
+    inside.call("unpack", "run.2", str(inside.folder / "restored"), "add")
+    (restored,) = json.loads(inside.call("list", str(inside.folder / "restored")))
+    assert packed["size_bytes"] > 0
+    assert saved_seconds(GuestEntry(**restored), ()) is None, "it was copied there"
 
 
 def test_folder_is_packed_pushed_and_fetched(inside: Inside) -> None:
