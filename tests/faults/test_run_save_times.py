@@ -49,7 +49,7 @@ def test_restored_checkpoints_are_not_copied_back(installation: RunInstallation,
     installation.trouble.deleted_by_hand(run.instance_id)
     run = installation.finish(run)
     assert run.attempt == 2
-    assert [each.id for each in checkpoints(installation, run)][0] == saved.id
+    assert checkpoints(installation, run)[0].id == saved.id
     assert len(checkpoints(installation, run)) == 2
 
 

@@ -237,6 +237,16 @@ def _kill(folder: Path, number: int) -> None:
     if group and not _read(folder / "exit"):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(int(group), number)
+    if number == signal.SIGKILL:
+        _kill_left(f"TERA_PROGRESS={folder / 'progress'}".encode())
+
+
+def _kill_left(variable: bytes) -> None:
+    """Kill what left the group of the program, as the workers of torchrun do. They have its environment."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if variable in path.read_bytes().split(b"\0"):
+                os.kill(int(path.parent.name), signal.SIGKILL)
 
 
 def _is_alive(folder: Path) -> bool:

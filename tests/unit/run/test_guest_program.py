@@ -92,6 +92,24 @@ def test_signal_reaches_children_and_is_the_exit_code(inside: Inside) -> None:
     assert inside.ended("run.1")[0]["exit_code"] == 143
 
 
+def test_kill_also_ends_what_left_the_group_of_the_program(inside: Inside) -> None:
+    """As the workers of torchrun do: they would keep their GPU memory."""
+    inside.start("run.1", "sh", "-c", "setsid sleep 61 & echo $! > child; wait")
+    child = inside.folder / "child"
+    for _ in range(200):
+        if child.exists() and child.read_text().strip():
+            break
+        time.sleep(0.02)
+    inside.call("signal", "run.1", "9")
+    assert inside.ended("run.1")[0]["exit_code"] == 137
+    status = Path(f"/proc/{child.read_text().strip()}/stat")
+    for _ in range(200):
+        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    raise AssertionError("it still runs")
+
+
 def test_program_whose_supervisor_died_is_lost_and_ended_by_the_next_attempt(inside: Inside) -> None:
     inside.start("run.1", "sleep", "60")
     supervisor = int((inside.base / "run.1" / "supervisor").read_text().split()[0])
