@@ -1,10 +1,12 @@
-"""Runs with several nodes on simulated hosts: all nodes run, or none, and the loss of one starts all of them again."""
+"""Runs with several nodes on simulated hosts: all nodes run, or none, and a lost one is replaced."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.faults.run_installation import RunInstallation
 from tests.faults.test_runs import POINTS, gone, result, steps
 
@@ -14,7 +16,8 @@ from teraflock.drivers.simulated.model import Guest, SimulatedProgram
 from teraflock.drivers.simulated.runs import chain
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.orders import Order, ShapeWish
-from teraflock.instance.states import Phase
+from teraflock.instance.states import Phase, Wanted
+from teraflock.run.guest import CHECKPOINTS
 from teraflock.run.model import Run
 from teraflock.run.nodes import nodes_of
 from teraflock.run.states import RunPhase
@@ -23,6 +26,8 @@ from teraflock.storage.migrate import migrate
 
 BEGAN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 CARD = ShapeWish(gpu="V100")
+HOST = ShapeWish(gpu="V100", gpus=2)
+"""All cards of a host."""
 
 
 @pytest.fixture
@@ -33,6 +38,17 @@ def installation(tmp_path: Path) -> Iterator[RunInstallation]:
     made = RunInstallation(database, MemoryWorld(), clock, tmp_path, sky=MemoryWorld())
     yield made
     made.database.close()
+
+
+@pytest.fixture
+def three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[RunInstallation]:
+    """An installation with three hosts."""
+    monkeypatch.setattr("tests.faults.installation.HOSTS", "3x2xV100")
+    clock = FixedClock(BEGAN)
+    database = MemoryDatabase()
+    migrate(database, clock)
+    yield RunInstallation(database, MemoryWorld(), clock, tmp_path)
+    database.close()
 
 
 def programs(installation: RunInstallation, run: Run) -> list[SimulatedProgram]:
@@ -84,10 +100,94 @@ def test_loss_of_one_node_starts_all_of_them_again_from_the_checkpoint(
     run = installation.until(run, lambda seen: steps(seen) > 41)
     getattr(installation.trouble, trouble)(nodes_of(run)[node].instance_id)
     run = installation.finish(run)
-    assert (run.phase, run.exit_code, run.attempt, len(run.instances)) == (RunPhase.DONE, 0, 2, 4)
+    assert (run.phase, run.exit_code, run.attempt) == (RunPhase.DONE, 0, 2)
+    assert len(run.instances) == 2, "the engine made it again, so none had to be replaced"
     assert result(installation, run) == chain(80).hex()
     assert [log(installation, run, each).count("step 1\n") for each in (0, 1)] == [1, 1], "none began again"
     assert gone(installation)
+
+
+def host_of(installation: RunInstallation, run: Run, node: int) -> str:
+    id = nodes_of(run)[node].instance_id
+    return installation.service.view(installation.tenant.project.id, id).host_name or ""
+
+
+def on_two_hosts(installation: RunInstallation, **more: Any) -> Run:
+    """A gang of two, each with all cards of a host, of which there is one more."""
+    run = installation.ask("train", "900", "1", "5", nodes=2, shape=HOST, **more)
+    run = installation.until(run, lambda seen: steps(seen) > 41)
+    assert host_of(installation, run, 0) != host_of(installation, run, 1)
+    return run
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_only_the_lost_node_is_replaced(three: RunInstallation, node: int) -> None:
+    run = on_two_hosts(three)
+    before = [each.instance_id for each in nodes_of(run)]
+    lost = host_of(three, run, node)
+    three.trouble.host_goes_away(lost)
+    run = three.until(run, lambda seen: seen.attempt == 2 and seen.phase == RunPhase.RUNNING, seconds=5)
+    after = [each.instance_id for each in nodes_of(run)]
+    assert after[1 - node] == before[1 - node], "it is kept"
+    assert after[node] not in before
+    first = [each.first_step for each in programs(three, run)]
+    assert first[0] == first[1] > 0, "all continue from the same checkpoint"
+    three.trouble.host_comes_back(lost, rebooted=False)
+    run = three.finish(run, seconds=5)
+    assert (run.phase, run.exit_code, len(run.instances)) == (RunPhase.DONE, 0, 3)
+    assert result(three, run) == chain(900).hex()
+    three.settle()
+    assert gone(three)
+
+
+def test_checkpoints_that_only_another_node_has_are_not_used(three: RunInstallation) -> None:
+    """The nodes would continue from different steps."""
+    run = on_two_hosts(three)
+    save(three, run, node=1, step=500)
+    three.trouble.host_goes_away(host_of(three, run, 0))
+    run = three.until(run, lambda seen: seen.attempt == 2 and seen.phase == RunPhase.RUNNING, seconds=5)
+    first = [each.first_step for each in programs(three, run)]
+    assert first[0] == first[1] < 500
+
+
+def save(installation: RunInstallation, run: Run, *, node: int, step: int) -> None:
+    with installation.world.write() as turn:
+        (guest,) = (each for each in turn.every(Guest) if each.machine.id == nodes_of(run)[node].instance_id)
+        saved = {f"{CHECKPOINTS}/step-{step}": chain(step).hex().encode()}
+        turn.put(replace(guest, disk=replace(guest.disk, files={**guest.disk.files, **saved})))
+
+
+@pytest.mark.parametrize("why", ["no room", "another folder", "no attempts left"])
+def test_all_nodes_end_where_one_cannot_be_replaced(three: RunInstallation, why: str) -> None:
+    more: dict[str, Any] = {
+        "another folder": {"checkpoints": "/srv/saved"},
+        "no attempts left": {"attempts_max": 1},
+    }.get(why, {})
+    run = on_two_hosts(three, **more)
+    tenant, service = three.tenant, three.service
+    if why == "no room":
+        service.launch(tenant.actor, tenant.project, Order(name="busy", shape=HOST))
+    three.trouble.host_goes_away(host_of(three, run, 1))
+    ended = (RunPhase.QUEUED, RunPhase.FAILED)
+    run = three.until(run, lambda seen: seen.phase in ended, seconds=5)
+    assert (run.phase == RunPhase.FAILED) == (why == "no attempts left")
+    three.turn()
+    assert service.view(tenant.project.id, run.instances[0]).instance.wanted == Wanted.GONE
+
+
+@pytest.mark.parametrize("point", ["running:before", "running:unwritten", "running:after", "starting:unwritten",
+                                   "copying:before", "copying:unwritten", "copying:after"])  # fmt: skip
+def test_crash_while_a_node_is_replaced_changes_nothing(three: RunInstallation, point: str) -> None:
+    run = on_two_hosts(three)
+    three.trouble.host_goes_away(host_of(three, run, 1))
+    for _ in range(62):  # until just before it counts as lost
+        three.turn(4.75)
+    deaths = three.die_at(point, times=9)
+    run = three.until(run, lambda seen: seen.attempt == 2 and seen.phase == RunPhase.RUNNING, seconds=2)
+    assert deaths
+    assert len(run.instances) == 3, "one was launched"
+    run = three.finish(run, seconds=5)
+    assert (run.phase, run.attempt, result(three, run)) == (RunPhase.DONE, 2, chain(900).hex())
 
 
 def test_gang_waits_until_there_is_room_for_all_of_it(installation: RunInstallation) -> None:
@@ -128,8 +228,6 @@ def test_error_that_follows_the_loss_of_another_node_starts_the_gang_again(
 
 def fail(installation: RunInstallation, run: Run, node: int, code: int) -> None:
     """Let the command of a node end with an error."""
-    from msgspec.structs import replace
-
     with installation.world.write() as turn:
         (guest,) = (each for each in turn.every(Guest) if each.machine.id == nodes_of(run)[node].instance_id)
         ended = replace(guest.disk.programs[run.key], exit_code=code)

@@ -171,7 +171,7 @@ def test_gang_loses_a_node_and_ends_with_the_right_result(cloud: RealCloud, tmp_
     assert other.count("node 1 of 2 starts after step") >= 2
     shown = cloud.ok("run", "show", "gang", "--json").json
     assert shown["attempt"] >= 2
-    assert len(shown["instances"]) == 2 * shown["attempt"]
+    assert len(shown["instances"]) == 2, "the guests were started again and kept"
     assert cloud.guests() == set()
 
 

@@ -7,7 +7,6 @@ the command.
 import logging
 import signal
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -24,6 +23,7 @@ from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.service import InstanceService
 from teraflock.instance.states import Phase, Wanted
 from teraflock.reconcile.run_choices import RunChoices
+from teraflock.reconcile.run_gangs import RunGangs
 from teraflock.reconcile.run_owner import owner_of
 from teraflock.reconcile.run_pulls import RunPulls
 from teraflock.reconcile.run_starts import SPOT_MODE, Put, RunServices, RunStarts
@@ -75,6 +75,7 @@ class RunActs:
         self._starts = RunStarts(
             around, services, instances, files, vault, self._pulls, self._choices, dataset_files, self.buckets
         )
+        self._gangs = RunGangs(around, services, self._starts, self._pulls, self._guest)
         self.let_go = self._starts.let_go
         self._looked: dict[str, datetime] = {}
         """When a run on demand last looked for spot."""
@@ -94,9 +95,10 @@ class RunActs:
         verdict = nodes.verdict(run, found, now)
         if verdict is not None:
             if verdict.outcome == RunPhase.QUEUED:
-                self._save_first(run, instances)
                 if any(each.spec.mode == SPOT_MODE for each in instances):
                     self._choices.note(run, up=False)
+                if (after := self._gangs.replaced(run, put, found)) is not None:
+                    return after
             return put(run, verdict)
         early = (RunPhase.STARTING, RunPhase.SETUP, RunPhase.CACHING, RunPhase.COPYING)
         if run.wanted == RunWanted.CANCELLED and run.phase in early:
@@ -112,7 +114,7 @@ class RunActs:
         guests = [self._guest(each) for each in instances]
         match run.phase:
             case RunPhase.STARTING:
-                return self._starts.starting(run, put, first, driver)
+                return self._starts.starting(run, put, first, guests[0], driver)
             case RunPhase.SETUP:
                 return self._starts.setting_up(run, put, first, guests, driver)
             case RunPhase.CACHING:
@@ -139,7 +141,7 @@ class RunActs:
         if nodes.failed_nodes(seen) and len(guests) > 1:
             # The others are asked once more: an error may only show that another node is lost.
             states = {guest.state(run.key, 1 << 50).state for guest in guests}
-        if "lost" in states:
+        if "lost" in states or ("absent" in states and nodes.may_lose_disks(run)):
             return put(run, self._restarted(run, guests))
         if "absent" in states:
             return put(run, rules.lost(run, "Its instance got a new disk", now))
@@ -188,26 +190,14 @@ class RunActs:
             run = replace(run, outcome=RunPhase.FAILED, problem=nodes.failure_text(failed, code))
         return run
 
-    def _save_first(self, run: Run, instances: Sequence[Instance]) -> None:
-        """Copy the newest checkpoints before a gang ends because a node is lost, if node 0 can still be asked."""
-        first = instances[0] if instances else None
-        is_there = first is not None and (first.id, first.phase) == (run.instance_id, Phase.RUNNING)
-        if first is None or not is_there or run.spec.nodes == 1 or run.phase != RunPhase.RUNNING:
-            return
-        with suppress(TeraflockError):
-            self._pulls.checkpoints(run, self._guest(first))
-
     def _restarted(self, run: Run, guests: Sequence[RunGuest]) -> Run:
-        """A guest restarted and kept its disk: start the command again there. A gang gets new instances, because the
-        checkpoints of node 0 must be on all nodes."""
+        """A guest restarted and kept its disk: start the command again there, and on all other nodes."""
         now = self.around.clock.now()
         if len(guests) > 1:
-            with suppress(TeraflockError):
-                self._pulls.checkpoints(run, guests[0])
-            return rules.lost(run, "One of its instances restarted", now)
-        if run.attempt >= run.spec.attempts_max:
+            self._gangs.stop(run, dict(enumerate(guests)))
+        if not nodes.may_restart(run):
             return rules.lost(run, "Its instance restarted", now)
-        return rules.again(moved(run, RunPhase.STARTING, now))
+        return nodes.with_replaced(run, {}, now)
 
     def _stop_reason(self, run: Run, instances: Sequence[Instance]) -> tuple[RunPhase, str] | None:
         if run.wanted == RunWanted.CANCELLED:

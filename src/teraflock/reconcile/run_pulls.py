@@ -17,7 +17,7 @@ from teraflock.base.quantities import bytes_text
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run import store
 from teraflock.run.bucket import PUSH_BYTES_MAX, RunBuckets, key_of
-from teraflock.run.checkpoint import GuestEntry, to_drop, to_pull
+from teraflock.run.checkpoint import GuestEntry, saved_seconds, to_drop, to_pull
 from teraflock.run.files import Damaged, RunFiles, checked
 from teraflock.run.guest import CHECKPOINTS, GuestState, RunGuest, folder_of
 from teraflock.run.model import Checkpoint, Run
@@ -67,7 +67,7 @@ class RunPulls:
         problem = ""
         for entry in wanted:
             self._check_room(run, entry.size_bytes)
-            problem = self._pull(run, guest, folder, entry) or problem
+            problem = self._pull(run, guest, folder, entry, saved_seconds(entry, kept)) or problem
         return problem
 
     def outputs(self, run: Run, guest: RunGuest, folder: str) -> int | None:
@@ -80,7 +80,7 @@ class RunPulls:
         except NotFound:
             return None
 
-    def _pull(self, run: Run, guest: RunGuest, folder: str, entry: GuestEntry) -> str:
+    def _pull(self, run: Run, guest: RunGuest, folder: str, entry: GuestEntry, seconds: float | None) -> str:
         now = self._around.clock.now()
         pulled = Checkpoint(
             id=new_id("ckp", now, self._around.random_bytes),
@@ -91,6 +91,7 @@ class RunPulls:
             size_bytes=0,
             digest="",
             pulled_at=now,
+            saved_seconds=seconds,
         )
         path = f"{folder}/{entry.name}"
         try:
@@ -154,6 +155,21 @@ class RunPulls:
             guest.fetch(run.key, bucket.get_url(key), checkpoint.digest, folder, replace=False)
         else:
             self._send(run, guest, checked(bucket.get_stream(key), checkpoint.digest), folder)
+
+    def note_restored(self, run: Run, guest: RunGuest) -> None:
+        """Note the marks of restored checkpoints before the command starts, so that they are not copied back."""
+        with self._around.database.read() as tx:
+            kept = store.checkpoints(tx, run.id)
+        entries = guest.entries(folder_of(run.spec.checkpoints, CHECKPOINTS)) if kept else ()
+        marks = {each.name: each.mark for each in entries}
+        restored = [replace(each, mark=marks[each.name]) for each in kept if each.name in marks]
+
+        def note(tx: Transaction) -> None:
+            for each in restored:
+                store.put_checkpoint(tx, each)
+
+        if restored:
+            self._around.database.write(note)
 
     def _send(self, run: Run, guest: RunGuest, pieces: Iterable[bytes], folder: str) -> None:
         """Send a checkpoint. One that is damaged, or not in the backup that was restored, is left out: it is noticed

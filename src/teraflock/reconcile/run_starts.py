@@ -6,6 +6,7 @@ The instance is launched, and the image is made, in the transaction that writes 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
+from itertools import chain
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -21,9 +22,11 @@ from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState
 from teraflock.image.service import ImageService
 from teraflock.instance import store as instances
+from teraflock.instance.archive import END as EMPTY_TAR
 from teraflock.instance.claims import NoCapacity
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.model import Instance
+from teraflock.instance.orders import Order
 from teraflock.instance.queue import store as queue
 from teraflock.instance.queue.model import QueuedLaunch
 from teraflock.instance.service import InstanceService
@@ -37,6 +40,7 @@ from teraflock.run.checkpoint import (
     LOSS_HOURS_STEADY,
     checkpoint_every_seconds,
     egress_seconds,
+    measured_save_seconds,
     save_seconds,
 )
 from teraflock.run.files import RunFiles
@@ -57,6 +61,8 @@ ON_DEMAND: Final = "on-demand"
 COPY_BYTES_MAX: Final = 16 << 30
 """Of a dataset that is copied to a rented machine."""
 PIECE_BYTES: Final = 1 << 20
+EARLIER_RUNS_MAX: Final = 50
+"""Among so many runs before it, an earlier one of the same script is looked for."""
 NEEDED: Final = (Capability.EXEC, Capability.FILES)
 
 
@@ -181,21 +187,26 @@ class RunStarts:
         on_own_hosts = self._is_on_own_hosts(run)
         if run.spec.nodes > 1 and not on_own_hosts:
             raise BadInput(rules.NOT_RENTED)
-        waits = on_own_hosts and mode == ON_DEMAND and not run.spec.burst
-        order = replace(
-            rules.order_of(run, self._image(tx, run)),
-            mode=mode,
-            bid_micros_per_hour=run.spec.bid_micros_per_hour if mode == run.spec.mode else None,
-            name=name,
-            queue=waits,
-            priority=run.spec.priority if waits else 0,
-        )
+        order = self.order(tx, run, mode=mode, name=name)
+        if on_own_hosts and mode == ON_DEMAND and not run.spec.burst:
+            order = replace(order, queue=True, priority=run.spec.priority)
         made, queued = self._services.instances_in(tx).launch_or_queue(actor, project, order)
         if queued is not None:
             after = replace(run, problem=f"Waiting: {queued.reason}", due_at=now + POLL)
         else:
             after = rules.launched(run, [each.id for each in made], now)
-        return _held(put(run, after, tx))
+        return held(put(run, after, tx))
+
+    def order(self, tx: Transaction, run: Run, *, mode: str, name: str) -> Order:
+        """An order that does not wait in the queue of launches."""
+        return replace(
+            rules.order_of(run, self._image(tx, run)),
+            mode=mode,
+            bid_micros_per_hour=run.spec.bid_micros_per_hour if mode == run.spec.mode else None,
+            name=name,
+            queue=False,
+            priority=0,
+        )
 
     def _is_on_own_hosts(self, run: Run) -> bool:
         spec = run.spec
@@ -238,12 +249,18 @@ class RunStarts:
         base = images.find(tx, run.project_id, run.spec.image)
         return None if base is None else images.find(tx, run.project_id, rules.cache_name(run.spec, base.id))
 
-    def starting(self, run: Run, put: Put, instance: Instance, driver: ComputeDriver) -> Run | None:
+    def starting(
+        self, run: Run, put: Put, instance: Instance, guest: RunGuest, driver: ComputeDriver
+    ) -> Run | None:
         now = self._around.clock.now()
         if missing := [each for each in NEEDED if each not in driver.capabilities]:
             why = f"The site `{instance.site}` does not support runs: it lacks `{missing[0]}`"
             return put(run, rules.ending(run, RunPhase.FAILED, now, why))
-        needs_setup = rules.has_setup(run.spec) and instance.image == run.spec.image
+        needs_setup = (
+            rules.has_setup(run.spec)
+            and instance.image == run.spec.image
+            and guest.state(rules.setup_key(run), 0).state != "ended"
+        )
         return put(run, moved(run, RunPhase.SETUP if needs_setup else RunPhase.COPYING, now))
 
     def setting_up(
@@ -277,7 +294,7 @@ class RunStarts:
             raise NotFound("The image of the run is gone")
         name = rules.cache_name(run.spec, base.id)
         image = self._services.images_in(tx).from_instance(actor, project, name, instance.id)
-        return _held(put(run, moved(run, RunPhase.CACHING, self._around.clock.now(), image_id=image.id), tx))
+        return held(put(run, moved(run, RunPhase.CACHING, self._around.clock.now(), image_id=image.id), tx))
 
     def caching(self, run: Run, put: Put) -> Run | None:
         """Wait for the image. A run does not need it itself, so a failure does not matter."""
@@ -296,40 +313,52 @@ class RunStarts:
             why = "Its files are no longer on the server. Start it again with `tera run`"
             return put(run, rules.ending(run, RunPhase.FAILED, self._around.clock.now(), why))
         new = [number for number, guest in enumerate(guests) if guest.state(run.key, 0).state == "absent"]
-        fresh = [number for number in new if not self._is_copied(run, guests[number])]
-        for number in new:
-            if number in fresh:
-                self._copy(run, guests[number])
-                self._copy_data(run, instances[number], guests[number])
+        used = [number for number in new if self._is_copied(run, guests[number])]
+        # All nodes of a gang need the same checkpoints, also those on which the attempt before ran.
+        fresh = [number for number in new if run.spec.nodes > 1 or number not in used]
+        for number in fresh:
+            self._copy(run, guests[number], empty=number in used)
+            self._copy_data(run, instances[number], guests[number])
+        if 0 in fresh:
+            self._pulls.note_restored(run, guests[0])
         if new:  # only when all nodes have everything: those that start first wait for the others
-            environment = self._environment(run, instances[0], guests[0])
+            run = replace(run, save_every_seconds=self._save_every(run, instances[0], guests[0]))
+            environment = self._environment(run)
             addresses = [each.address or "" for each in instances]
             folders = [environment["TERA_OUTPUTS"], environment["TERA_CHECKPOINTS"]]
             for number in new:
                 own = node_environment(number, addresses, instances[number].shape.gpus)
                 guests[number].start(run.key, run.spec.command, {**own, **environment}, folders)
-        if fresh and (run.attempt > 1 or not (run.spec.setup or run.spec.requirements)):
+        if fresh and not used and (run.attempt > 1 or not (run.spec.setup or run.spec.requirements)):
             self._choices.note_start(run, instances[0].created_at)
         now = self._around.clock.now()
         return put(run, moved(run, RunPhase.RUNNING, now, running_since=now, pulled_at=now, problem=""))
 
-    def _environment(self, run: Run, instance: Instance, guest: RunGuest) -> dict[str, str]:
+    def _environment(self, run: Run) -> dict[str, str]:
         """The variables of the command, the same on all nodes."""
         with self._around.database.read() as tx:
             sealed = store.sealed_secrets(tx, run.id)
         secrets = {name: self._vault.open(text, bound_to=f"{run.id}/{name}") for name, text in sealed.items()}
-        return rules.environment_of(run, secrets, self._checkpoint_every(run, instance, guest))
+        return rules.environment_of(run, secrets)
 
-    def _checkpoint_every(self, run: Run, instance: Instance, guest: RunGuest) -> int:
-        """From the size of the last checkpoint, the cost of its copy, and how long such machines usually last."""
+    def _save_every(self, run: Run, instance: Instance, guest: RunGuest) -> int:
+        """From how long saves took, in this run or an earlier one of its script, otherwise from their size; from the
+        cost of a copy, and from how long such machines usually last."""
         with self._around.database.read() as tx:
             sizes = [each.size_bytes for each in store.checkpoints(tx, run.id)]
+            measured = self._measured_save_seconds(tx, run)
         is_spot = instance.spec.mode == SPOT_MODE
         loss_hours = self._choices.loss_hours(run) if is_spot else LOSS_HOURS_STEADY
-        saving = save_seconds(max(sizes, default=None))
+        saving = save_seconds(max(sizes, default=None), measured)
         if not guest.near:
             saving += self._egress_seconds(instance, max(sizes, default=0))
         return checkpoint_every_seconds(loss_hours, saving)
+
+    def _measured_save_seconds(self, tx: Transaction, run: Run) -> float | None:
+        earlier = store.page(tx, run.project_id, before=run.id, limit=EARLIER_RUNS_MAX, active=False)
+        same = (each for each in earlier if rules.script_of(each.spec) == rules.script_of(run.spec))
+        found = (measured_save_seconds(store.checkpoints(tx, each.id)) for each in chain([run], same))
+        return next((each for each in found if each is not None), None)
 
     def _egress_seconds(self, instance: Instance, size_bytes: int) -> float:
         """What the provider charges for a copy of this size, in seconds of the machine. 0: nothing, or unknown."""
@@ -350,12 +379,15 @@ class RunStarts:
         before = replace(run, attempt=run.attempt - 1)
         return run.attempt > 1 and guest.state(before.key, 0).state != "absent"
 
-    def _copy(self, run: Run, guest: RunGuest) -> None:
+    def _copy(self, run: Run, guest: RunGuest, *, empty: bool) -> None:
+        """Copy files and checkpoints to a guest. `empty`: remove the checkpoints that are there."""
+        folder = folder_of(run.spec.checkpoints, CHECKPOINTS)
+        if empty:
+            guest.put(run.key, [EMPTY_TAR], folder, replace=True)
         if run.spec.workdir:
             guest.put(run.key, self._files.upload(run.project_id, run.spec.workdir), WORK, replace=True)
         with self._around.database.read() as tx:
             kept = store.checkpoints(tx, run.id)
-        folder = folder_of(run.spec.checkpoints, CHECKPOINTS)
         for each in kept:
             self._pulls.restore(run, guest, each, folder)
 
@@ -399,7 +431,7 @@ def _cached_in(bucket: RunBucket, dataset_id: str, tar: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _held(written: Run | None) -> Run:
+def held(written: Run | None) -> Run:
     if written is None:
         raise TakenOver
     return written

@@ -8,6 +8,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import sqrt
+from statistics import median
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -36,6 +37,10 @@ class GuestEntry(msgspec.Struct, frozen=True, kw_only=True):
     mark: str
     written_ns: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
     size_bytes: Annotated[int, Meta(ge=0, le=1 << 60)]
+    begun_ns: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
+    """When the first of its files was created, under any name. 0: unknown."""
+    done_ns: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
+    """When it was renamed, or changed in any other way."""
 
 
 Entry = TypeVar("Entry", GuestEntry, Checkpoint)
@@ -86,8 +91,26 @@ def expected_loss_hours(mode: str) -> float:
     return LOSS_HOURS.get(mode, LOSS_HOURS_STEADY)
 
 
-def save_seconds(size_bytes: int | None) -> float:
-    """How long a save of this size blocks the command. None: no checkpoint was seen yet."""
+def saved_seconds(entry: GuestEntry, kept: Iterable[Checkpoint]) -> float | None:
+    """How long the command took to save an entry. None: unknown, because the file was copied there, which keeps an
+    older time of writing, or because the same file had been saved before and was written over."""
+    if not 0 < entry.begun_ns <= entry.written_ns <= entry.done_ns:
+        return None
+    if any(each.name == entry.name and each.written_ns >= entry.begun_ns for each in kept):
+        return None
+    return (entry.done_ns - entry.begun_ns) / 1e9
+
+
+def measured_save_seconds(kept: Iterable[Checkpoint]) -> float | None:
+    """The usual time of a save. None: it was never measured."""
+    found = [each.saved_seconds for each in kept if each.saved_seconds is not None]
+    return median(found) if found else None
+
+
+def save_seconds(size_bytes: int | None, measured: float | None = None) -> float:
+    """How long a save blocks the command: as measured, otherwise from its size. None: no checkpoint was seen yet."""
+    if measured is not None:
+        return max(SAVE_SECONDS_MIN, measured)
     if size_bytes is None:
         return SAVE_SECONDS
     return max(SAVE_SECONDS_MIN, size_bytes / SAVE_BYTES_PER_SECOND)

@@ -144,4 +144,5 @@ def _places(
 
 
 def _unsaved_hours(run: Run) -> float:
-    return checkpoint_every_seconds(expected_loss_hours(run.spec.mode)) / 3600
+    every = run.save_every_seconds or checkpoint_every_seconds(expected_loss_hours(run.spec.mode))
+    return every / 3600

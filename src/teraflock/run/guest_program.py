@@ -6,7 +6,7 @@ Nothing of it stays running except the supervisor of `start`, which waits for th
     unpack KEY FOLDER HOW   extract the incoming tar; HOW is `replace` (empty the folder first) or `add`
     start KEY               start the program that stdin describes, once: a second call changes nothing
     state KEY OFFSET MAX    a JSON line with the state, then the log from OFFSET
-    list FOLDER             the entries of a folder as JSON: name, mark, time, size
+    list FOLDER             the entries of a folder as JSON: name, mark, size, and its times
     signal KEY NUMBER       send a signal to the program and its children
     pack KEY PATH           make a tar of a file or folder; its size and SHA-256 as JSON
     push KEY                send that tar to the address on stdin
@@ -14,12 +14,14 @@ Nothing of it stays running except the supervisor of `start`, which waits for th
 """
 
 import contextlib
+import ctypes
 import hashlib
 import heapq
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tarfile
@@ -32,6 +34,8 @@ BASE = Path(os.environ.get("TERA_RUN_BASE", "/var/lib/teraflock/runs"))
 PROGRESS_BYTES_MAX = 4096
 ENTRIES_MAX = 1000
 SECONDS_MAX = 120
+LIBC = ctypes.CDLL(None)
+AT_FDCWD, AT_SYMLINK_NOFOLLOW, STATX_BTIME = -100, 0x100, 0x800
 Mark = tuple[str, int, int, int]
 
 
@@ -121,16 +125,31 @@ def entries(folder: str) -> None:
     """Only the newest: a program may write any number of them."""
     found: list[dict[str, Any]] = []
     with contextlib.suppress(OSError), os.scandir(folder) as scanned:
-        there = (each for each in scanned if not each.is_symlink() and not each.name.startswith("."))
+        there = (each for each in scanned if _is_content(each) and not each.name.startswith("."))
         for each in sorted(heapq.nlargest(ENTRIES_MAX, there, key=_changed), key=lambda one: one.name):
-            path = Path(each.path)
-            marks = [_mark(path, path)] if path.is_file() else _marks(path)
-            text = ";".join(":".join(map(str, mark)) for mark in marks)
-            newest = max([mark[2] for mark in marks], default=0)
-            size = sum(mark[1] for mark in marks)
-            mark = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-            found.append({"name": path.name, "mark": mark, "written_ns": newest, "size_bytes": size})
+            with contextlib.suppress(OSError):  # removed meanwhile
+                found.append(_entry(Path(each.path)))
     json.dump(found, sys.stdout)
+
+
+def _entry(path: Path) -> dict[str, Any]:
+    """A rename is a change, so it is done when the last of its files changed."""
+    every = sorted(path.rglob("*")) if path.is_dir() else [path]
+    marks = [_mark(each, path) for each in every if not each.is_dir()]
+    text = ";".join(":".join(map(str, mark)) for mark in marks)
+    return {
+        "name": path.name,
+        "mark": hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(),
+        "size_bytes": sum(mark[1] for mark in marks),
+        "begun_ns": min(map(_created_ns, [path, *every])),
+        "written_ns": max([mark[2] for mark in marks], default=0),
+        "done_ns": max(each.lstat().st_ctime_ns for each in [path, *every]),
+    }
+
+
+def _is_content(entry: "os.DirEntry[str]") -> bool:
+    """Links, devices and pipes are not."""
+    return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
 
 
 def _changed(entry: "os.DirEntry[str]") -> int:
@@ -193,13 +212,19 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _marks(folder: Path) -> list[Mark]:
-    return [_mark(path, folder) for path in sorted(folder.rglob("*")) if not path.is_dir()]
-
-
 def _mark(path: Path, below: Path) -> Mark:
     seen = path.lstat()
     return (str(path.relative_to(below)), seen.st_size, seen.st_mtime_ns, seen.st_ino)
+
+
+def _created_ns(path: Path) -> int:
+    """When a file was created. 0: the system does not say. Python has no call for it."""
+    found = ctypes.create_string_buffer(256)
+    with contextlib.suppress(AttributeError):  # an old libc
+        if LIBC.statx(AT_FDCWD, os.fsencode(path), AT_SYMLINK_NOFOLLOW, STATX_BTIME, found) == 0:
+            mask, seconds, rest = struct.unpack_from("=I76xqI", found.raw)
+            return int(seconds * 10**9 + rest) if mask & STATX_BTIME else 0
+    return 0
 
 
 def _older(key: str) -> list[Path]:
@@ -212,6 +237,16 @@ def _kill(folder: Path, number: int) -> None:
     if group and not _read(folder / "exit"):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(int(group), number)
+    if number == signal.SIGKILL:
+        _kill_left(f"TERA_PROGRESS={folder / 'progress'}".encode())
+
+
+def _kill_left(variable: bytes) -> None:
+    """Kill what left the group of the program, as the workers of torchrun do. They have its environment."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if variable in path.read_bytes().split(b"\0"):
+                os.kill(int(path.parent.name), signal.SIGKILL)
 
 
 def _is_alive(folder: Path) -> bool:

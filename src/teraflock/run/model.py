@@ -225,6 +225,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     """Since when its instance cannot be reached."""
     running_since: datetime | None = None
     """When the command of this attempt started."""
+    save_every_seconds: int | None = None
+    """How often the command was told to save. None: it never started."""
     ended_at: datetime | None = None
     due_at: datetime
 
@@ -250,3 +252,5 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     pulled_at: datetime
     bucket: str = ""
     """The region whose bucket has it. Empty: the server."""
+    saved_seconds: float | None = None
+    """How long the command took to save it. None: not measured."""

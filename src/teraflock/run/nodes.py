@@ -1,20 +1,21 @@
 """The nodes of a run: instances that run its command at the same time. Pure.
 
-A run with several nodes is a gang. Its instances are launched together or not at all, and every attempt has new ones:
-if a node is lost, all of them end, and the next attempt starts on all nodes from the checkpoints of node 0.
+A run with several nodes is a gang. Its instances are launched together or not at all. A node that is lost is replaced,
+and the next attempt starts on all nodes from the checkpoints of node 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
 
+from teraflock.instance.lookup import is_at_rest
 from teraflock.instance.model import Instance
-from teraflock.run.guest import GuestState
+from teraflock.run.guest import CHECKPOINTS, WORK, GuestState, folder_of
 from teraflock.run.model import Run, RunNode
-from teraflock.run.rules import instance_verdict, lost
-from teraflock.run.states import RunPhase
+from teraflock.run.rules import again, has_setup, instance_verdict, lost, moved
+from teraflock.run.states import RunPhase, RunWanted
 
 PORT: Final = 29_500
 """Where node 0 waits for the others: the usual port of torchrun."""
@@ -48,6 +49,40 @@ def verdict(run: Run, instances: Sequence[Instance | None], now: datetime) -> Ru
         found.append(lost(run, "One of its instances is gone", now))
     changed = [each for each in found if each is not None]
     return next((each for each in changed if each.phase == RunPhase.ENDING), next(iter(changed), None))
+
+
+def survivors(run: Run, instances: Sequence[Instance | None], now: datetime) -> dict[int, Instance]:
+    """The nodes that can go on when another one is lost."""
+    return {
+        number: each
+        for number, each in enumerate(instances)
+        if each is not None and is_at_rest(each) and instance_verdict(run, each, now) is None
+    }
+
+
+def may_restart(run: Run) -> bool:
+    """Whether the command may start again on the instances that it has. Those of a gang get the same checkpoints, so
+    their folder is emptied before: it must be one that is only for them."""
+    folder = folder_of(run.spec.checkpoints, CHECKPOINTS)
+    is_ours = run.spec.nodes == 1 or folder == CHECKPOINTS or folder.startswith(f"{WORK}/")
+    is_wanted = run.wanted != RunWanted.CANCELLED and run.attempt < run.spec.attempts_max
+    return is_ours and is_wanted and run.phase == RunPhase.RUNNING
+
+
+def may_lose_disks(run: Run) -> bool:
+    """Whether the command can start again where an instance got a new disk: a gang is copied everything again."""
+    return run.spec.nodes > 1 and not has_setup(run.spec) and may_restart(run)
+
+
+def with_replaced(run: Run, new: Mapping[int, str], now: datetime) -> Run:
+    """The next attempt on the same instances, with new ones in the place of some."""
+    after = with_fresh_logs(again(moved(run, RunPhase.STARTING, now)))
+    others = tuple(
+        replace(each, instance_id=new.get(number, each.instance_id))
+        for number, each in enumerate(after.others, start=1)
+    )
+    first = new.get(0, run.instance_id)
+    return replace(after, instance_id=first, others=others, instances=(*run.instances, *new.values()))
 
 
 def failed_nodes(seen: Sequence[GuestState]) -> list[int]:

@@ -264,9 +264,13 @@ def order_of(run: Run, image: str) -> Order:
     )
 
 
-def environment_of(
-    run: Run, secrets: Mapping[str, str], checkpoint_every: int | None = None
-) -> dict[str, str]:
+def script_of(spec: RunSpec) -> tuple[str, ...]:
+    """Identifies what a run does: the digest of its script and arguments, otherwise its files and its command."""
+    digest = spec.estimate.script if spec.estimate else ""
+    return (digest,) if digest else (spec.workdir, *spec.command)
+
+
+def environment_of(run: Run, secrets: Mapping[str, str]) -> dict[str, str]:
     spec = run.spec
     return {
         "HOME": "/root",
@@ -283,7 +287,7 @@ def environment_of(
         "TERA_OUTPUTS": folder_of(spec.outputs, OUTPUTS),
         "TERA_CHECKPOINTS": folder_of(spec.checkpoints, CHECKPOINTS),
         "TERA_CHECKPOINT_EVERY": str(
-            checkpoint_every or checkpoint_every_seconds(expected_loss_hours(spec.mode))
+            run.save_every_seconds or checkpoint_every_seconds(expected_loss_hours(spec.mode))
         ),
     }
 

@@ -165,6 +165,8 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     """When it reached its state."""
     running_since: datetime | None
+    save_every_seconds: int | None = None
+    """How often the command was told to save, as `TERA_CHECKPOINT_EVERY`. Null: it never started."""
     ended_at: datetime | None
     deadline: datetime | None
     late: bool
@@ -181,6 +183,8 @@ class RunAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunDetails(RunAnswer, frozen=True, kw_only=True):
+    save_seconds: float | None = None
+    """How long a save takes: the median of the checkpoints that are kept. Null: not measured."""
     checkpoints: tuple[RunCheckpointAnswer, ...] = ()
     losses: tuple[tuple[int, float], ...] = ()
     """Steps and losses for a chart, thinned to 120 points."""

@@ -87,12 +87,21 @@ def facts(run: "RunDetails", now: datetime) -> Iterator[tuple[str, str]]:
         "" if run.outputs_bytes is None else f"{bytes_text(run.outputs_bytes)} (`tera run cp {run.name} .`)",
     )
     yield "checkpoints", ", ".join(map(checkpoint_text, run.checkpoints))
+    yield "saving", saving_text(run)
     yield "created", _at(run.created_at)
     yield "ended", _at(run.ended_at)
 
 
 def checkpoint_text(kept: "RunCheckpointAnswer") -> str:
     return f"{kept.name} ({bytes_text(kept.size_bytes)})"
+
+
+def saving_text(run: "RunDetails") -> str:
+    """How long a save takes, and how often the command was told to save."""
+    words = [f"{run.save_seconds:.3g} s measured"] if run.save_seconds is not None else []
+    if run.save_every_seconds is not None:
+        words.append(f"every {duration_text(run.save_every_seconds)} advised")
+    return ", ".join(words)
 
 
 def step_text(run: "RunAnswer") -> str:

@@ -4,12 +4,21 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from teraflock.run.checkpoint import checkpoint_every_seconds, copied_bytes, egress_seconds, save_seconds
+from teraflock.run.checkpoint import (
+    GuestEntry,
+    checkpoint_every_seconds,
+    copied_bytes,
+    egress_seconds,
+    measured_save_seconds,
+    save_seconds,
+    saved_seconds,
+)
 from teraflock.run.choice import RunPricing, choose
 from teraflock.run.guard import CHANGEOVER_HOURS, SPOT, STEADY, TICK_HOURS
 from teraflock.run.learn import learn
-from teraflock.run.model import Run, RunEstimate, RunId, RunSpec, Sight
+from teraflock.run.model import Checkpoint, Run, RunEstimate, RunId, RunSpec, Sight
 from teraflock.run.sighting.model import SpotPeriod
 from teraflock.run.sighting.rules import HOUR_US, changeover_hours, noted, place_of, series_of, sight_of
 from teraflock.run.states import RunPhase
@@ -144,6 +153,34 @@ def test_checkpoint_interval_follows_size_and_hazard() -> None:
     assert checkpoint_every_seconds(0.5, 10.0) < checkpoint_every_seconds(72.0, 10.0)
     assert save_seconds(None) == 10.0
     assert save_seconds(10) == 1.0
+
+
+def test_measured_save_time_replaces_the_one_from_the_size() -> None:
+    assert save_seconds(50_000_000_000, measured=4.0) == 4.0
+    assert save_seconds(None, measured=0.01) == 1.0, (
+        "the command also does something before it opens the file"
+    )
+
+
+def test_save_time_is_measured_only_where_it_can_be() -> None:
+    second = 10**9
+    entry = GuestEntry(
+        name="a", mark="m", size_bytes=1, begun_ns=5 * second, written_ns=7 * second, done_ns=8 * second
+    )
+    assert saved_seconds(entry, ()) == 3.0
+    assert saved_seconds(replace(entry, begun_ns=0), ()) is None, "unknown to the file system"
+    assert saved_seconds(replace(entry, written_ns=second), ()) is None, "copied there"
+    kept = Checkpoint(
+        id="c", run_id=RunId("r"), name="a", mark="m", written_ns=4 * second, size_bytes=1, digest="", pulled_at=NOW,
+        saved_seconds=9.0,
+    )  # fmt: skip
+    assert saved_seconds(entry, [kept]) == 3.0
+    over = replace(kept, written_ns=6 * second)
+    assert saved_seconds(entry, [over]) is None, "the same file was written over"
+    assert saved_seconds(entry, [replace(over, name="b")]) == 3.0
+    others = [replace(kept, saved_seconds=each) for each in (2.0, None, 3.0)]
+    assert measured_save_seconds([kept, *others]) == 3.0
+    assert measured_save_seconds([others[1]]) is None
 
 
 def test_traffic_that_costs_money_makes_checkpoints_rarer() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from teraflock.run.checkpoint import GuestEntry, saved_seconds
 from teraflock.run.guest import program_text
 
 SECONDS_MAX = 20.0
@@ -91,6 +92,24 @@ def test_signal_reaches_children_and_is_the_exit_code(inside: Inside) -> None:
     assert inside.ended("run.1")[0]["exit_code"] == 143
 
 
+def test_kill_also_ends_what_left_the_group_of_the_program(inside: Inside) -> None:
+    """As the workers of torchrun do: they would keep their GPU memory."""
+    inside.start("run.1", "sh", "-c", "setsid sleep 61 & echo $! > child; wait")
+    child = inside.folder / "child"
+    for _ in range(200):
+        if child.exists() and child.read_text().strip():
+            break
+        time.sleep(0.02)
+    inside.call("signal", "run.1", "9")
+    assert inside.ended("run.1")[0]["exit_code"] == 137
+    status = Path(f"/proc/{child.read_text().strip()}/stat")
+    for _ in range(200):
+        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.02)
+    raise AssertionError("it still runs")
+
+
 def test_program_whose_supervisor_died_is_lost_and_ended_by_the_next_attempt(inside: Inside) -> None:
     inside.start("run.1", "sleep", "60")
     supervisor = int((inside.base / "run.1" / "supervisor").read_text().split()[0])
@@ -142,6 +161,7 @@ def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> No
     (saved / "one").write_bytes(b"1")
     (saved / ".hidden").write_bytes(b"1")
     (saved / "link").symlink_to("/etc/passwd")
+    os.mkfifo(saved / "pipe")
     before = json.loads(inside.call("list", str(saved)))
     assert [(each["name"], each["size_bytes"]) for each in before] == [("folder", 5), ("one", 1)]
     (saved / "new").write_bytes(b"2")
@@ -150,6 +170,36 @@ def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> No
     assert after[0] == before[0]
     assert after[1]["mark"] != before[1]["mark"], "a replaced file of the same size is another one"
     assert json.loads(inside.call("list", str(inside.folder / "absent"))) == []
+
+
+SAVES = """
+import os, sys, time
+os.chdir(sys.argv[1])
+os.mkdir("two.tmp")
+with open("one.tmp", "wb") as one, open("two.tmp/part", "wb") as two:
+    one.write(b"1"), two.write(b"2")
+    time.sleep(0.3)
+os.rename("one.tmp", "one")
+os.rename("two.tmp", "two")
+"""
+
+
+def test_list_tells_how_long_a_save_took_also_if_it_ended_with_a_rename(inside: Inside) -> None:
+    saved = inside.folder / "saved"
+    inside.start("run.1", sys.executable, "-c", SAVES, str(saved))
+    assert inside.ended("run.1")[0]["exit_code"] == 0
+    entries = [GuestEntry(**each) for each in json.loads(inside.call("list", str(saved)))]
+    assert [each.name for each in entries] == ["one", "two"]
+    if not entries[0].begun_ns:
+        pytest.skip("the file system does not tell when a file was created")
+    for each in entries:
+        assert (saved_seconds(each, ()) or 0) >= 0.29  # the times of files are those of a coarse clock
+    packed = json.loads(inside.call("pack", "run.1", str(saved / "two")))
+    (inside.base / "run.1.outgoing").rename(inside.base / "run.2.incoming")
+    inside.call("unpack", "run.2", str(inside.folder / "restored"), "add")
+    (restored,) = json.loads(inside.call("list", str(inside.folder / "restored")))
+    assert packed["size_bytes"] > 0
+    assert saved_seconds(GuestEntry(**restored), ()) is None, "it was copied there"
 
 
 def test_folder_is_packed_pushed_and_fetched(inside: Inside) -> None:

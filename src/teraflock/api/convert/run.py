@@ -13,6 +13,7 @@ from teraflock.base.clock import LATEST
 from teraflock.base.errors import BadInput
 from teraflock.bill.costs import InstanceCost
 from teraflock.instance.orders import bid_and_limit
+from teraflock.run.checkpoint import measured_save_seconds
 from teraflock.run.model import Checkpoint, Run, RunEstimate, RunSpec
 from teraflock.run.nodes import nodes_of
 from teraflock.run.pieces import UploadPiece
@@ -70,7 +71,12 @@ def run_details(
         for each in kept
     )
     losses = run.progress.losses if run.progress else ()
-    return RunDetails(**_fields(run, cost, now, simulated), checkpoints=shown, losses=losses)
+    return RunDetails(
+        **_fields(run, cost, now, simulated),
+        save_seconds=measured_save_seconds(kept),
+        checkpoints=shown,
+        losses=losses,
+    )
 
 
 def run_cost(costs: Sequence[InstanceCost]) -> RunCost:
@@ -91,6 +97,7 @@ def _fields(run: Run, cost: RunCost, now: datetime, simulated: bool) -> Mapping[
         **{name: getattr(run, name) for name in (
             "id", "name", "project_id", "wanted", "attempt", "instance_id", "instances", "exit_code", "problem",
             "log_bytes", "outputs_bytes", "created_at", "created_by", "since", "running_since", "ended_at",
+            "save_every_seconds",
         )},
         "state": run.phase,
         "command": spec.command,

@@ -29,6 +29,7 @@ OUTGOING: Final = "/var/lib/teraflock/runs/{}.outgoing"
 BUCKET_SECONDS_MAX: Final = 20.0
 SIGTERM: Final = "15"
 SAVED: Final = "step-"
+SAVE_NS: Final = 3 * 10**9
 Called = tuple[Guest, bytes]
 
 
@@ -121,14 +122,20 @@ def _list(found: Guest, words: Sequence[str], stdin: bytes, now: datetime) -> Ca
     entries = [
         {
             "name": name.removeprefix(below),
-            "mark": sha256(found.disk.files[name]).hexdigest()[:16],
-            "written_ns": found.disk.written_ns.get(name, 0),
+            "mark": sha256(found.disk.files[name]).hexdigest()[:16] + str(found.disk.written_ns.get(name, 0)),
             "size_bytes": len(found.disk.files[name]),
+            **_times(found.disk.written_ns.get(name, 0)),
         }
         for name in there
         if "/" not in name.removeprefix(below)
     ]
     return found, msgspec.json.encode(entries)
+
+
+def _times(written_ns: int) -> dict[str, int]:
+    """Every save takes equally long. 0: the file was not saved here."""
+    begun = max(0, written_ns - SAVE_NS)
+    return {"begun_ns": begun, "written_ns": written_ns, "done_ns": written_ns}
 
 
 def _signal(found: Guest, words: Sequence[str], stdin: bytes, now: datetime) -> Called:
