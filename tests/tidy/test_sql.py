@@ -2,7 +2,14 @@
 
 import ast
 import re
+from enum import StrEnum
 from pathlib import Path
+
+import pytest
+
+from teraflock.instance.states import ENDED
+from teraflock.run.states import OVER
+from teraflock.storage.table import among
 
 PACKAGE = Path(__file__).parents[2] / "src" / "teraflock"
 
@@ -39,3 +46,38 @@ def test_sql_is_only_in_stores() -> None:
 def test_the_check_finds_sql() -> None:
     source = 'a = "SELECT id\\n FROM t"\nb = f"DELETE FROM {a}"\nc = "Select a plan from the list"\n'
     assert statements(source) == [1, 2]
+
+
+BY_HAND = re.compile(r"phase\s+(NOT\s+)?IN\s*\(\s*'|phase\s*<>\s*'\w+'\s+AND\s+(\w\.)?phase\s*<>")
+
+
+def test_sets_of_phases_have_names() -> None:
+    """A set that is written out again in SQL is forgotten when a phase is added: `among(ENDED)` writes it."""
+    by_hand = [
+        f"{path.relative_to(PACKAGE)}: {found[0]}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if (found := BY_HAND.search(path.read_text("utf-8")))
+    ]
+    assert by_hand == []
+    assert BY_HAND.search("WHERE i.phase NOT IN ('gone', 'failed')")
+    assert BY_HAND.search("phase <> 'gone' AND i.phase <> 'failed'")
+
+
+def test_an_instance_ends_in_the_named_phases() -> None:
+    """Python code uses `ENDED`, too."""
+    by_hand = [
+        f"{path.relative_to(PACKAGE)}: {found[0]}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.relative_to(PACKAGE) != Path("instance/states.py")
+        and (found := re.search(r"\bPhase\.(FAILED|GONE), Phase\.(FAILED|GONE)\b", path.read_text("utf-8")))
+    ]
+    assert by_hand == []
+
+
+@pytest.mark.parametrize(
+    ("migration", "states"), [("0034_bids.sql", ENDED), ("0025_runs.sql", OVER)], ids=["instances", "runs"]
+)
+def test_partial_indexes_have_the_same_text(migration: str, states: frozenset[StrEnum]) -> None:
+    """Otherwise SQLite does not use them."""
+    text = (PACKAGE / "storage" / "migrations" / migration).read_text("utf-8")
+    assert f"phase NOT IN {among(states)}" in text

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from teraflock.instance.candidates import at_candidate, places
 from teraflock.instance.driver import Capability
 from teraflock.instance.model import Access, Held, Instance, Operation, Progress, Request, RestartPolicy
-from teraflock.instance.states import BILLABLE, MOVES, Phase, Wanted
+from teraflock.instance.states import BILLABLE, ENDED, MOVES, Phase, Wanted
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True):
@@ -296,7 +296,7 @@ def _taken_back(instance: Instance, request: Request | None, operation: Operatio
 def holding(instance: Instance) -> Instance:
     """The instance with what it holds in its phase. While it runs, that is its shape."""
     held = instance.held
-    if instance.phase in (Phase.FAILED, Phase.GONE):
+    if instance.phase in ENDED:
         return replace(instance, held=Held(), address=None, more_addresses=(), volumes=(), host_id=None)
     if instance.phase == Phase.STOPPED and instance.wanted != Wanted.RUNNING:
         kept = replace(held, vcpus=0, ram_bytes=0, disk_bytes=instance.shape.disk_bytes, gpus=())

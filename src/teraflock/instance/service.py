@@ -58,7 +58,7 @@ from teraflock.instance.rentable import Rentable
 from teraflock.instance.renting import choose
 from teraflock.instance.rules import asked_at, end_of, holding, started, withdrawn
 from teraflock.instance.snapshot.service import SnapshotService
-from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.states import ENDED, Phase, Wanted
 from teraflock.instance.volume.service import VolumeService
 from teraflock.storage.database import Database, Row, Transaction
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId
@@ -443,4 +443,4 @@ def _ended(instance: Instance, wanted: Wanted, at: datetime) -> Instance:
 
 
 def _is_ending(instance: Instance) -> bool:
-    return instance.phase in (Phase.FAILED, Phase.GONE) or instance.wanted == Wanted.GONE
+    return instance.phase in ENDED or instance.wanted == Wanted.GONE

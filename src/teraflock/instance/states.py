@@ -62,5 +62,14 @@ MOVES: Final[Mapping[Phase, Set[Phase]]] = {
     Phase.GONE: frozenset(),
 }
 
+ENDED: Final = frozenset({Phase.FAILED, Phase.GONE})
+"""Only the row is left. It holds nothing on a host, and it counts against no quota."""
+
+LOST_WITH_HOST: Final = frozenset({Phase.AWAY, Phase.STARTING})
+"""If its host stays away, it can start on another one."""
+
+WITH_DISK: Final = frozenset(Phase) - ENDED - {Phase.QUEUED, Phase.DELETING}
+"""It has a disk on an engine, which is kept."""
+
 BILLABLE: Final = frozenset({Phase.RUNNING, Phase.CHANGING})
 """The tenant pays for these phases, the operator for starts and stops. On a host that is away, no instance has one."""

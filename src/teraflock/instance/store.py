@@ -29,11 +29,11 @@ from teraflock.instance.model import (
 )
 from teraflock.instance.rows import NAMES, instance_from, labels_text, values_of
 from teraflock.instance.rules import deletes_itself
-from teraflock.instance.states import Phase
+from teraflock.instance.states import ENDED, Phase
 from teraflock.network.store import addresses_from
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
-from teraflock.storage.table import in_list
+from teraflock.storage.table import among, in_list
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 from teraflock.tenant.quota.rules import QuotaAmounts
@@ -290,7 +290,7 @@ def _used(tx: Transaction, where: str, id: str, project: str) -> list[Row]:
     return tx.all(
         f"SELECT {own}, gpu, COUNT(*), SUM(gpus), SUM(vcpus), SUM(ram_bytes),"
         " SUM(disk_bytes + held_snapshots_bytes), 0, 0, 0"
-        f" FROM instance WHERE {where} AND phase <> 'gone' AND phase <> 'failed' GROUP BY 1, gpu"
+        f" FROM instance WHERE {where} AND phase NOT IN {among(ENDED)} GROUP BY 1, gpu"
         f" UNION ALL SELECT {own}, '', 0, 0, 0, 0, 0, COUNT(*), 0, 0 FROM published_port WHERE {where} GROUP BY 1"
         f" UNION ALL SELECT {own}, '', 0, 0, 0, 0, 0, COUNT(*), 0, 0 FROM balancer"
         f" WHERE {where} AND published IS NOT NULL GROUP BY 1"
@@ -343,7 +343,7 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
     """The instances of a project that should run, with their sizes. One statement, because every launch needs it."""
     rows = tx.all(
         "SELECT id, gpu, gpus, vcpus, ram_bytes, disk_bytes, COALESCE(host_id, ''), spec, preemptible, phase"
-        " FROM instance WHERE project_id = :project AND wanted = 'running' AND phase NOT IN ('gone', 'failed')"
+        f" FROM instance WHERE project_id = :project AND wanted = 'running' AND phase NOT IN {among(ENDED)}"
         " ORDER BY id",
         project=project,
     )

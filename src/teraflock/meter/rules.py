@@ -21,10 +21,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.base.size import Size
-from teraflock.instance.states import BILLABLE, Phase
+from teraflock.instance.states import BILLABLE, ENDED, Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter, MeterStep, Open
 
-OVER: Final = frozenset({Phase.DELETING, Phase.GONE, Phase.FAILED})
+OVER: Final = ENDED | {Phase.DELETING}
 """Terminal phases. The instance ended when it entered the first of them."""
 
 

@@ -36,7 +36,7 @@ from teraflock.instance.ending import StillEnding
 from teraflock.instance.events import notice_of
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, RestartPolicy
 from teraflock.instance.rules import end_of, given_up, lost, returned, settled
-from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.states import ENDED, Phase, Wanted
 from teraflock.reconcile import rentals
 from teraflock.reconcile.outage import UNWATCHED
 from teraflock.reconcile.rerenting import rent_again
@@ -347,7 +347,7 @@ class DriftLoop:
         for sighting in unknown:
             id = sighting.instance_id
             phase, site = known.get(id, ("", ""))
-            if phase in (Phase.GONE, Phase.FAILED) or site not in ("", driver.site):
+            if phase in ENDED or site not in ("", driver.site):
                 LOG.warning("%s is gone or elsewhere, but %s still had it: removed", id, driver.site)
                 remove(driver, sighting)
             elif id not in known and id not in self._reported and len(self._reported) < REPORTED_MAX:

@@ -40,7 +40,7 @@ from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance, InstanceId, Operation, Request, guest_ports
 from teraflock.instance.placing import wish_terms
 from teraflock.instance.rules import lost, settled, withdrawn
-from teraflock.instance.states import Phase
+from teraflock.instance.states import LOST_WITH_HOST
 from teraflock.instance.volume import store as volumes
 from teraflock.instance.volume.lost import copies_that_follow, recovered
 from teraflock.instance.volume.model import VolumeMount
@@ -204,7 +204,7 @@ def copies_removed(tx: Transaction, around: Surroundings, copies: Sequence[tuple
 
 def may_move(instance: Instance) -> bool:
     """Whether an instance of a lost host may be created again elsewhere. One that is starting is waiting for it."""
-    return instance.phase in (Phase.AWAY, Phase.STARTING) and is_movable(instance, with_volumes=True)
+    return instance.phase in LOST_WITH_HOST and is_movable(instance, with_volumes=True)
 
 
 def moved(instance: Instance, words: str, now: datetime, copy: DiskCopy | None) -> Instance:

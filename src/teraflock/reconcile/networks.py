@@ -10,6 +10,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.fleet.model import HostId
 from teraflock.fleet.store import lock_hosts
 from teraflock.instance.machines import network_of
+from teraflock.instance.states import ENDED
 from teraflock.network import store
 from teraflock.network.acl import store as acls
 from teraflock.network.address import store as addresses
@@ -37,7 +38,7 @@ class NetworkLoop:
             removed = [each for each in store.removed_in_all_projects(tx) if each[0].project_id not in used]
             unowned = addresses.of_removed_projects(tx)
             is_untidy = groups.has_deleted_instances(tx)
-            astray = published_ports.astray_in_all_projects(tx)
+            astray = published_ports.astray_in_all_projects(tx, ENDED)
         if is_untidy:
             self._around.database.write(groups.forget_deleted_instances)
         if astray:
@@ -68,7 +69,7 @@ class NetworkLoop:
 
 def _follow(tx: Transaction) -> None:
     """Published ports follow their instances to another host, with the same number if it is free there."""
-    for port, host in published_ports.astray_in_all_projects(tx):
+    for port, host in published_ports.astray_in_all_projects(tx, ENDED):
         if host is None:
             published_ports.remove(tx, port.id)
         else:

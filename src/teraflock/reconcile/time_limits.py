@@ -16,7 +16,7 @@ from teraflock.instance.lookup import OUTPUT_KEPT
 from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.output import store as outputs
 from teraflock.instance.rules import TIME_LIMIT_NOTICE_MAX, ended, notice_before, settled
-from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.states import ENDED, Wanted
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
@@ -65,7 +65,7 @@ class TimeLimitLoop:
 
 
 def is_over(instance: Instance, now: datetime) -> bool:
-    if instance.phase in (Phase.FAILED, Phase.GONE) or instance.stop_at is None:
+    if instance.phase in ENDED or instance.stop_at is None:
         return False
     return now >= instance.stop_at
 

@@ -17,7 +17,7 @@ from teraflock.fleet import store as fleet
 from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.model import Instance, InstanceId
-from teraflock.instance.states import Phase
+from teraflock.instance.states import ENDED, Phase
 from teraflock.instance.volume import store
 from teraflock.instance.volume.lost import count_kept
 from teraflock.instance.volume.model import Volume, VolumeMount, VolumeSeen, VolumeSnapshot
@@ -182,7 +182,7 @@ def _instance(tx: Transaction, volume: Volume) -> Instance | None:
     if not volume.instance_id:
         return None
     found = across.by_id_in_all_projects(tx, InstanceId(volume.instance_id))
-    is_there = found is not None and found.phase not in (Phase.GONE, Phase.FAILED)
+    is_there = found is not None and found.phase not in ENDED
     return found if found is not None and is_there and found.host_id == volume.host_id else None
 
 

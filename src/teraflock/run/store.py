@@ -10,14 +10,14 @@ from typing import Final
 
 from teraflock.base.clock import microseconds
 from teraflock.run.model import Checkpoint, Run, RunId
-from teraflock.run.states import RunWanted
+from teraflock.run.states import OVER, RunWanted
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, among
 from teraflock.tenant.model import ProjectId
 
 _RUN: Final = Table("run", Run)
 _CHECKPOINT: Final = Table("run_checkpoint", Checkpoint)
-_OVER: Final = "('done', 'failed', 'cancelled')"
+_OVER: Final = among(OVER)
 _WRITTEN: Final = tuple(each for each in _RUN.columns if each not in ("id", "project_id", "name", "wanted"))
 _SET: Final = ", ".join(f"{each} = :{each}" for each in _WRITTEN)
 

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from teraflock.base.money import amount_text
 from teraflock.base.quantities import bytes_text
@@ -12,6 +12,9 @@ from teraflock.words.text import SIMULATED, age_text, duration_text, time_text
 
 if TYPE_CHECKING:
     from teraflock.wire.run import RunAnswer, RunCheckpointAnswer, RunDetails
+
+OVER: Final = ("done", "failed", "cancelled")
+"""The states in which a run has ended."""
 
 
 def fields(now: datetime) -> "Fields[RunAnswer]":
@@ -32,7 +35,7 @@ def state_text(run: "RunAnswer") -> str:
     words = [run.state]
     if run.exit_code:
         words.append(f"(exit {run.exit_code})")
-    if run.wanted == "cancelled" and run.state not in ("cancelled", "done", "failed"):
+    if run.wanted == "cancelled" and run.state not in OVER:
         words.append("(cancelling)")
     if run.late:
         words.append("(late)")

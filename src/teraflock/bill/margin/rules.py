@@ -18,11 +18,11 @@ from teraflock.base.clock import at_microseconds
 from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.margin.model import CARD_PARTS, CostLine, CostRate, HostPart, HostSize, HostUse, OpenUse
 from teraflock.bill.price.model import share_ppm
-from teraflock.instance.states import Phase
+from teraflock.instance.states import ENDED, Phase
 from teraflock.meter.model import Change
 
 HOUR_US = 3_600 * 10**6
-USES_NOTHING = frozenset({Phase.STOPPED, Phase.FAILED, Phase.GONE})
+USES_NOTHING = ENDED | {Phase.STOPPED}
 """In these phases an instance uses nothing of its host."""
 
 

@@ -8,7 +8,7 @@ import click
 from teraflock.base.errors import Unavailable
 from teraflock.cli.output import remark
 from teraflock.cli.waiting import PhaseLine, PhaseWords, phases
-from teraflock.words.run import live_text
+from teraflock.words.run import OVER, live_text
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -20,7 +20,6 @@ LOOK_SECONDS: Final = 3.0
 """How often the progress is asked for."""
 AWAY_SECONDS_MAX: Final = 300.0
 """How long the server may be unreachable. The run continues meanwhile."""
-OVER: Final = ("done", "failed", "cancelled")
 
 
 def follow(client: "Client", ref: str, offset: int = 0, *, node: int = 0, err: bool = False) -> "RunDetails":

@@ -14,12 +14,12 @@ from teraflock.console.pages.run_comparison import comparison
 from teraflock.tenant.admission import Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.run import RunDetails, RunLogAnswer
+from teraflock.words.run import OVER
 
 pages = Pages()
 ROWS: Final = 50
 LOG_BYTES: Final = 32 << 10
 """How much of the end of the log the page has at first."""
-OVER: Final = ("done", "failed", "cancelled")
 OF_PROJECT: Final = "/projects/{project}/runs"
 OF_ONE: Final = f"{OF_PROJECT}/{{run}}"
 READ: Final[Mapping[str, Any]] = {"scope": Scope.PROJECT, "may": Permission.INSTANCE_READ}

@@ -10,7 +10,7 @@ from teraflock.base.errors import BadInput, unknown_name
 from teraflock.catalog.renting import RENTING
 from teraflock.instance.account.model import Leftover, NewAccount
 from teraflock.instance.driver import Sighting
-from teraflock.instance.states import Phase
+from teraflock.instance.states import ENDED
 
 SECRET_CHARACTERS_MAX: Final = 16_384
 """A service account's JSON has 2,400."""
@@ -92,7 +92,6 @@ def left_over(leftovers: Iterable[Leftover], known: Mapping[str, tuple[str, str]
     """Things of machines whose instance has ended, or has no record here. A launch may be using the others.
 
     `known` has the phase and the site of each instance."""
-    over = (Phase.GONE, Phase.FAILED)
     return tuple(
-        each for each in leftovers if each.instance_id not in known or known[each.instance_id][0] in over
+        each for each in leftovers if each.instance_id not in known or known[each.instance_id][0] in ENDED
     )

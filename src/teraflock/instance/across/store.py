@@ -9,8 +9,10 @@ import msgspec
 from teraflock.base.clock import microseconds
 from teraflock.fleet.model import HostId
 from teraflock.instance.model import Instance, InstanceId, Located, LocatedFilter, Spec
+from teraflock.instance.states import ENDED, LOST_WITH_HOST, WITH_DISK
 from teraflock.instance.store import COLUMNS, COLUMNS_OF_I, instances_from, views_by_id
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import among
 from teraflock.tenant.model import OrganisationId, ProjectId
 
 _spec: Final = msgspec.json.Decoder(Spec).decode
@@ -104,8 +106,9 @@ def lock_on_host_in_all_projects(tx: Transaction, host_id: HostId) -> tuple[Inst
 def on_lost_hosts_in_all_projects(tx: Transaction, seen_before: datetime) -> tuple[Instance, ...]:
     """Instances that are away or starting, on own hosts that were not seen since a certain time."""
     rows = tx.all(
-        f"SELECT {COLUMNS_OF_I} FROM instance i JOIN host h ON h.id = i.host_id WHERE i.phase IN ('away', 'starting')"
-        " AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before ORDER BY i.id",
+        f"SELECT {COLUMNS_OF_I} FROM instance i JOIN host h ON h.id = i.host_id"
+        f" WHERE i.phase IN {among(LOST_WITH_HOST)} AND h.kind = 'own' AND h.state = 'away' AND h.seen_at_us < :before"
+        " ORDER BY i.id",
         before=microseconds(seen_before),
     )
     return instances_from(tx, rows)
@@ -144,9 +147,7 @@ def ids_known_in_all_projects(tx: Transaction, ids: Sequence[str]) -> dict[str, 
 
 def ids_on_engines_in_all_projects(tx: Transaction) -> list[str]:
     """The ids of instances that have a disk. Works with any schema version, because it is used before an update."""
-    rows = tx.all(
-        "SELECT id FROM instance WHERE phase NOT IN ('queued', 'failed', 'deleting', 'gone') ORDER BY id"
-    )
+    rows = tx.all(f"SELECT id FROM instance WHERE phase IN {among(WITH_DISK)} ORDER BY id")
     return [row[0] for row in rows]
 
 
@@ -170,7 +171,7 @@ def stopping_by_in_all_projects(tx: Transaction, until: datetime) -> tuple[Insta
     """Instances that should run and whose time limit ends by then, the earliest first."""
     rows = tx.all(
         f"SELECT {COLUMNS} FROM instance WHERE stop_at_us <= :until AND wanted = 'running'"
-        " AND phase NOT IN ('gone', 'failed') ORDER BY stop_at_us, id",
+        f" AND phase NOT IN {among(ENDED)} ORDER BY stop_at_us, id",
         until=microseconds(until),
     )
     return instances_from(tx, rows)

@@ -21,7 +21,7 @@ from teraflock.fleet.placement import decide, obstacle_of
 from teraflock.fleet.room import Room
 from teraflock.instance.bid.model import Bidder, BidResult, CardClaim, Demand, Share
 from teraflock.instance.model import Instance, Operation, Preemptible
-from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.states import ENDED, Phase, Wanted
 
 NOTICE: Final = timedelta(seconds=60)
 """Between the notice and the stop: enough to save a checkpoint, short enough for someone who waits for the card."""
@@ -206,7 +206,7 @@ def bidder_of(instance: Instance, floor: int, now: datetime) -> Bidder | None:
     how = instance.preemptible
     if how is None or instance.host_id is None:
         return None
-    runs = instance.wanted == Wanted.RUNNING and instance.phase not in (Phase.FAILED, Phase.GONE)
+    runs = instance.wanted == Wanted.RUNNING and instance.phase not in ENDED
     waits = may_return(instance)
     if not runs and not waits:
         return None

@@ -5,13 +5,14 @@ from typing import Final
 
 from teraflock.instance.bid.model import Auction, AuctionPrice
 from teraflock.instance.model import Instance
+from teraflock.instance.states import ENDED
 from teraflock.instance.store import COLUMNS, instances_from
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table, in_list
+from teraflock.storage.table import Table, among, in_list
 
 _AUCTION: Final = Table("auction", Auction)
 _PRICE: Final = Table("auction", AuctionPrice)
-_PREEMPTIBLE: Final = "preemptible <> '' AND phase NOT IN ('failed', 'gone')"
+_PREEMPTIBLE: Final = f"preemptible <> '' AND phase NOT IN {among(ENDED)}"
 
 
 def preemptible_in_all_projects(

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from teraflock.instance.copy.model import MAKING, READY, DiskCopy
 from teraflock.instance.lookup import is_at_rest
 from teraflock.instance.model import Instance, Operation, RestartPolicy
-from teraflock.instance.states import Phase, Wanted
+from teraflock.instance.states import ENDED, Phase, Wanted
 from teraflock.instance.volume.model import VolumeCopy
 
 STALE_AFTER: Final = timedelta(seconds=60)
@@ -97,7 +97,7 @@ def is_in_use(instance: Instance, copy_id: str) -> bool:
 
 def _needs_copy(instance: Instance) -> bool:
     is_asked = instance.spec.restart_policy == RestartPolicy.ELSEWHERE and instance.wanted != Wanted.GONE
-    return is_asked and instance.phase not in (Phase.GONE, Phase.FAILED)
+    return is_asked and instance.phase not in ENDED
 
 
 def _is_useless(instance: Instance, copy: DiskCopy) -> bool:

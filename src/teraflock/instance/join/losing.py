@@ -23,7 +23,7 @@ from teraflock.instance.join.model import HostLosses
 from teraflock.instance.model import Instance
 from teraflock.instance.rules import lost_for_good
 from teraflock.instance.snapshot import store as snapshots
-from teraflock.instance.states import Phase
+from teraflock.instance.states import LOST_WITH_HOST
 from teraflock.instance.volume import store as volumes
 from teraflock.instance.volume.lost import copies_that_follow, recover_or_end
 from teraflock.storage.database import Transaction
@@ -66,6 +66,6 @@ def give_up(tx: Transaction, host: Host, now: datetime, random_bytes: Callable[[
 
 
 def _can_move(tx: Transaction, instance: Instance) -> bool:
-    if instance.phase not in (Phase.AWAY, Phase.STARTING) or not is_movable(instance, with_volumes=True):
+    if instance.phase not in LOST_WITH_HOST or not is_movable(instance, with_volumes=True):
         return False
     return not instance.volumes or copies_that_follow(tx, instance) is not None

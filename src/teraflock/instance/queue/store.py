@@ -7,8 +7,9 @@ from typing import Final
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.base.size import Size
 from teraflock.instance.queue.model import QueuedLaunch, Release
+from teraflock.instance.states import ENDED
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table, in_list
+from teraflock.storage.table import Table, among, in_list
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
@@ -108,7 +109,7 @@ def releases_in_all_projects(tx: Transaction, *, limit: int) -> list[Release]:
     """What running instances give back at their time limits, the earliest first. They keep their disks."""
     rows = tx.all(
         "SELECT stop_at_us, host_id, gpu, gpus, held_vcpus, held_ram_bytes FROM instance WHERE stop_at_us IS NOT NULL"
-        " AND wanted = 'running' AND phase NOT IN ('gone', 'failed') AND host_id IS NOT NULL"
+        f" AND wanted = 'running' AND phase NOT IN {among(ENDED)} AND host_id IS NOT NULL"
         " ORDER BY stop_at_us, id LIMIT :limit",
         limit=limit,
     )

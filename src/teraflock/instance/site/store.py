@@ -6,7 +6,9 @@ import msgspec
 
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.instance.site.model import SiteRecord, SiteState
+from teraflock.instance.states import ENDED
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import among
 from teraflock.tenant.model import OrganisationId
 
 
@@ -61,7 +63,7 @@ def counts(tx: Transaction) -> dict[str, tuple[int, int]]:
     """The number of current hosts and instances of each site."""
     hosts = _counted(tx, "SELECT site, COUNT(*) FROM host WHERE gone_at_us IS NULL GROUP BY site")
     instances = _counted(
-        tx, "SELECT site, COUNT(*) FROM instance WHERE phase NOT IN ('gone', 'failed') GROUP BY site"
+        tx, f"SELECT site, COUNT(*) FROM instance WHERE phase NOT IN {among(ENDED)} GROUP BY site"
     )
     return {site: (hosts.get(site, 0), instances.get(site, 0)) for site in {*hosts, *instances}}
 

@@ -1,12 +1,14 @@
 """All SQL for published ports."""
 
+from collections.abc import Collection
+from enum import StrEnum
 from typing import Final
 
 from teraflock.network.balancer.store import published_ports
 from teraflock.network.published_port.model import PublishedPort, Publisher, ShownPort
 from teraflock.network.walls import Published
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, among
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
@@ -79,15 +81,16 @@ def in_all_projects(tx: Transaction) -> list[tuple[str, Published]]:
     return [(row[0], Published(row[1], int(row[2]), row[3], int(row[4]))) for row in rows]
 
 
-def astray_in_all_projects(tx: Transaction) -> list[tuple[PublishedPort, str | None]]:
-    """Ports of instances that are on another host now, with that host, or that are over, with None."""
+def astray_in_all_projects(
+    tx: Transaction, ended: Collection[StrEnum]
+) -> list[tuple[PublishedPort, str | None]]:
+    """Ports of instances that are on another host now, with that host, or that are in an `ended` phase, with None."""
     rows = tx.all(
         f"SELECT {_PORT.names_in('p')}, i.phase, i.host_id FROM published_port p"
         " JOIN instance i ON i.id = p.instance_id"
-        " WHERE i.phase IN ('gone', 'failed') OR i.host_id <> p.host_id ORDER BY p.id"
+        f" WHERE i.phase IN {among(ended)} OR i.host_id <> p.host_id ORDER BY p.id"
     )
-    over = ("gone", "failed")
-    return [(_PORT.value(row[:-2]), None if row[-2] in over else row[-1]) for row in rows]
+    return [(_PORT.value(row[:-2]), None if row[-2] in ended else row[-1]) for row in rows]
 
 
 def move(tx: Transaction, id: str, host: str, port: int) -> None:
