@@ -229,6 +229,8 @@ def _text(value: Any) -> str:
     if isinstance(value, list | tuple) and value and isinstance(value[0], torch.Tensor):
         kind = LETTERS.get(value[0].dtype, "?")
         return f"{kind}*{len(value)}:{sum(each.numel() for each in value)}"
+    if isinstance(value, list | tuple) and any(isinstance(each, torch.Tensor) for each in value):
+        return "(" + ",".join(map(_text, value)) + ")"
     if isinstance(value, list | tuple):
         return "(" + ",".join(map(str, value)) + ")"
     return "x" if isinstance(value, float) else str(value)

@@ -144,6 +144,12 @@ def allocations(step: Callable[[], Any]) -> list[int]:
     torch.cuda.memory._record_memory_history(max_entries=1_000_000, context=None)
     step()
     torch.cuda.synchronize()
+    return recorded_allocations()
+
+
+def recorded_allocations() -> list[int]:
+    import torch
+
     history = torch.cuda.memory._snapshot()["device_traces"][0]
     torch.cuda.memory._record_memory_history(enabled=None)
     found: list[int] = []
@@ -186,6 +192,10 @@ def kernels(step: Callable[[], Any]) -> list[list[Any]]:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         step()
         torch.cuda.synchronize()
+    return kernel_rows(profile)
+
+
+def kernel_rows(profile: Any) -> list[list[Any]]:
     rows = [[each.key[:90], each.count, round(each.device_time_total, 1)] for each in profile.key_averages()]
     return sorted(rows, key=lambda row: -row[2])[:60]
 

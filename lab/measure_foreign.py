@@ -3,7 +3,9 @@
 A job names a script, what ends its step and how often: an optimizer's step by default, otherwise a function such as
 `torch.topk`. The script runs unchanged, except that data is free: a data loader repeats its first batches, and large
 random tensors in host memory are made once. After some steps it waits for its turn, then runs ten steps with a
-synchronisation after each and ten without. `live` is the peak of the whole run. Needs what the scripts import.
+synchronisation after each and ten without. `live` is the peak of the whole run. With `"record": 1`, three more steps
+follow: one for the kernels, one for the time and memory of every operation, one for the allocations. Needs what the
+scripts import.
 """
 
 import importlib
@@ -22,7 +24,8 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from lab.measure_compiled import run_one, wait_for_turn
+from lab.measure import Operations
+from lab.measure_compiled import kernel_rows, recorded_allocations, run_one, wait_for_turn
 from lab.probe import probe
 
 SCRIPTS = Path(__file__).parents[1] / "tests" / "corpus" / "scripts"
@@ -43,7 +46,10 @@ class Watch:
         self.seconds: list[float] = []
         self.probes: list[float] = []
         self.freely = 0.0
+        self.peaks = (0, 0)
+        self.more: dict[str, Any] = {}
         self._before = 0.0
+        self._recorder: Any = None
 
     def ended(self, *_: Any) -> None:
         self.count += 1
@@ -61,12 +67,34 @@ class Watch:
         elif done == 2 * TIMED:
             torch.cuda.synchronize()
             self.freely = (time.perf_counter() - self._before) / TIMED
-            raise Finished
+            self.peaks = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
+        if done >= 2 * TIMED:
+            self._record(done - 2 * TIMED)
         if done < TIMED:
             self.probes.append(probe())
             torch.cuda.synchronize()
         if done <= TIMED:
             self._before = time.perf_counter()
+
+    def _record(self, turn: int) -> None:
+        """Steps after the timed ones: each turn ends what the turn before began."""
+        torch.cuda.synchronize()
+        if turn == 1:
+            self._recorder.__exit__(None, None, None)
+            self.more["kernels"] = kernel_rows(self._recorder)
+        elif turn == 2:
+            self._recorder.__exit__(None, None, None)
+            self.more["ops"] = self._recorder.rows()
+        elif turn == 3:
+            self.more["events"] = recorded_allocations()
+        if turn == 3 or not self.job.get("record"):
+            raise Finished
+        if turn < 2:
+            activities = [torch.profiler.ProfilerActivity.CUDA]
+            self._recorder = Operations() if turn else torch.profiler.profile(activities=activities)
+            self._recorder.__enter__()
+        else:
+            torch.cuda.memory._record_memory_history(max_entries=1_000_000, context=None)
 
 
 def _counted(real: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
@@ -132,18 +160,23 @@ def measure(job: dict[str, Any], gate: Path) -> dict[str, Any]:
             runpy.run_path(str(script), run_name="__main__")
         except Finished:
             pass
+        except Exception as error:  # a recorder may not know an operation: keep what was timed
+            if not watch.freely:
+                raise
+            watch.more["failed"] = str(error)[:200]
         finally:
             sys.stdout = out
     if not watch.freely:
         raise RuntimeError(f"only {watch.count} steps")
     return {
         "job": job,
-        "live": torch.cuda.max_memory_allocated(),
-        "reserved": torch.cuda.max_memory_reserved(),
+        "live": watch.peaks[0],
+        "reserved": watch.peaks[1],
         "median": statistics.median(watch.seconds),
         "min": min(watch.seconds),
         "freely": watch.freely,
         "probe": statistics.median(watch.probes),
+        **watch.more,
     }
 
 
