@@ -279,7 +279,7 @@ class WallBench:
             (
                 firewall.table(names["firewall"], firewall.Rules(bridges=(bridge,))),
                 flood.table(names["flood"], [BRIDGE], flood.FloodLimits()),
-                guard.table(names["guard"], ["tg"], stations),
+                guard.table(names["guard"], ["tg"], stations, flood.FloodLimits().packets_per_second),
                 counting.table(names["counting"], [BRIDGE]),
             )
         )

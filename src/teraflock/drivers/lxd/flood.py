@@ -1,10 +1,11 @@
 """The flood guard: limits how fast a guest opens connections and sends packets, as text for `nft -f`. Pure.
 
 Each guest's address has its own limits in each direction: for packets, for the first packets of connections, and for
-the connections that the host tracks at a time. Packets between two guests count for the sender only. What a guest asks
-the host itself, such as names, is limited by packet like new connections: one flow of questions would keep the name
-server busy. What exceeds a limit is dropped before the firewall sees it, so that one guest cannot fill the host's table
-of connections or use up its processors. Balancers have addresses, too, and the same limits. So have IPv6 addresses.
+the connections that the host tracks at a time. The guard limits the packets that a guest sends, because it has to find
+each sender in a set (`guard.py`). What a guest asks the host itself, such as names, is limited by packet like new
+connections: one flow of questions would keep the name server busy. What exceeds a limit is dropped before the firewall
+sees it, so that one guest cannot fill the host's table of connections or use up its processors. Balancers have
+addresses, too, and the same limits. So have IPv6 addresses.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ import msgspec
 
 from teraflock.drivers.lxd.families import FAMILIES
 from teraflock.drivers.lxd.words import quoted
+from teraflock.network.rules import RANGE
 
 SET_SIZE: Final = 65_536
 KEPT_SECONDS: Final = 30
@@ -40,7 +42,7 @@ def table(name: str, bridges: Iterable[str], limits: FloodLimits, *, keep: bool 
     listed = ", ".join(map(quoted, bridges))
     short, held = f"flags dynamic; timeout {KEPT_SECONDS}s;", "flags dynamic;"
     kinds = {
-        **dict.fromkeys(("sent", "received", "opened", "accepted", "asked"), short),
+        **dict.fromkeys(("received", "opened", "accepted", "asked"), short),
         "from": held,
         "to": held,
     }
@@ -72,21 +74,22 @@ def remove(name: str) -> str:
 def _rules(limits: FloodLimits) -> dict[str, tuple[str, ...]]:
     """The rules of each chain. Almost all packets are of open connections, so they get through few of them."""
     rate, packets = limits.connections_per_second, limits.packets_per_second
-    sent = tuple(_rate("sent", "saddr", packets))
     return {
         "opening": (*_rate("opened", "saddr", rate), *_most("from", "saddr", limits)),
         "accepting": (*_rate("accepted", "daddr", rate), *_most("to", "daddr", limits)),
         "from_guest": (
-            *sent,
-            "ct state established accept",
             f"{FIRST_PACKET} jump opening",
             f"{FIRST_PACKET} oifname @bridges jump accepting",
         ),
         "from_outside": (*_rate("received", "daddr", packets), f"{FIRST_PACKET} jump accepting"),
-        "through": ("iifname @bridges goto from_guest", "oifname @bridges goto from_outside"),
+        "through": (
+            f"ip saddr != {RANGE} oifname @bridges iifname != @bridges goto from_outside",
+            "ct state established accept",
+            "iifname @bridges goto from_guest",
+            "oifname @bridges goto from_outside",
+        ),
         "to_host": (
             "iifname != @bridges accept",
-            *sent,
             f"{FIRST_PACKET} jump opening",
             # Replies to what the host asks are not limited.
             *(f"ct direction original {each}" for each in _rate("asked", "saddr", rate)),

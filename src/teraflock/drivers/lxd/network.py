@@ -324,8 +324,9 @@ class LxdNetworks:
         balancers = self.balancer_addresses()
         stations += [station for address in balancers for station in self._stations(address)]
         rules = self._rules(bridges, instances)
+        prefixes = (self._ours.port_prefix, self._ours.link_prefix)
         texts = (
-            guard.table(self._ours.guard_table, (self._ours.port_prefix, self._ours.link_prefix), stations),
+            guard.table(self._ours.guard_table, prefixes, stations, self.flood_limits.packets_per_second),
             firewall.table(self._ours.table, rules),
             counting.table(self._ours.counting_table, (bridge.name for bridge in bridges)),
             flood.table(
