@@ -159,11 +159,11 @@ def save(installation: RunInstallation, run: Run, *, node: int, step: int) -> No
 
 @pytest.mark.parametrize("why", ["no room", "another folder", "no attempts left"])
 def test_all_nodes_end_where_one_cannot_be_replaced(three: RunInstallation, why: str) -> None:
-    more: dict[str, Any] = {
+    cases: dict[str, dict[str, Any]] = {
         "another folder": {"checkpoints": "/srv/saved"},
         "no attempts left": {"attempts_max": 1},
-    }.get(why, {})
-    run = on_two_hosts(three, **more)
+    }
+    run = on_two_hosts(three, **cases.get(why, {}))
     tenant, service = three.tenant, three.service
     if why == "no room":
         service.launch(tenant.actor, tenant.project, Order(name="busy", shape=HOST))
