@@ -127,7 +127,7 @@ def entries(folder: str) -> None:
     with contextlib.suppress(OSError), os.scandir(folder) as scanned:
         there = (each for each in scanned if _is_content(each) and not each.name.startswith("."))
         for each in sorted(heapq.nlargest(ENTRIES_MAX, there, key=_changed), key=lambda one: one.name):
-            with contextlib.suppress(OSError):  # removed meanwhile
+            with contextlib.suppress(OSError):  # removed meanwhile, or not content
                 found.append(_entry(Path(each.path)))
     json.dump(found, sys.stdout)
 
@@ -135,6 +135,8 @@ def entries(folder: str) -> None:
 def _entry(path: Path) -> dict[str, Any]:
     """A rename is a change, so it is done when the last of its files changed."""
     every = sorted(path.rglob("*")) if path.is_dir() else [path]
+    if any(each.is_fifo() or each.is_socket() for each in every if not each.is_symlink()):
+        raise OSError("a pipe has no content, and whoever opens it waits")
     marks = [_mark(each, path) for each in every if not each.is_dir()]
     text = ";".join(":".join(map(str, mark)) for mark in marks)
     return {

@@ -48,4 +48,5 @@ def copied_text(volume: "VolumeAnswer", now: datetime) -> str:
     if not ready:
         return "to another host, not yet"
     last = max(ready, key=lambda each: each.made_at)
-    return f"to {last.host}, {bytes_text(last.size_bytes)}, {age_text(last.made_at, now)} ago"
+    less = ", without its snapshots" if volume.snapshots else ""
+    return f"to {last.host}, {bytes_text(last.size_bytes)}, {age_text(last.made_at, now)} ago{less}"

@@ -162,6 +162,8 @@ def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> No
     (saved / ".hidden").write_bytes(b"1")
     (saved / "link").symlink_to("/etc/passwd")
     os.mkfifo(saved / "pipe")
+    (saved / "piped").mkdir()
+    os.mkfifo(saved / "piped" / "pipe")
     before = json.loads(inside.call("list", str(saved)))
     assert [(each["name"], each["size_bytes"]) for each in before] == [("folder", 5), ("one", 1)]
     (saved / "new").write_bytes(b"2")
