@@ -13,9 +13,8 @@ Rules for all bridges of this installation:
 - they do so with an address of the host, from this table with `translates`, otherwise from the engine's;
 - IPv6 never passes between a bridge and the outside.
 
-The table is replaced in one transaction, so no rule is ever missing. Packets of open connections pass without a lookup,
-because almost all packets are such: all rules saw the first one, the guard checks each sender, and connections that are
-no longer allowed are cut (`enforcing.py`).
+The table is replaced in one transaction, so no rule is ever missing. Packets of open connections come first and need
+few lookups, because almost all packets are such.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -119,9 +118,16 @@ _FIXED = """
     iifname . ip daddr @gates meta l4proto { tcp, udp } th dport 53 accept
     drop
   }
+  chain established {
+    iifname . oifname @joined accept
+    iifname @bridges oifname @bridges drop
+    meta nfproto ipv6 iifname @bridges drop
+    meta nfproto ipv6 oifname @bridges drop
+    accept
+  }
   chain through {
     type filter hook forward priority filter; policy accept;
-    ct state established accept
+    ct state established goto established
     iifname != @bridges oifname != @bridges accept
     iifname @bridges oifname @bridges iifname . oifname != @joined drop
     meta nfproto ipv6 iifname . oifname != @joined drop
