@@ -17,7 +17,7 @@ import numpy as np
 from lab.operators import CARDS, OPERATORS, Latency, latencies
 from teraflock.catalog.cards import all_cards, card
 from teraflock.estimate.cards import MEASURED_ID
-from teraflock.estimate.reach import Curve, Effects, Reach, shape, shortage, trait, traits
+from teraflock.estimate.reach import Curve, Effects, Reach, power_watts, shape, shortage, trait, traits
 from teraflock.estimate.speed import PEAKS_H200
 
 OUT = Path(__file__).parents[1] / "src/teraflock/estimate/data/reach.json"
@@ -62,8 +62,8 @@ def fit(rows: Sequence[Latency], cards: Sequence[str]) -> Reach:
 def usual_watts() -> dict[str, float]:
     found: dict[str, list[float]] = defaultdict(list)
     for each in all_cards():
-        if each.cuda and each.tdp_watts and each.fp32_tflops:
-            found[each.architecture.partition(" ")[0]].append(each.tdp_watts / each.fp32_tflops)
+        if each.cuda and (watts := power_watts(each)) and each.fp32_tflops:
+            found[each.architecture.partition(" ")[0]].append(watts / each.fp32_tflops)
     return {generation: round(median(values), 2) for generation, values in sorted(found.items())}
 
 

@@ -265,7 +265,10 @@ def refuses(card: Card, precision: str) -> str:
     if "bf16" in precision and not card.bf16:
         return f"{card.architecture.split()[0]} does not support bf16"
     if precision == "fp8" and not card.fp8_tensor_tflops:
-        return f"{card.architecture.split()[0]} has no FP8 tensor cores"
+        name = card.architecture.split()[0]
+        others = (each for each in all_cards() if each.architecture.split()[:1] == [name])
+        known = any(each.fp8_tensor_tflops for each in others)
+        return f"the FP8 rate of {card.name} is unknown" if known else f"{name} has no FP8 tensor cores"
     if precision == "tf32" and not card.tf32_tensor_tflops:
         return f"{card.architecture.split()[0]} does not support TF32"
     return ""

@@ -87,12 +87,23 @@ def trait(card: Card, known: Container[str]) -> str:
     return next(each for each in traits(card) if each in known)
 
 
+DRIVER_WATTS: Final = {"RTX4000": 125.0, "RTX5000": 230.0, "RTX6000": 260.0, "RTX8000": 260.0}
+"""Power limits that the driver shows for Quadro cards with Turing chips. Their data sheets give the power of the board,
+which has 35 W more for the display that its USB port can feed."""
+
+
+def power_watts(card: Card) -> float | None:
+    """The watts that the chip and its memory may use."""
+    limit = DRIVER_WATTS.get(card.id.partition(" ")[0])
+    return min(card.tdp_watts, limit) if card.tdp_watts and limit else card.tdp_watts
+
+
 def shortage(card: Card, watts: dict[str, float]) -> float:
     """Logarithm of the watts per TFLOP relative to the usual value; 0 if the card has at least that."""
-    usual = watts.get(card.architecture.partition(" ")[0])
-    if not usual or not card.tdp_watts or not card.fp32_tflops:
+    usual, own = watts.get(card.architecture.partition(" ")[0]), power_watts(card)
+    if not usual or not own or not card.fp32_tflops:
         return 0.0
-    return min(0.0, log(card.tdp_watts / card.fp32_tflops / usual))
+    return min(0.0, log(own / card.fp32_tflops / usual))
 
 
 def shape(dims: Sequence[float], intensity: float) -> list[float]:

@@ -14,7 +14,7 @@ from teraflock.catalog.model import Card
 from teraflock.estimate.cards import clock_hz, generation, peaks, refuses
 from teraflock.estimate.estimator import Estimator, step_of
 from teraflock.estimate.operation import work
-from teraflock.estimate.reach import fitted, shortage, traits
+from teraflock.estimate.reach import fitted, power_watts, shortage, traits
 from teraflock.estimate.scaled import seconds_on
 from teraflock.estimate.speed import measured, seconds_h200
 from teraflock.estimate.step import StepWork
@@ -64,7 +64,7 @@ def figures(one: Card) -> tuple[float, ...]:
         clock_hz(one),
         *(getattr(one, name) or 0.0 for name in RATES),
         one.bandwidth_gbs or 0.0,
-        one.tdp_watts or 0.0,
+        power_watts(one) or 0.0,
         (one.sms or 0) * clock_hz(one),
         "inline_ecc" not in traits(one),
         known.year,
@@ -179,3 +179,11 @@ def test_cards_with_a_lowered_tensor_rate_reach_more_of_it() -> None:
     assert max(full) < 0.8
     assert min(lowered) > 0.95
     assert max(lowered) <= 1.0
+
+
+def test_only_generations_without_fp8_are_said_to_have_none() -> None:
+    refused = {each.architecture.split()[0]: refuses(each, "fp8") for each in all_cards() if each.cuda}
+    assert {"Ampere", "Volta"} <= {name for name, why in refused.items() if "has no FP8" in why}
+    for each in all_cards():
+        if each.architecture.split()[0] in {"Ada", "Hopper", "Blackwell"}:
+            assert "has no FP8" not in refuses(each, "fp8"), each.id
