@@ -3,7 +3,8 @@ Pure.
 
 The counters have their own table. The firewall's table is replaced as a whole, which would reset them.
 Packets are counted as they leave the host, after every rule that may drop them and before their source
-address is rewritten. They are counted by the guest's address, unless they go to one of our bridges. Traffic
+address is rewritten. They are counted by the guest's address, unless they go to one of our bridges or to an address of
+guests, which is compared first because that is quicker. Traffic
 between guests of a project is not counted, on one host or several, and neither are requests to the host
 itself. Responses to clients that connect to an open port are counted.
 
@@ -19,6 +20,7 @@ import msgspec
 
 from teraflock.instance.driver import Sent
 from teraflock.instance.model import InstanceId
+from teraflock.network.rules import RANGE
 
 SET: Final = "guests"
 
@@ -42,7 +44,7 @@ def table(name: str, bridges: Iterable[str]) -> str:
             f"flush chain inet {name} leaving",
             f"flush set inet {name} bridges",
             *([f"add element inet {name} bridges {{ {names} }}"] if names else []),
-            f"add rule inet {name} leaving oifname != @bridges ip saddr @{SET}",
+            f"add rule inet {name} leaving ip daddr != {RANGE} oifname != @bridges ip saddr @{SET}",
             "",
         ]
     )

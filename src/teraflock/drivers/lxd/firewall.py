@@ -3,6 +3,8 @@
 Rules for all bridges of this installation:
 - nothing is forwarded between two bridges unless their networks are peered, not even an ICMP error about an open
   connection, and traffic from outside reaches them only through an open port;
+- what comes from outside with an address of guests (`RANGE`) is forged and never reaches them. Guests of other hosts
+  arrive through a link, which is a port of a bridge;
 - guests of peered networks see each other's addresses: no address is translated between bridges;
 - on the host, a guest reaches only DNS and ping of its gateway, and nobody else reaches the gateway. With IPv6, it
   reaches ping only, and questions about neighbours, which it needs to find the gateway;
@@ -119,18 +121,20 @@ _FIXED = """
     drop
   }
   chain established {
-    iifname . oifname @joined accept
     iifname @bridges oifname @bridges drop
+    oifname @bridges ip saddr @own drop
     meta nfproto ipv6 iifname @bridges drop
     meta nfproto ipv6 oifname @bridges drop
     accept
   }
   chain through {
     type filter hook forward priority filter; policy accept;
+    ct state established iifname . oifname @joined accept
     ct state established goto established
     iifname != @bridges oifname != @bridges accept
     iifname @bridges oifname @bridges iifname . oifname != @joined drop
     meta nfproto ipv6 iifname . oifname != @joined drop
+    iifname != @bridges oifname @bridges ip saddr @own drop
     ct state vmap { related : accept, invalid : drop }
     iifname . oifname @joined accept
     oifname @bridges ct status dnat accept
