@@ -27,6 +27,7 @@ QUANTIZED: Final = {
     "8bit": "8-bit products: fitted on 2 steps of an H200, errors of 0 and 8 % on 2 others; the rest: ",
 }
 COMPILED: Final = "torch.compile: typical error 9 % on 16 other steps of an H200; operations: "
+PACED: Final = "; host as you stated, {:g} times the time of the measured one"
 OOM_SPREAD: Final = 0.02
 """Standard deviation of measured over predicted limits."""
 OOM_SPREAD_COMPILED: Final = 0.12
@@ -179,7 +180,8 @@ def _evidence(known: _Known, card: Card, there: Peaks | None) -> str:
     split = COMPUTED if question.tensor_parallel > 1 else SEVERAL if question.groups > 1 else ""
     workload = known.estimator.workload
     how = FLOAT8 if workload.precision == "fp8" else COMPILED if workload.compile else ""
-    return split + how + QUANTIZED.get(workload.load_in, "") + evidence(card)
+    host = "" if isinstance(question.host, str) else PACED.format(question.host)
+    return split + how + QUANTIZED.get(workload.load_in, "") + evidence(card) + host
 
 
 def _oom_probability(known: _Known, room_bytes: int) -> float:

@@ -265,10 +265,16 @@ def refuses(card: Card, precision: str) -> str:
     if "bf16" in precision and not card.bf16:
         return f"{card.architecture.split()[0]} does not support bf16"
     if precision == "fp8" and not card.fp8_tensor_tflops:
-        name = card.architecture.split()[0]
-        others = (each for each in all_cards() if each.architecture.split()[:1] == [name])
-        known = any(each.fp8_tensor_tflops for each in others)
-        return f"the FP8 rate of {card.name} is unknown" if known else f"{name} has no FP8 tensor cores"
+        return _without_rate(card, "fp8_tensor_tflops", "FP8")
     if precision == "tf32" and not card.tf32_tensor_tflops:
-        return f"{card.architecture.split()[0]} does not support TF32"
+        return _without_rate(card, "tf32_tensor_tflops", "TF32")
     return ""
+
+
+def _without_rate(card: Card, rate: str, name: str) -> str:
+    """Whether the generation of a card lacks these tensor cores, or only the catalog lacks the card's rate."""
+    generation = card.architecture.split()[0]
+    others = (each for each in all_cards() if each.architecture.split()[:1] == [generation])
+    if any(getattr(each, rate) for each in others):
+        return f"the {name} rate of {card.name} is unknown"
+    return f"{generation} has no {name} tensor cores"

@@ -13,7 +13,7 @@ from teraflock.estimate.cards import doubt, known_peaks
 from teraflock.estimate.memory import Memory, Scene, plain_peak, replay
 from teraflock.estimate.outline import Outline
 from teraflock.estimate.speed import measured
-from teraflock.estimate.step import SHARED, Seconds, StepWork
+from teraflock.estimate.step import SHARED, Host, Seconds, StepWork
 from teraflock.estimate.workspace import CUBLAS_WORKSPACE_BYTES
 from teraflock.workload import zoo
 from teraflock.workload.accumulation import accumulated
@@ -131,7 +131,7 @@ def step_of(
     estimator: Estimator,
     scene: Scene,
     *,
-    host: str = SHARED,
+    host: Host = SHARED,
     context: bool = False,
     card_model: CardModel | None = None,
 ) -> StepWork:
@@ -146,7 +146,7 @@ def _step(
     estimator: Estimator,
     scene: Scene,
     optimizer: str,
-    host: str,
+    host: Host,
     context: bool,
     card_model: CardModel | None,
     before: tuple[StepWork, int] | None = None,

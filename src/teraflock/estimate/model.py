@@ -7,7 +7,7 @@ import msgspec
 
 from teraflock.catalog.model import Card
 from teraflock.estimate.cpu import OnCpu
-from teraflock.estimate.step import SHARED, Seconds
+from teraflock.estimate.step import SHARED, Host, Seconds
 from teraflock.workload.model import Workload
 
 GPUS_MAX: Final = 8  # in one machine; estimates do not cover more
@@ -38,8 +38,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Samples to process in total: epochs times samples."""
     cpu_cores: int = 0
     """Cores for an estimate without a GPU. 0 for none."""
-    host: str = SHARED
-    """Whether the CPU cores are shared with others: one of `HOSTS`."""
+    host: Host = SHARED
+    """Whether the CPU cores are shared with others, or their pace."""
     expandable_segments: bool = False
 
     @property

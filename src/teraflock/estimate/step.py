@@ -33,6 +33,8 @@ SHARED: Final = "shared"
 OWN: Final = "own"
 HOSTS: Final = (SHARED, OWN)
 """Whether the host's CPU cores are shared with others, as on most rented machines, or used by this workload alone."""
+Host = str | float
+"""One of `HOSTS`, or a known pace: how many times as long as the measured host this one takes to issue a step."""
 
 
 class Seconds(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ class StepWork:
         known: Measured,
         precision: str,
         *,
-        host: str = SHARED,
+        host: Host = SHARED,
         model: str = "",
         generator: bool = False,
         context: bool = False,
@@ -94,9 +96,8 @@ class StepWork:
                 *((ending, seconds) for seconds in ends),
             ]
         )
-        self._on = f"{host}_{'train' if scene.trace.has_backward else 'infer'}"
         self._wait_seconds, self._wait_gpu_seconds = wait_seconds(scene), 0.0
-        self._paces = known.pace[self._on]
+        self._paces = paces(known, host, "train" if scene.trace.has_backward else "infer")
         self._pace = self._paces[1]
         self._spread = compiled.spread if compiled else spread(known, nearness, known.models.get(model, 1.0))
         if trains and optimizer in SERIAL:
@@ -161,6 +162,14 @@ class StepWork:
     def _seconds(self, slower: float, pace: float) -> float:
         waits = pace * self._wait_seconds + slower * self._wait_gpu_seconds
         return self._lines.seconds(slower, pace) + waits
+
+
+def paces(known: Measured, host: Host, task: str) -> list[float]:
+    """The 10th percentile, median and 90th percentile of the host's pace. A known pace varies as on a host of one's
+    own."""
+    if isinstance(host, str):
+        return known.pace[f"{host}_{task}"]
+    return [host * each for each in known.pace[f"{OWN}_{task}"]]
 
 
 def spread(known: Measured, nearness: float, width: float = 1.0) -> tuple[float, float]:

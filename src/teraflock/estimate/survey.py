@@ -18,7 +18,7 @@ from teraflock.estimate.estimator import Estimator, finder_for, need_bytes, seco
 from teraflock.estimate.memory import Scene, optimizer_state, peaks_by_phase, plain_peak
 from teraflock.estimate.outline import ALLOCATE, FREE
 from teraflock.estimate.parallel import offload_seconds
-from teraflock.estimate.step import SHARED, Seconds, StepWork
+from teraflock.estimate.step import SHARED, Host, Seconds, StepWork
 from teraflock.workload.model import Workload
 from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS
 
@@ -56,7 +56,7 @@ class Survey:
                 "This trace includes the optimizer's step, so the step cannot be offloaded to the host"
             )
         self._finders: dict[int, tuple[BatchFinder | None, int]] = {}
-        self._steps: dict[str, StepWork] = {}
+        self._steps: dict[Host, StepWork] = {}
 
     def fit(self, card: Card, gpus: int) -> Fit:
         """On one GPU, or on each of several GPUs, which need a second copy of their gradients."""
@@ -65,8 +65,8 @@ class Survey:
         fits = finder.fits(self.workload.batch, room) if finder else need <= LIMIT_SHARE * room
         return Fit(fits, 0 if fits else max(0, need - room))
 
-    def seconds(self, card: Card, host: str = SHARED) -> Seconds | None:
-        """The time of one step on one GPU. `host` is one of `HOSTS`."""
+    def seconds(self, card: Card, host: Host = SHARED) -> Seconds | None:
+        """The time of one step on one GPU."""
         if host not in self._steps:
             self._steps[host] = step_of(self.estimator, self.estimator.scene(), host=host)
         return seconds_on(self.estimator, self._steps[host], card)

@@ -1,8 +1,10 @@
 """Parses the options of an estimate, as `tera estimate` and the API take them, into a workload and a question."""
 
 from collections.abc import Sequence
+from math import nan
+from typing import Final
 
-from teraflock.base.errors import BadInput, one_of
+from teraflock.base.errors import BadInput
 from teraflock.base.quantities import Whole, Word, Words, check_between, parse_memory_bytes
 from teraflock.catalog.cards import all_cards, cards_by_id
 from teraflock.catalog.model import Card
@@ -12,7 +14,7 @@ from teraflock.estimate.cards import refuses, reservable_of_label, unsupported
 from teraflock.estimate.cpu import CORES, CORES_MAX
 from teraflock.estimate.derived import is_slice, sliced, throttled
 from teraflock.estimate.model import GPUS_MAX, Limit, Question
-from teraflock.estimate.step import HOSTS, SHARED
+from teraflock.estimate.step import HOSTS, SHARED, Host
 from teraflock.workload.model import Workload
 from teraflock.workload.words import WorkloadWords, check_total, total_samples, workload_from
 
@@ -28,7 +30,8 @@ class EstimateWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fie
     gpus: Whole | None = None
     memory_limit: Words = ()
     cpu: Word = SHARED
-    """Whose CPU cores issue the steps: `shared` with others, or your `own`."""
+    """Whose CPU cores issue the steps: `shared` with others, or your `own`. Or a number: how many times as long as the
+    measured host yours takes to issue a step."""
     cpu_cores: Whole = CORES
     """Add an estimate without a GPU, on this many cores. 0 for none."""
     expandable_segments: bool = False
@@ -68,7 +71,6 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
         value: float | None = getattr(words, name)
         if value is not None and not 0 < value < float("inf"):
             raise BadInput(f"`--{name}` must be greater than 0, not {value:g}")
-    one_of("kind of CPU", words.cpu, HOSTS)
     check_between("cpu-cores", words.cpu_cores, 0, CORES_MAX)
     if words.ways > 1:
         _refuse_slices(cards)
@@ -82,9 +84,29 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
         steps=words.steps,
         samples=total_samples(words),
         cpu_cores=words.cpu_cores,
-        host=words.cpu,
+        host=_host(words.cpu),
         expandable_segments=words.expandable_segments,
     )
+
+
+def _host(text: str) -> Host:
+    if text in HOSTS:
+        return text
+    try:
+        pace = float(text)
+    except ValueError:
+        pace = nan
+    if not PACE_MIN <= pace <= PACE_MAX:
+        raise BadInput(
+            f"`--cpu` must be `shared`, `own` or a number from {PACE_MIN:g} to {PACE_MAX:g}, not `{text[:80]}`",
+            hint="2.3 is a host that takes 2.3 times as long as the measured one to issue a step",
+        )
+    return pace
+
+
+PACE_MIN: Final = 0.1
+PACE_MAX: Final = 100.0
+"""Beyond any CPU: a larger or smaller number is a mistake."""
 
 
 def _stage(words: EstimateWords) -> int:

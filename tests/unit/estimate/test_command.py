@@ -168,9 +168,12 @@ def test_whose_cores_issue_the_steps_is_asked_and_told() -> None:
         assert done.returncode == 0, done.stderr
         assert "waits for the host" in done.stderr
         assert ("--cpu own" in done.stderr) == (host == SHARED)
-    done = tera(*words, "--cpu", "mine")
-    assert done.returncode == 2
-    assert all(each in done.stderr for each in HOSTS)
+    done = tera(*words, "--cpu", "2.3", "--json")
+    assert "host as you stated, 2.3 times the time of the measured one" in done.stdout
+    for wrong in ("mine", "0", "-2", "nan", "inf", "1e9", ""):
+        done = tera(*words, "--cpu", wrong)
+        assert done.returncode == 2, wrong
+        assert "must be `shared`, `own` or a number from 0.1 to 100" in done.stderr, done.stderr
 
 
 def test_the_old_name_of_the_cpu_option_works_and_names_the_new_one() -> None:

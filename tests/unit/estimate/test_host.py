@@ -3,14 +3,26 @@
 from math import isclose
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from teraflock.catalog.cards import card
 from teraflock.estimate.host import Timelines, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.speed import PEAKS_H200, measured
-from teraflock.estimate.step import HOSTS, StepWork, matrix_seconds, optimizer_works, spread
+from teraflock.estimate.step import (
+    HOSTS,
+    OWN,
+    SHARED,
+    Host,
+    Seconds,
+    StepWork,
+    matrix_seconds,
+    optimizer_works,
+    spread,
+)
+from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
 from teraflock.workload.zoo import symbols_for, trace_for
 
@@ -133,3 +145,49 @@ def test_an_interval_is_wider_far_from_measured_operations() -> None:
         quick, slow = StepWork(images, "sgd", known, "fp32", model="vgg16").interval(PEAKS_H200)
         widths.append(slow / quick)
     assert widths[0] < widths[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from(["H200-SXM", "A100-SXM4-40", "TitanV"]),
+    st.sampled_from([("train", 1), ("train", 64), ("infer", 1), ("infer", 64)]),
+    st.lists(st.floats(0.1, 100), min_size=2, max_size=2).map(sorted),
+)
+def test_a_slower_host_never_gives_a_shorter_step(
+    gpu: str, work: tuple[str, int], paces: list[float]
+) -> None:
+    task, batch = work
+    survey = Survey(Workload(model="resnet18", task=task, batch=batch, optimizer="sgd"))
+    quick, slow = (survey.seconds(card(gpu), pace) for pace in paces)
+    assert quick
+    assert slow
+    assert quick.p10 <= slow.p10
+    assert quick.p50 <= slow.p50
+    assert quick.p90 <= slow.p90
+    for each in (quick, slow):
+        assert each.p10 <= each.p50 <= each.p90
+
+
+def test_a_small_step_scales_with_the_stated_pace_and_a_large_one_does_not() -> None:
+    def seconds(batch: int, host: Host) -> Seconds:
+        found = Survey(Workload(model="resnet18", batch=batch, optimizer="sgd")).seconds(
+            card("H200-SXM"), host
+        )
+        assert found
+        return found
+
+    assert seconds(1, 1.0) == seconds(1, OWN)
+    assert seconds(1, 4.0).p50 == pytest.approx(2 * seconds(1, 2.0).p50, rel=0.01)
+    assert seconds(512, 2.0).p50 == pytest.approx(seconds(512, 1.0).p50, rel=0.05)
+
+
+def test_an_unknown_pace_widens_the_interval_of_a_step_that_waits_for_the_host() -> None:
+    def width(batch: int, host: Host) -> float:
+        found = Survey(Workload(model="resnet18", batch=batch, optimizer="sgd")).seconds(
+            card("H200-SXM"), host
+        )
+        assert found
+        return found.p90 / found.p10
+
+    assert width(1, SHARED) > 1.15 * width(1, 1.3)
+    assert width(1, SHARED) > width(512, SHARED)

@@ -187,3 +187,9 @@ def test_only_generations_without_fp8_are_said_to_have_none() -> None:
     for each in all_cards():
         if each.architecture.split()[0] in {"Ada", "Hopper", "Blackwell"}:
             assert "has no FP8" not in refuses(each, "fp8"), each.id
+
+
+def test_a_missing_tf32_rate_is_not_a_missing_feature() -> None:
+    modern = replace(card("A100-SXM4-80"), tf32_tensor_tflops=None)
+    assert refuses(modern, "tf32") == f"the TF32 rate of {modern.name} is unknown"
+    assert refuses(card("V100-SXM2"), "tf32") == "Volta has no TF32 tensor cores"
