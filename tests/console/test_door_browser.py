@@ -126,6 +126,22 @@ def test_a_form_is_filled_in_again_when_its_session_expired(server: Server) -> N
         assert page.evaluate("sessionStorage.getItem('tera:typed')") is None
 
 
+def test_a_script_for_the_first_start_is_not_kept_in_the_browser(server: Server) -> None:
+    """It may hold secrets."""
+    with browsing() as page:
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/projects/default/launch")
+        page.fill("[name=name]", "train")
+        page.locator("details:has([name=user_data]) > summary").last.click()
+        page.fill("[name=user_data]", "export TOKEN=very-private")
+        page.context.clear_cookies(name="tera_session")
+        page.get_by_role("button", name="Launch instance").click()
+        page.wait_for_url(re.compile("/console/sign-in.next="))
+        kept = page.evaluate("JSON.stringify(sessionStorage)")
+        assert "train" in kept
+        assert "very-private" not in kept
+
+
 def test_another_member_does_not_see_what_was_typed(server: Server) -> None:
     with server.client() as client:
         key = client.keys.create(KeyRequest(name="ann", member="ann@lab.example")).secret
