@@ -25,6 +25,7 @@ BILLS_SECONDS: Final = 2.0
 ORGANISATIONS_SECONDS: Final = 2.0
 BALANCERS_SECONDS: Final = 1.0
 COPIES_SECONDS: Final = 20.0
+VOLUME_COPIES_SECONDS: Final = 5.0
 ACCOUNTS_SECONDS: Final = 30.0
 QUEUE_SECONDS: Final = 2.0
 BIDS_SECONDS: Final = 1.0
@@ -43,7 +44,7 @@ def add_loops(loops: Loops, nouns: Nouns, vault: FileVault, copying: CopyLoop, s
     loops.also("copies", copying.turn, COPIES_SECONDS)
     every = timedelta(minutes=settings.copy_minutes)
     volume_copies = VolumeCopyLoop(around, every, worker=loops.worker)
-    loops.also("volume copies", volume_copies.turn, COPIES_SECONDS)
+    loops.also("volume copies", volume_copies.turn, VOLUME_COPIES_SECONDS)
     loops.also("bids", bids.turn, BIDS_SECONDS)
     loops.also("traffic", TrafficLoop(around).turn, settings.traffic_seconds)
     loops.also("telemetry", TelemetryLoop(around).turn, float(FINE_SECONDS))

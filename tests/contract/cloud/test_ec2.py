@@ -91,7 +91,7 @@ def site(aws: Aws, tmp_path: Path) -> CloudSite:
         cloud=Ec2Cloud({"regions": "us-east-1"}),
         transport=aws,
         signer=Ec2Cloud.signer(SECRET),
-        pacer=Pacer(Pace(call_seconds=0, launch_seconds=0)),
+        pacer=Pacer(Pace(call_seconds=0, launch_seconds=0), pause=lambda _: None),
         link=FakeLink(FakeCloud(clock)),
         derive=derive,
         folder=tmp_path,
