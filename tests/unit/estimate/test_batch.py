@@ -4,7 +4,7 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from teraflock.base.errors import BadInput
@@ -141,15 +141,15 @@ def replays(name: str, batch: int, lean: bool, limit: int) -> bool:
     lean=st.booleans(),
     share=st.floats(0.3, 1.1),
 )
+@example(name="lora", batch=1, lean=False, share=0.93297)  # fits from 0.934 to 0.942 only
 def test_fits_within_agrees_with_the_full_replay(name: str, batch: int, lean: bool, share: float) -> None:
     """Unless the full replay itself changes its answer within 3 %: small blocks are only counted."""
     made, limit = estimator(name), int(share * roomy_bytes(name, batch, lean))
-    around = {
-        replays(name, batch, lean, int(each * limit)) for each in (0.97, 0.98, 0.99, 1.0, 1.01, 1.02, 1.03)
-    }
     scene = scene_of(name, batch, lean)
     fits = fits_within(scene, made.optimizer, cublas_bytes=made.cublas_bytes, limit_bytes=limit)
-    assert fits in around
+    # Fragments can make a step fit within a window of 1 % and not above it, so the steps between limits are small.
+    around = (1.0, *(1 + sign * each / 500 for each in range(1, 16) for sign in (1, -1)))
+    assert any(replays(name, batch, lean, int(each * limit)) == fits for each in around)
 
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
