@@ -40,6 +40,7 @@ def test_a_slice_is_found_by_its_name() -> None:
     (found,) = cards_from(["H200 1g.18gb"])
     assert (found.id, found.sms, found.memory_gb) == ("H200-SXM 1g.18gb", 16, 18)
     assert found.usable_memory_mib == 16 * 1024  # as the driver reports it, not an eighth of 140 GiB
+    assert cards_from([found.id]) == [found]
     assert [each.id for each in cards_from(["H200"])] == ["H200-SXM"]
     assert {each.id for each in cards_from(["A30 2g.12gb"])} == {"A30 2g.12gb"}
     part, whole = answer(WORKLOAD, Question(cards=[found, card("H200-SXM")])).gpus
