@@ -28,7 +28,9 @@ def parse_memory_bytes(text: str) -> int:
     """`"48"`, `"48GB"`, `"48 GiB"` → bytes. A number without a unit is in GB of 2**30 bytes."""
     match = _QUANTITY.fullmatch(text)
     if not match:
-        raise BadInput(f"`{text}` is not an amount of memory", hint="Write it as `48`, `48GB` or `512MB`")
+        raise BadInput(
+            f"`{text}` is not an amount of memory", hint="Write it as `48`, `48GB`, `48GiB` or `512MB`"
+        )
     return round(float(match[1]) * _BYTES_PER[(match[2] or "g").lower()])
 
 

@@ -270,7 +270,13 @@ def _accelerators_named(words: tuple[str, ...]) -> tuple[tuple[Accelerator, ...]
 def _unknown(text: str) -> UnknownName:
     front, _, profile = text.strip().rpartition(" ")
     slices = {part.profile: None for part in all_slices() if front and key_of(part.family) == key_of(front)}
-    if slices and re.fullmatch(r"\d+g\.\d+gb", profile.lower()):
-        return UnknownName(f"{front} has no slice `{profile}`", hint=f"Its slices: {', '.join(slices)}")
     known = [*families(), *(card.id for card in all_cards()), *(each.id for each in all_accelerators())]
+    if re.fullmatch(r"\d+g\.\d+gb", profile.lower()):
+        if slices:
+            return UnknownName(f"{front} has no slice `{profile}`", hint=f"Its slices: {', '.join(slices)}")
+        if key_of(front) in map(key_of, known):
+            sliced = ", ".join(dict.fromkeys(part.family for part in all_slices()))
+            return UnknownName(
+                f"{front} cannot be divided into slices", hint=f"GPU models with slices: {sliced}"
+            )
     return unknown_name("GPU", text, known, see=SEE_ALL)

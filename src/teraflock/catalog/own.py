@@ -48,8 +48,10 @@ class CardFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def card_from(text: str) -> Card:
     if len(text) > SIZE_MAX:
         raise BadInput(f"The file is longer than {SIZE_MAX:,} characters")
+    pairs = _pairs(text)
+    _check_keys(pairs)
     try:
-        given = msgspec.convert(_pairs(text), CardFile, strict=False)
+        given = msgspec.convert(pairs, CardFile, strict=False)
     except msgspec.ValidationError as error:
         raise BadInput(f"Invalid GPU model file: {error}", hint=f"Example:\n{EXAMPLE}") from None
     generation = next((each for each in CAPABILITIES if each.casefold() == given.generation.casefold()), None)
@@ -88,6 +90,18 @@ def card_from(text: str) -> Card:
         source="added by `tera gpus add`",
         usable_source="",
     )
+
+
+def _check_keys(pairs: Mapping[str, object]) -> None:
+    fields = {each.name: each.required for each in msgspec.structs.fields(CardFile)}
+    for key in pairs:
+        if key not in fields:
+            raise BadInput(f"Unknown key `{key}` in the file", hint=f"Keys: {', '.join(fields)}")
+    missing = [name for name, required in fields.items() if required and name not in pairs]
+    if missing:
+        raise BadInput(
+            f"The file lacks {', '.join(f'`{each}`' for each in missing)}", hint=f"Example:\n{EXAMPLE}"
+        )
 
 
 def _check(given: CardFile) -> None:

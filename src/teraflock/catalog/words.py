@@ -108,7 +108,10 @@ def _read_word(variant: Variant, word: str, ahead: list[str]) -> bool:
 
 
 def _read_form(variant: Variant, form: str, ahead: list[str]) -> None:
-    if form == "sxm" and ahead and len(ahead[-1]) == 1 and ahead[-1].isdigit():
+    version = form == "sxm" and ahead and len(ahead[-1]) == 1 and ahead[-1].isdigit()
+    if version and ahead[-2:-1] not in (
+        [each] for each in _MEMORY_UNITS
+    ):  # the 1 of `SXM 1g.18gb` is no version
         form += ahead.pop()
     if variant.form != "max-q" or form != "workstation":  # "Max-Q Workstation Edition" is the Max-Q card
         variant.form = form

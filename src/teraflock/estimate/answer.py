@@ -84,8 +84,8 @@ def answer(workload: Workload, question: Question) -> Estimate:
 
 def _on_cpu(known: _Known) -> OnCpu:
     question, workload = known.question, known.estimator.workload
-    samples = workload.batch * workload.accumulate
-    return on_cpu(known.step, question.cpu_cores, samples, _steps(samples, question))
+    samples = workload.batch * workload.accumulate * question.groups
+    return on_cpu(known.step, question.cpu_cores, samples, _steps(samples, question), parts=question.groups)
 
 
 def _on_limit(known: _Known, limit: Limit) -> OnGpu:

@@ -100,7 +100,8 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
         return PEAKS_H200
     reach, model = reach or fitted(), model or card_model()
     short = shortage(card, reach.watts)
-    same = card.architecture.startswith("Hopper")  # runs the same kernels as the H200
+    same = card.architecture.startswith("Hopper") or card.architecture in TWO_DIES
+    # These run fp32 as the H200 does. The curves of `estimate/reach.py` are of older cards, which reach less.
     fp32 = card.fp32_tflops * 1e12 * (1.0 if same else exp(reach.sag * short))
     old = age(card)
     slower = {each: exp(old * model.age[each] - short * model.power[each]) for each in CLASSES}
@@ -109,10 +110,7 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
         slower = {each: value * ROCM_SLOWER for each, value in slower.items()}
     if card.architecture in TWO_DIES:
         slower = {each: value * DIES_SLOWER.get(each, 1.0) for each, value in slower.items()}
-    tensor = (card.fp16_tensor_tflops or 0.0) * 1e12
-    # Without tensor cores fp16 is no faster than fp32. On most Pascal cards it is far slower, so CUDA computes in fp32.
-    # What a lack of power does to it is in `slower`, as for tensor cores.
-    half = tensor or 1e12 * max(card.fp32_tflops * fp32_reach, card.fp16_tflops or 0.0)
+    half = (card.fp16_tensor_tflops or 0.0) * 1e12
     return Peaks(
         bandwidth=card.bandwidth_gbs * 1e9,
         fp32=fp32,

@@ -28,10 +28,11 @@ class OnCpu(msgspec.Struct, frozen=True, kw_only=True):
     hours: Seconds | None = None
 
 
-def on_cpu(step: StepWork, cores: int, samples: int, steps: float | None) -> OnCpu:
-    """Estimate a step on so many cores. `steps` is the amount of work, if known."""
+def on_cpu(step: StepWork, cores: int, samples: int, steps: float | None, *, parts: int = 1) -> OnCpu:
+    """Estimate a step on so many cores. `step` is the part of one of `parts` GPUs: the cores compute all of them.
+    `steps` is the amount of work, if known."""
     rate = cores * FLOPS_PER_CORE
-    middle = sum(max(flops / rate, moved / BYTES_PER_SECOND) for flops, moved in step.loads())
+    middle = parts * sum(max(flops / rate, moved / BYTES_PER_SECOND) for flops, moved in step.loads())
     seconds = Seconds(middle * FASTEST, middle, middle * SLOWEST)
     hours = (
         None

@@ -23,7 +23,7 @@ from teraflock.estimate.bounds import (
 )
 from teraflock.estimate.operation import Work
 from teraflock.estimate.reach import Reach, fitted, shape
-from teraflock.estimate.speed import PEAKS_H200, Peaks, floor_seconds, rate, rate_kind
+from teraflock.estimate.speed import PEAKS_H200, Peaks, floor_seconds, plain_kind, rate, rate_kind
 
 LAUNCH_SECONDS: Final = 2.2e-6
 """Launch time of each operation, the same on every card."""
@@ -32,6 +32,11 @@ PLAIN_RATES: Final = frozenset({"matmul", "tf32", "square", "other"})
 single pixels (`point`) take a launch and little else on every card."""
 HALF_PRODUCTS: Final = (MATMUL, "half")
 """Class and rate of matrix products in 16 bits."""
+HALF_CLASSES: Final = frozenset({HALF_PRODUCTS, (CONVOLUTION, "half")})
+"""Classes and rates that use tensor cores in 16 bits. Without them, the libraries compute in fp32."""
+HALF_CONVERTED: Final = 1.3
+"""Time of convolutions in 16 bits without tensor cores, relative to their arithmetic in fp32. Set after 28 public steps
+of a Titan Xp in fp16, which neither the fit nor the judgement uses."""
 PLAIN_PASSES: Final = 1.2
 """Passes over memory of an fp32 convolution that does not change the layout, relative to one pass."""
 OVER_MAX: Final = 1.2
@@ -75,15 +80,21 @@ class Scaled:
         self._above: dict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
         # The same per matrix product in 16 bits: a lowered tensor rate limits some of them.
         self._products: list[tuple[float, float, float, float]] = []
+        # By class and rate: bytes and arithmetic in plain fp32. By class and rate in fp32: the same for 16 bits.
         self._plain: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        self._plain_half: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
         for work, count, seconds in items:
             fixed = min(seconds, LAUNCH_SECONDS)
             self.fixed += count * fixed
             self._add(work, count, seconds - fixed, tf32=tf32, model=model)
             key = work_class(work, tf32=tf32), rate_kind(work, tf32=tf32)
-            if key[1] in PLAIN_RATES:
+            if key[1] in PLAIN_RATES or key in HALF_CLASSES:
                 arithmetic = count * work.flops * plain_share(work, reach, model)
-                self._plain[key].append((PLAIN_PASSES * work.bytes * count, arithmetic))
+                pair = PLAIN_PASSES * work.bytes * count, arithmetic
+                if key in HALF_CLASSES:
+                    self._plain_half[key[0], plain_kind(work)].append(pair)
+                else:
+                    self._plain[key].append(pair)
 
     def _add(self, work: Work, count: int, seconds: float, *, tf32: bool, model: CardModel) -> None:
         floor = max(floor_seconds(work, PEAKS_H200, tf32=tf32), 1e-12)
@@ -119,6 +130,9 @@ class Scaled:
             if self.in_plain(key, peaks):
                 total += _floor(self._plain[key], bandwidth, arithmetic)
                 continue
+            if key in HALF_CLASSES and not peaks.half:
+                total += self._without_tensor_cores(work, peaks, bandwidth)
+                continue
             if key == HALF_PRODUCTS and peaks.half_unhalved > peaks.half:
                 total += self._in_lowered_products(peaks, bandwidth)
                 continue
@@ -131,6 +145,15 @@ class Scaled:
     def in_plain(self, key: tuple[str, str], peaks: Peaks) -> bool:
         """Whether a card runs operations of a class and rate in plain fp32, with other kernels than the H200."""
         return key in self._plain and bool(peaks.square) and (key[1] == "matmul" or not peaks.tf32)
+
+    def _without_tensor_cores(self, work: str, peaks: Peaks, bandwidth: float) -> float:
+        """Convolutions or matrix products in 16 bits that run in fp32, with half of the bytes."""
+        slower = HALF_CONVERTED if work == CONVOLUTION else 1.0
+        return slower * sum(
+            _floor(pairs, bandwidth, rate(kind, peaks))
+            for (its, kind), pairs in self._plain_half.items()
+            if its == work
+        )
 
     def _in_lowered_products(self, peaks: Peaks, bandwidth: float) -> float:
         """Matrix products in 16 bits on a card with a lowered tensor rate. It can reach all of that rate, because the

@@ -29,6 +29,7 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
     fp32: float
     tf32: float
     half: float
+    """0 without tensor cores: products in 16 bits then run in fp32 (`Scaled`)."""
     half_unhalved: float = 0.0
     """The 16-bit tensor rate of the chip if its maker had not lowered it, as on GeForce cards. Never below `half`; 0 on
     the H200."""
@@ -103,18 +104,21 @@ def rate_kind(work: Work, *, tf32: bool) -> str:
         return "fp32"
     if work.dtype == "h":
         return "half"
+    return "tf32" if tf32 and work.family == "matmul" else plain_kind(work)
+
+
+def plain_kind(work: Work) -> str:
+    """Which rate applies to an operation in fp32."""
     if work.family.startswith("conv"):
         if work.family.endswith(":point"):
             return "point"
         return "square" if work.family.endswith(":k") else "other"
-    if work.family == "matmul":
-        return "tf32" if tf32 else "matmul"
-    return "fp32"
+    return "matmul" if work.family == "matmul" else "fp32"
 
 
 def rate(kind: str, peaks: Peaks) -> float:
     if kind == "half":
-        return peaks.half
+        return peaks.half or peaks.fp32 * peaks.fp32_reach
     if kind == "square":
         return peaks.tf32 or peaks.square or peaks.fp32 * peaks.fp32_reach
     if kind in ("other", "point"):

@@ -26,7 +26,7 @@ class Assumptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def network(self, instance_type: str) -> tuple[float, str]:
         """Return the Gbit/s between machines of a type and where the figure comes from."""
-        name = instance_type.casefold()
+        name = instance_type.casefold().removeprefix("standard_")
         prefixes = [each for each in self.network_by_type if name.startswith(each)]
         if prefixes:
             return self.network_by_type[max(prefixes, key=len)], "published by the provider"

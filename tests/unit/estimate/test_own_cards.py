@@ -40,6 +40,7 @@ def test_a_slice_is_found_by_its_name() -> None:
     (found,) = cards_from(["H200 1g.18gb"])
     assert (found.id, found.sms, found.memory_gb) == ("H200-SXM 1g.18gb", 16, 18)
     assert found.usable_memory_mib == 16 * 1024  # as the driver reports it, not an eighth of 140 GiB
+    assert cards_from([found.id]) == [found]
     assert [each.id for each in cards_from(["H200"])] == ["H200-SXM"]
     assert {each.id for each in cards_from(["A30 2g.12gb"])} == {"A30 2g.12gb"}
     part, whole = answer(WORKLOAD, Question(cards=[found, card("H200-SXM")])).gpus
@@ -50,6 +51,31 @@ def test_a_slice_is_found_by_its_name() -> None:
     with pytest.raises(TeraflockError, match="no slice") as caught:
         cards_from(["H200 5g.18gb"])
     assert "1g.18gb" in caught.value.hint
+    with pytest.raises(TeraflockError, match="T4 cannot be divided into slices") as caught:
+        cards_from(["T4 1g.5gb"])
+    assert "A100" in caught.value.hint
+
+
+def test_a_wrong_or_missing_key_of_a_card_is_named() -> None:
+    with pytest.raises(BadInput, match="Unknown key `tdp`") as caught:
+        card_from(f"{EXAMPLE}\ntdp: 300")
+    assert "watts" in caught.value.hint
+    with pytest.raises(BadInput, match="lacks `generation`, `memory_gb`, `bandwidth_gbs`, `sms`"):
+        card_from("name: x")
+
+
+def test_a_cpu_computes_the_samples_of_all_gpus() -> None:
+    one, four = (
+        answer(WORKLOAD, Question(cards=[card("H200-SXM")], gpus=gpus, cpu_cores=16, steps=100)).cpu
+        for gpus in (1, 4)
+    )
+    assert one is not None
+    assert four is not None
+    assert four.samples_per_second == one.samples_per_second
+    assert four.step_seconds.p50 == pytest.approx(4 * one.step_seconds.p50)
+    assert four.hours is not None
+    assert one.hours is not None
+    assert four.hours.p50 == pytest.approx(4 * one.hours.p50)
 
 
 def test_clock_and_power_limit_are_in_the_name() -> None:

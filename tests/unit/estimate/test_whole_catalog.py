@@ -34,6 +34,9 @@ WORKLOADS = [
         ("bert-large", 16, 384, "fp32"),
     )
 ]
+VGG_PLAIN = Workload(model="vgg16", batch=64, precision="fp32", optimizer="sgd")
+"""Not among the workloads to compare cards by: GeForce 30 cards are assumed to use their low TF32 rate, older ones use
+Winograd's algorithm, so an RTX 3070 is 13 % slower than an RTX 2080."""
 CARDS = [each for each in all_cards() if each.cuda and each.sms and each.tdp_watts and peaks(each)]
 RATES = ("fp32_tflops", "fp16_tflops", "tf32_tensor_tflops", "fp16_tensor_tflops")
 
@@ -138,12 +141,15 @@ def test_more_of_any_figure_never_makes_a_card_slower(
 
 
 @pytest.mark.parametrize("one", CARDS, ids=lambda each: each.id)
-def test_16_bits_are_faster_than_fp32_on_tensor_cores_and_never_slower(one: Card) -> None:
-    for model in ("resnet50", "bert-large"):
-        by = {each.precision: known_seconds(each, one.id) for each in WORKLOADS if each.model == model}
+def test_16_bits_are_faster_than_fp32_on_tensor_cores_and_alike_without(one: Card) -> None:
+    """Without tensor cores the libraries compute in fp32: a Titan Xp took 0.8 to 1.3 times as long as in fp32."""
+    least, most = (0.0, 0.9) if one.tensor_cores else (0.8, 1.3)
+    for model in ("resnet50", "vgg16", "bert-large"):
+        mine = [each for each in (*WORKLOADS, VGG_PLAIN) if each.model == model]
+        by = {each.precision: known_seconds(each, one.id) for each in mine}
         assert by["fp32"]
         assert by["amp-fp16"]
-        assert by["amp-fp16"] < (0.9 if one.tensor_cores else 1.02) * by["fp32"]
+        assert least < by["amp-fp16"] / by["fp32"] < most, model
 
 
 def test_a_b200_is_between_an_h200_and_its_data_sheet() -> None:
@@ -160,6 +166,15 @@ def test_cards_short_of_power_would_be_faster_with_more(name: str) -> None:
         if not refuses(card(name), workload.precision):
             more = replace(card(name), tdp_watts=3 * (card(name).tdp_watts or 0.0))
             assert gpu_seconds(workload, more) < 0.99 * gpu_seconds(workload, card(name))
+
+
+def test_large_fp32_products_are_no_slower_on_a_b200_than_on_an_h200() -> None:
+    large = work(
+        "mm", [("f", [8192, 8192], True), ("f", [8192, 8192], True)], [("f", [8192, 8192], True)], []
+    )
+    there, here = peaks(card("B200")), seconds_h200(large, measured(), "fp32")
+    assert there is not None
+    assert 67 / 75 * here * 0.98 < seconds_on(large, here, there, tf32=False) < here
 
 
 PRODUCT = work("mm", [("h", [8192, 8192], True), ("h", [8192, 8192], True)], [("h", [8192, 8192], True)], [])
