@@ -216,8 +216,15 @@ def _furnished(server: ApiServer) -> Tenants:
         "options": {"base_url": "http://127.0.0.1:9"},
     }
     made("POST", "/v1/accounts", operator, far)
+    made("POST", "/v1/images", operator, {"name": "jupyter", "recipe": "jupyter"})
     server.settle()
-    launch = {"name": "web", "shape": {"gpu": "V100"}, "access": "jupyter", "labels": {"team": "red"}}
+    launch = {
+        "name": "web",
+        "shape": {"gpu": "V100"},
+        "image": "jupyter",
+        "access": "jupyter",
+        "labels": {"team": "red"},
+    }
     ids["instance"] = made("POST", "/v1/instances", owner, launch)["items"][0]["id"]
     server.settle()
     ids["snapshot"] = made("POST", "/v1/instances/web/snapshots", owner, {"name": "before"})["id"]

@@ -9,6 +9,7 @@ def test_the_answer_to_a_launch_is_what_a_read_answers(server: ApiServer, tenant
         "instances": 2,
         "shape": {"vcpus": 1, "ram_bytes": 2**30, "disk_bytes": 2**30},
         "labels": {"a": "b"},
+        "image": "jupyter",
         "access": "jupyter",
     }
     answer = server.ask("POST", "/v1/instances", tenants.keys["owner"], body=body)

@@ -18,6 +18,7 @@ from teraflock.console.page import PREFIX
 from teraflock.console.pages.all import PAGES
 from teraflock.tenant.admission import Scope
 from teraflock.wire.console import ConsoleLinkRequest
+from teraflock.wire.image import ImageRequest
 from teraflock.wire.instance import LaunchRequest
 from teraflock.wire.member import MemberRequest
 from teraflock.wire.shape import ShapeRequest
@@ -117,10 +118,13 @@ def furnished_server(home: Path) -> Iterator[Server]:
             client.prices.set(BOOK)
             client.members.add(MemberRequest(name="ann@lab.example", role="member"))
             client.members.add(MemberRequest(name="bea@lab.example", role="viewer"))
+            client.images.create(ImageRequest(name="jupyter", recipe="jupyter"))
+            while client.images.get("jupyter").state != "ready":
+                time.sleep(0.05)
             for name, gpus in (("train", 2), ("notebook", 1), ("sweep-a", 1), ("sweep-b", 1)):
                 shape = ShapeRequest(gpu="V100", gpus=gpus)
-                access: Any = "jupyter" if name == "notebook" else "ssh"
-                client.instances.launch(LaunchRequest(name=name, shape=shape, access=access))
+                kind: Any = {"image": "jupyter", "access": "jupyter"} if name == "notebook" else {}
+                client.instances.launch(LaunchRequest(name=name, shape=shape, **kind))
             client.instances.launch(LaunchRequest(name="web", shape=ShapeRequest(name="cpu-2")))
             for name in ("train", "notebook", "web", "sweep-a", "sweep-b"):
                 client.instances.wait_until(name, "running")

@@ -278,6 +278,29 @@ def test_full_disk_of_redirected_output_is_reported(owner: Tera, words: tuple[st
     assert "error: No space left on device" in told.err
 
 
+@pytest.mark.parametrize("buffering", ["", "1"], ids=["buffered", "unbuffered"])
+def test_a_disk_that_takes_only_a_part_of_the_output_is_reported(
+    owner: Tera, tmp_path: Path, buffering: str
+) -> None:
+    """Without a buffer, Python forgets the part that was not written, and reports success."""
+
+    def allow_little() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    with (tmp_path / "models.json").open("wb") as small:
+        done = subprocess.run(
+            owner.command("estimate", "--models", "--json"),
+            env={**owner.environment(100), "PYTHONUNBUFFERED": buffering},
+            stdout=small,
+            stderr=subprocess.PIPE,
+            preexec_fn=allow_little,
+            check=False,
+        )
+    assert checked(done.returncode, b"", done.stderr).code == 1
+    assert b"error: File too large" in done.stderr
+
+
 def test_unexpected_error_is_one_sentence(owner: Tera) -> None:
     broken = (
         "import sys, teraflock.offer.service as s, teraflock.cli.main as m\n"

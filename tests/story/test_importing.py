@@ -132,7 +132,7 @@ def test_a_broken_csv_changes_nothing(owner: Tera, tmp_path: Path) -> None:
         (("mine", "nowhere.csv"), 1, "`nowhere.csv` does not exist"),
         (("mine", "/dev/null"), 1, "does not exist"),
         (("skypilot", "/"), 1, "`/` is not a SkyPilot catalog"),
-        (("mine",), 2, "Missing argument 'PATH'"),
+        (("mine",), 2, "Missing argument `PATH`"),
         (("mine", "x.csv", "--layout", "odd"), 2, "layout"),
         (("mine", "x.csv", "--as-of", "2999"), 2, "`2999` is in the future"),
     ],

@@ -115,7 +115,7 @@ def test_a_future_date_from_the_server_does_not_block_later_imports(
         (("web", "--url", "prices.csv"), "`prices.csv` is not a valid URL"),
         (("web", "--url", "http://[::1"), "`http://[::1` is not a valid URL"),
         (("web", "--url", "http://127.0.0.1/größe.csv"), "is not a valid URL"),
-        (("web", "--url", "http://127.0.0.1/x.csv", "--timeout", "0"), "Invalid value for '--timeout'"),
+        (("web", "--url", "http://127.0.0.1/x.csv", "--timeout", "0"), "Invalid value for `--timeout`"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

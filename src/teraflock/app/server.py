@@ -150,3 +150,4 @@ def _log_to_stderr(at: Place, settings: Settings) -> None:
     root.setLevel(settings.log_level.upper())
     # Its warnings about invalid requests would fill the log.
     logging.getLogger("uvicorn.error").setLevel("ERROR")
+    logging.getLogger("fontTools").setLevel("WARNING")  # it writes many lines about each PDF

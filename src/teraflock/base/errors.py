@@ -145,7 +145,7 @@ class StorageFailed(TeraflockError):
 def unknown_name(kind: str, name: str, known: Iterable[str], *, see: str = "") -> UnknownName:
     """Build an `UnknownName` whose hint suggests the most similar known names."""
     near = nearest_names(name, known)
-    hint = f"Did you mean {_listed(near)}?" if near else ""
+    hint = f"Did you mean {listed(near)}?" if near else ""
     if see:
         hint = f"{hint} {see}".strip()
     return UnknownName(f"Unknown {kind} `{name}`", hint=hint)
@@ -165,7 +165,7 @@ def not_found(kind: str, name: str, known: Iterable[str], *, see: str = "") -> N
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     near = nearest_names(name, known)
-    return f"Did you mean {_listed(near)}?" if near else ""
+    return f"Did you mean {listed(near)}?" if near else ""
 
 
 def ambiguous_name(kind: str, name: str, options: Iterable[str]) -> AmbiguousName:
@@ -190,6 +190,6 @@ def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     return [by_folded[folded] for folded in (found + sorted(inside, key=len))[:NEAREST_NAMES_MAX]]
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     quoted = [f"`{name}`" for name in names]
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + " or " + quoted[-1]

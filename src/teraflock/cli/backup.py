@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from teraflock.base.quantities import memory_text
+from teraflock.base.quantities import bytes_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
@@ -56,7 +56,7 @@ def create(file: Path, with_disks: bool, as_json: bool) -> None:
     if as_json:
         write_json(_public(made))
         return
-    click.echo(emphasised(f"{file}: {memory_text(file.stat().st_size)}"))
+    click.echo(emphasised(f"{file}: {bytes_text(file.stat().st_size)}"))
     write_facts(_facts(made))
     remark("\nThe file is not encrypted and contains the operator's key. Keep it private")
 

@@ -96,11 +96,13 @@ def cap(amount: str, notice: int, project: str | None, as_json: bool) -> None:
     if amount != "none":
         request = CapRequest(micros=parse_amount(amount), notice_seconds=notice * 3600)
     with connected(project) as client:
-        client.budgets.set_cap(request)
+        standing = client.budgets.set_cap(request)
     if as_json:
         write_json({"cap_micros": request.micros if request else None})
-        return
-    remark("Removed the cap" if request is None else f"Capped at {amount} a month")
+    elif request is None or standing is None:
+        remark("Removed the cap")
+    else:
+        remark(f"Capped at {amount_text(request.micros, standing.currency)} a month")
 
 
 def _levels(text: str) -> tuple[int, ...]:
@@ -137,7 +139,7 @@ def _write(budget: "BudgetAnswer", as_json: bool) -> None:
     ]
     if budget.cap_micros is not None:
         rows.insert(1, ["operator's cap", amount_text(budget.cap_micros, money) + ", set by the operator"])
-    if budget.stops_at and not budget.stopped_at:
+    if budget.stops_at and not budget.is_spent:
         rows.append(["spent at", f"{time_text(budget.stops_at)}, if nothing changes"])
     write_rows(COLUMNS, rows)
     tell_budget(budget)

@@ -5,9 +5,10 @@ import gc
 
 gc.disable()  # imports create no garbage; collecting during them adds 5 ms to a cold start
 
+import errno
 import os
 import sys
-from io import TextIOWrapper
+from io import FileIO, TextIOWrapper
 from typing import ClassVar, Final, NoReturn
 
 import click
@@ -131,7 +132,7 @@ class _Tera(LazyGroup):
 
 EXAMPLES: Final = """\b
 Examples:
-  tera offers --gpu A100 --count 8 --mode spot
+  tera offers --gpu V100 --mode spot
   tera estimate vgg16 --batch 256
   tera plan vgg16 --batch 256 --epochs 90 --samples 1281167 --deadline 7d
   tera launch --name train --gpu V100 --gpus 2 --wait
@@ -151,12 +152,19 @@ def tera() -> None:
 
 def run() -> NoReturn:
     """Run `tera` and exit. Tracebacks are shown only if `TERA_DEBUG` is set."""
+    _buffer_stdout()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # show `?` where the terminal's encoding has no `●`
             stream.reconfigure(errors="replace")
     code = _run()
     _show_announcements()
     sys.exit(code)
+
+
+def _buffer_stdout() -> None:
+    """With `PYTHONUNBUFFERED`, Python drops what a full disk or pipe does not take at once, without an error."""
+    if isinstance(sys.stdout, TextIOWrapper) and isinstance(sys.stdout.buffer, FileIO):
+        sys.stdout = open(1, "w", encoding=sys.stdout.encoding, closefd=False)  # noqa: SIM115
 
 
 def _show_announcements() -> None:
@@ -184,10 +192,9 @@ def _run() -> int:
         click.echo(error.ctx.get_help())
         return 2
     except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        complain(
-            error.format_message().rstrip("."), f"See `{context.command_path} --help`" if context else ""
-        )
+        from teraflock.cli.usage_error import sentence_and_hint
+
+        complain(*sentence_and_hint(error))
         return error.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
         complain("Interrupted")
@@ -200,7 +207,9 @@ def _run() -> int:
         # click replaces stdout when the reader closes the pipe, and exits with an error: that is not a failure
         return stop.code if sys.stdout is stdout and isinstance(stop.code, int) else 0
     except OSError as error:
-        complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        where = f": {error.filename}" if error.filename else ""
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+        complain(f"{error.strerror or error}{where}", "Free some space, then try again" if full else "")
         return 1
     except click.exceptions.Exit as error:
         return error.exit_code

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TextIO
 
 import click
 
@@ -48,9 +48,14 @@ def gpus_text(count: int | None, name: str, share: float = 1.0) -> str:
     return f"{count}× {named}" if count else named
 
 
+def is_screen(stream: TextIO) -> bool:
+    """Whether it is a terminal that can move its cursor. `TERM=dumb` prints control sequences as they are."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def emphasised(text: str) -> str:
     """Bold on a terminal, plain in a pipe or with `NO_COLOR`. Bold never carries meaning."""
-    return click.style(text, bold=True) if sys.stdout.isatty() and "NO_COLOR" not in os.environ else text
+    return click.style(text, bold=True) if is_screen(sys.stdout) and "NO_COLOR" not in os.environ else text
 
 
 def write_json(value: object) -> None:

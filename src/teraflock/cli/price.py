@@ -10,8 +10,7 @@ from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.table import write_table
-from teraflock.words.money import years_text
-from teraflock.words.price import fields
+from teraflock.words.price import conditions, fields
 
 if TYPE_CHECKING:
     from teraflock.wire.price import PricesAnswer
@@ -69,14 +68,4 @@ def _read(file: str) -> str:
 
 def _write(prices: "PricesAnswer") -> None:
     write_table(fields(prices.currency), prices.items)
-    facts = [f"version {prices.version}, since {prices.starts_at:%Y-%m-%d %H:%M} UTC"]
-    if prices.minimum_seconds:
-        facts.append(f"each run is charged for at least {prices.minimum_seconds} s")
-    facts += [f"{percent:g}% off after {days} days" for days, percent in prices.long_term_percent_off.items()]
-    facts += [
-        f"{percent:g}% off for {years_text(int(years))}"
-        for years, percent in prices.reserved_percent_off.items()
-    ]
-    if prices.tax_percent:
-        facts.append(f"{prices.tax_name} {prices.tax_percent:g}% is added")
-    remark("; ".join(facts))
+    remark("; ".join(conditions(prices)))

@@ -7,6 +7,8 @@ from typing import Final, Self
 
 import click
 
+from teraflock.cli.output import is_screen
+
 REDRAW_SECONDS: Final = 0.1
 BAR_CHARACTERS: Final = 24
 
@@ -18,7 +20,7 @@ class ProgressLine:
         self._act = act
         self._unit = unit
         self._drawn_at = 0.0
-        self._shown = sys.stderr.isatty()
+        self._shown = is_screen(sys.stderr)
 
     def __enter__(self) -> Self:
         return self

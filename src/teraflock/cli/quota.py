@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Q = TypeVar("Q", bound=QuotaShape)
 F = TypeVar("F", bound=Callable[..., Any])
 NO_LIMIT: Final = "none"
+DATA_DEFAULT: Final = "64 GB"
 HELP: Final = """Show and set quotas: the most that a project or an organisation can have at a time.
 
 The quota of an organisation limits the sum over its projects; only operators can set it. Within it, owners of the
@@ -53,7 +54,9 @@ _OPTIONS: Final = (
     click.option("--ram", metavar="GB", help="Memory."),
     click.option("--disk", metavar="GB", help="Disks and snapshots, including those of stopped instances."),
     click.option("--images", metavar="GB", help="The project's own images."),
-    click.option("--data", metavar="GB", help="Datasets. Without any limit: 64 GB for each project."),
+    click.option(
+        "--data", metavar="GB", help=f"Datasets. Without any limit: {DATA_DEFAULT} for each project."
+    ),
     click.option("--ports", metavar="N", help="Published ports."),
     click.option("--addresses", metavar="N", help="Public addresses."),
     click.option("--networks", metavar="N", help="Networks, including `default`."),
@@ -207,7 +210,7 @@ def _rows(usage: UsageAnswer | OrganisationUsage, cards: Iterable[str] = ()) -> 
         "memory": [bytes_text(usage.ram_bytes), limit(quota.ram_bytes, bytes_text)],
         "disk": [bytes_text(usage.disk_bytes), limit(quota.disk_bytes, bytes_text)],
         "images": [bytes_text(usage.images_bytes), limit(quota.images_bytes, bytes_text)],
-        "data": [bytes_text(usage.data_bytes), limit(quota.data_bytes, bytes_text)],
+        "data": [bytes_text(usage.data_bytes), _data_limit(usage)],
         "ports": [str(usage.ports), limit(quota.ports)],
         "addresses": [str(usage.addresses), limit(quota.addresses)],
         "networks": [str(usage.networks), limit(quota.networks)],
@@ -218,6 +221,14 @@ def _rows(usage: UsageAnswer | OrganisationUsage, cards: Iterable[str] = ()) -> 
     if isinstance(usage, OrganisationUsage):
         rows["projects"] = [str(usage.projects), limit(usage.quota.projects)]
     return rows
+
+
+def _data_limit(usage: UsageAnswer | OrganisationUsage) -> str:
+    """Without any limit, a default applies to each project."""
+    outer = usage.organisation if isinstance(usage, UsageAnswer) else None
+    if usage.quota.data_bytes is not None:
+        return bytes_text(usage.quota.data_bytes)
+    return "no limit" if outer and outer.quota.data_bytes is not None else f"{DATA_DEFAULT} per project"
 
 
 def _beside(usage: UsageAnswer, whole: OrganisationUsage) -> list[list[str]]:

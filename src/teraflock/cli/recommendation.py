@@ -35,7 +35,7 @@ Examples:
 
 
 @click.command(help=HELP)
-@click.argument("purpose", type=Suggested(PURPOSES))
+@click.argument("purpose", type=Suggested(PURPOSES), metavar="PURPOSE")
 @filter_options
 @click.option("--limit", type=int, default=LIMIT, show_default=True, help="Number of GPU models to show.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

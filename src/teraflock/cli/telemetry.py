@@ -11,7 +11,7 @@ import click
 from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import columns, write_json
+from teraflock.cli.output import columns, is_screen, write_json
 from teraflock.cli.table import Column, printable, render, shortened
 from teraflock.words.table import Fields, cells
 from teraflock.words.telemetry import HOSTS, INSTANCES, card_rows, chart_facts, idle_text, summary_text
@@ -58,7 +58,7 @@ def command(project: str | None, once: bool, seconds: int, as_json: bool) -> Non
         shows_hosts = project is None and client.whoami().is_operator
         if as_json:
             write_json(client.telemetry.hosts() if shows_hosts else client.telemetry.instances())
-        elif once or not sys.stdout.isatty():
+        elif once or not is_screen(sys.stdout):
             click.echo(_screen(client, shows_hosts))
         else:
             with suppress(KeyboardInterrupt):  # how the user ends it

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, Self, TypeVar
 import click
 
 from teraflock.base.errors import Refused, Unavailable
-from teraflock.cli.output import columns, remark
+from teraflock.cli.output import columns, is_screen, remark
 from teraflock.cli.table import shortened
 from teraflock.client.instance import TookTooLong
 
@@ -35,7 +35,7 @@ class PhaseLine:
     """One line on stderr that is redrawn, on a terminal only."""
 
     def __init__(self) -> None:
-        self._shown = sys.stderr.isatty()
+        self._shown = is_screen(sys.stderr)
         self._turn = 0
 
     def __enter__(self) -> Self:
@@ -73,7 +73,7 @@ class PhaseWords:
 
 
 def phases() -> PhaseLine | PhaseWords:
-    return PhaseLine() if sys.stderr.isatty() else PhaseWords()
+    return PhaseLine() if is_screen(sys.stderr) else PhaseWords()
 
 
 Seen = TypeVar("Seen")

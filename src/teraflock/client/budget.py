@@ -14,9 +14,9 @@ class Budgets(Noun):
     def remove(self) -> None:
         self._send("DELETE", "budget")
 
-    def set_cap(self, request: CapRequest | None) -> None:
+    def set_cap(self, request: CapRequest | None) -> BudgetAnswer | None:
         """Set the cap. None removes it."""
         if request is None:
             self._send("DELETE", "budget", "cap")
-        else:
-            self._act("PUT", BudgetAnswer, "budget", "cap", body=request)
+            return None
+        return self._act("PUT", BudgetAnswer, "budget", "cap", body=request)

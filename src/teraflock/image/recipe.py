@@ -7,6 +7,7 @@ changes with anything in the image. The image is cached under this digest.
 import hashlib
 import platform
 import tomllib
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
@@ -15,6 +16,7 @@ import msgspec
 
 from teraflock.base.errors import unknown_name
 
+JUPYTER_SERVICE: Final = "teraflock-jupyter.service"
 BUILDER_VERSION: Final = 1
 """Part of the digest. Raise it when the builder produces a different image from the same recipe."""
 
@@ -68,6 +70,12 @@ def read(name: str) -> Recipe:
     if name not in known():
         raise unknown_name("recipe", name, known())
     return whole(name, {each: (_folder() / f"{each}.toml").read_text("utf-8") for each in known()})
+
+
+@cache
+def serves_jupyter(name: str) -> bool:
+    """Whether images of this recipe start Jupyter."""
+    return JUPYTER_SERVICE in read(name).enabled
 
 
 def whole(name: str, texts: dict[str, str]) -> Recipe:

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from teraflock.base.errors import BadInput, Conflict, unknown_name
+from teraflock.base.errors import BadInput, Conflict, UnknownName, unknown_name
 from teraflock.base.ids import new_id
 from teraflock.base.size import Size
 from teraflock.dataset.model import DatasetMount
@@ -17,6 +17,7 @@ from teraflock.fleet.room import Room
 from teraflock.image import store as images
 from teraflock.image.model import Image, ImageState, shipped
 from teraflock.image.recipe import known as recipe_names
+from teraflock.image.recipe import serves_jupyter
 from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.bid.model import ReadPrices, no_prices
@@ -93,7 +94,7 @@ def launch(
     """Write the rows of an order, all or none. The caller has claimed the project. Hosts are locked last, because many
     launches want them. `queued_id` is the queued launch whose reserved hosts it may use."""
     rents = bool(order.site) and order.site in engines and not engines.can(order.site, Capability.PLACEMENT)
-    image = _image(tx, project, order.image, rents=rents)
+    image = _image(tx, project, order, rents=rents)
     data = mounts(tx, project, order.data)
     own = (each.public_key for each in keys_of(tx, actor.member_id))
     order = replace(order, authorized_keys=keys_of_launch(order.authorized_keys, own))
@@ -300,7 +301,17 @@ def _rent(
     return store.insert(tx, instance, now=new.now, random_bytes=new.random_bytes)
 
 
-def _image(tx: Transaction, project: Project, name: str, *, rents: bool) -> Image:
+def _image(tx: Transaction, project: Project, order: Order, *, rents: bool) -> Image:
+    image = _image_named(tx, project, order.image, rents=rents)
+    if order.access == Access.JUPYTER and image.recipe and not serves_jupyter(image.recipe):
+        raise BadInput(
+            f"The image `{image.name}` has no Jupyter",
+            hint="Use `--image jupyter`, `pytorch` or `tensorflow`, or leave out `--access jupyter`",
+        )
+    return image
+
+
+def _image_named(tx: Transaction, project: Project, name: str, *, rents: bool) -> Image:
     found = images.find_to_use(tx, project.id, name)
     if rents and found is None and name in recipe_names():
         return shipped(name)
@@ -311,6 +322,10 @@ def _image(tx: Transaction, project: Project, name: str, *, rents: bool) -> Imag
 
 def _usable(tx: Transaction, project: Project, name: str, image: Image | None) -> Image:
     if image is None:
+        if name in recipe_names():
+            raise UnknownName(
+                f"The image `{name}` is not built yet", hint=f"Build it with `tera image build {name}`"
+            )
         see = "`tera image list` lists them, `tera image build` builds more"
         raise unknown_name("image", name, images.names(tx, project.id), see=see)
     if image.state != ImageState.READY:

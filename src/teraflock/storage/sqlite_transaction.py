@@ -84,8 +84,9 @@ class SqliteTransaction(Guarded):
                 yield from rows
                 wanted = min(2 * wanted, ROWS_PER_FETCH_MAX)
         finally:
-            cursor.close()
-            self._streams.discard(cursor)
+            if cursor in self._streams:  # otherwise `end` closed it, and its database may be closed, too
+                self._streams.discard(cursor)
+                cursor.close()
 
     def _changed_by_all(self, statement: Parsed, rows: Rows) -> int:
         every: Iterator[Sequence[Any]] = statement.sequences(rows)

@@ -24,7 +24,7 @@ class BookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class UnitAnswer(msgspec.Struct, frozen=True, kw_only=True):
     what: str
-    """The id of a GPU model, or `vcpu`, `ram`, `disk`, `snapshot`, `egress`."""
+    """The id of a GPU model, or `vcpu`, `ram`, `disk`, `snapshot`, `image`, `data`, `address`, `egress`."""
     place: str
     """Where the price applies: `region NAME` or `host NAME`. Empty: everywhere."""
     on_demand_micros_per_hour: int | None

@@ -15,6 +15,8 @@ def end_text(budget: "BudgetAnswer") -> str:
     if budget.stopped_at:
         at = time_text(budget.stopped_at)
         return f"The budget of {amount} for {budget.month} is spent: all instances were stopped {at}"
+    if budget.announced_at and budget.is_spent:
+        return f"The budget of {amount} for {budget.month} is spent: all instances are being stopped"
     if budget.announced_at and budget.stops_at:
         return f"The budget of {amount} will be spent at {time_text(budget.stops_at)}, when all instances are stopped"
     return ""

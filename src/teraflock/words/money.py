@@ -11,8 +11,8 @@ def amount_column(amounts: Sequence[int], currency: str) -> list[str]:
     return [amount_text(each, currency, decimals) for each in amounts]
 
 
-def hourly_text(micros: int, currency: str) -> str:
-    return f"{decimal_text(micros, 4)} {currency}/h"
+def hourly_text(micros: int, currency: str, decimals: int = 4) -> str:
+    return f"{decimal_text(micros, decimals)} {currency}/h"
 
 
 def years_text(years: int) -> str:

@@ -44,6 +44,11 @@ def state_text(run: "RunAnswer") -> str:
     return " ".join(words)
 
 
+def ending_text(run: "RunAnswer") -> str:
+    """`heron-3f2a` is done, or `heron-3f2a` failed (exit 4)."""
+    return f"`{run.name}` {'' if run.state == 'failed' else 'is '}{state_text(run)}"
+
+
 def sweep_text(run: "RunAnswer") -> str:
     values = " ".join(f"{name}={value}" for name, value in run.parameters.items())
     return f"{run.sweep}: {values}" if run.sweep else ""

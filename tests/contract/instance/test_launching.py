@@ -16,7 +16,7 @@ from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.placement import Policy
 from teraflock.instance.claims import NoCapacity
-from teraflock.instance.model import Instance
+from teraflock.instance.model import Access, Instance
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
 from teraflock.storage.database import Database
@@ -138,6 +138,19 @@ def test_unknown_image_is_refused(installation: Installation) -> None:
     with pytest.raises(BadInput, match="Unknown image `bose`") as caught:
         launched(installation, Order(image="bose"))
     assert "`base`" in caught.value.hint
+
+
+def test_a_recipe_that_is_not_built_yet_names_its_command(installation: Installation) -> None:
+    with pytest.raises(BadInput, match="The image `jupyter` is not built yet") as caught:
+        launched(installation, Order(image="jupyter"))
+    assert caught.value.hint == "Build it with `tera image build jupyter`"
+
+
+def test_jupyter_needs_an_image_that_has_it(installation: Installation) -> None:
+    with pytest.raises(BadInput, match="The image `base` has no Jupyter") as caught:
+        launched(installation, Order(image="base", access=Access.JUPYTER))
+    assert "`--image jupyter`" in caught.value.hint
+    assert held(installation) == ()
 
 
 def test_instances_are_invisible_to_other_projects(installation: Installation) -> None:

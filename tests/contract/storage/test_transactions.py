@@ -140,6 +140,15 @@ def test_a_transaction_ends_with_its_block(store: Database) -> None:
         kept.run("DELETE FROM thing")
 
 
+def test_a_stream_that_outlives_its_database_ends_without_a_word(store: Database) -> None:
+    store.write(lambda tx: tx.run_many("INSERT INTO thing (id) VALUES (:id)", [(i,) for i in range(5000)]))
+    with store.read() as tx:
+        rows = tx.each("SELECT id FROM thing")
+        next(rows)
+    store.close()
+    del rows  # pytest turns an error in its clean-up into a failure
+
+
 def test_a_stream_ends_with_its_transaction(store: Database) -> None:
     store.write(lambda tx: tx.run_many("INSERT INTO thing (id) VALUES (:id)", [(i,) for i in range(5000)]))
 

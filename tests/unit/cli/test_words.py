@@ -6,7 +6,7 @@ import pytest
 from tests.unit.offer.random_offers import ON, RATES
 
 from teraflock.cli.offer.footer import age, footer
-from teraflock.cli.output import columns
+from teraflock.cli.output import columns, emphasised
 from teraflock.cli.progress import ProgressLine
 from teraflock.offer.model import Listing, Offer, OfferLine
 
@@ -88,6 +88,20 @@ def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]
     with ProgressLine("Reading", "rows") as progress:
         progress(1000)
     assert capsys.readouterr().err == ""
+
+
+def test_a_dumb_terminal_gets_no_control_sequences(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True)
+    with ProgressLine("Reading", "rows") as progress:
+        progress(1000)
+    assert capsys.readouterr().err == ""
+    assert emphasised("NAME") == "NAME"
+    monkeypatch.setenv("TERM", "xterm")
+    assert emphasised("NAME") != "NAME"
 
 
 def test_progress_is_redrawn_and_cleared(

@@ -7,7 +7,7 @@ from teraflock.fleet.model import HostId
 from teraflock.fleet.telemetry.model import CardReading, LastOfHost, LastReading
 from teraflock.wire.host import HostCostAnswer
 from teraflock.wire.telemetry import HostReadingAnswer, ReadingsAnswer, SeriesAnswer
-from teraflock.words.telemetry import BARS, chart_facts, idle_text
+from teraflock.words.telemetry import BARS, chart_facts, idle_text, summary_text
 
 NOW = datetime(2026, 11, 16, tzinfo=UTC)
 
@@ -51,3 +51,8 @@ def test_a_chart_has_a_bar_for_each_part_and_spaces_without_readings() -> None:
     )
     history = ReadingsAnswer(period="hour", step_seconds=10, until=NOW, simulated=False, series=(series,))
     assert list(chart_facts(history, 4)) == [("s", f"{BARS[0]}  {BARS[-1]} 50 % mean")]
+
+
+def test_one_host_is_not_plural() -> None:
+    assert summary_text([host("a", 0)]).startswith("1 host, 1 card: ")
+    assert summary_text([host("a", 0, 0), host("b")]).startswith("2 hosts, 2 cards: ")

@@ -1,11 +1,15 @@
 """Prices on the wire."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from teraflock.base.money import micros_per
 from teraflock.bill.price.model import FOREVER_US, Period, PriceTable, Unit
 from teraflock.bill.times import moment
 from teraflock.wire.price import PricesAnswer, UnitAnswer
+
+_AS_SNAPSHOTS: Final = frozenset({"image", "data"})
+"""What costs as much as snapshots if the book sets no price of its own."""
 
 
 def prices_answer(period: Period) -> PricesAnswer:
@@ -27,15 +31,17 @@ def prices_answer(period: Period) -> PricesAnswer:
         refund_percent=prices.refund_bp / 100,
         tax_name=prices.tax_name,
         tax_percent=prices.tax_bp / 100,
-        items=tuple(item for place, table in tables for item in _items(place, table)),
+        items=tuple(item for place, table in tables for item in _items(place, table, prices.general)),
     )
 
 
-def _items(place: str, table: PriceTable) -> Iterator[UnitAnswer]:
+def _items(place: str, table: PriceTable, general: PriceTable) -> Iterator[UnitAnswer]:
     for name, unit in sorted(table.gpu.items()):
         yield _unit_answer(name, place, unit)
-    for name in ("vcpu", "ram", "disk", "snapshot"):
+    for name in ("vcpu", "ram", "disk", "snapshot", "image", "data", "address"):
         found: Unit | None = getattr(table, name)
+        if found is None and name in _AS_SNAPSHOTS and getattr(general, name) is None:
+            found = table.snapshot
         if found is not None:
             yield _unit_answer(name, place, found)
     if table.egress is not None:

@@ -200,7 +200,10 @@ def _name(tx: Transaction, by: MarginBy, id: str, names: dict[str, str]) -> str:
         organisation = organisation_store.organisation(tx, OrganisationId(id))
         return organisation.name if organisation else id
     project = project_store.project_of_any_organisation(tx, id) or project_store.removed_project(tx, id)
-    return project.name if project else id
+    if not project:
+        return id
+    organisation = organisation_store.organisation(tx, project.organisation_id)
+    return f"{organisation.name}:{project.name}" if organisation else project.name
 
 
 def _row(key: tuple[str, str], name: str, total: _Sum) -> MarginRow:

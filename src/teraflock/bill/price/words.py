@@ -59,7 +59,7 @@ def steps(
         match = form.fullmatch(sheet.text(key))
         if not match or int(match[1]) not in allowed:
             what = f"`{sheet.text(key)}` is not a number of {unit} from {allowed[0]} to {allowed[-1]}"
-            raise sheet.bad(key, what)
+            raise sheet.bad(key, what, f"Write it with its unit, such as `{allowed[-1]} {unit}`")
         found[int(match[1])] = percent(sheet, value)
     return found
 

@@ -164,6 +164,8 @@ def no_match(service: OfferService, query: Query) -> str:
     if removal is None:
         return "\nNo offers are stored yet"
     sentence = f"\nNo offers match: `{removal.filter}` removed the last {removal.removed:,}"
+    if removal.filter == "--region":
+        sentence += ". `tera offers regions` lists the regions"
     return sentence + (f". {NO_RESERVED}" if query.modes == ("reserved",) else "")
 
 

@@ -23,7 +23,7 @@ from teraflock.cli.table import printable, write_list
 from teraflock.cli.waiting import phases
 from teraflock.wire.instance import ModeWord
 from teraflock.wire.run import SweepRequest
-from teraflock.words.run import cost_text, fields, state_text
+from teraflock.words.run import cost_text, ending_text, fields
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -235,9 +235,7 @@ def _finish(run: "RunDetails", as_json: bool) -> None:
         write_json(run)
     else:
         cost = f", cost {cost_text(run)}" if run.cost_micros else ""
-        remark(
-            f"`{run.name}` is {state_text(run)}{cost}{f': {printable(run.problem)}' if run.problem else ''}"
-        )
+        remark(f"{ending_text(run)}{cost}{f': {printable(run.problem)}' if run.problem else ''}")
         if run.outputs_bytes:
             remark(f"Copy its outputs with `tera run cp {run.name} FOLDER`")
     raise SystemExit(exit_code_of(run))

@@ -16,7 +16,7 @@ from teraflock.cli.output import emphasised, remark, write_json
 from teraflock.cli.run.follow import exit_code_of, follow
 from teraflock.cli.table import write_list
 from teraflock.client.errors import NoAnswer
-from teraflock.words.run import facts, fields, state_text
+from teraflock.words.run import ending_text, facts, fields, state_text
 
 RUNS_HELP: Final = """List the runs of a project, newest first.
 
@@ -96,7 +96,7 @@ def attach(run: str, project: str | None) -> None:
         mark_simulated(client)
         remark(f"Run `{found.name}` is {found.state}. `tera run logs {found.name}` has its earlier output")
         ended = follow(client, found.id, found.log_bytes)
-    remark(f"`{ended.name}` is {state_text(ended)}")
+    remark(ending_text(ended))
     raise SystemExit(exit_code_of(ended))
 
 

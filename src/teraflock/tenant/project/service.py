@@ -27,6 +27,9 @@ from teraflock.tenant.sign_up.store import is_signed_up
 DEFAULT_PROJECT: Final = "default"
 OPTIONS_MAX: Final = 10
 """How many to list if a name is ambiguous."""
+SEE_ALL: Final = (
+    "`tera project list --org NAME` lists projects; write one of another organisation as `ORG:PROJECT`"
+)
 _WHOLE: Final = " in the whole organisation"
 
 
@@ -170,7 +173,7 @@ def _of_any_organisation(tx: Transaction, ref: str) -> Project:
         raise ambiguous_name("project", ref, (f"{each.id} ({owner})" for each, owner in options))
     if not options:
         names = store.names_of_any_organisation(tx, organisation, limit=NAMES_MAX)
-        raise not_found("project", ref, names, see="`tera project list --org NAME` lists all projects")
+        raise not_found("project", ref, names, see=SEE_ALL)
     return options[0][0]
 
 
