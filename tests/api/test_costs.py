@@ -6,7 +6,7 @@ import pytest
 from tests.api.asking import ApiServer, Tenants
 from tests.api.test_permissions import EVERYONE, OPERATIONS, RULES, STREAM, asked
 
-SECRET = 765_432_109  # micro-units an hour: a number that stands nowhere else
+SECRET = 765_432_109  # micro-units an hour: a number that occurs nowhere else
 SEEN = sorted(
     name
     for name, (method, _, _) in OPERATIONS.items()

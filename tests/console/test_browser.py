@@ -79,7 +79,9 @@ def test_from_a_sign_in_link_to_a_running_instance_in_four_clicks(server: Server
         page.get_by_role("link", name="Launch", exact=True).click()
         page.get_by_role("button", name="Launch instance").click()
         page.wait_for_url("**/instances/*")
-        page.locator("h1 .state.running").wait_for()
+        page.locator("h1 .state.running").wait_for(
+            timeout=15_000
+        )  # by an event: the page asks again after 20 s
         name = page.url.rpartition("/")[2]
         page.get_by_role("link", name="Delete").click()
         assert "its disk of" in page.inner_text("main")

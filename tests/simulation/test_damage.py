@@ -11,6 +11,7 @@ from tests.simulation.intake import installed
 from tests.simulation.moves import HOST_NAMES
 from tests.simulation.walk import begin, walk
 
+from teraflock.base.clock import DAY_US
 from teraflock.bill import biller, costs, desk
 from teraflock.bill.budget import service as budgets
 from teraflock.bill.charge import rules as charging
@@ -128,7 +129,7 @@ DAMAGE: dict[str, Damage] = {
     "what is bought is charged again": altered(charging, "cover_at", lambda plain: lambda *args: None),
     "nothing is taken back": altered(desk, "booking", nothing_is_taken_back),
     "a month is dearer": altered(buying, "month_micros", lambda plain: lambda *a, **m: plain(*a, **m) + 1),
-    "a day is not closed whole": lambda patch: patch.setattr(biller, "DAY_US", charging.DAY_US - 1),
+    "a day is not closed whole": lambda patch: patch.setattr(biller, "DAY_US", DAY_US - 1),
     "all hosts count as seen": altered(fleet, "mark_seen", everybody_seen),
     "a budget never stops": altered(budgets, "decide", never_stops),
     "a budget is blind": altered(costs, "not_booked", blind_to_what_is_not_booked),

@@ -87,8 +87,9 @@ class Server:
 
 
 @contextmanager
-def running(home: Path, **more: str) -> Iterator[Server]:
+def running(home: Path, code: str = SERVE, **more: str) -> Iterator[Server]:
     server = Server(home, **more)
+    server.code = code
     try:
         yield server.start()
     finally:

@@ -14,13 +14,18 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.story.api_server import Server, running
+from tests.story.api_server import SERVE, Server, running
 
 from teraflock.wire.instance import LaunchRequest
 from teraflock.wire.organisation import OrganisationRequest
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\nX-a: "
 SECONDS_MAX = 60.0  # long enough for a machine that is busy with other tests
+SHORT_IDLE = """
+import teraflock.app.http_server as server
+Deadlines = server.Deadlines
+server.Deadlines = lambda **more: Deadlines(**more, idle_seconds=1.0)
+"""
 FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (400, 400));"
 
 
@@ -123,6 +128,9 @@ def test_full_server_closes_the_longest_idle_connection(tmp_path: Path) -> None:
         still_open = [sock for sock in held if is_open(sock)]
         assert 0 < len(still_open) <= 100
         assert set(still_open) <= set(held[-130:]), "the oldest made way"
+        for sock in held:
+            sock.close()
+        assert "graceful shutdown exceeded" not in log_of(server), "no closed connection is waited for"
 
 
 def test_loops_continue_when_all_connections_are_taken(tmp_path: Path) -> None:
@@ -163,7 +171,7 @@ def test_missing_bodies_and_endless_headers_time_out(tmp_path: Path) -> None:
 def test_blank_lines_do_not_keep_a_connection_open(tmp_path: Path) -> None:
     """Bytes between requests that are not a request. uvicorn alone would reset its timer on them."""
     with (
-        running(tmp_path / "home") as server,
+        running(tmp_path / "home", code=SHORT_IDLE + SERVE) as server,
         socket.create_connection(("127.0.0.1", server.port), SECONDS_MAX) as sock,
     ):
         sock.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n")

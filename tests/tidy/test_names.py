@@ -63,3 +63,15 @@ def names_of(node: Definition) -> list[str]:
         return [] if node.decorator_list else [node.name]
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     return [each.id for each in targets if isinstance(each, ast.Name) and not each.id.startswith("__")]
+
+
+def test_what_a_name_may_be_is_written_once() -> None:
+    """A second copy drifts: the command line would refuse what the server accepts, or the other way round."""
+    lengths = re.compile(r"\{0,(61|38|254)\}")
+    copies = [
+        f"{path.relative_to(PACKAGE)}:{number}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if lengths.search(line) and path.name != "limits.py"
+    ]
+    assert copies == []

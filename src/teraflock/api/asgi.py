@@ -40,8 +40,8 @@ from teraflock.api.services import Services
 from teraflock.api.shares import Shares, Turns, tenant_of
 from teraflock.api.stream import Follower, Streams
 from teraflock.base.errors import NotFound
+from teraflock.base.limits import USER_DATA_BYTES_MAX
 from teraflock.tenant.model import Actor
-from teraflock.wire.instance import USER_DATA_BYTES_MAX
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from teraflock.base.limits import LABEL_KEY
 from teraflock.base.quantities import Word
 from teraflock.offer.words import OfferWords
 from teraflock.wire.bill import ByWord, MarginByWord
@@ -31,7 +32,7 @@ OrganisationRef = Annotated[
 Cursor = Annotated[str, Meta(max_length=100, pattern=r"^[A-Za-z0-9_]*$(?!\n)")]
 LabelPair = Annotated[
     str,
-    Meta(max_length=319, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?=[^\u0000]*$"),
+    Meta(max_length=319, pattern=rf"^{LABEL_KEY}=[^\u0000]*$"),
 ]
 After = Annotated[Cursor, Meta(description="The value of `next` in the previous page.")]
 Limit = Annotated[int, Meta(ge=1, le=LIMIT_MAX, description="The maximum number of items in the response.")]

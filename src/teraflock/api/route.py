@@ -1,11 +1,13 @@
 """Routes: plain functions with a path, a declared permission, and types for requests and responses.
 
 Invariants:
-- every route declares who may use it; a route without this cannot be declared;
+- every route declares who may use it, itself or by the defaults of its noun; a route without this cannot be declared;
 - the server, the OpenAPI document and the tests use only the declaration: the path parameters come from the function's
   signature, the query, the body and the response from its annotations.
 
-    @routes.get("/v1/instances/{instance}", may=Permission.INSTANCE_READ, scope=Scope.PROJECT)
+    routes = Routes("instances", scope=Scope.PROJECT, read=Permission.INSTANCE_READ, write=Permission.INSTANCE_WRITE)
+
+    @routes.get("/v1/instances/{instance}")
     def show_instance(call: Call, instance: str) -> InstanceAnswer:
         '''Show one instance, by id or name.'''
 """
@@ -111,9 +113,20 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 class Routes:
     """The routes of one noun, in the order of declaration."""
 
-    def __init__(self, tag: str) -> None:
+    def __init__(
+        self,
+        tag: str,
+        *,
+        scope: Scope | None = None,
+        read: Permission | None = None,
+        write: Permission | None = None,
+    ) -> None:
+        """`scope`, `read` (for GET) and `write` hold for routes that declare no other scope or permission."""
         self.tag = tag
         self.all: list[Route] = []
+        self._scope = scope
+        self._read = read
+        self._write = write
 
     def get(self, path: str, **more: Any) -> Callable[[Handler], Handler]:
         return self._declared("GET", path, work=more.pop("work", RouteWork.READ), **more)
@@ -135,7 +148,7 @@ class Routes:
         method: Method,
         path: str,
         *,
-        scope: Scope,
+        scope: Scope | None = None,
         may: Permission | None = None,
         status: int = 200,
         work: RouteWork = RouteWork.WRITE,
@@ -146,7 +159,9 @@ class Routes:
         media_type: str = "application/json",
         errors: tuple[str, ...] = (),
     ) -> Callable[[Handler], Handler]:
-        if (may is None) != (scope in (Scope.PUBLIC, Scope.KEY)):
+        if scope is None:
+            scope, may = self._scope, may or (self._read if method == "GET" else self._write)
+        if scope is None or (may is None) != (scope in (Scope.PUBLIC, Scope.KEY)):
             raise TypeError(f"{method} {path}: every scope except `public` and `key` needs a permission")
 
         def declare(handler: Handler) -> Handler:

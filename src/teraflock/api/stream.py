@@ -10,7 +10,7 @@ Invariants:
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import msgspec
@@ -20,7 +20,7 @@ from teraflock.api.shares import Shares
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
 from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.ids import EventId, id_at
 from teraflock.storage.database import Database
 from teraflock.storage.events import events_of_project
 from teraflock.tenant.model import Actor
@@ -45,7 +45,7 @@ class Follower:
         self._database = database
         self._clock = clock
         self._project = project
-        self._back = _id_at(clock.now()) if not after else min(after, _id_at(clock.now() - LATE))
+        self._back = id_at("evt", clock.now()) if not after else min(after, id_at("evt", clock.now() - LATE))
         """All events up to this id were sent or are not wanted."""
         self._seen: set[str] = set()
 
@@ -60,10 +60,10 @@ class Follower:
                 if rows:
                     at = rows[-1].id
                 if len(rows) < ROWS:
-                    at = max(at, _id_at(self._clock.now()))
+                    at = max(at, id_at("evt", self._clock.now()))
                     break
         self._seen.update(event.id for event in found)
-        self._back = max(self._back, min(at, _id_at(self._clock.now() - LATE)))
+        self._back = max(self._back, min(at, id_at("evt", self._clock.now() - LATE)))
         self._seen = {id for id in self._seen if id > self._back}
         return found
 
@@ -125,8 +125,3 @@ def _sent(event: Event) -> bytes:
         event.kind.encode(),
         msgspec.json.encode(event_answer(event)),
     )
-
-
-def _id_at(time: datetime) -> str:
-    """The smallest id that an event of this time can have."""
-    return new_id("evt", time, bytes)

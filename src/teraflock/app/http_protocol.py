@@ -72,6 +72,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._watch.connections.leave(self._entered)
         super().connection_lost(exc)
 
+    def forget(self) -> None:
+        """End without `connection_lost`: uvloop does not call it if the connection is closed while it is opened."""
+        self.connections.discard(self)
+
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self._in_head:

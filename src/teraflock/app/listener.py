@@ -101,12 +101,16 @@ class Listener:
     async def _open(self, sock: socket.socket, entered: OpenConnection) -> None:
         """Pass the connection to its protocol, which reports its end. TLS comes first, and may fail."""
         seconds = None if self._tls is None else self._watch.deadlines.head_seconds
+        protocol = self._protocol(entered)
         try:
             await self._loop.connect_accepted_socket(
-                lambda: self._protocol(entered), sock, ssl=self._tls, ssl_handshake_timeout=seconds
+                lambda: protocol, sock, ssl=self._tls, ssl_handshake_timeout=seconds
             )
         except (OSError, TimeoutError):
             self._drop(sock, entered)
+        except asyncio.CancelledError:
+            protocol.forget()
+            raise
 
     def _drop(self, sock: socket.socket, entered: OpenConnection) -> None:
         self._watch.connections.leave(entered)

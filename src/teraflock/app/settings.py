@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from teraflock.app.home import home as default_home
 from teraflock.base.errors import BadInput, unknown_name
+from teraflock.base.limits import PLACE
 
 FOLDER: Final = "cloud"
 FILE: Final = "settings.toml"
@@ -27,7 +28,6 @@ ACCESS_LOG_FILE: Final = "access.log"
 OPERATOR_KEY_FILE: Final = "operator.key"
 
 NO_ENGINE: Final = "none"
-SITE_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 Positive = Annotated[int, Meta(ge=1)]
 
 
@@ -351,7 +351,7 @@ def _check_sites(settings: Settings) -> None:
             f"The setting `engine` cannot be `{settings.engine[:40]}`", hint=f"Use one of: {', '.join(known)}"
         )
     for name, options in settings.sites.items():
-        if not SITE_NAME.fullmatch(name):
+        if not re.fullmatch(PLACE, name):
             raise BadInput(
                 f"`{name[:60]}` is not a valid name for a site", hint="Use up to 40 of `a-z`, `0-9` and `-`"
             )

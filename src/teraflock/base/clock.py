@@ -3,6 +3,10 @@
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Protocol
 
+SECOND_US: Final = 1_000_000
+HOUR_US: Final = 3600 * SECOND_US
+DAY_US: Final = 24 * HOUR_US
+
 
 class Clock(Protocol):
     def now(self) -> datetime:

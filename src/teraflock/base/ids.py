@@ -24,3 +24,8 @@ def new_id(prefix: str, now: datetime, random_bytes: Callable[[int], bytes]) -> 
     value = milliseconds << (8 * _RANDOM_BYTES) | int.from_bytes(random_bytes(_RANDOM_BYTES), "big")
     characters = [ALPHABET[value >> shift & 31] for shift in range(75, -1, -5)]
     return f"{prefix}_{''.join(characters)}"
+
+
+def id_at(prefix: str, time: datetime) -> str:
+    """The smallest id that something of this time can have."""
+    return new_id(prefix, time, bytes)

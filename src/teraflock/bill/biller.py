@@ -15,10 +15,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
+from teraflock.base.clock import DAY_US, Clock
 from teraflock.bill import store
 from teraflock.bill.charge.model import Charge
-from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.rules import lapse
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of

@@ -5,20 +5,13 @@ from typing import Final
 
 import msgspec
 
+from teraflock.base.clock import DAY_US
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill import store as bill_store
 from teraflock.bill.charge import store as charge_store
 from teraflock.bill.charge.model import Charge
-from teraflock.bill.charge.rules import (
-    DAY_US,
-    accrued,
-    beyond_cover,
-    cover_at,
-    discount_at,
-    minimum_micros,
-    slices,
-)
+from teraflock.bill.charge.rules import accrued, beyond_cover, cover_at, discount_at, minimum_micros, slices
 from teraflock.bill.desk import FROM_ANY_DAY_US, Desk, interval_of
 from teraflock.bill.price.model import BASIS
 from teraflock.bill.times import month_bounds

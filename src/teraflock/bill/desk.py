@@ -5,10 +5,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from teraflock.base.clock import DAY_US
 from teraflock.bill import store
 from teraflock.bill.charge import store as charge_store
 from teraflock.bill.charge.model import Charge, Covered
-from teraflock.bill.charge.rules import DAY_US, Tariff, booking, slices, standing, subject_of
+from teraflock.bill.charge.rules import Tariff, booking, slices, standing, subject_of
 from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.rules import Due, pay
 from teraflock.bill.ledger import store as ledger_store

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from teraflock.base.clock import SECOND_US
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.size import Size
-from teraflock.bill.charge.rules import SECOND_US, Tariff, slices
+from teraflock.bill.charge.rules import Tariff, slices
 from teraflock.bill.price.model import Period, PricePlace
 from teraflock.bill.purchase.rules import month_micros
 from teraflock.meter.model import Holding, Interval

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from teraflock.base.clock import Clock
+from teraflock.base.clock import DAY_US, Clock
 from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.base.exchange import Rates
 from teraflock.base.kept import Kept
@@ -17,7 +17,6 @@ from teraflock.bill.biller import Biller
 from teraflock.bill.budget.purse import ahead_purse
 from teraflock.bill.budget.service import BudgetService
 from teraflock.bill.charge import store as charge_store
-from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.service import CreditService

@@ -12,7 +12,7 @@ from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, yes_option
-from teraflock.cli.output import emphasised, remark, write_json
+from teraflock.cli.output import emphasised, remark, tell, write_json
 from teraflock.cli.parse import parse_pairs
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import write_list, write_table
@@ -41,11 +41,7 @@ F_KEY: Final = "The credentials: a key, `ID:SECRET`, or JSON, as docs/clouds.md 
 limit_option = click.option(
     "--limit", metavar="AMOUNT", help="The most that its machines may cost per month. [default: no limit]"
 )
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List accounts, and what their machines cost this month.")
@@ -179,10 +175,9 @@ def limit(name: str, amount: str, as_json: bool) -> None:
     micros = None if amount == "none" else parse_amount(amount, at_least=1)
     with connected() as client:
         account = client.accounts.set_limit(name, micros)
-    if as_json:
-        write_json(account)
-    else:
-        remark(f"`{name}` has {'no limit' if micros is None else f'a limit of {amount} per month'}")
+    tell(
+        account, f"`{name}` has {'no limit' if micros is None else f'a limit of {amount} per month'}", as_json
+    )
 
 
 @command.command(help="Let a project rent machines with an account. This spends your money there.")
@@ -197,10 +192,7 @@ def share(name: str, project: str, limit: str | None, remove: bool, as_json: boo
         raise BadInput("`--remove` and `--limit` cannot be combined", hint="Leave one of them out")
     with connected() as client:
         account = client.accounts.share(name, project, limit_micros=micros, may=not remove)
-    if as_json:
-        write_json(account)
-    else:
-        remark(f"`{project}` may {'no longer ' if remove else ''}rent machines with `{name}`")
+    tell(account, f"`{project}` may {'no longer ' if remove else ''}rent machines with `{name}`", as_json)
 
 
 @command.command(
@@ -241,10 +233,7 @@ def remove(name: str, force: bool, yes: bool, as_json: bool) -> None:
         confirm(f"Remove the account `{name}`?", f"Removing the account `{name}`")
     with connected() as client:
         client.accounts.remove(name, force=force)
-    if as_json:
-        write_json({"removed": name})
-    else:
-        remark(f"Removed `{name}`")
+    tell({"removed": name}, f"Removed `{name}`", as_json)
 
 
 def read_secret(path: str | None) -> str:

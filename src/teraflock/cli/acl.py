@@ -9,7 +9,7 @@ from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.parse import check_name
 from teraflock.cli.security_group import rule_options, rule_request
 from teraflock.cli.table import write_list, write_table
@@ -40,11 +40,7 @@ _network_option = click.option(
 _subnet_option = click.option(
     "--subnet", default="default", show_default=True, metavar="NAME", help="The subnet."
 )
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List network ACLs.")
@@ -76,7 +72,7 @@ def show(name: str, project: str | None, as_json: bool) -> None:
 def create(name: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         acl = client.acls.create(check_name(name, "name of an ACL"))
-    _tell(acl, f"Created ACL `{acl.name}`. Add rules with `tera acl allow {acl.name} NUMBER`", as_json)
+    tell(acl, f"Created ACL `{acl.name}`. Add rules with `tera acl allow {acl.name} NUMBER`", as_json)
 
 
 @command.command(help="Delete an ACL that is not attached.")
@@ -121,7 +117,7 @@ def remove(name: str, number: str, is_in: bool, is_out: bool, project: str | Non
         raise BadInput("A rule needs a direction", hint="Add `--in` or `--out`")
     with connected(project) as client:
         acl = client.acls.remove(name, "in" if is_in else "out", _number(number))
-    _tell(acl, f"Removed rule {number} from `{acl.name}`", as_json)
+    tell(acl, f"Removed rule {number} from `{acl.name}`", as_json)
 
 
 @command.command(help="Attach an ACL to a subnet. It replaces the current one.")
@@ -133,7 +129,7 @@ def remove(name: str, number: str, is_in: bool, is_out: bool, project: str | Non
 def attach(name: str, network: str, subnet: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         acl = client.acls.attach(name, network=network, subnet=subnet)
-    _tell(acl, f"`{acl.name}` guards the subnet `{network}/{subnet}`", as_json)
+    tell(acl, f"`{acl.name}` guards the subnet `{network}/{subnet}`", as_json)
     ways = {each.direction for each in acl.rules}
     if not as_json and not ways:
         remark("note: it has no rules. All packets are dropped")
@@ -152,7 +148,7 @@ def attach(name: str, network: str, subnet: str, project: str | None, as_json: b
 def detach(name: str, network: str, subnet: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         acl = client.acls.detach(name, network=network, subnet=subnet)
-    _tell(acl, f"`{acl.name}` no longer guards the subnet `{network}/{subnet}`", as_json)
+    tell(acl, f"`{acl.name}` no longer guards the subnet `{network}/{subnet}`", as_json)
 
 
 def _add(
@@ -169,7 +165,7 @@ def _add(
     )
     with connected(project) as client:
         acl = client.acls.add(name, request)
-    _tell(acl, f"Added rule {number} to `{acl.name}`", as_json)
+    tell(acl, f"Added rule {number} to `{acl.name}`", as_json)
 
 
 def _number(text: str) -> int:
@@ -184,10 +180,3 @@ def _write(acl: "AclAnswer", as_json: bool) -> None:
         return
     click.echo(f"{acl.name}  {'guards ' + ', '.join(acl.subnets) if acl.attached else 'not attached'}\n")
     write_table(rule_fields(), acl.rules)
-
-
-def _tell(acl: "AclAnswer", sentence: str, as_json: bool) -> None:
-    if as_json:
-        write_json(acl)
-    else:
-        remark(sentence)

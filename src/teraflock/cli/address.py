@@ -9,7 +9,7 @@ from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.table import write_list
 from teraflock.words.address import fields, target_text
 
@@ -29,11 +29,7 @@ Examples:
   tera address detach 203.0.113.17
   tera address release 203.0.113.17
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List public addresses and what they are attached to.")
@@ -92,14 +88,8 @@ def release(address: str, yes: bool, project: str | None, as_json: bool) -> None
         if found and not yes:
             confirm(f"Release the address {found[0].address}? You may not get it again.", "Releasing")
         client.addresses.release(address)
-    if as_json:
-        write_json(found[0])
-    else:
-        remark(f"Released {found[0].address}")
+    tell(found[0], f"Released {found[0].address}", as_json)
 
 
 def _tell(address: "AddressAnswer", as_json: bool) -> None:
-    if as_json:
-        write_json(address)
-    else:
-        remark(f"{address.address} leads to {target_text(address)}")
+    tell(address, f"{address.address} leads to {target_text(address)}", as_json)

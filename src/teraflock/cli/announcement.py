@@ -11,7 +11,7 @@ from teraflock.cli.connection import connected
 from teraflock.cli.event import AGO, SECONDS
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import tell
 from teraflock.cli.pages import names_of
 from teraflock.cli.table import write_list
 from teraflock.wire.announcement import AnnouncementRequest
@@ -61,10 +61,7 @@ def add(text: str, organisation: str, until: str | None, as_json: bool) -> None:
         made = client.announcements.create(
             AnnouncementRequest(text=text, organisation=organisation, until=end)
         )
-    if as_json:
-        write_json(made)
-    else:
-        remark(f"Announced to {organisation or 'all organisations'}: {made.id}")
+    tell(made, f"Announced to {organisation or 'all organisations'}: {made.id}", as_json)
 
 
 @command.command("list", help="List current announcements.")
@@ -82,10 +79,7 @@ def list_announcements(as_json: bool) -> None:
 def remove(id: str, as_json: bool) -> None:
     with connected() as client:
         client.announcements.remove(id)
-    if as_json:
-        write_json({"removed": id})
-    else:
-        remark(f"Removed {id}")
+    tell({"removed": id}, f"Removed {id}", as_json)
 
 
 def parse_until(text: str, now: datetime) -> datetime:

@@ -31,11 +31,7 @@ Examples:
   tera backup show /srv/backup/2026-11-16.tera
   tera backup restore /srv/backup/2026-11-16.tera
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command(help="Write a backup to FILE. The server can keep running.")

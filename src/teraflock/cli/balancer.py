@@ -11,7 +11,7 @@ from teraflock.cli.deletion import delete_named
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.parse import check_name, port_number
 from teraflock.cli.table import write_list, write_table
 from teraflock.wire.balancer import BalancerProtocolWord, BalancerRequest
@@ -50,11 +50,7 @@ Examples:
   tera lb create web --port 443 --to-port 8080 --to label=app=web --protocol http \\
       --check http:/health --certificate web.crt --key web.key --publish
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List load balancers and their backends.")
@@ -209,7 +205,4 @@ def _pem(path: str | None) -> str:
 
 
 def _tell(balancer: "BalancerAnswer", as_json: bool) -> None:
-    if as_json:
-        write_json(balancer)
-    else:
-        remark(f"`{balancer.name}` leads to: {backends_text(balancer)}")
+    tell(balancer, f"`{balancer.name}` leads to: {backends_text(balancer)}", as_json)

@@ -45,7 +45,7 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
 )
 @click.option("--currency", metavar="CODE", help="The currency. It cannot change after the first charge.")
 @click.option("--prepaid/--invoice", "prepaid", default=None, help="Pay in advance, or by invoice.")
-@click.option("--tax", metavar="NAME=PERCENT", help="The tax, instead of that of the price book.")
+@click.option("--tax", metavar="NAME=PERCENT", help="The tax. [default: the tax in the price book]")
 @click.option("--customer", metavar="TEXT", help="Name and address on invoices.")
 @click.option("--tax-number", metavar="TEXT", help="The customer's tax number on invoices.")
 @project_option

@@ -10,7 +10,7 @@ from teraflock.cli.connection import connected
 from teraflock.cli.instance.costs import tell_budget
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import Column, write_rows
 from teraflock.wire.budget import BudgetRequest, CapRequest
@@ -77,10 +77,7 @@ def set_budget(
 def remove(project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         client.budgets.remove()
-    if as_json:
-        write_json({"micros": None})
-    else:
-        remark("Removed the budget")
+    tell({"micros": None}, "Removed the budget", as_json)
 
 
 @command.command(

@@ -8,7 +8,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.pages import names_of
 from teraflock.cli.table import write_list
 from teraflock.wire.console import ConsoleLinkRequest
@@ -27,11 +27,7 @@ Examples:
   tera console sessions
   tera console revoke ses_01j…
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command(
@@ -65,7 +61,4 @@ def sessions(as_json: bool) -> None:
 def revoke(session: str, as_json: bool) -> None:
     with connected() as client:
         ended = client.console.revoke(session)
-    if as_json:
-        write_json(ended)
-    else:
-        remark(f"Ended {ended.id}")
+    tell(ended, f"Ended {ended.id}", as_json)

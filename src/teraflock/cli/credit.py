@@ -10,7 +10,7 @@ from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import tell
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import write_list
 from teraflock.words.credit import fields
@@ -48,10 +48,7 @@ def give(amount: str, reason: str, expires: str | None, project: str | None, as_
     expires_at = _day(expires) if expires else None
     with connected(project) as client:
         made = client.credits.give(parse_amount(amount, at_least=1), reason, expires_at=expires_at)
-    if as_json:
-        write_json(made)
-    else:
-        remark(f"Gave a credit of {amount_text(made.micros, made.currency)}")
+    tell(made, f"Gave a credit of {amount_text(made.micros, made.currency)}", as_json)
 
 
 def _day(text: str) -> datetime:

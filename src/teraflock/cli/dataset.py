@@ -44,11 +44,7 @@ Only what the server lacks is sent. An interrupted push continues where it stopp
 special files are left out.
 """
 ROUNDS_MAX: Final = 1000
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command(help=PUSH_HELP)

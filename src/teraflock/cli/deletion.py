@@ -3,7 +3,7 @@
 from typing import Protocol, TypeVar
 
 from teraflock.cli.confirm import confirm
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import tell
 
 
 class NamedAnswer(Protocol):
@@ -31,7 +31,4 @@ def delete_named(noun: DeletableNoun[NamedAnswer], name: str, kind: str, *, yes:
     if not yes:
         confirm(f"Delete the {kind} `{found.name}`?", "Deleting")
     noun.delete(found.id)
-    if as_json:
-        write_json(found)
-    else:
-        remark(f"Deleted {kind} `{found.name}`")
+    tell(found, f"Deleted {kind} `{found.name}`", as_json)

@@ -48,11 +48,7 @@ Examples:
   tera host cost set lab2 1.20 USD
   tera host slice lab2 0 --profile 3g.71gb --profile 3g.71gb
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 for each in (cost, slice_host, add, remove, upgrade, join, leave, serve, install_driver):

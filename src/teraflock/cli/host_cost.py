@@ -9,7 +9,7 @@ from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import Column, write_rows
 from teraflock.words.money import hourly_text
@@ -92,10 +92,7 @@ def _record(name: str, micros: int | None, currency: str, start: str | None, as_
     )
     with connected() as client:
         made = client.hosts.set_cost(name, request)
-    if as_json:
-        write_json(made)
-    else:
-        remark(f"{made.host}: {_cost_text(made)} from {time_text(made.starts_at)} UTC")
+    tell(made, f"{made.host}: {_cost_text(made)} from {time_text(made.starts_at)} UTC", as_json)
 
 
 def parse_start(text: str) -> datetime:

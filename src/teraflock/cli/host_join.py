@@ -8,7 +8,7 @@ import msgspec
 from teraflock.base.clock import SystemClock
 from teraflock.cli.connection import connected
 from teraflock.cli.options import json_option, yes_option
-from teraflock.cli.output import called, remark, write_json
+from teraflock.cli.output import called, remark, tell, write_json
 from teraflock.client.noun import pages
 from teraflock.wire.host import InvitationRequest
 from teraflock.words.host import join_command
@@ -201,10 +201,7 @@ def leave(yes: bool, as_json: bool) -> None:
     if not yes:
         confirm(f"Stop the host program of `{name}` and delete its key?", f"Leaving as `{name}`")
     departure.leave(places)
-    if as_json:
-        write_json({"left": name})
-    else:
-        remark(f"`{name}` is no longer a host here. Its instances, if any, keep running")
+    tell({"left": name}, f"`{name}` is no longer a host here. Its instances, if any, keep running", as_json)
 
 
 @click.command(help="Run the host program in the foreground. `tera host join` starts it in the background.")

@@ -30,11 +30,7 @@ Examples:
 """
 BUILD_SECONDS_MAX: Final = 3600.0
 """Frameworks with CUDA are gigabytes to download, install and pack."""
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List images, including those being built.")

@@ -10,7 +10,7 @@ from teraflock.base.quantities import bytes_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.facts import write_facts
 from teraflock.cli.options import json_option, yes_option
-from teraflock.cli.output import called, emphasised, remark, write_json
+from teraflock.cli.output import called, emphasised, remark, tell, write_json
 from teraflock.cli.waiting import NotDone, phases
 from teraflock.words.text import SIMULATED
 
@@ -168,10 +168,7 @@ def purge(yes: bool, as_json: bool) -> None:
     places = Places()
     ours = (places.cloud, places.ssh, places.engine, HostPlaces(places.home).folder)
     if not any(folder.exists() for folder in ours):
-        if as_json:
-            write_json({"removed": False, "left": []})
-        else:
-            remark(f"Nothing to remove: {places.home} has no cloud")
+        tell({"removed": False, "left": []}, f"Nothing to remove: {places.home} has no cloud", as_json)
         return
     if not yes:
         confirm(f"Remove all instances, disks, images and keys of {places.home}?", "Purging")

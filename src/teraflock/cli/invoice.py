@@ -11,7 +11,7 @@ from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell
 from teraflock.cli.parse_money import month_argument, month_option
 from teraflock.cli.table import write_list
 from teraflock.words.invoice import FIELDS
@@ -26,11 +26,7 @@ Examples:
   tera invoice show 2026-10 --pdf october.pdf
   tera invoice show 2026-10 --out october.html
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List all invoices, oldest first.")
@@ -50,10 +46,7 @@ def list_(project: str | None, as_json: bool) -> None:
 def issue(month: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         made = client.invoices.issue(month)
-    if as_json:
-        write_json(made)
-    else:
-        remark(f"Invoice {made.number}: {amount_text(made.due_micros, made.currency)} due")
+    tell(made, f"Invoice {made.number}: {amount_text(made.due_micros, made.currency)} due", as_json)
 
 
 @command.command(help="Print an invoice as HTML, or write it as a PDF.")

@@ -10,7 +10,7 @@ from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.member import ROLES
 from teraflock.cli.options import json_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.pages import names_of
 from teraflock.cli.table import write_list
 from teraflock.wire.key import KeyRequest
@@ -29,11 +29,7 @@ Examples:
   export TERA_KEY=$(tera key create script --json | jq -r .secret)
   tera key revoke key_01j…
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List your keys. Owners see all keys of the organisation.")
@@ -80,10 +76,7 @@ def revoke(key_id: str, yes: bool, as_json: bool) -> None:
         confirm(f"Revoke the key `{key_id}`? Everything that uses it stops working.", "Revoking")
     with connected() as client:
         revoked = client.keys.revoke(key_id)
-    if as_json:
-        write_json(revoked)
-    else:
-        remark(f"Revoked key `{revoked.name}`")
+    tell(revoked, f"Revoked key `{revoked.name}`", as_json)
 
 
 def show_secret(secret: str) -> None:

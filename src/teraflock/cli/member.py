@@ -8,7 +8,7 @@ from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, organisation_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import tell
 from teraflock.cli.pages import names_of
 from teraflock.cli.parse import check_member_name
 from teraflock.cli.table import write_list
@@ -28,11 +28,7 @@ Examples:
   tera key create laptop --member someone@example.org
   tera member remove someone@example.org
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List the members of your organisation.")
@@ -60,13 +56,12 @@ def add(name: str, role: RoleWord, project: str, organisation: str, as_json: boo
             MemberRequest(name=name, role=role, project=project), organisation=organisation
         )
         names = {} if as_json else names_of(lambda: client.projects.list(organisation=organisation))
-    if as_json:
-        write_json(made)
-    else:
-        remark(
-            f"{made.name} is {member_roles_text(made, names)}."
-            f" Create a key with `tera key create NAME --member {made.name}`"
-        )
+    tell(
+        made,
+        f"{made.name} is {member_roles_text(made, names)}."
+        f" Create a key with `tera key create NAME --member {made.name}`",
+        as_json,
+    )
 
 
 @command.command(help="Set the role of a member. `none` removes it.")
@@ -81,10 +76,7 @@ def role(name: str, role: RoleWord, project: str, as_json: bool) -> None:
     with connected() as client:
         changed = client.members.set_role(name, change)
         names = {} if as_json else names_of(client.projects.list)
-    if as_json:
-        write_json(changed)
-    else:
-        remark(f"{changed.name} is {member_roles_text(changed, names)}")
+    tell(changed, f"{changed.name} is {member_roles_text(changed, names)}", as_json)
 
 
 @command.command(help="Remove a member. Their keys stop working at once. Their instances stay.")
@@ -96,7 +88,4 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
         confirm(f"Remove the member `{name}`? Their keys stop working at once.", "Removing")
     with connected() as client:
         client.members.remove(name)
-    if as_json:
-        write_json({"removed": name})
-    else:
-        remark(f"Removed member {name}")
+    tell({"removed": name}, f"Removed member {name}", as_json)

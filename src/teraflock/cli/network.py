@@ -9,7 +9,7 @@ from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.pages import project_ref
 from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list, write_table
@@ -67,11 +67,7 @@ Examples:
   tera network check --from web --to internet --protocol icmp
 """
 STOPPED: Final = 1
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List networks with their addresses.")
@@ -118,12 +114,11 @@ def show(name: str, project: str | None, as_json: bool) -> None:
 def create(name: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         made = client.networks.create(check_name(name, "name of a network"))
-    if as_json:
-        write_json(made)
-    else:
-        remark(
-            f"Created network `{made.name}` with {made.cidr}. Use it with `tera launch --network {made.name}`"
-        )
+    tell(
+        made,
+        f"Created network `{made.name}` with {made.cidr}. Use it with `tera launch --network {made.name}`",
+        as_json,
+    )
 
 
 @command.command(help="Delete a network that no instance and no ACL uses. Its peerings end.")
@@ -165,10 +160,7 @@ def unpeer(name: str, peer: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         client.networks.unpeer(name, *_peer(client, peer, project))
         network = client.networks.get(name)
-    if as_json:
-        write_json(network)
-    else:
-        remark(f"`{name}` and `{peer}` are not peered any more")
+    tell(network, f"`{name}` and `{peer}` are not peered any more", as_json)
 
 
 def _peer(client: "Client", text: str, project: str | None) -> tuple[str, str]:

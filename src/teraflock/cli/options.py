@@ -1,13 +1,13 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.limits import REASON_CHARACTERS_MAX
 
-REASON_CHARACTERS_MAX: Final = 500
 F = TypeVar("F", bound=Callable[..., Any])
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

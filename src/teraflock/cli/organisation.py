@@ -10,12 +10,11 @@ from teraflock.cli.facts import write_facts
 from teraflock.cli.key import show_secret
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import checked_reason, json_option, wait_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.parse import check_member_name, check_name
 from teraflock.cli.table import write_list
 from teraflock.cli.waiting import wait as wait_until
 from teraflock.wire.organisation import (
-    OrganisationAnswer,
     OrganisationRename,
     OrganisationRequest,
     OrganisationStateChange,
@@ -41,11 +40,7 @@ Examples:
 REASON = click.option(
     "--reason", required=True, callback=checked_reason, metavar="TEXT", help="The reason. Members see it."
 )
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List all organisations.")
@@ -106,7 +101,7 @@ def suspend(name: str, reason: str, as_json: bool) -> None:
         changed = client.organisations.set_state(
             name, OrganisationStateChange(state="suspended", reason=reason)
         )
-    _tell(changed, as_json, f"Suspended `{changed.name}`. Its instances are being stopped")
+    tell(changed, f"Suspended `{changed.name}`. Its instances are being stopped", as_json)
 
 
 @command.command(help="Lift a suspension: members can start instances again.")
@@ -116,7 +111,7 @@ def suspend(name: str, reason: str, as_json: bool) -> None:
 def resume(name: str, reason: str, as_json: bool) -> None:
     with connected() as client:
         changed = client.organisations.set_state(name, OrganisationStateChange(state="active", reason=reason))
-    _tell(changed, as_json, f"Resumed `{changed.name}`. Its members can start their instances")
+    tell(changed, f"Resumed `{changed.name}`. Its members can start their instances", as_json)
 
 
 @command.command(help="Rename an organisation. Its id stays the same.")
@@ -128,7 +123,7 @@ def rename(name: str, new_name: str, reason: str, as_json: bool) -> None:
     change = OrganisationRename(name=check_name(new_name, "name of an organisation"), reason=reason)
     with connected() as client:
         changed = client.organisations.rename(name, change)
-    _tell(changed, as_json, f"Renamed `{name}` to `{changed.name}`")
+    tell(changed, f"Renamed `{name}` to `{changed.name}`", as_json)
 
 
 @command.command(help="Delete an organisation. Its bills and its audit log are kept.")
@@ -153,11 +148,4 @@ def delete(name: str, reason: str, force: bool, yes: bool, wait: bool, timeout: 
                 seconds_max=timeout,
             )
     state = "deleted" if changed.state == "deleted" else "being deleted"
-    _tell(changed, as_json, f"`{found.name}` is {state}")
-
-
-def _tell(changed: OrganisationAnswer, as_json: bool, sentence: str) -> None:
-    if as_json:
-        write_json(changed)
-    else:
-        remark(sentence)
+    tell(changed, f"`{found.name}` is {state}", as_json)

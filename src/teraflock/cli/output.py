@@ -64,6 +64,11 @@ def write_json(value: object) -> None:
     sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
 
 
+def tell(value: object, sentence: str, as_json: bool) -> None:
+    """Print the value as JSON, or the sentence as a message."""
+    write_json(value) if as_json else remark(sentence)
+
+
 def write_csv(header: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
     import csv
     from io import TextIOWrapper

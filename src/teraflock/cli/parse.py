@@ -6,16 +6,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from teraflock.base.errors import BadInput
+from teraflock.base.limits import NAME
 from teraflock.words.text import SECONDS
 
-_NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
 _PART: Final = re.compile(r"(\d+)([dhms])")
 _DURATION: Final = re.compile(r"(\d{1,9}[dhms])+")
 
 
 def check_name(name: str, what: str = "name") -> str:
     """Check a name before the request, for a better hint. The server checks it again."""
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise BadInput(
             f"`{name}` cannot be the {what}",
             hint="Use up to 63 of `a-z`, `0-9` and `-`. Start with a letter and do not end with `-`"

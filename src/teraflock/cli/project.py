@@ -8,7 +8,7 @@ from teraflock.cli.connection import connected
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, organisation_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import tell
 from teraflock.cli.parse import check_name
 from teraflock.cli.quota import limit_options, limits_from
 from teraflock.cli.table import write_list
@@ -27,11 +27,7 @@ Examples:
   tera ps --project vision
   tera project create vision --org red-lab --instances 20   # for operators
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List the projects you have access to.")
@@ -57,10 +53,11 @@ def create(name: str, organisation: str, as_json: bool, **words: object) -> None
     )
     with connected() as client:
         made = client.projects.create(request, organisation=organisation)
-    if as_json:
-        write_json(made)
-    else:
-        remark(f"Created project `{made.name}`. See its quota with `tera quota show --project {made.name}`")
+    tell(
+        made,
+        f"Created project `{made.name}`. See its quota with `tera quota show --project {made.name}`",
+        as_json,
+    )
 
 
 @command.command(help="Delete a project that has no instances.")

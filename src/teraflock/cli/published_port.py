@@ -7,7 +7,7 @@ import click
 from teraflock.base.errors import NotFound
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.parse import port_number
 from teraflock.cli.table import write_list
 from teraflock.wire.published_port import PublishRequest
@@ -76,7 +76,4 @@ def unpublish(instance: str, guest_port: str, project: str | None, as_json: bool
                 hint="`tera publish` lists the published ports",
             )
         client.published_ports.unpublish(found[0].id)
-    if as_json:
-        write_json(found[0])
-    else:
-        remark(f"Port {number} of `{instance}` is no longer published")
+    tell(found[0], f"Port {number} of `{instance}` is no longer published", as_json)

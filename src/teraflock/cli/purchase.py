@@ -34,11 +34,7 @@ You see the price and confirm before you buy; `--yes` skips the confirmation.
 Owners can buy (permission `purchase.write`). Other members can buy up to a
 limit that an owner or the operator sets with `tera buy limit`.
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command(help="Buy a month. It renews until you end it.")

@@ -13,7 +13,7 @@ from teraflock.catalog.names import find_cards
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.pages import project_ref
 from teraflock.cli.parse import parse_pairs
 from teraflock.cli.table import Column, write_rows
@@ -71,9 +71,7 @@ def limit_options(function: F) -> F:
     return function
 
 
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 _organisation_option = click.option(
@@ -134,10 +132,7 @@ def set_quota(project: str | None, organisation: str, as_json: bool, **words: An
 
 
 def _report(after: object, whose: str, option: str, as_json: bool) -> None:
-    if as_json:
-        write_json(after)
-    else:
-        remark(f"Set the quota of {whose}. Show it with `tera quota show {option}`")
+    tell(after, f"Set the quota of {whose}. Show it with `tera quota show {option}`", as_json)
 
 
 def limits_from(words: Mapping[str, Any], before: Q) -> Q:

@@ -10,7 +10,7 @@ from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list, write_table
 from teraflock.wire.security_group import DirectionWord, ProtocolWord, RuleRequest
@@ -80,9 +80,7 @@ def rule_options(function: "Callable[..., Any]") -> "Callable[..., Any]":
     return function
 
 
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List security groups, with their members.")
@@ -115,10 +113,9 @@ def show(name: str, project: str | None, as_json: bool) -> None:
 def create(name: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         group = client.security_groups.create(check_name(name, "name of a security group"))
-    if as_json:
-        write_json(group)
-    else:
-        remark(f"Created security group `{group.name}`. Add rules with `tera sg allow {group.name}`")
+    tell(
+        group, f"Created security group `{group.name}`. Add rules with `tera sg allow {group.name}`", as_json
+    )
 
 
 @command.command(help="Delete a security group that is not in use.")
@@ -167,10 +164,7 @@ def revoke(name: str, rule_id: str, project: str | None, as_json: bool, **words:
         group = client.security_groups.get(name)
         rule = _found(group, rule_id, request)
         client.security_groups.revoke(group.id, rule.id)
-    if as_json:
-        write_json(rule)
-    else:
-        remark(f"`{group.name}` no longer allows: {rule_text(rule)}")
+    tell(rule, f"`{group.name}` no longer allows: {rule_text(rule)}", as_json)
 
 
 @command.command(help="Put an instance into a security group. It is not restarted.")
@@ -243,7 +237,4 @@ def _write_group(group: "SecurityGroupAnswer", as_json: bool) -> None:
 
 
 def _tell_members(group: "SecurityGroupAnswer", as_json: bool) -> None:
-    if as_json:
-        write_json(group)
-    else:
-        remark(f"`{group.name}`: {members_text(group)}")
+    tell(group, f"`{group.name}`: {members_text(group)}", as_json)

@@ -6,19 +6,25 @@ from typing import Any, Final, TypeVar
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.limits import (
+    DISK_BYTES_MAX,
+    DISK_BYTES_MIN,
+    GPUS_MAX,
+    RAM_BYTES_MAX,
+    RAM_BYTES_MIN,
+    VCPUS_MAX,
+)
 from teraflock.base.quantities import bytes_text, parse_memory_bytes
 from teraflock.wire.shape import ShapeRequest
 
 F = TypeVar("F", bound=Callable[..., Any])
-RAM_BYTES_MIN: Final = 64 << 20
-DISK_BYTES_MIN: Final = 512 << 20
 _OPTIONS: Final = (
     click.option(
         "--gpu", default="", metavar="MODEL", help="The GPU model, by any of its names: `V100`, `A100 80GB`."
     ),
-    click.option("--gpus", type=click.IntRange(0, 64), metavar="N", help="The number of GPUs."),
+    click.option("--gpus", type=click.IntRange(0, GPUS_MAX), metavar="N", help="The number of GPUs."),
     click.option("--shape", default="", metavar="NAME", help="A named size. `tera shapes` lists them."),
-    click.option("--vcpus", type=click.IntRange(1, 1024), metavar="N", help="The number of vCPUs."),
+    click.option("--vcpus", type=click.IntRange(1, VCPUS_MAX), metavar="N", help="The number of vCPUs."),
     click.option("--ram", metavar="GB", help="Memory: `16`, `16GB` or `512MB`."),
     click.option("--disk", metavar="GB", help="Disk: `50`, `50GB` or `1TB`."),
 )
@@ -42,17 +48,17 @@ def shape_from(words: dict[str, Any]) -> ShapeRequest:
         gpu=gpu,
         gpus=gpus,
         vcpus=words.pop("vcpus"),
-        ram_bytes=_size(words.pop("ram"), "--ram", RAM_BYTES_MIN),
-        disk_bytes=_size(words.pop("disk"), "--disk", DISK_BYTES_MIN),
+        ram_bytes=_size(words.pop("ram"), "--ram", RAM_BYTES_MIN, RAM_BYTES_MAX),
+        disk_bytes=_size(words.pop("disk"), "--disk", DISK_BYTES_MIN, DISK_BYTES_MAX),
     )
 
 
-def _size(text: str | None, option: str, least: int) -> int | None:
+def _size(text: str | None, option: str, least: int, most: int) -> int | None:
     if text is None:
         return None
     size = parse_memory_bytes(text)
     if size < least:
         raise BadInput(f"`{option} {text}` is too small", hint=f"Use at least {least >> 20} MB")
-    if size > 1 << 50:
-        raise BadInput(f"`{option} {text}` is too large", hint=f"Use at most {bytes_text(1 << 50)}")
+    if size > most:
+        raise BadInput(f"`{option} {text}` is too large", hint=f"Use at most {bytes_text(most)}")
     return size

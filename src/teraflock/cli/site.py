@@ -9,7 +9,7 @@ from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, yes_option
-from teraflock.cli.output import emphasised, remark, write_json
+from teraflock.cli.output import emphasised, remark, tell, write_json
 from teraflock.cli.parse import parse_pairs
 from teraflock.cli.table import write_list, write_table
 from teraflock.wire.site import SiteRequest
@@ -30,11 +30,7 @@ Examples:
   tera site allow sky --org red-lab
   tera launch --site sky --type sim-1xv100
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List all sites and whether they answer.")
@@ -90,10 +86,11 @@ def check(name: str, as_json: bool) -> None:
 def add(name: str, kind: str, options: tuple[str, ...], as_json: bool) -> None:
     with connected() as client:
         made = client.sites.add(SiteRequest(name=name, kind=kind, options=parse_pairs(options, "--set")))
-    if as_json:
-        write_json(made)
-    else:
-        remark(f"Added `{made.name}`. `tera site check {made.name}` says in a moment whether it answers")
+    tell(
+        made,
+        f"Added `{made.name}`. `tera site check {made.name}` says in a moment whether it answers",
+        as_json,
+    )
 
 
 @command.command(help="Remove a site that was added and has no instances.")
@@ -107,10 +104,7 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
         confirm(f"Remove the site `{name}`?", f"Removing the site `{name}`")
     with connected() as client:
         client.sites.remove(name)
-    if as_json:
-        write_json({"removed": name})
-    else:
-        remark(f"Removed `{name}`")
+    tell({"removed": name}, f"Removed `{name}`", as_json)
 
 
 @command.command(help="Let an organisation rent machines at a site. This spends your money there.")
@@ -121,7 +115,4 @@ def remove(name: str, yes: bool, as_json: bool) -> None:
 def allow(name: str, organisation: str, remove: bool, as_json: bool) -> None:
     with connected() as client:
         site = client.sites.allow(name, organisation, may=not remove)
-    if as_json:
-        write_json(site)
-    else:
-        remark(f"`{organisation}` may {'no longer ' if remove else ''}rent machines at `{name}`")
+    tell(site, f"`{organisation}` may {'no longer ' if remove else ''}rent machines at `{name}`", as_json)

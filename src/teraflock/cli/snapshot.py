@@ -8,9 +8,9 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
-from teraflock.cli.instance.lifecycle import act_on, tell
+from teraflock.cli.instance.lifecycle import act_on, tell_states
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import tell, write_json
 from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list
 from teraflock.cli.waiting import NotDone, wait
@@ -64,10 +64,7 @@ def snapshot(
             write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
         elif is_delete:
             client.snapshots.delete(name, snapshot_name)
-            if as_json:
-                write_json({"deleted": snapshot_name})
-            else:
-                remark(f"Deleted snapshot `{snapshot_name}` of `{name}`")
+            tell({"deleted": snapshot_name}, f"Deleted snapshot `{snapshot_name}` of `{name}`", as_json)
         else:
             _make(client, name, check_name(snapshot_name, "name of a snapshot"), wait, timeout, as_json)
 
@@ -121,4 +118,4 @@ def restore(
             wait,
             timeout,
         )
-    tell(done, as_json, waited=wait)
+    tell_states(done, as_json, waited=wait)

@@ -8,7 +8,7 @@ from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import tell
 from teraflock.cli.pages import names_of
 from teraflock.cli.table import write_list
 from teraflock.wire.ssh_key import SshKeyRequest
@@ -27,11 +27,7 @@ Examples:
   tera ssh-key list
   tera ssh-key remove ssh_01j…
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List your SSH keys. Owners see those of all members.")
@@ -61,10 +57,7 @@ def add(file: "TextIO", name: str, as_json: bool) -> None:
         )
     with connected() as client:
         made = client.ssh_keys.add(SshKeyRequest(public_key=text.strip(), name=name))
-    if as_json:
-        write_json(made)
-    else:
-        remark(f"Added SSH key `{made.name}`: {made.id}")
+    tell(made, f"Added SSH key `{made.name}`: {made.id}", as_json)
 
 
 @command.command(help="Remove a key. Instances that have it keep it.")
@@ -73,7 +66,4 @@ def add(file: "TextIO", name: str, as_json: bool) -> None:
 def remove(id: str, as_json: bool) -> None:
     with connected() as client:
         removed = client.ssh_keys.remove(id)
-    if as_json:
-        write_json(removed)
-    else:
-        remark(f"Removed SSH key `{removed.name}`")
+    tell(removed, f"Removed SSH key `{removed.name}`", as_json)

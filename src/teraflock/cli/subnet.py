@@ -9,7 +9,7 @@ from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import tell, write_json
 from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list
 from teraflock.wire.subnet import SubnetRequest
@@ -29,11 +29,7 @@ Examples:
 _network_option = click.option(
     "--network", default="default", show_default=True, metavar="NAME", help="The network of the subnet."
 )
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List subnets with their addresses and ACLs.")
@@ -87,10 +83,7 @@ def create(
     )
     with connected(project) as client:
         made = client.subnets.create(request)
-    if as_json:
-        write_json(made)
-    else:
-        remark(f"Created subnet `{made.name}` of the network `{made.network}` with {made.cidr}")
+    tell(made, f"Created subnet `{made.name}` of the network `{made.network}` with {made.cidr}", as_json)
 
 
 @command.command(help="Delete a subnet that no instance and no ACL uses.")
@@ -105,7 +98,4 @@ def delete(name: str, network: str, yes: bool, project: str | None, as_json: boo
         if not yes:
             confirm(f"Delete the subnet `{found.name}`?", "Deleting")
         client.subnets.delete(network, found.name)
-    if as_json:
-        write_json(found)
-    else:
-        remark(f"Deleted subnet `{found.name}`. Its addresses belong to `default` again")
+    tell(found, f"Deleted subnet `{found.name}`. Its addresses belong to `default` again", as_json)

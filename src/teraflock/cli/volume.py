@@ -41,11 +41,7 @@ Examples:
   tera volume recover results
 """
 WAIT_SECONDS_MAX: Final = 60.0
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List volumes and what they are attached to.")

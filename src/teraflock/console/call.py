@@ -5,6 +5,7 @@ from typing import Any, Final
 from urllib.parse import quote, unquote
 
 from teraflock.base.errors import TeraflockError
+from teraflock.base.ids import id_at
 from teraflock.client import Client
 from teraflock.console.answer import Answer, redirect
 from teraflock.console.cookies import FLASH, THEME, csrf_token
@@ -95,6 +96,12 @@ class PageCall:
     def url(self, *parts: str) -> str:
         """The address of a page of this project. Each part is one segment."""
         return self.at("projects", self.project_ref, *parts)
+
+    @property
+    def live(self) -> str:
+        """The address of the project's events since this page was read. Without the time, one that happens before the
+        browser has opened the stream would be missed."""
+        return f"{self.url('live')}?after={id_at('evt', self.now)}"
 
     def at(self, *parts: str) -> str:
         """The address of a page outside of projects."""

@@ -43,7 +43,7 @@ class _Room:
             )
         if self.entries_left < 0:
             raise Refused(
-                f"You can fetch up to {ENTRIES_MAX:,} files at once, and these are more",
+                f"You can fetch up to {ENTRIES_MAX:,} files at once; this folder has more",
                 hint="Fetch parts of the folder, or pack it into one file",
             )
 

@@ -8,7 +8,19 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, UnknownName, unknown_name
-from teraflock.base.quantities import GIB, MIB, bytes_text, count_text
+from teraflock.base.limits import (
+    ALTERNATIVES_MAX,
+    DISK_BYTES_MIN,
+    INSTANCES_PER_LAUNCH_MAX,
+    LABEL_KEY,
+    NAME,
+    RAM_BYTES_MIN,
+    TIME_LIMIT_SECONDS_MAX,
+    TIME_LIMIT_SECONDS_MIN,
+    USER_DATA_BYTES_MAX,
+    VARIABLE,
+)
+from teraflock.base.quantities import GIB, bytes_text, count_text
 from teraflock.base.size import Size
 from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards, find_parts
@@ -16,26 +28,16 @@ from teraflock.fleet.model import Host
 from teraflock.fleet.shapes import DISK_BYTES, RAM_BYTES_PER_VCPU, card_need, named_shapes
 from teraflock.instance.model import Access, PlaceWish, RestartPolicy
 
-NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
-LABEL_KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
-ENVIRONMENT_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 SSH_KEY: Final = re.compile(
     r"(ssh-(ed25519|rsa)|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com)"
     r" [A-Za-z0-9+/]+=*( [^\r\n\0]*)?"
 )
 MODES: Final = ("on-demand", "spot", "bid")
 LABELS_MAX: Final = 64
-TIME_LIMIT_SECONDS_MIN: Final = 1
-TIME_LIMIT_SECONDS_MAX: Final = 366 * 86_400
-USER_DATA_BYTES_MAX: Final = 65_536
-INSTANCES_MAX: Final = 100
 PLACE_WISHES_MAX: Final = 16
-ALTERNATIVES_MAX: Final = 31
 DATASETS_MAX: Final = 16
 NUMBERED_NAME_LENGTH_MAX: Final = 59
 """A name of 63 characters less `-100`."""
-RAM_BYTES_MIN: Final = 64 * MIB
-DISK_BYTES_MIN: Final = 512 * MIB
 MODEL_HINT: Final = "Set `gpu`, or `--gpu MODEL` on the command line. `tera shapes` lists the models"
 
 
@@ -155,9 +157,10 @@ def check(order: Order) -> None:
 def _check_one(order: Order) -> None:
     if order.name is not None:
         check_name(order.name)
-    if not 1 <= order.instances <= INSTANCES_MAX:
+    if not 1 <= order.instances <= INSTANCES_PER_LAUNCH_MAX:
         raise BadInput(
-            f"{order.instances} instances cannot be launched at once", hint=f"Ask for 1 to {INSTANCES_MAX}"
+            f"{order.instances} instances cannot be launched at once",
+            hint=f"Ask for 1 to {INSTANCES_PER_LAUNCH_MAX}",
         )
     if order.name is not None and order.instances > 1 and len(order.name) > NUMBERED_NAME_LENGTH_MAX:
         raise BadInput(
@@ -276,7 +279,7 @@ def _check_end(order: Order) -> None:
 
 
 def check_name(name: str) -> None:
-    if not NAME.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise BadInput(
             f"`{name[:80]}` cannot be the name of an instance",
             hint="Use up to 63 of `a-z`, `0-9` and `-`. Start with a letter, and do not end with `-`",
@@ -302,7 +305,7 @@ def _check_texts(order: Order) -> None:
             )
     check_labels(order.labels)
     for name in order.environment:
-        if not ENVIRONMENT_NAME.fullmatch(name):
+        if not re.fullmatch(VARIABLE, name):
             raise BadInput(
                 f"`{name[:80]}` cannot be the name of an environment variable",
                 hint="Use letters, digits and `_`. Do not start with a digit",
@@ -316,7 +319,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
             f"An instance can have at most {LABELS_MAX} labels, not {len(labels)}", hint="Remove some of them"
         )
     for name in labels:
-        if not LABEL_KEY.fullmatch(name):
+        if not re.fullmatch(LABEL_KEY, name):
             raise BadInput(
                 f"`{name[:80]}` cannot be the name of a label", hint="Use up to 63 letters, digits and `._/-`"
             )

@@ -2,11 +2,11 @@
 
 import re
 from datetime import datetime
-from typing import Final
 
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, NotFound
+from teraflock.base.limits import PLACE
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostId, HostKind
 from teraflock.instance import store
@@ -16,11 +16,9 @@ from teraflock.instance.model import Instance
 from teraflock.storage.database import Overtaken, Transaction
 from teraflock.tenant.model import Actor
 
-REGION: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
-
 
 def check_region(region: str) -> None:
-    if not REGION.fullmatch(region):
+    if not re.fullmatch(PLACE, region):
         raise BadInput(
             f"`{region[:80]}` cannot be the name of a region", hint="Use up to 40 of `a-z`, `0-9` and `-`"
         )

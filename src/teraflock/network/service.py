@@ -74,7 +74,7 @@ class NetworkService(NetworkActs):
             if store.count_of_organisation(tx, project.organisation_id) >= PER_ORGANISATION_MAX:
                 raise Refused(
                     f"The projects of an organisation can have at most {PER_ORGANISATION_MAX} networks together",
-                    hint="Delete one in any of its projects first",
+                    hint="Delete a network in one of its projects first",
                 )
             made = new_network(tx, actor, fresh, name, self._clock.now(), self._random_bytes)
             self._audit.record(tx, actor, "network.create", made.id, project, name=name, cidr=str(made.cidr))

@@ -79,7 +79,8 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     per: Annotated[Word, Meta(description="Period of the prices: `hour`, or `month` of 730 hours.")] = "hour"
     currency: Annotated[Word, Meta(description="Currency of the prices.")] = "USD"
     newer_than: Annotated[
-        Word | None, Meta(description="Only prices confirmed since then: `90d`, `12w`, `6m`, `1y` or a date.")
+        Word | None,
+        Meta(description="Only prices confirmed since: `90d`, `12w`, `6m`, `1y`, `2026-01-31`."),
     ] = None
     slices: Annotated[bool, Meta(description="Include parts of GPUs.")] = False
     as_of: Annotated[Word | None, Meta(description="Use the prices of this date, such as `2022-12-31`.")] = (

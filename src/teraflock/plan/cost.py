@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from teraflock.base.clock import HOUR_US
 from teraflock.base.exchange import Rates
 from teraflock.base.money import HOURS_PER_MONTH, SECONDS, decimal_text, divided
 from teraflock.base.quantities import significant_text
@@ -210,7 +211,7 @@ def _billing_text(shape: Shape, seconds: int) -> str:
 
 def _exact(monthly: int, hours: float) -> int:
     """Return the share of a monthly price for this time, without billing increments."""
-    return divided(monthly * round(hours * 3_600_000_000), MONTH_SECONDS * 1_000_000)
+    return divided(monthly * round(hours * HOUR_US), MONTH_SECONDS * 1_000_000)
 
 
 def _hours(hours: float) -> str:

@@ -7,6 +7,7 @@ such a choice after those whose cost is complete.
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from teraflock.base.clock import HOUR_US
 from teraflock.base.money import HOURS_PER_MONTH, SECONDS, decimal_text, divided
 from teraflock.catalog.costs import Extra, ExtraPrice, costs_of
 from teraflock.offer.model import Shape
@@ -16,7 +17,6 @@ Money = Callable[[int, int, str], int]
 """Converts the fraction `numerator / denominator` of a currency to the plan's currency, rounded once."""
 
 MONTH_US: Final = SECONDS["month"] * 1_000_000
-HOUR_US: Final = 3_600_000_000
 GB_PARTS: Final = 1_000_000  # sizes are counted in millionths of a GB, so that amounts are exact
 
 

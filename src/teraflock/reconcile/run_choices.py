@@ -6,7 +6,7 @@ from functools import partial
 from math import ceil
 from typing import Final
 
-from teraflock.base.clock import microseconds
+from teraflock.base.clock import DAY_US, microseconds
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run.choice import RunPricing, choose
 from teraflock.run.guard import CHANGEOVER_HOURS
@@ -26,7 +26,6 @@ from teraflock.run.sighting.rules import (
 )
 from teraflock.storage.database import Transaction
 
-DAY_US: Final = 86_400_000_000
 KNOWN_MAX: Final = 256
 HORIZON_HOURS: Final = 48.0
 

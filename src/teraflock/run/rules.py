@@ -4,6 +4,7 @@
 stop, or its instance was lost. Only a lost instance leads to another attempt.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -14,11 +15,12 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, TeraflockError, Unavailable
+from teraflock.base.limits import VARIABLE
 from teraflock.dataset.model import FOLDER
 from teraflock.instance.archive import checked_path
 from teraflock.instance.model import Access, Instance, RestartPolicy
 from teraflock.instance.naming import numbered
-from teraflock.instance.orders import ENVIRONMENT_NAME, Order
+from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase, Wanted
 from teraflock.run.checkpoint import checkpoint_every_seconds, expected_loss_hours
 from teraflock.run.guest import CHECKPOINTS, LIBRARY, OUTPUTS, WORK, folder_of
@@ -303,7 +305,7 @@ def check_spec(spec: RunSpec) -> None:
             "A run needs a command", hint="For example `tera run train.py` or `tera run -- ./train.sh`"
         )
     for name in (*spec.environment, *spec.secrets):
-        if not ENVIRONMENT_NAME.fullmatch(name):
+        if not re.fullmatch(VARIABLE, name):
             raise BadInput(
                 f"`{name[:80]}` cannot be the name of an environment variable",
                 hint="Use letters, digits and `_`. Do not start with a digit",

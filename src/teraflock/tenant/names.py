@@ -4,17 +4,14 @@ import re
 from typing import Final
 
 from teraflock.base.errors import BadInput
+from teraflock.base.limits import NAME, NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX
 
-NAME_CHARACTERS_MAX: Final = 63  # a label of a host name
 MEMBER_CHARACTERS_MAX: Final = 255
 KEY_CHARACTERS_MAX: Final = 100
-REASON_CHARACTERS_MAX: Final = 500
-
-_LABEL: Final = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
 def check_name(kind: str, name: str) -> None:
-    if len(name) > NAME_CHARACTERS_MAX or not _LABEL.fullmatch(name):
+    if not re.fullmatch(NAME, name):
         raise BadInput(
             f"`{_shown(name)}` is not a valid name for {kind}",
             hint=f"Use up to {NAME_CHARACTERS_MAX} of `a-z`, `0-9` and `-`. Start with a letter; do not end with `-`",

@@ -4,6 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from teraflock.base.limits import NAME, NAME_CHARACTERS_MAX, REASON_CHARACTERS_MAX, whole
+
 Month = Annotated[
     str,
     Meta(
@@ -16,13 +18,12 @@ Reason = Annotated[
     str,
     Meta(
         min_length=1,
-        max_length=500,
+        max_length=REASON_CHARACTERS_MAX,
         pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)",
         description="One line of text. The tenant sees it in events, in the audit log and with the instance.",
     ),
 ]
-# In Python, `$` alone would accept a line break after the last character.
-Name = Annotated[str, Meta(min_length=1, max_length=63, pattern=r"^[a-z]([a-z0-9-]*[a-z0-9])?$(?!\n)")]
+Name = Annotated[str, Meta(min_length=1, max_length=NAME_CHARACTERS_MAX, pattern=whole(NAME))]
 """A valid host name label, because the guest uses it as its host name."""
 Ref = Annotated[str, Meta(max_length=100, pattern=r"^[^\u0000-\u001f\u007f]*$(?!\n)")]
 """An id or a name."""

@@ -7,22 +7,25 @@ from typing import Annotated, Literal, get_args
 import msgspec
 from msgspec import Meta
 
+from teraflock.base.limits import (
+    ALTERNATIVES_MAX,
+    INSTANCES_PER_LAUNCH_MAX,
+    LABEL_KEY,
+    TIME_LIMIT_SECONDS_MAX,
+    TIME_LIMIT_SECONDS_MIN,
+    USER_DATA_BYTES_MAX,
+    VARIABLE,
+    whole,
+)
 from teraflock.wire.field import Name, Ref
 from teraflock.wire.queue import QueuedAnswer
 from teraflock.wire.shape import ShapeAnswer, ShapeRequest
 from teraflock.wire.word import closed
 
-USER_DATA_BYTES_MAX = 65_536
-INSTANCES_PER_LAUNCH_MAX = 100
-ALTERNATIVES_MAX = 31
-TIME_LIMIT_SECONDS_MIN = 1
-TIME_LIMIT_SECONDS_MAX = 366 * 86_400
-LabelKey = Annotated[
-    str, Meta(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?$(?!\n)")
-]
+LabelKey = Annotated[str, Meta(min_length=1, max_length=63, pattern=whole(LABEL_KEY))]
 LabelValue = Annotated[str, Meta(max_length=255, pattern=r"^[^\u0000]*$")]
 Word = Annotated[str, Meta(max_length=4096, pattern=r"^[^\u0000]*$")]
-VariableName = Annotated[str, Meta(max_length=255, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)")]
+VariableName = Annotated[str, Meta(max_length=255, pattern=whole(VARIABLE))]
 NotWith = Annotated[str, Meta(min_length=1, max_length=319, pattern=r"^[^\u0000-\u001f\u007f]+$(?!\n)")]
 AccessWord = Literal["ssh", "jupyter", "command"]
 PhaseWord = Literal[

@@ -5,6 +5,14 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from teraflock.base.limits import (
+    DISK_BYTES_MAX,
+    DISK_BYTES_MIN,
+    GPUS_MAX,
+    RAM_BYTES_MAX,
+    RAM_BYTES_MIN,
+    VCPUS_MAX,
+)
 from teraflock.wire.field import Ref
 
 
@@ -14,10 +22,10 @@ class ShapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     name: Ref = ""
     """A named shape, such as `cpu-2` or `V100-SXM2x1`; see `GET /v1/shapes`."""
     gpu: Ref = ""
-    gpus: Annotated[int, Meta(ge=0, le=64)] | None = None
-    vcpus: Annotated[int, Meta(ge=1, le=1024)] | None = None
-    ram_bytes: Annotated[int, Meta(ge=64 << 20, le=64 << 40)] | None = None
-    disk_bytes: Annotated[int, Meta(ge=512 << 20, le=1 << 50)] | None = None
+    gpus: Annotated[int, Meta(ge=0, le=GPUS_MAX)] | None = None
+    vcpus: Annotated[int, Meta(ge=1, le=VCPUS_MAX)] | None = None
+    ram_bytes: Annotated[int, Meta(ge=RAM_BYTES_MIN, le=RAM_BYTES_MAX)] | None = None
+    disk_bytes: Annotated[int, Meta(ge=DISK_BYTES_MIN, le=DISK_BYTES_MAX)] | None = None
 
 
 class ShapeAnswer(msgspec.Struct, frozen=True, kw_only=True):

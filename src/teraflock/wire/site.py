@@ -7,9 +7,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from teraflock.base.limits import PLACE, PLACE_CHARACTERS_MAX, whole
 from teraflock.wire.word import closed
 
-SiteName = Annotated[str, Meta(min_length=1, max_length=40, pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$(?!\n)")]
+SiteName = Annotated[str, Meta(min_length=1, max_length=PLACE_CHARACTERS_MAX, pattern=whole(PLACE))]
 OptionText = Annotated[str, Meta(max_length=4096, pattern=r"^[^\u0000]*$")]
 
 

@@ -1,4 +1,4 @@
-"""Balancers on every engine that can run them: exactly those that are wanted run, however often it is said."""
+"""Balancers on every engine that can run them: exactly the wanted ones run, however often they are requested."""
 
 import pytest
 from tests.contract.driver.grounds import Ground, network

@@ -7,19 +7,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.unit.bill.world import GB, RATES, START
 
+from teraflock.base.clock import DAY_US, SECOND_US
 from teraflock.base.size import Size
 from teraflock.bill.charge.model import Charge, ChargeSlice, Covered
-from teraflock.bill.charge.rules import (
-    DAY_US,
-    MONTH_US,
-    SECOND_US,
-    Tariff,
-    accrued,
-    booking,
-    slices,
-    standing,
-    subject_of,
-)
+from teraflock.bill.charge.rules import MONTH_US, Tariff, accrued, booking, slices, standing, subject_of
 from teraflock.bill.price.book import read_book
 from teraflock.bill.price.model import FOREVER_US, Period, PriceBook
 from teraflock.bill.times import microseconds

@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as some
 
+from teraflock.base.clock import DAY_US
 from teraflock.base.size import Size
-from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.margin.model import CARD_PARTS, CostRate, HostPart, HostSize, HostUse, OpenUse
 from teraflock.bill.margin.rules import HOUR_US, cost_of_day, ends_at, gpu_parts, shares, take
 from teraflock.bill.verify.costs import LINE, _lines

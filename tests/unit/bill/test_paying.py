@@ -367,6 +367,6 @@ def test_a_stop_reports_what_is_charged_even_if_loops_are_late(
         books.world.book()
     cost = books.bills.costs("prj_1", ["ins_1"])["ins_1"]
     disk = books.bills.quote("prj_1", Holding(size=Size(disk_bytes=100 << 30)))
-    assert cost.micros_per_hour == disk.micros_per_hour, "of what stands still only the disk costs"
+    assert cost.micros_per_hour == disk.micros_per_hour, "only the disk of a stopped instance costs"
     books.world.book()
     assert books.world.charged("ins_1") == cost.micros

@@ -10,9 +10,10 @@ from tests.unit.bill.test_charges import BOOK, START_US, TARIFF
 from tests.unit.bill.world import BOOK as PRICES
 from tests.unit.bill.world import GB, RATES, World
 
+from teraflock.base.clock import DAY_US
 from teraflock.base.size import Size
 from teraflock.bill.charge.model import Charge
-from teraflock.bill.charge.rules import DAY_US, Tariff
+from teraflock.bill.charge.rules import Tariff
 from teraflock.bill.charge.traffic import traffic_charges
 from teraflock.bill.price.book import read_book
 from teraflock.bill.price.model import FOREVER_US, Period, PriceBook, PricePlace

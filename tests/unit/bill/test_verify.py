@@ -21,8 +21,8 @@ from teraflock.storage.database import Database
 UNPROVABLE = {
     ("meter_reading", "at_us"): "evidence, like an event: within its day and price the time changes nothing",
     ("meter_reading", "epoch"): "evidence too: of a counter that was read once, any word will do",
-    ("ledger", "at_us"): "the time of an entry that no charge belongs to stands nowhere else",
-    ("invoice", "issued_at_us"): "stands nowhere else",
+    ("ledger", "at_us"): "the time of an entry without a charge is stored nowhere else",
+    ("invoice", "issued_at_us"): "it is stored nowhere else",
     ("credit_grant", "reason"): "a word for people",
     ("credit_grant", "from_us"): "which days it might have paid for changes nothing that was paid",
     ("credit_grant", "expires_us"): "likewise",
@@ -31,7 +31,7 @@ UNPROVABLE = {
     ("host_size", "vcpus"): "evidence: a host with cards is divided by cards",
     ("host_size", "ram_bytes"): "likewise",
     ("host_size", "host_id"): "evidence: of a host that nobody used, the size changes nothing",
-    ("cost", "booked_at_us"): "stands nowhere else",
+    ("cost", "booked_at_us"): "it is stored nowhere else",
 }
 TABLES = (
     "meter_interval",

@@ -79,7 +79,7 @@ class World:
         self.clock.move(timedelta(seconds=seconds, **more))
 
     def event(self, instance: str, phase: Phase, *, sequence: int | None = None, **details: Any) -> Event:
-        """An event of an instance, made but not written; its sequence is the next unless it is said."""
+        """An event of an instance, made but not written; its sequence is the next one by default."""
         if sequence is None:
             sequence = self._sequences[instance] = self._sequences.get(instance, 0) + 1
         said = {**held(), "sequence": sequence, "generation": sequence // 3, "to": str(phase), **details}

@@ -1,4 +1,4 @@
-"""The words of `tera run`: what is wrong is said before any server is asked."""
+"""The words of `tera run`: wrong input is reported before any request."""
 
 import contextlib
 import io

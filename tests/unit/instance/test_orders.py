@@ -1,5 +1,6 @@
 """Every order is accepted or refused with one sentence."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -7,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teraflock.base.errors import BadInput
+from teraflock.base.limits import NAME
 from teraflock.base.quantities import GIB
 from teraflock.base.size import Size
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostState
 from teraflock.instance.model import Access
-from teraflock.instance.orders import NAME, Order, ShapeWish, bid_and_limit, changed_shape, check, shape_of
+from teraflock.instance.orders import Order, ShapeWish, bid_and_limit, changed_shape, check, shape_of
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -50,7 +52,7 @@ HOSTS = (host(1, "V100-SXM2", 8), host(2, "V100-SXM2", 4), host(3, "T4", 4), hos
 @given(
     st.builds(
         Order,
-        name=st.none() | st.text(max_size=70),
+        name=st.none() | st.text(max_size=70) | st.from_regex(NAME, fullmatch=True),
         image=st.text(max_size=20),
         access=st.sampled_from(Access),
         command=st.lists(st.text(max_size=20), max_size=3).map(tuple),
@@ -66,7 +68,7 @@ def test_order_is_accepted_or_refused_with_one_sentence(order: Order) -> None:
         check(order)
     except BadInput:
         return
-    assert order.name is None or NAME.fullmatch(order.name)
+    assert order.name is None or re.fullmatch(NAME, order.name)
     assert all("\0" not in word for word in (*order.command, order.user_data))
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from teraflock.base.clock import HOUR_US
 from teraflock.run.checkpoint import (
     GuestEntry,
     checkpoint_every_seconds,
@@ -20,7 +21,7 @@ from teraflock.run.guard import CHANGEOVER_HOURS, SPOT, STEADY, TICK_HOURS
 from teraflock.run.learn import learn
 from teraflock.run.model import Checkpoint, Run, RunEstimate, RunId, RunSpec, Sight
 from teraflock.run.sighting.model import SpotPeriod
-from teraflock.run.sighting.rules import HOUR_US, changeover_hours, noted, place_of, series_of, sight_of
+from teraflock.run.sighting.rules import changeover_hours, noted, place_of, series_of, sight_of
 from teraflock.run.states import RunPhase
 from teraflock.tenant.model import MemberId, ProjectId
 

@@ -15,25 +15,18 @@ from teraflock.wire.account import (
     OrphanList,
 )
 
-routes = Routes("accounts")
+routes = Routes("accounts", scope=Scope.INSTALLATION, read=Permission.HOST_READ, write=Permission.HOST_WRITE)
 CLOUD = (*ENGINE, "bad_credentials", "over_quota", "no_money", "does_not_boot", "bad_input", "unknown_name")
 """Error codes of a call to a provider."""
 
 
-@routes.get("/v1/accounts", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/accounts")
 def list_accounts(call: Call) -> AccountList:
     """List all accounts, with what their machines cost this month."""
     return AccountList(items=tuple(map(account_answer, call.nouns.accounts.accounts())))
 
 
-@routes.post(
-    "/v1/accounts",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    status=201,
-    creates=True,
-    errors=("conflict", "bad_input", "unknown_name"),
-)
+@routes.post("/v1/accounts", status=201, creates=True, errors=("conflict", "bad_input", "unknown_name"))
 def add_account(call: Call, body: AccountRequest) -> AccountAnswer:
     """Add an account and its site. The server opens the site within seconds.
 
@@ -42,54 +35,37 @@ def add_account(call: Call, body: AccountRequest) -> AccountAnswer:
     return account_answer(call.nouns.accounts.add(call.actor, new_account(body)))
 
 
-@routes.get("/v1/accounts/{account}", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/accounts/{account}")
 def show_account(call: Call, account: str) -> AccountAnswer:
     """Show one account."""
     return account_answer(call.nouns.accounts.account(account))
 
 
-@routes.delete(
-    "/v1/accounts/{account}",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    work=RouteWork.LONG,
-)
+@routes.delete("/v1/accounts/{account}", work=RouteWork.LONG)
 def remove_account(call: Call, account: str, query: ForceQuery) -> None:
     """Remove an account that has no machines. `force` does not ask the provider."""
     call.nouns.accounts.remove(call.actor, account, force=query.force)
 
 
-@routes.post(
-    "/v1/accounts/{account}/check",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_READ,
-    work=RouteWork.LONG,
-)
+@routes.post("/v1/accounts/{account}/check", may=Permission.HOST_READ, work=RouteWork.LONG)
 def check_account(call: Call, account: str) -> AccountCheckAnswer:
     """Make one read-only call with the credentials, and explain what is wrong. Changes nothing."""
     return account_check_answer(call.nouns.accounts.check(account))
 
 
-@routes.put(
-    "/v1/accounts/{account}/key", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE, errors=("refused",)
-)
+@routes.put("/v1/accounts/{account}/key", errors=("refused",))
 def set_account_key(call: Call, account: str, body: AccountKeyRequest) -> AccountAnswer:
     """Replace the stored credentials of an account."""
     return account_answer(call.nouns.accounts.set_secret(call.actor, account, body.secret))
 
 
-@routes.put("/v1/accounts/{account}/limit", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
+@routes.put("/v1/accounts/{account}/limit")
 def set_account_limit(call: Call, account: str, body: AccountLimitRequest) -> AccountAnswer:
     """Set the most that the account's machines may cost in a month."""
     return account_answer(call.nouns.accounts.set_limit(call.actor, account, body.limit_micros))
 
 
-@routes.put(
-    "/v1/accounts/{account}/projects/{shared}",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    errors=("ambiguous_name",),
-)
+@routes.put("/v1/accounts/{account}/projects/{shared}", errors=("ambiguous_name",))
 def share_account(call: Call, account: str, shared: str, body: AccountLimitRequest) -> AccountAnswer:
     """Let a project rent machines with an account, up to a limit per month."""
     project = call.nouns.tenants.projects.show(call.actor, shared)
@@ -98,37 +74,20 @@ def share_account(call: Call, account: str, shared: str, body: AccountLimitReque
     )
 
 
-@routes.delete(
-    "/v1/accounts/{account}/projects/{shared}",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    errors=("ambiguous_name",),
-)
+@routes.delete("/v1/accounts/{account}/projects/{shared}", errors=("ambiguous_name",))
 def unshare_account(call: Call, account: str, shared: str) -> AccountAnswer:
     """Stop letting a project rent machines with an account. Its machines keep running."""
     project = call.nouns.tenants.projects.show(call.actor, shared)
     return account_answer(call.nouns.accounts.share(call.actor, account, project, may=False))
 
 
-@routes.get(
-    "/v1/accounts/{account}/orphans",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_READ,
-    work=RouteWork.LONG,
-    errors=CLOUD,
-)
+@routes.get("/v1/accounts/{account}/orphans", work=RouteWork.LONG, errors=CLOUD)
 def list_orphans(call: Call, account: str) -> OrphanList:
     """List what the provider has with our mark that belongs to no instance."""
     return orphan_list(call.nouns.accounts.orphans(account))
 
 
-@routes.post(
-    "/v1/accounts/{account}/sweep",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    work=RouteWork.LONG,
-    errors=CLOUD,
-)
+@routes.post("/v1/accounts/{account}/sweep", work=RouteWork.LONG, errors=CLOUD)
 def sweep_account(call: Call, account: str) -> OrphanList:
     """Delete orphans that two listings in a row show. Returns what was deleted."""
     return orphan_list(call.nouns.accounts.sweep(call.actor, account))

@@ -8,57 +8,42 @@ from teraflock.base.errors import BadInput
 from teraflock.tenant.rules import Permission
 from teraflock.wire.acl import AclAnswer, AclList, AclRequest, AclRuleRequest
 
-routes = Routes("network ACLs")
+routes = Routes(
+    "network ACLs", scope=Scope.PROJECT, read=Permission.NETWORK_READ, write=Permission.NETWORK_WRITE
+)
 
 
-@routes.get("/v1/acls", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/acls")
 def list_acls(call: Call, query: InProject) -> AclList:
     """List the network ACLs of a project, with their rules."""
     return AclList(items=tuple(map(acl_answer, call.nouns.acls.all(call.project))))
 
 
-@routes.post(
-    "/v1/acls",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    status=201,
-    creates=True,
-    errors=("refused",),
-)
+@routes.post("/v1/acls", status=201, creates=True, errors=("refused",))
 def create_acl(call: Call, query: InProject, body: AclRequest) -> AclAnswer:
     """Create a network ACL. It has no rules, and guards nothing until you attach it."""
     return acl_answer(call.nouns.acls.create(call.actor, call.project, body.name))
 
 
-@routes.get("/v1/acls/{acl}", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/acls/{acl}")
 def show_acl(call: Call, query: InProject, acl: str) -> AclAnswer:
     """Show one network ACL, by id or name."""
     return acl_answer(call.nouns.acls.show(call.project, acl))
 
 
-@routes.delete("/v1/acls/{acl}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE, status=204)
+@routes.delete("/v1/acls/{acl}", status=204)
 def delete_acl(call: Call, query: InProject, acl: str) -> None:
     """Delete a network ACL that is not attached."""
     call.nouns.acls.delete(call.actor, call.project, acl)
 
 
-@routes.post(
-    "/v1/acls/{acl}/rules",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    errors=("conflict", "refused", "unknown_name"),
-)
+@routes.post("/v1/acls/{acl}/rules", errors=("conflict", "refused", "unknown_name"))
 def add_acl_rule(call: Call, query: InProject, acl: str, body: AclRuleRequest) -> AclAnswer:
     """Add a rule to a network ACL. Each number is used once in each direction."""
     return acl_answer(call.nouns.acls.add(call.actor, call.project, acl, acl_rule_from(body)))
 
 
-@routes.delete(
-    "/v1/acls/{acl}/rules/{direction}/{number}",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    errors=("bad_input",),
-)
+@routes.delete("/v1/acls/{acl}/rules/{direction}/{number}", errors=("bad_input",))
 def remove_acl_rule(call: Call, query: InProject, acl: str, direction: str, number: str) -> AclAnswer:
     """Remove a rule from a network ACL."""
     if not (number.isascii() and number.isdigit() and len(number) < 10):
@@ -66,7 +51,7 @@ def remove_acl_rule(call: Call, query: InProject, acl: str, direction: str, numb
     return acl_answer(call.nouns.acls.remove(call.actor, call.project, acl, direction, int(number)))
 
 
-@routes.put("/v1/acls/{acl}/attached", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE)
+@routes.put("/v1/acls/{acl}/attached")
 def attach_acl(call: Call, query: AclAttachQuery, acl: str) -> AclAnswer:
     """Let an ACL guard a subnet, in place of the one that did."""
     return acl_answer(
@@ -74,7 +59,7 @@ def attach_acl(call: Call, query: AclAttachQuery, acl: str) -> AclAnswer:
     )
 
 
-@routes.delete("/v1/acls/{acl}/attached", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE)
+@routes.delete("/v1/acls/{acl}/attached")
 def detach_acl(call: Call, query: AclAttachQuery, acl: str) -> AclAnswer:
     """Let no ACL guard a subnet."""
     return acl_answer(

@@ -6,7 +6,7 @@ from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.announcement import AnnouncementAnswer, AnnouncementList, AnnouncementRequest
 
-routes = Routes("announcements")
+routes = Routes("announcements", scope=Scope.INSTALLATION, write=Permission.ORGANISATION_WRITE)
 
 
 @routes.get("/v1/announcements", scope=Scope.KEY)
@@ -16,9 +16,7 @@ def list_announcements(call: Call) -> AnnouncementList:
     return AnnouncementList(items=tuple(map(announcement_answer, found)))
 
 
-@routes.post(
-    "/v1/announcements", scope=Scope.INSTALLATION, may=Permission.ORGANISATION_WRITE, status=201, creates=True
-)
+@routes.post("/v1/announcements", status=201, creates=True)
 def make_announcement(call: Call, body: AnnouncementRequest) -> AnnouncementAnswer:
     """Publish an announcement to all tenants or to one organisation."""
     made = call.nouns.tenants.announcements.make(
@@ -28,12 +26,7 @@ def make_announcement(call: Call, body: AnnouncementRequest) -> AnnouncementAnsw
     return announcement_answer(made)
 
 
-@routes.delete(
-    "/v1/announcements/{announcement}",
-    scope=Scope.INSTALLATION,
-    may=Permission.ORGANISATION_WRITE,
-    status=204,
-)
+@routes.delete("/v1/announcements/{announcement}", status=204)
 def remove_announcement(call: Call, announcement: str) -> None:
     """Remove an announcement."""
     call.nouns.tenants.announcements.remove(call.actor, announcement)

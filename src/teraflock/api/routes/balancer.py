@@ -7,10 +7,12 @@ from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.balancer import BackendsRequest, BalancerAnswer, BalancerList, BalancerRequest
 
-routes = Routes("balancers")
+routes = Routes(
+    "balancers", scope=Scope.PROJECT, read=Permission.NETWORK_READ, write=Permission.NETWORK_WRITE
+)
 
 
-@routes.get("/v1/balancers", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/balancers")
 def list_balancers(call: Call, query: InProject) -> BalancerList:
     """List the load balancers of a project, without what they report."""
     found = call.nouns.balancers.all(call.project)
@@ -19,8 +21,6 @@ def list_balancers(call: Call, query: InProject) -> BalancerList:
 
 @routes.post(
     "/v1/balancers",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
     status=201,
     creates=True,
     locks=True,
@@ -32,38 +32,25 @@ def create_balancer(call: Call, query: InProject, body: BalancerRequest) -> Bala
     return balancer_answer(made)
 
 
-@routes.get("/v1/balancers/{balancer}", scope=Scope.PROJECT, may=Permission.NETWORK_READ, work=RouteWork.LONG)
+@routes.get("/v1/balancers/{balancer}", work=RouteWork.LONG)
 def show_balancer(call: Call, query: InProject, balancer: str) -> BalancerAnswer:
     """Show one load balancer by id or name, with the state of its backends and its counters."""
     return balancer_answer(call.nouns.balancers.show(call.project, balancer), asked=True)
 
 
-@routes.delete(
-    "/v1/balancers/{balancer}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE, status=204, locks=True
-)
+@routes.delete("/v1/balancers/{balancer}", status=204, locks=True)
 def delete_balancer(call: Call, query: InProject, balancer: str) -> None:
     """Delete a load balancer. Its connections are cut."""
     call.nouns.balancers.delete(call.actor, call.project, balancer)
 
 
-@routes.post(
-    "/v1/balancers/{balancer}/backends",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    locks=True,
-    errors=("refused",),
-)
+@routes.post("/v1/balancers/{balancer}/backends", locks=True, errors=("refused",))
 def add_backends(call: Call, query: InProject, balancer: str, body: BackendsRequest) -> BalancerAnswer:
     """Add backends to a load balancer. Open connections go on."""
     return balancer_answer(call.nouns.balancers.add(call.actor, call.project, balancer, body.instances))
 
 
-@routes.post(
-    "/v1/balancers/{balancer}/backends/remove",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    locks=True,
-)
+@routes.post("/v1/balancers/{balancer}/backends/remove", locks=True)
 def remove_backends(call: Call, query: InProject, balancer: str, body: BackendsRequest) -> BalancerAnswer:
     """Remove backends from a load balancer. Their open connections go on until they end."""
     return balancer_answer(call.nouns.balancers.remove(call.actor, call.project, balancer, body.instances))

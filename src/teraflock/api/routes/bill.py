@@ -11,12 +11,12 @@ from teraflock.bill.export.model import BillingAccount
 from teraflock.tenant.rules import Permission
 from teraflock.wire.bill import BillAnswer, CostPage, LinePage, MarginAnswer, VerdictAnswer
 
-routes = Routes("bills")
+routes = Routes("bills", scope=Scope.PROJECT, read=Permission.USAGE_READ)
 NUMBER_MAX = 2**63 - 1
 """The largest number that a database column holds."""
 
 
-@routes.get("/v1/bill", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+@routes.get("/v1/bill")
 def show_bill(call: Call, query: BillQuery) -> BillAnswer:
     """Show what a project was charged in a month, grouped by GPU model, user, instance or label."""
     bills = call.nouns.bills
@@ -26,7 +26,7 @@ def show_bill(call: Call, query: BillQuery) -> BillAnswer:
     return bill_answer(found, query.by, names)
 
 
-@routes.get("/v1/bill/lines", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+@routes.get("/v1/bill/lines")
 def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
     """List every charge of a month, in the order of booking."""
     bills = call.nouns.bills
@@ -39,13 +39,7 @@ def list_bill_lines(call: Call, query: LineQuery) -> LinePage:
     return LinePage(items=tuple(map(line_answer, rows)), next=str(last.number) if last else None)
 
 
-@routes.get(
-    "/v1/bill/focus",
-    scope=Scope.PROJECT,
-    may=Permission.BILL_READ,
-    work=RouteWork.LONG,
-    media_type="text/csv",
-)
+@routes.get("/v1/bill/focus", may=Permission.BILL_READ, work=RouteWork.LONG, media_type="text/csv")
 def export_focus(call: Call, query: MonthQuery) -> Generator[bytes, None, None]:
     """Export the charges of a month as CSV with the columns of FinOps FOCUS 1.2."""
     bills, project = call.nouns.bills, call.project
@@ -72,7 +66,7 @@ def show_margin(call: Call, query: MarginQuery) -> MarginAnswer:
     return margin_answer(bills.margin(query.month or bills.month_now(), query.by))
 
 
-@routes.get("/v1/costs", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+@routes.get("/v1/costs")
 def list_costs(call: Call, query: InstancePageQuery) -> CostPage:
     """List the hourly price of each instance, and what it has cost so far.
 

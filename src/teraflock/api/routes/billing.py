@@ -8,16 +8,16 @@ from teraflock.bill.store import Profile
 from teraflock.tenant.rules import Permission
 from teraflock.wire.billing import PaymentRequest, ProfileAnswer, ProfileShape
 
-routes = Routes("billing")
+routes = Routes("billing", scope=Scope.PROJECT, read=Permission.BILL_READ, write=Permission.BILL_WRITE)
 
 
-@routes.get("/v1/billing", scope=Scope.PROJECT, may=Permission.BILL_READ)
+@routes.get("/v1/billing")
 def show_billing(call: Call, query: InProject) -> ProfileAnswer:
     """Show how a project pays, what it has paid in advance, and what it owes."""
     return _profile(call)
 
 
-@routes.put("/v1/billing", scope=Scope.PROJECT, may=Permission.BILL_WRITE, errors=("conflict", "bad_input"))
+@routes.put("/v1/billing", errors=("conflict", "bad_input"))
 def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnswer:
     """Set how a project pays. The currency cannot change after the first charge."""
     call.nouns.bills.set_profile(
@@ -30,7 +30,7 @@ def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnsw
     return _profile(call)
 
 
-@routes.post("/v1/payments", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=201, creates=True)
+@routes.post("/v1/payments", status=201, creates=True)
 def make_payment(call: Call, query: InProject, body: PaymentRequest) -> ProfileAnswer:
     """Record a payment: for an invoice, or in advance."""
     invoices = call.nouns.bills.invoices

@@ -9,10 +9,10 @@ from teraflock.bill.budget.model import Budget, Cap
 from teraflock.tenant.rules import Permission
 from teraflock.wire.budget import BudgetAnswer, BudgetRequest, CapRequest
 
-routes = Routes("budgets")
+routes = Routes("budgets", scope=Scope.PROJECT, read=Permission.USAGE_READ, write=Permission.PROJECT_WRITE)
 
 
-@routes.get("/v1/budget", scope=Scope.PROJECT, may=Permission.USAGE_READ, errors=("not_found",))
+@routes.get("/v1/budget", errors=("not_found",))
 def show_budget(call: Call, query: InProject) -> BudgetAnswer:
     """Show the monthly budget of a project, and how much is spent."""
     standing = call.nouns.bills.budgets.standing(call.project.id)
@@ -21,7 +21,7 @@ def show_budget(call: Call, query: InProject) -> BudgetAnswer:
     return budget_answer(standing)
 
 
-@routes.put("/v1/budget", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE)
+@routes.put("/v1/budget")
 def set_budget(call: Call, query: InProject, body: BudgetRequest) -> BudgetAnswer:
     """Set the monthly budget of a project. A budget below what is already spent refuses new launches."""
     budget = Budget(
@@ -31,20 +31,20 @@ def set_budget(call: Call, query: InProject, body: BudgetRequest) -> BudgetAnswe
     return budget_answer(call.nouns.bills.budgets.set(budget, by=call.by))
 
 
-@routes.put("/v1/budget/cap", scope=Scope.PROJECT, may=Permission.BILL_WRITE)
+@routes.put("/v1/budget/cap", may=Permission.BILL_WRITE)
 def set_budget_cap(call: Call, query: InProject, body: CapRequest) -> BudgetAnswer:
     """Cap what a project can spend in a month. The project sees the cap and cannot change it."""
     cap = Cap(project_id=call.project.id, currency="", micros=body.micros, notice_seconds=body.notice_seconds)
     return budget_answer(call.nouns.bills.budgets.set_cap(cap, by=call.by))
 
 
-@routes.delete("/v1/budget/cap", scope=Scope.PROJECT, may=Permission.BILL_WRITE, status=204)
+@routes.delete("/v1/budget/cap", may=Permission.BILL_WRITE, status=204)
 def remove_budget_cap(call: Call, query: InProject) -> None:
     """Remove the cap. The project's own budget stays."""
     call.nouns.bills.budgets.remove_cap(call.project.id, by=call.by)
 
 
-@routes.delete("/v1/budget", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+@routes.delete("/v1/budget", status=204)
 def remove_budget(call: Call, query: InProject) -> None:
     """Remove a project's own budget. The operator's cap stays."""
     call.nouns.bills.budgets.remove(call.project.id, by=call.by)

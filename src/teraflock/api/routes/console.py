@@ -11,12 +11,11 @@ from teraflock.wire.console import (
     ConsoleSessionPage,
 )
 
-routes = Routes("console")
+routes = Routes("console", scope=Scope.KEY)
 
 
 @routes.post(
     "/v1/console/links",
-    scope=Scope.KEY,
     status=201,
     creates=True,
     secret=True,
@@ -31,7 +30,7 @@ def make_console_link(call: Call, body: ConsoleLinkRequest) -> ConsoleLinkMade:
     return link_made(call.nouns.sessions.make_link(call.actor, body.member))
 
 
-@routes.get("/v1/console/sessions", scope=Scope.KEY)
+@routes.get("/v1/console/sessions")
 def list_console_sessions(call: Call, query: Page) -> ConsoleSessionPage:
     """List your open sessions of the console. Owners see all of the organisation."""
     found = call.nouns.sessions.page(call.actor, after=query.after, limit=query.limit + 1)
@@ -39,7 +38,7 @@ def list_console_sessions(call: Call, query: Page) -> ConsoleSessionPage:
     return ConsoleSessionPage(items=tuple(map(session_answer, rows)), next=last.id if last else None)
 
 
-@routes.delete("/v1/console/sessions/{session}", scope=Scope.KEY, errors=("forbidden",))
+@routes.delete("/v1/console/sessions/{session}", errors=("forbidden",))
 def revoke_console_session(call: Call, session: str) -> ConsoleSessionAnswer:
     """End a session. It stops working with the next request."""
     return session_answer(call.nouns.sessions.revoke(call.actor, session))

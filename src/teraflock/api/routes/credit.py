@@ -8,23 +8,16 @@ from teraflock.base.errors import BadInput
 from teraflock.tenant.rules import Permission
 from teraflock.wire.credit import CreditAnswer, CreditList, CreditRequest
 
-routes = Routes("credits")
+routes = Routes("credits", scope=Scope.PROJECT, read=Permission.USAGE_READ, write=Permission.BILL_WRITE)
 
 
-@routes.get("/v1/credits", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+@routes.get("/v1/credits")
 def list_credits(call: Call, query: InProject) -> CreditList:
     """List the credits of a project. The next to expire comes first."""
     return CreditList(items=tuple(map(credit_answer, call.nouns.bills.credits.grants(call.project.id))))
 
 
-@routes.post(
-    "/v1/credits",
-    scope=Scope.PROJECT,
-    may=Permission.BILL_WRITE,
-    status=201,
-    creates=True,
-    errors=("bad_input",),
-)
+@routes.post("/v1/credits", status=201, creates=True, errors=("bad_input",))
 def make_credit(call: Call, query: InProject, body: CreditRequest) -> CreditAnswer:
     """Give a project credit in its currency."""
     if body.expires_at is not None and body.expires_at.tzinfo is None:

@@ -11,40 +11,33 @@ from teraflock.tenant.rules import Permission
 from teraflock.wire.dataset import ChunkAnswer, DatasetAnswer, DatasetList, DatasetRequest, MissingChunks
 from teraflock.wire.run import UploadAnswer, UploadRequest
 
-routes = Routes("datasets")
+routes = Routes(
+    "datasets", scope=Scope.PROJECT, read=Permission.INSTANCE_READ, write=Permission.INSTANCE_WRITE
+)
 MISSING_MAX: Final = 1000
 
 
-@routes.get("/v1/datasets", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/datasets")
 def list_datasets(call: Call, query: InProject) -> DatasetList:
     """List the datasets of a project."""
     return DatasetList(items=tuple(map(dataset_answer, call.nouns.datasets.all(call.project))))
 
 
 @routes.post(
-    "/v1/datasets",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=201,
-    errors=("conflict", "refused", "suspended", "quota_reached", "budget_reached"),
+    "/v1/datasets", status=201, errors=("conflict", "refused", "suspended", "quota_reached", "budget_reached")
 )
 def create_dataset(call: Call, query: InProject, body: DatasetRequest) -> DatasetAnswer:
     """Announce a dataset by its manifest. The same name and content again: continue its upload."""
     return dataset_answer(call.nouns.datasets.create(call.actor, call.project, body.name, body.manifest))
 
 
-@routes.get("/v1/datasets/{dataset}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/datasets/{dataset}")
 def show_dataset(call: Call, query: InProject, dataset: str) -> DatasetAnswer:
     """Show one dataset, by id or name."""
     return dataset_answer(call.nouns.datasets.dataset(call.project, dataset))
 
 
-@routes.get(
-    "/v1/datasets/{dataset}/missing",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    work=RouteWork.LOOKUP,
-)
+@routes.get("/v1/datasets/{dataset}/missing", may=Permission.INSTANCE_WRITE, work=RouteWork.LOOKUP)
 def list_missing_chunks(call: Call, query: InProject, dataset: str) -> MissingChunks:
     """List the chunks that have not arrived, up to 1000 of them."""
     found, count = call.nouns.datasets.missing(call.project, dataset, limit=MISSING_MAX)
@@ -52,7 +45,7 @@ def list_missing_chunks(call: Call, query: InProject, dataset: str) -> MissingCh
     return MissingChunks(items=items, count=count)
 
 
-@routes.put("/v1/datasets/{dataset}/chunks/{digest}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+@routes.put("/v1/datasets/{dataset}/chunks/{digest}")
 def upload_chunk(
     call: Call, query: InProject, dataset: str, digest: str, body: UploadRequest
 ) -> UploadAnswer:
@@ -66,20 +59,13 @@ def upload_chunk(
     return UploadAnswer(received_bytes=received, complete=complete)
 
 
-@routes.post(
-    "/v1/datasets/{dataset}/complete",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    errors=("conflict",),
-)
+@routes.post("/v1/datasets/{dataset}/complete", errors=("conflict",))
 def complete_dataset(call: Call, query: InProject, dataset: str) -> DatasetAnswer:
     """Make a dataset usable, once all chunks have arrived. It is charged from now on."""
     return dataset_answer(call.nouns.datasets.complete(call.actor, call.project, dataset))
 
 
-@routes.delete(
-    "/v1/datasets/{dataset}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=204, locks=True
-)
+@routes.delete("/v1/datasets/{dataset}", status=204, locks=True)
 def delete_dataset(call: Call, query: InProject, dataset: str) -> None:
     """Delete a dataset that no instance uses. It is charged until now."""
     call.nouns.datasets.delete(call.actor, call.project, dataset)

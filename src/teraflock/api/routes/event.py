@@ -10,29 +10,23 @@ from teraflock.storage.events import events_of_project, newest_of_project
 from teraflock.tenant.rules import Permission
 from teraflock.wire.event import EventPage
 
-routes = Routes("events")
+routes = Routes("events", scope=Scope.PROJECT, read=Permission.INSTANCE_READ)
 
 
-@routes.get("/v1/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/events")
 def list_events(call: Call, query: EventPageQuery) -> EventPage:
     """List the events of a project, oldest first unless `newest_first` is set."""
     return _page(call, query, "")
 
 
-@routes.get("/v1/instances/{instance}/events", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/instances/{instance}/events")
 def list_instance_events(call: Call, query: EventPageQuery, instance: str) -> EventPage:
     """List the events of one instance, oldest first unless `newest_first` is set."""
     view = call.nouns.instances.view(call.project.id, instance)
     return _page(call, query, view.instance.id)
 
 
-@routes.get(
-    "/v1/events/stream",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_READ,
-    stream=True,
-    media_type="text/event-stream",
-)
+@routes.get("/v1/events/stream", stream=True, media_type="text/event-stream")
 def follow_events(call: Call, query: PageInProject) -> bytes:
     """Stream the events of a project as server-sent events.
 

@@ -8,10 +8,10 @@ from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.health import HealthAnswer
 
-routes = Routes("health")
+routes = Routes("health", scope=Scope.PUBLIC)
 
 
-@routes.get("/v1/health", scope=Scope.PUBLIC)
+@routes.get("/v1/health")
 def show_health(call: Call) -> HealthAnswer:
     """Check that the server answers and can read its database."""
     call.services.check()
@@ -24,7 +24,7 @@ def show_health(call: Call) -> HealthAnswer:
     )
 
 
-@routes.get("/v1/openapi.json", scope=Scope.PUBLIC)
+@routes.get("/v1/openapi.json")
 def show_openapi(call: Call) -> Annotated[bytes, dict[str, Any]]:
     """Get this document, for the version of the server."""
     return call.services.openapi()

@@ -32,12 +32,12 @@ from teraflock.wire.host import (
     SlicingRequest,
 )
 
-routes = Routes("hosts")
+routes = Routes("hosts", scope=Scope.INSTALLATION, read=Permission.HOST_READ, write=Permission.HOST_WRITE)
 NUMBER_MAX = 2**63 - 1
 """The largest number a column holds."""
 
 
-@routes.get("/v1/hosts", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/hosts")
 def list_hosts(call: Call, query: HostPageQuery) -> HostPage:
     """List hosts with their cards and what instances hold on them. Default: own hosts."""
     kind = None if query.kind == "all" else HostKind(query.kind)
@@ -46,19 +46,19 @@ def list_hosts(call: Call, query: HostPageQuery) -> HostPage:
     return HostPage(items=tuple(map(host_answer, rows)), next=last.id if last else None)
 
 
-@routes.get("/v1/host-capacity", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/host-capacity")
 def show_host_capacity(call: Call) -> HostCapacityList:
     """Show how many cards are free, and how they are spread over the hosts."""
     return HostCapacityList(items=tuple(map(capacity_answer, call.nouns.fleet.capacity())))
 
 
-@routes.get("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/hosts/{host}")
 def show_host(call: Call, host: str) -> HostAnswer:
     """Show one host, by id or name."""
     return host_answer(call.nouns.fleet.host(host))
 
 
-@routes.patch("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
+@routes.patch("/v1/hosts/{host}")
 def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
     """Change a host: region, labels, private networks its instances may reach, and whether it takes new instances."""
     if body.region is not None:
@@ -74,33 +74,20 @@ def change_host(call: Call, host: str, body: HostChange) -> HostAnswer:
     return host_answer(call.nouns.fleet.host(host))
 
 
-@routes.get("/v1/hosts/{host}/slices", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/hosts/{host}/slices")
 def list_slicings(call: Call, host: str) -> SlicingPage:
     """List the cards of a host that were divided, or made whole again."""
     return SlicingPage(items=tuple(map(slicing_answer, call.nouns.slicings.of_host(host))))
 
 
-@routes.put(
-    "/v1/hosts/{host}/slices/{card}",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    errors=("unknown_name",),
-)
+@routes.put("/v1/hosts/{host}/slices/{card}", errors=("unknown_name",))
 def divide_card(call: Call, host: str, card: str, body: SlicingRequest) -> SlicingPage:
     """Divide a free card into slices (MIG), or make it whole again. It takes the host a few seconds."""
     call.nouns.slicings.divide(call.actor, host, card, body.profiles)
     return SlicingPage(items=tuple(map(slicing_answer, call.nouns.slicings.of_host(host))))
 
 
-@routes.post(
-    "/v1/host-invitations",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    status=201,
-    creates=True,
-    secret=True,
-    errors=("conflict", "refused"),
-)
+@routes.post("/v1/host-invitations", status=201, creates=True, secret=True, errors=("conflict", "refused"))
 def invite_host(call: Call, body: InvitationRequest) -> InvitationAnswer:
     """Create a one-time token with which a host can join within an hour."""
     invited = call.nouns.joins.invite(
@@ -111,8 +98,6 @@ def invite_host(call: Call, body: InvitationRequest) -> InvitationAnswer:
 
 @routes.post(
     "/v1/hosts/{host}/upgrade",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
     work=RouteWork.LONG,
     errors=("refused", "bad_input", "bad_credentials", "engine_down", "engine_busy", "engine_refused"),
 )
@@ -122,7 +107,7 @@ def upgrade_host(call: Call, host: str) -> HostUpgradeAnswer:
     return HostUpgradeAnswer(host=done.name, before=done.before, version=done.version)
 
 
-@routes.delete("/v1/hosts/{host}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE)
+@routes.delete("/v1/hosts/{host}")
 def remove_host(call: Call, host: str, query: LostQuery) -> HostRemovedAnswer:
     """Remove a joined host that is drained and has no instances and no volumes, or that is lost. Its certificate is no
     longer accepted."""
@@ -132,7 +117,7 @@ def remove_host(call: Call, host: str, query: LostQuery) -> HostRemovedAnswer:
     return host_removed_answer(HostLosses())
 
 
-@routes.get("/v1/host-costs", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/host-costs")
 def list_host_costs(call: Call, query: HostCostPageQuery) -> HostCostPage:
     """List what operators recorded as the cost of own hosts, in the order it was recorded."""
     after = min(int(query.after), NUMBER_MAX) if query.after.isdigit() else 0
@@ -143,9 +128,7 @@ def list_host_costs(call: Call, query: HostCostPageQuery) -> HostCostPage:
     return HostCostPage(items=items, next=str(last[0]) if last else None)
 
 
-@routes.put(
-    "/v1/hosts/{host}/cost", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE, errors=("unknown_name",)
-)
+@routes.put("/v1/hosts/{host}/cost", errors=("unknown_name",))
 def set_host_cost(call: Call, host: str, body: HostCostRequest) -> HostCostAnswer:
     """Record what an own host costs an hour, from now or another time on. What was recorded before stays on record."""
     found = call.nouns.fleet.own_host(host)

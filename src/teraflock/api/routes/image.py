@@ -8,10 +8,10 @@ from teraflock.base.errors import BadInput
 from teraflock.tenant.rules import Permission
 from teraflock.wire.image import ImageAnswer, ImagePage, ImageRequest
 
-routes = Routes("images")
+routes = Routes("images", scope=Scope.PROJECT, read=Permission.IMAGE_READ, write=Permission.IMAGE_WRITE)
 
 
-@routes.get("/v1/images", scope=Scope.PROJECT, may=Permission.IMAGE_READ)
+@routes.get("/v1/images")
 def list_images(call: Call, query: PageInProject) -> ImagePage:
     """List the images that instances of the project can start from."""
     found = call.nouns.images.page(call.project.id, after=query.after, limit=query.limit + 1)
@@ -21,8 +21,6 @@ def list_images(call: Call, query: PageInProject) -> ImagePage:
 
 @routes.post(
     "/v1/images",
-    scope=Scope.PROJECT,
-    may=Permission.IMAGE_WRITE,
     status=202,
     creates=True,
     errors=("refused", "suspended", "quota_reached", "conflict", "unknown_name", "engine_down"),
@@ -43,15 +41,13 @@ def make_image(call: Call, query: InProject, body: ImageRequest) -> ImageAnswer:
     return image_answer(images.from_instance(call.actor, call.project, body.name, body.instance))
 
 
-@routes.get("/v1/images/{image}", scope=Scope.PROJECT, may=Permission.IMAGE_READ)
+@routes.get("/v1/images/{image}")
 def show_image(call: Call, query: InProject, image: str) -> ImageAnswer:
     """Show one image, by id or name."""
     return image_answer(call.nouns.images.image(call.project.id, image))
 
 
-@routes.delete(
-    "/v1/images/{image}", scope=Scope.PROJECT, may=Permission.IMAGE_WRITE, status=204, work=RouteWork.WRITE
-)
+@routes.delete("/v1/images/{image}", status=204, work=RouteWork.WRITE)
 def delete_image(call: Call, query: InProject, image: str) -> None:
     """Delete an image of the project. Instances launched from it keep running."""
     call.nouns.images.delete(call.actor, call.project, image)

@@ -32,10 +32,12 @@ from teraflock.wire.instance import (
     ResizeRequest,
 )
 
-routes = Routes("instances")
+routes = Routes(
+    "instances", scope=Scope.PROJECT, read=Permission.INSTANCE_READ, write=Permission.INSTANCE_WRITE
+)
 
 
-@routes.get("/v1/instances", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/instances")
 def list_instances(call: Call, query: InstancePageQuery) -> Annotated[bytes, InstancePage]:
     """List the instances of a project, oldest first."""
     found = call.nouns.instances.page(
@@ -47,8 +49,6 @@ def list_instances(call: Call, query: InstancePageQuery) -> Annotated[bytes, Ins
 
 @routes.post(
     "/v1/instances",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
     status=202,
     creates=True,
     locks=True,
@@ -78,18 +78,13 @@ def launch_instances(call: Call, query: InProject, body: LaunchRequest) -> Launc
     )
 
 
-@routes.get("/v1/instances/{instance}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/instances/{instance}")
 def show_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Show one instance, by id or name."""
     return _shown(call, instance)
 
 
-@routes.patch(
-    "/v1/instances/{instance}",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    errors=("suspended", "quota_reached"),
-)
+@routes.patch("/v1/instances/{instance}", errors=("suspended", "quota_reached"))
 def change_instance(call: Call, query: InProject, instance: str, body: ChangeRequest) -> InstanceAnswer:
     """Change the labels or the bid of an instance.
 
@@ -102,7 +97,7 @@ def change_instance(call: Call, query: InProject, instance: str, body: ChangeReq
     return _shown(call, call.nouns.instances.label(call.actor, call.project, instance, body.labels).id)
 
 
-@routes.delete("/v1/instances/{instance}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=202)
+@routes.delete("/v1/instances/{instance}", status=202)
 def delete_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Delete an instance with its disk and snapshots."""
     return _shown(call, call.nouns.instances.delete(call.actor, call.project, instance).id)
@@ -110,8 +105,6 @@ def delete_instance(call: Call, query: InProject, instance: str) -> InstanceAnsw
 
 @routes.post(
     "/v1/instances/{instance}/start",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
     status=202,
     errors=("conflict", "refused", "suspended", "bad_input", "no_capacity", "budget_reached", "engine_down"),
 )
@@ -123,31 +116,19 @@ def start_instance(call: Call, query: InProject, instance: str) -> InstanceAnswe
     return _shown(call, call.nouns.instances.start(call.actor, call.project, instance).id)
 
 
-@routes.post(
-    "/v1/instances/{instance}/stop",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    errors=("conflict", "refused", "engine_down"),
-)
+@routes.post("/v1/instances/{instance}/stop", status=202, errors=("conflict", "refused", "engine_down"))
 def stop_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Stop an instance. Its disk is kept."""
     return _shown(call, call.nouns.instances.stop(call.actor, call.project, instance).id)
 
 
-@routes.post(
-    "/v1/instances/{instance}/restart",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    errors=("conflict", "refused", "engine_down"),
-)
+@routes.post("/v1/instances/{instance}/restart", status=202, errors=("conflict", "refused", "engine_down"))
 def restart_instance(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Stop an instance and start it again on the same disk."""
     return _shown(call, call.nouns.instances.restart(call.actor, call.project, instance).id)
 
 
-@routes.post("/v1/instances/{instance}/acknowledge", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+@routes.post("/v1/instances/{instance}/acknowledge")
 def acknowledge_notice(call: Call, query: InProject, instance: str) -> InstanceAnswer:
     """Clear the notice of an instance, for example about a lost disk."""
     return _shown(call, call.nouns.instances.acknowledge(call.actor, call.project, instance).id)
@@ -155,8 +136,6 @@ def acknowledge_notice(call: Call, query: InProject, instance: str) -> InstanceA
 
 @routes.post(
     "/v1/instances/{instance}/resize",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
     status=202,
     errors=(
         "conflict",
@@ -179,7 +158,6 @@ def resize_instance(call: Call, query: InProject, instance: str, body: ResizeReq
 
 @routes.post(
     "/v1/instances/{instance}/exec",
-    scope=Scope.PROJECT,
     may=Permission.INSTANCE_ENTER,
     work=RouteWork.LONG,
     errors=("conflict", *ENGINE),
@@ -197,13 +175,7 @@ def exec_in_instance(call: Call, query: InProject, instance: str, body: ExecRequ
     return exec_answer(ran)
 
 
-@routes.get(
-    "/v1/instances/{instance}/log",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_ENTER,
-    work=RouteWork.LONG,
-    errors=ENGINE,
-)
+@routes.get("/v1/instances/{instance}/log", may=Permission.INSTANCE_ENTER, work=RouteWork.LONG, errors=ENGINE)
 def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
     """Get the latest output of an instance's command. Without a command: its console."""
     return log_answer(call.nouns.instances.guests.log(call.project.id, instance, query.source))
@@ -211,7 +183,6 @@ def show_log(call: Call, query: LogQuery, instance: str) -> LogAnswer:
 
 @routes.get(
     "/v1/instances/{instance}/archive",
-    scope=Scope.PROJECT,
     may=Permission.INSTANCE_ENTER,
     work=RouteWork.LONG,
     media_type="application/x-tar",

@@ -8,10 +8,10 @@ from teraflock.bill.invoice.html import page
 from teraflock.tenant.rules import Permission
 from teraflock.wire.invoice import InvoiceAnswer, InvoiceList, InvoiceRequest
 
-routes = Routes("invoices")
+routes = Routes("invoices", scope=Scope.PROJECT, read=Permission.BILL_READ, write=Permission.BILL_WRITE)
 
 
-@routes.get("/v1/invoices", scope=Scope.PROJECT, may=Permission.BILL_READ)
+@routes.get("/v1/invoices")
 def list_invoices(call: Call, query: InProject) -> InvoiceList:
     """List the invoices of a project, oldest first."""
     found = call.nouns.bills.invoices.of_project(call.project.id)
@@ -52,7 +52,7 @@ def preview_invoice_as_pdf(call: Call, query: MonthQuery) -> bytes:
     return pdf(found, issuer=bills.issuer)
 
 
-@routes.get("/v1/invoices/{month}", scope=Scope.PROJECT, may=Permission.BILL_READ, media_type="text/html")
+@routes.get("/v1/invoices/{month}", media_type="text/html")
 def show_invoice(call: Call, query: InProject, month: str) -> bytes:
     """Get an invoice as HTML."""
     return page(

@@ -10,10 +10,10 @@ from teraflock.tenant.model import Role
 from teraflock.tenant.rules import Permission
 from teraflock.wire.key import KeyAnswer, KeyMade, KeyPage, KeyRequest
 
-routes = Routes("keys")
+routes = Routes("keys", scope=Scope.ANYWHERE, read=Permission.KEY_READ, write=Permission.KEY_WRITE)
 
 
-@routes.get("/v1/keys", scope=Scope.ANYWHERE, may=Permission.KEY_READ)
+@routes.get("/v1/keys")
 def list_keys(call: Call, query: Page) -> KeyPage:
     """List your API keys. Owners see all keys of the organisation."""
     found = call.nouns.tenants.keys.page(call.actor, after=query.after, limit=query.limit + 1)
@@ -21,15 +21,7 @@ def list_keys(call: Call, query: Page) -> KeyPage:
     return KeyPage(items=tuple(map(key_answer, rows)), next=last.id if last else None)
 
 
-@routes.post(
-    "/v1/keys",
-    scope=Scope.ANYWHERE,
-    may=Permission.KEY_WRITE,
-    status=201,
-    creates=True,
-    secret=True,
-    errors=("ambiguous_name", "suspended"),
-)
+@routes.post("/v1/keys", status=201, creates=True, secret=True, errors=("ambiguous_name", "suspended"))
 def make_key(call: Call, body: KeyRequest) -> KeyMade:
     """Create a key that allows no more than the one in use.
 
@@ -46,7 +38,7 @@ def make_key(call: Call, body: KeyRequest) -> KeyMade:
     return key_made(made)
 
 
-@routes.delete("/v1/keys/{key}", scope=Scope.ANYWHERE, may=Permission.KEY_WRITE, errors=("ambiguous_name",))
+@routes.delete("/v1/keys/{key}", errors=("ambiguous_name",))
 def revoke_key(call: Call, key: str) -> KeyAnswer:
     """Revoke a key. It stops working with the next request."""
     return key_answer(call.nouns.tenants.keys.revoke(call.actor, key))

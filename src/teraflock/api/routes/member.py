@@ -8,10 +8,10 @@ from teraflock.tenant.model import Role
 from teraflock.tenant.rules import Permission
 from teraflock.wire.member import MemberAnswer, MemberPage, MemberRequest, RoleChange
 
-routes = Routes("members")
+routes = Routes("members", scope=Scope.ANYWHERE, read=Permission.MEMBER_READ, write=Permission.MEMBER_WRITE)
 
 
-@routes.get("/v1/members", scope=Scope.ANYWHERE, may=Permission.MEMBER_READ)
+@routes.get("/v1/members")
 def list_members(call: Call, query: PageInOrganisation) -> MemberPage:
     """List the members that you may see."""
     found = call.nouns.tenants.members.page(
@@ -21,14 +21,7 @@ def list_members(call: Call, query: PageInOrganisation) -> MemberPage:
     return MemberPage(items=tuple(map(member_answer, rows)), next=last.id if last else None)
 
 
-@routes.post(
-    "/v1/members",
-    scope=Scope.ANYWHERE,
-    may=Permission.MEMBER_WRITE,
-    status=201,
-    creates=True,
-    errors=("ambiguous_name",),
-)
+@routes.post("/v1/members", status=201, creates=True, errors=("ambiguous_name",))
 def add_member(call: Call, query: InOrganisation, body: MemberRequest) -> MemberAnswer:
     """Add a member with a role in one project or in all projects."""
     members = call.nouns.tenants.members
@@ -39,24 +32,13 @@ def add_member(call: Call, query: InOrganisation, body: MemberRequest) -> Member
     )
 
 
-@routes.delete(
-    "/v1/members/{member}",
-    scope=Scope.ANYWHERE,
-    may=Permission.MEMBER_WRITE,
-    status=204,
-    errors=("ambiguous_name",),
-)
+@routes.delete("/v1/members/{member}", status=204, errors=("ambiguous_name",))
 def remove_member(call: Call, member: str) -> None:
     """Remove a member from the organisation, with all roles and keys."""
     call.nouns.tenants.members.remove(call.actor, member)
 
 
-@routes.put(
-    "/v1/members/{member}/role",
-    scope=Scope.ANYWHERE,
-    may=Permission.MEMBER_WRITE,
-    errors=("ambiguous_name",),
-)
+@routes.put("/v1/members/{member}/role", errors=("ambiguous_name",))
 def set_role(call: Call, member: str, body: RoleChange) -> MemberAnswer:
     """Set or remove the role of a member in one project or in all projects."""
     role = Role(body.role) if body.role else None

@@ -14,15 +14,10 @@ from teraflock.wire.network import (
     PeeringAnswer,
 )
 
-routes = Routes("networks")
+routes = Routes("networks", scope=Scope.PROJECT, read=Permission.NETWORK_READ, write=Permission.NETWORK_WRITE)
 
 
-@routes.get(
-    "/v1/network/check",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_READ,
-    errors=("bad_input", "refused"),
-)
+@routes.get("/v1/network/check", errors=("bad_input", "refused"))
 def check_network(call: Call, query: NetworkCheckQuery) -> NetworkCheckAnswer:
     """Say whether a connection would pass, and which rules decide. Nothing is sent."""
     ends = (query.source, query.target)
@@ -31,13 +26,13 @@ def check_network(call: Call, query: NetworkCheckQuery) -> NetworkCheckAnswer:
     )
 
 
-@routes.get("/v1/network/graph", scope=Scope.PROJECT, may=Permission.NETWORK_READ, errors=("refused",))
+@routes.get("/v1/network/graph", errors=("refused",))
 def show_network_graph(call: Call, query: InProject) -> NetworkGraphAnswer:
     """List which instances can reach each other and the internet, and with what."""
     return graph_answer(*call.nouns.network_checks.graph(call.project))
 
 
-@routes.get("/v1/networks", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/networks")
 def list_networks(call: Call, query: NetworkListQuery) -> NetworkList:
     """List the networks of a project, with their subnets, instances and peerings."""
     found = call.nouns.networks.all(call.project, with_instances=query.instances)
@@ -45,26 +40,20 @@ def list_networks(call: Call, query: NetworkListQuery) -> NetworkList:
 
 
 @routes.post(
-    "/v1/networks",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    status=201,
-    creates=True,
-    locks=True,
-    errors=("refused", "suspended", "quota_reached"),
+    "/v1/networks", status=201, creates=True, locks=True, errors=("refused", "suspended", "quota_reached")
 )
 def create_network(call: Call, query: InProject, body: NetworkRequest) -> NetworkAnswer:
     """Create a network. It gets a part of the private address range that no other network has."""
     return network_answer(call.nouns.networks.create(call.actor, call.project, body.name))
 
 
-@routes.get("/v1/networks/{network}", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/networks/{network}")
 def show_network(call: Call, query: InProject, network: str) -> NetworkAnswer:
     """Show one network, by id or name."""
     return network_answer(call.nouns.networks.show(call.project, network))
 
 
-@routes.delete("/v1/networks/{network}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE, status=204)
+@routes.delete("/v1/networks/{network}", status=204)
 def delete_network(call: Call, query: InProject, network: str) -> None:
     """Delete a network that no instance and no ACL uses. Its peerings end."""
     call.nouns.networks.delete(call.actor, call.project, network)
@@ -72,7 +61,6 @@ def delete_network(call: Call, query: InProject, network: str) -> None:
 
 @routes.put(
     "/v1/networks/{network}/peerings/{peer_project}/{peer_network}",
-    scope=Scope.PROJECT,
     may=Permission.NETWORK_PEER,
     errors=("bad_input", "refused", "suspended"),
 )
@@ -89,7 +77,6 @@ def peer_network(
 
 @routes.delete(
     "/v1/networks/{network}/peerings/{peer_project}/{peer_network}",
-    scope=Scope.PROJECT,
     may=Permission.NETWORK_PEER,
     status=204,
     errors=("bad_input", "suspended"),

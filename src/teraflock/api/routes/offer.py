@@ -7,10 +7,10 @@ from teraflock.api.query import HistoryQuery, OfferQuery
 from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.wire.offer import HistoryAnswer, HistoryPoint, OfferShape, shape_offer
 
-routes = Routes("offers")
+routes = Routes("offers", scope=Scope.KEY)
 
 
-@routes.get("/v1/offers", scope=Scope.KEY, work=RouteWork.LOOKUP, errors=("bad_input", "unknown_name"))
+@routes.get("/v1/offers", work=RouteWork.LOOKUP, errors=("bad_input", "unknown_name"))
 def list_offers(call: Call, query: OfferQuery) -> list[OfferShape]:
     """List offers, cheapest first.
 
@@ -23,9 +23,7 @@ def list_offers(call: Call, query: OfferQuery) -> list[OfferShape]:
     ]
 
 
-@routes.get(
-    "/v1/offers/history", scope=Scope.KEY, work=RouteWork.LOOKUP, errors=("bad_input", "unknown_name")
-)
+@routes.get("/v1/offers/history", work=RouteWork.LOOKUP, errors=("bad_input", "unknown_name"))
 def show_offer_history(call: Call, query: HistoryQuery) -> HistoryAnswer:
     """Show the price of a GPU-hour over time, for all current and past offers that match.
 

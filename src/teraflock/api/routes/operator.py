@@ -17,11 +17,12 @@ from teraflock.wire.instance import LogAnswer
 from teraflock.wire.operator import LocatedInstance, LocatedPage, StartByOperator, StopByOperator
 from teraflock.wire.queue import QueuedOfTenantList
 
-routes = Routes("operator")
-MAY = Permission.INSTANCE_OPERATE
+routes = Routes(
+    "operator", scope=Scope.INSTALLATION, read=Permission.INSTANCE_OPERATE, write=Permission.INSTANCE_OPERATE
+)
 
 
-@routes.get("/v1/operator/instances", scope=Scope.INSTALLATION, may=MAY, errors=("ambiguous_name",))
+@routes.get("/v1/operator/instances", errors=("ambiguous_name",))
 def list_all_instances(call: Call, query: OperatorPageQuery) -> LocatedPage:
     """List the instances of every tenant, oldest first."""
     found = call.nouns.operator.page(
@@ -37,12 +38,7 @@ def list_all_instances(call: Call, query: OperatorPageQuery) -> LocatedPage:
     return LocatedPage(items=tuple(map(located_instance, rows)), next=last.view.instance.id if last else None)
 
 
-@routes.get(
-    "/v1/operator/instances/{instance}",
-    scope=Scope.INSTALLATION,
-    may=MAY,
-    errors=("not_found", "ambiguous_name"),
-)
+@routes.get("/v1/operator/instances/{instance}", errors=("not_found", "ambiguous_name"))
 def show_any_instance(call: Call, query: OperatorQuery, instance: str) -> LocatedInstance:
     """Show an instance of any tenant, by id or by a unique name."""
     return located_instance(_found(call, query, instance))
@@ -50,8 +46,6 @@ def show_any_instance(call: Call, query: OperatorQuery, instance: str) -> Locate
 
 @routes.post(
     "/v1/operator/instances/{instance}/stop",
-    scope=Scope.INSTALLATION,
-    may=MAY,
     status=202,
     errors=("not_found", "ambiguous_name", "conflict", "refused", "engine_down"),
 )
@@ -66,8 +60,6 @@ def stop_any_instance(
 
 @routes.post(
     "/v1/operator/instances/{instance}/start",
-    scope=Scope.INSTALLATION,
-    may=MAY,
     status=202,
     errors=(
         "not_found",
@@ -90,11 +82,7 @@ def start_any_instance(
 
 
 @routes.delete(
-    "/v1/operator/instances/{instance}",
-    scope=Scope.INSTALLATION,
-    may=MAY,
-    status=202,
-    errors=("not_found", "ambiguous_name", "bad_input"),
+    "/v1/operator/instances/{instance}", status=202, errors=("not_found", "ambiguous_name", "bad_input")
 )
 def delete_any_instance(call: Call, query: ReasonQuery, instance: str) -> LocatedInstance:
     """Delete an instance of any tenant with its disk and snapshots."""
@@ -105,8 +93,6 @@ def delete_any_instance(call: Call, query: ReasonQuery, instance: str) -> Locate
 
 @routes.get(
     "/v1/operator/instances/{instance}/log",
-    scope=Scope.INSTALLATION,
-    may=MAY,
     work=RouteWork.LONG,
     errors=("not_found", "ambiguous_name", "bad_input", *ENGINE),
 )
@@ -116,7 +102,7 @@ def show_any_log(call: Call, query: ReasonQuery, instance: str) -> LogAnswer:
     return log_answer(call.nouns.operator.log(call.actor, found, query.reason))
 
 
-@routes.get("/v1/operator/queue", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/operator/queue", may=Permission.HOST_READ)
 def list_whole_queue(call: Call, query: LimitQuery) -> QueuedOfTenantList:
     """List the launches of every tenant that wait for room, in the order of the queue."""
     queue = call.nouns.instances.queue
@@ -125,7 +111,7 @@ def list_whole_queue(call: Call, query: LimitQuery) -> QueuedOfTenantList:
     return QueuedOfTenantList(items=tuple(queued_of_tenant_answer(each, places) for each in found))
 
 
-@routes.get("/v1/operator/events", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/operator/events", may=Permission.HOST_READ)
 def list_server_events(call: Call, query: ServerEventsQuery) -> EventPage:
     """List the events of the server itself, such as a restart of its engine, newest first."""
     kinds = ALERTS if query.alerts else ()

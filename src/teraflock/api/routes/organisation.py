@@ -15,10 +15,15 @@ from teraflock.wire.organisation import (
     OrganisationStateChange,
 )
 
-routes = Routes("organisations")
+routes = Routes(
+    "organisations",
+    scope=Scope.INSTALLATION,
+    read=Permission.ORGANISATION_READ,
+    write=Permission.ORGANISATION_WRITE,
+)
 
 
-@routes.get("/v1/organisations", scope=Scope.INSTALLATION, may=Permission.ORGANISATION_READ)
+@routes.get("/v1/organisations")
 def list_organisations(call: Call, query: Page) -> OrganisationPage:
     """List all organisations."""
     found = call.nouns.tenants.organisations.page(call.actor, after=query.after, limit=query.limit + 1)
@@ -26,14 +31,7 @@ def list_organisations(call: Call, query: Page) -> OrganisationPage:
     return OrganisationPage(items=tuple(map(organisation_answer, rows)), next=last.id if last else None)
 
 
-@routes.post(
-    "/v1/organisations",
-    scope=Scope.INSTALLATION,
-    may=Permission.ORGANISATION_WRITE,
-    status=201,
-    creates=True,
-    secret=True,
-)
+@routes.post("/v1/organisations", status=201, creates=True, secret=True)
 def make_organisation(call: Call, body: OrganisationRequest) -> OrganisationMade:
     """Create an organisation with its first project and its owner.
 
@@ -42,18 +40,13 @@ def make_organisation(call: Call, body: OrganisationRequest) -> OrganisationMade
     return organisation_made(call.nouns.tenants.organisations.make(call.actor, body.name, body.owner))
 
 
-@routes.get("/v1/organisations/{organisation}", scope=Scope.INSTALLATION, may=Permission.ORGANISATION_READ)
+@routes.get("/v1/organisations/{organisation}")
 def show_organisation(call: Call, organisation: str) -> OrganisationAnswer:
     """Show one organisation, by id or name."""
     return organisation_answer(call.nouns.tenants.organisations.show(call.actor, organisation))
 
 
-@routes.put(
-    "/v1/organisations/{organisation}/state",
-    scope=Scope.INSTALLATION,
-    may=Permission.ORGANISATION_WRITE,
-    errors=("not_found", "conflict", "refused"),
-)
+@routes.put("/v1/organisations/{organisation}/state", errors=("not_found", "conflict", "refused"))
 def set_organisation_state(
     call: Call, organisation: str, body: OrganisationStateChange
 ) -> OrganisationAnswer:
@@ -67,12 +60,7 @@ def set_organisation_state(
     return organisation_answer(act(call.actor, organisation, body.reason))
 
 
-@routes.put(
-    "/v1/organisations/{organisation}/name",
-    scope=Scope.INSTALLATION,
-    may=Permission.ORGANISATION_WRITE,
-    errors=("not_found", "conflict"),
-)
+@routes.put("/v1/organisations/{organisation}/name", errors=("not_found", "conflict"))
 def rename_organisation(call: Call, organisation: str, body: OrganisationRename) -> OrganisationAnswer:
     """Rename an organisation. Its id stays the same."""
     return organisation_answer(
@@ -81,11 +69,7 @@ def rename_organisation(call: Call, organisation: str, body: OrganisationRename)
 
 
 @routes.delete(
-    "/v1/organisations/{organisation}",
-    scope=Scope.INSTALLATION,
-    may=Permission.ORGANISATION_WRITE,
-    status=202,
-    errors=("not_found", "conflict", "refused", "bad_input"),
+    "/v1/organisations/{organisation}", status=202, errors=("not_found", "conflict", "refused", "bad_input")
 )
 def delete_organisation(call: Call, query: OrganisationDeletion, organisation: str) -> OrganisationAnswer:
     """Delete an organisation. Its bills and its audit log are kept.

@@ -8,7 +8,7 @@ from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.project import ProjectAnswer, ProjectPage, ProjectRequest
 
-routes = Routes("projects")
+routes = Routes("projects", scope=Scope.PROJECT, read=Permission.PROJECT_READ, write=Permission.PROJECT_WRITE)
 
 
 @routes.get("/v1/projects", scope=Scope.ANYWHERE, may=Permission.PROJECT_READ)
@@ -43,13 +43,13 @@ def make_project(call: Call, query: InOrganisation, body: ProjectRequest) -> Pro
     )
 
 
-@routes.get("/v1/projects/{project}", scope=Scope.PROJECT, may=Permission.PROJECT_READ)
+@routes.get("/v1/projects/{project}")
 def show_project(call: Call, project: str) -> ProjectAnswer:
     """Show one project, by id or name."""
     return project_answer(call.project)
 
 
-@routes.delete("/v1/projects/{project}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+@routes.delete("/v1/projects/{project}", status=204)
 def delete_project(call: Call, project: str) -> None:
     """Delete an empty project."""
     call.nouns.tenants.projects.remove(call.actor, call.project.id)

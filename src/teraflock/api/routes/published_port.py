@@ -7,10 +7,12 @@ from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.published_port import PublishedPortAnswer, PublishedPortList, PublishRequest
 
-routes = Routes("published ports")
+routes = Routes(
+    "published ports", scope=Scope.PROJECT, read=Permission.NETWORK_READ, write=Permission.NETWORK_WRITE
+)
 
 
-@routes.get("/v1/published-ports", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/published-ports")
 def list_published_ports(call: Call, query: OfInstanceQuery) -> PublishedPortList:
     """List the published ports of a project, or of one instance."""
     found = call.nouns.published_ports.all(call.project, instance=query.instance)
@@ -19,8 +21,6 @@ def list_published_ports(call: Call, query: OfInstanceQuery) -> PublishedPortLis
 
 @routes.post(
     "/v1/published-ports",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
     status=201,
     creates=True,
     locks=True,
@@ -37,7 +37,7 @@ def publish_port(call: Call, query: InProject, body: PublishRequest) -> Publishe
     return published_port_answer(made)
 
 
-@routes.delete("/v1/published-ports/{id}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE, status=204)
+@routes.delete("/v1/published-ports/{id}", status=204)
 def unpublish_port(call: Call, query: InProject, id: str) -> None:
     """Close a published port. Its connections are cut within two seconds."""
     call.nouns.published_ports.unpublish(call.actor, call.project, id)

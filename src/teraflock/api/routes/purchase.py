@@ -17,10 +17,10 @@ from teraflock.wire.purchase import (
     RenewalChange,
 )
 
-routes = Routes("purchases")
+routes = Routes("purchases", scope=Scope.PROJECT, read=Permission.USAGE_READ, write=Permission.INSTANCE_WRITE)
 
 
-@routes.get("/v1/purchases", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+@routes.get("/v1/purchases")
 def list_purchases(call: Call, query: InProject) -> PurchaseList:
     """List purchases."""
     purchases = call.nouns.bills.purchases
@@ -59,33 +59,21 @@ def preview_purchase(call: Call, query: InProject, body: PurchaseRequest) -> Pre
     return preview_answer(found)
 
 
-@routes.patch(
-    "/v1/purchases/{purchase}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, errors=("conflict",)
-)
+@routes.patch("/v1/purchases/{purchase}", errors=("conflict",))
 def change_renewal(call: Call, query: InProject, purchase: str, body: RenewalChange) -> PurchaseAnswer:
     """Turn the automatic renewal of a purchase on or off. Needs `purchase.write` or a purchase limit."""
     call.nouns.bills.purchases.set_renewal(call.project.id, purchase, body.renews, by=call.by)
     return _purchase(call, purchase)
 
 
-@routes.post(
-    "/v1/purchases/{purchase}/upgrade",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    errors=("conflict", "refused", "budget_reached"),
-)
+@routes.post("/v1/purchases/{purchase}/upgrade", errors=("conflict", "refused", "budget_reached"))
 def upgrade_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
     """Extend a purchase to the current size of its instance. Needs `purchase.write` or a purchase limit."""
     call.nouns.bills.purchases.upgrade(call.project.id, purchase, by=call.by)
     return _purchase(call, purchase)
 
 
-@routes.delete(
-    "/v1/purchases/{purchase}",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    errors=("conflict", "refused"),
-)
+@routes.delete("/v1/purchases/{purchase}", errors=("conflict", "refused"))
 def end_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
     """End a month early. The price book sets the refund.
 
@@ -95,7 +83,7 @@ def end_purchase(call: Call, query: InProject, purchase: str) -> PurchaseAnswer:
     return _purchase(call, purchase)
 
 
-@routes.get("/v1/purchase-limits", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+@routes.get("/v1/purchase-limits")
 def list_purchase_limits(call: Call, query: InProject) -> LimitList:
     """List the purchase limits of members."""
     currency, month, limits = call.nouns.bills.purchases.limits(call.project.id)
@@ -106,14 +94,14 @@ def list_purchase_limits(call: Call, query: InProject) -> LimitList:
     return LimitList(items=tuple(items))
 
 
-@routes.put("/v1/purchase-limits/{member}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+@routes.put("/v1/purchase-limits/{member}", may=Permission.PROJECT_WRITE, status=204)
 def set_purchase_limit(call: Call, query: InProject, member: str, body: LimitRequest) -> None:
     """Let a member buy up to an amount per month. The limit also applies to an owner."""
     found = call.nouns.tenants.members.in_project_of(call.project, member)
     call.nouns.bills.purchases.set_limit(call.project.id, found, body.micros, by=call.by)
 
 
-@routes.delete("/v1/purchase-limits/{member}", scope=Scope.PROJECT, may=Permission.PROJECT_WRITE, status=204)
+@routes.delete("/v1/purchase-limits/{member}", may=Permission.PROJECT_WRITE, status=204)
 def remove_purchase_limit(call: Call, query: InProject, member: str) -> None:
     """Remove the purchase limit of a member. Owners can then buy without a limit, others cannot buy."""
     found = call.nouns.tenants.members.in_project_of(call.project, member)

@@ -8,10 +8,10 @@ from teraflock.instance.queue.model import QueueState
 from teraflock.tenant.rules import Permission
 from teraflock.wire.queue import QueuedAnswer, QueuedPage
 
-routes = Routes("queue")
+routes = Routes("queue", scope=Scope.PROJECT, read=Permission.INSTANCE_READ, write=Permission.INSTANCE_WRITE)
 
 
-@routes.get("/v1/queue", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/queue")
 def list_queue(call: Call, query: QueuePageQuery) -> QueuedPage:
     """List the launches of a project that wait for room, oldest first, with their places and expected starts."""
     queue = call.nouns.instances.queue
@@ -23,7 +23,7 @@ def list_queue(call: Call, query: QueuePageQuery) -> QueuedPage:
     )
 
 
-@routes.get("/v1/queue/{queued}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/queue/{queued}")
 def show_queued(call: Call, query: InProject, queued: str) -> QueuedAnswer:
     """Show one queued launch, by id or name. It can be seen for 7 days after it left the queue."""
     queue = call.nouns.instances.queue
@@ -32,7 +32,7 @@ def show_queued(call: Call, query: InProject, queued: str) -> QueuedAnswer:
     return queued_answer(found, queue.places(including=waits))
 
 
-@routes.delete("/v1/queue/{queued}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, errors=("conflict",))
+@routes.delete("/v1/queue/{queued}", errors=("conflict",))
 def cancel_queued(call: Call, query: InProject, queued: str) -> QueuedAnswer:
     """Cancel a queued launch. One that has started already is refused: delete its instances instead."""
     return queued_answer(call.nouns.instances.queue.cancel(call.actor, call.project, queued), {})

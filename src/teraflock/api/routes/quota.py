@@ -9,7 +9,7 @@ from teraflock.tenant.rules import Permission, in_organisation
 from teraflock.wire.project import ProjectAnswer
 from teraflock.wire.quota import OrganisationQuotaRequest, OrganisationUsage, QuotaRequest, UsageAnswer
 
-routes = Routes("quotas")
+routes = Routes("quotas", scope=Scope.PROJECT, read=Permission.USAGE_READ, write=Permission.QUOTA_WRITE)
 
 
 @routes.get("/v1/organisations/{organisation}/usage", scope=Scope.ORGANISATION, may=Permission.USAGE_READ)
@@ -43,9 +43,7 @@ def _usage(call: Call, found: Organisation) -> OrganisationUsage:
     return organisation_usage(found, used, call.nouns.tenants.organisations.quota(found.id))
 
 
-@routes.put(
-    "/v1/projects/{project}/quota", scope=Scope.PROJECT, may=Permission.QUOTA_WRITE, errors=("unknown_name",)
-)
+@routes.put("/v1/projects/{project}/quota", errors=("unknown_name",))
 def set_quota(call: Call, project: str, body: QuotaRequest) -> ProjectAnswer:
     """Set the most a project can have at a time.
 
@@ -55,7 +53,7 @@ def set_quota(call: Call, project: str, body: QuotaRequest) -> ProjectAnswer:
     return project_answer(call.nouns.tenants.projects.set_quota(call.actor, call.project.id, quota))
 
 
-@routes.get("/v1/projects/{project}/usage", scope=Scope.PROJECT, may=Permission.USAGE_READ)
+@routes.get("/v1/projects/{project}/usage")
 def show_usage(call: Call, project: str) -> UsageAnswer:
     """Show what a project uses and its quota, with those of the organisation if you may see them."""
     return usage_answer(call.nouns.instances.usage(call.project.id), call.project.quota, _whole(call))

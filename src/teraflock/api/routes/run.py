@@ -22,10 +22,10 @@ from teraflock.wire.run import (
     UploadRequest,
 )
 
-routes = Routes("runs")
+routes = Routes("runs", scope=Scope.PROJECT, read=Permission.INSTANCE_ENTER, write=Permission.INSTANCE_WRITE)
 
 
-@routes.get("/v1/runs", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/runs", may=Permission.INSTANCE_READ)
 def list_runs(call: Call, query: RunPageQuery) -> RunPage:
     """List the runs of a project, newest first."""
     found = call.nouns.runs.page(
@@ -38,14 +38,7 @@ def list_runs(call: Call, query: RunPageQuery) -> RunPage:
     return RunPage(items=items, next=last.id if last else None)
 
 
-@routes.post(
-    "/v1/runs",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    creates=True,
-    errors=("suspended", "quota_reached", "conflict"),
-)
+@routes.post("/v1/runs", status=202, creates=True, errors=("suspended", "quota_reached", "conflict"))
 def create_run(call: Call, query: InProject, body: RunRequest) -> RunAnswer:
     """Run a command on an instance of its own, and delete the instance afterwards.
 
@@ -56,14 +49,7 @@ def create_run(call: Call, query: InProject, body: RunRequest) -> RunAnswer:
     return _answer(call, run)
 
 
-@routes.post(
-    "/v1/sweeps",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    creates=True,
-    errors=("suspended", "quota_reached", "conflict"),
-)
+@routes.post("/v1/sweeps", status=202, creates=True, errors=("suspended", "quota_reached", "conflict"))
 def create_sweep(call: Call, query: InProject, body: SweepRequest) -> RunPage:
     """Create a run for each combination of values, up to 100. All or none of them are created."""
     given = body.run
@@ -73,7 +59,7 @@ def create_sweep(call: Call, query: InProject, body: SweepRequest) -> RunPage:
     return RunPage(items=tuple(_answer(call, run) for run in made), next=None)
 
 
-@routes.get("/v1/runs/{run}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/runs/{run}", may=Permission.INSTANCE_READ)
 def show_run(call: Call, query: InProject, run: str) -> RunDetails:
     """Show one run, by id or name, with its checkpoints and costs."""
     found = call.nouns.runs.run(call.project.id, run)
@@ -82,61 +68,39 @@ def show_run(call: Call, query: InProject, run: str) -> RunDetails:
     return run_details(found, kept, _cost(call, found), now, simulated=_is_simulated(call))
 
 
-@routes.post("/v1/runs/{run}/cancel", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=202)
+@routes.post("/v1/runs/{run}/cancel", status=202)
 def cancel_run(call: Call, query: InProject, run: str) -> RunAnswer:
     """Cancel a run. Its command gets SIGTERM and 30 seconds; then its checkpoints and outputs are kept."""
     return _answer(call, call.nouns.runs.cancel(call.actor, call.project, run))
 
 
-@routes.post(
-    "/v1/runs/{run}/retry",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    errors=("conflict", "suspended"),
-)
+@routes.post("/v1/runs/{run}/retry", status=202, errors=("conflict", "suspended"))
 def retry_run(call: Call, query: InProject, run: str) -> RunAnswer:
     """Continue a failed or cancelled run from its last checkpoints."""
     return _answer(call, call.nouns.runs.retry(call.actor, call.project, run))
 
 
-@routes.get("/v1/runs/{run}/log", scope=Scope.PROJECT, may=Permission.INSTANCE_ENTER, work=RouteWork.LOOKUP)
+@routes.get("/v1/runs/{run}/log", work=RouteWork.LOOKUP)
 def show_run_log(call: Call, query: RunLogQuery, run: str) -> RunLogAnswer:
     """Get the output of a run from an offset on. It stays after the end of the run, for 30 days."""
     log = call.nouns.runs.log(call.project.id, run, query.offset, query.node)
     return RunLogAnswer(text=log.text, next=log.next, state=log.run.phase, exit_code=log.run.exit_code)
 
 
-@routes.get(
-    "/v1/runs/{run}/outputs",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_ENTER,
-    work=RouteWork.LONG,
-    media_type="application/x-tar",
-)
+@routes.get("/v1/runs/{run}/outputs", work=RouteWork.LONG, media_type="application/x-tar")
 def fetch_run_outputs(call: Call, query: InProject, run: str) -> Generator[bytes, None, None]:
     """Download the outputs of a run as tar: plain files and folders, no links."""
     yield from call.nouns.runs.outputs(call.project.id, run)
 
 
-@routes.get(
-    "/v1/runs/{run}/checkpoint",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_ENTER,
-    work=RouteWork.LONG,
-    media_type="application/x-tar",
-)
+@routes.get("/v1/runs/{run}/checkpoint", work=RouteWork.LONG, media_type="application/x-tar")
 def fetch_run_checkpoint(call: Call, query: CheckpointQuery, run: str) -> Generator[bytes, None, None]:
     """Download a checkpoint of a run as tar."""
     yield from call.nouns.runs.checkpoint(call.project.id, run, query.name)
 
 
 @routes.get(
-    "/v1/run-files/{digest}",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    work=RouteWork.LOOKUP,
-    errors=("bad_input",),
+    "/v1/run-files/{digest}", may=Permission.INSTANCE_WRITE, work=RouteWork.LOOKUP, errors=("bad_input",)
 )
 def show_run_files(call: Call, query: InProject, digest: str) -> UploadAnswer:
     """Show how much of a file has arrived. `digest` is its SHA-256."""
@@ -144,7 +108,7 @@ def show_run_files(call: Call, query: InProject, digest: str) -> UploadAnswer:
     return UploadAnswer(received_bytes=received, complete=complete)
 
 
-@routes.put("/v1/run-files/{digest}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE)
+@routes.put("/v1/run-files/{digest}")
 def upload_run_files(call: Call, query: InProject, digest: str, body: UploadRequest) -> UploadAnswer:
     """Upload a piece of a tar for runs. `digest` is the SHA-256 of the whole.
 
@@ -157,12 +121,7 @@ def upload_run_files(call: Call, query: InProject, digest: str, body: UploadRequ
     return UploadAnswer(received_bytes=received, complete=complete)
 
 
-@routes.post(
-    "/v1/run-files/{digest}/pieces",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    errors=("conflict", "refused"),
-)
+@routes.post("/v1/run-files/{digest}/pieces", errors=("conflict", "refused"))
 def assemble_run_files(call: Call, query: InProject, digest: str, body: PiecesRequest) -> PiecesAnswer:
     """Make a file for runs from pieces of earlier ones, so that only changes are uploaded.
 

@@ -13,10 +13,12 @@ from teraflock.wire.security_group import (
     SecurityGroupRequest,
 )
 
-routes = Routes("security groups")
+routes = Routes(
+    "security groups", scope=Scope.PROJECT, read=Permission.NETWORK_READ, write=Permission.NETWORK_WRITE
+)
 
 
-@routes.get("/v1/security-groups", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/security-groups")
 def list_security_groups(call: Call, query: SecurityGroupListQuery) -> SecurityGroupList:
     """List the security groups of a project, with their rules and members."""
     service = call.nouns.security_groups
@@ -27,38 +29,26 @@ def list_security_groups(call: Call, query: SecurityGroupListQuery) -> SecurityG
     return SecurityGroupList(items=security_group_answers(found, every, members, counts))
 
 
-@routes.post(
-    "/v1/security-groups",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    status=201,
-    creates=True,
-    errors=("refused",),
-)
+@routes.post("/v1/security-groups", status=201, creates=True, errors=("refused",))
 def create_security_group(call: Call, query: InProject, body: SecurityGroupRequest) -> SecurityGroupAnswer:
     """Create a security group. It lets nothing in and everything out until you add rules."""
     made = call.nouns.security_groups.create(call.actor, call.project, body.name)
     return _shown(call, made.id)
 
 
-@routes.get("/v1/security-groups/{group}", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/security-groups/{group}")
 def show_security_group(call: Call, query: SecurityGroupQuery, group: str) -> SecurityGroupAnswer:
     """Show one security group, by id or name."""
     return _shown(call, group, query.instances_max)
 
 
-@routes.delete("/v1/security-groups/{group}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE, status=204)
+@routes.delete("/v1/security-groups/{group}", status=204)
 def delete_security_group(call: Call, query: InProject, group: str) -> None:
     """Delete a security group that no instance and no rule of another group uses."""
     call.nouns.security_groups.delete(call.actor, call.project, group)
 
 
-@routes.post(
-    "/v1/security-groups/{group}/rules",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    errors=("refused", "unknown_name"),
-)
+@routes.post("/v1/security-groups/{group}/rules", errors=("refused", "unknown_name"))
 def allow_traffic(call: Call, query: InProject, group: str, body: RuleRequest) -> RuleAnswer:
     """Add a rule to a security group. It applies to new connections within two seconds.
 
@@ -71,29 +61,20 @@ def allow_traffic(call: Call, query: InProject, group: str, body: RuleRequest) -
     return rule_answer(rule, {each.id: each.name for each in service.all(call.project)})
 
 
-@routes.delete(
-    "/v1/security-groups/{group}/rules/{rule}",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    status=204,
-)
+@routes.delete("/v1/security-groups/{group}/rules/{rule}", status=204)
 def revoke_traffic(call: Call, query: InProject, group: str, rule: str) -> None:
     """Remove a rule from a security group. Connections that no other rule allows are cut within two seconds."""
     call.nouns.security_groups.revoke(call.actor, call.project, group, rule)
 
 
-@routes.put(
-    "/v1/security-groups/{group}/instances/{instance}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE
-)
+@routes.put("/v1/security-groups/{group}/instances/{instance}")
 def attach_security_group(call: Call, query: InProject, group: str, instance: str) -> SecurityGroupAnswer:
     """Put an instance into a security group. Running instances are not restarted."""
     call.nouns.security_groups.attach(call.actor, call.project, group, instance)
     return _shown(call, group)
 
 
-@routes.delete(
-    "/v1/security-groups/{group}/instances/{instance}", scope=Scope.PROJECT, may=Permission.NETWORK_WRITE
-)
+@routes.delete("/v1/security-groups/{group}/instances/{instance}")
 def detach_security_group(call: Call, query: InProject, group: str, instance: str) -> SecurityGroupAnswer:
     """Take an instance out of a security group. An instance keeps at least one."""
     call.nouns.security_groups.detach(call.actor, call.project, group, instance)

@@ -6,68 +6,47 @@ from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.site import SiteAnswer, SiteCheckAnswer, SiteList, SiteRequest
 
-routes = Routes("sites")
+routes = Routes("sites", scope=Scope.INSTALLATION, read=Permission.HOST_READ, write=Permission.HOST_WRITE)
 
 
-@routes.get("/v1/sites", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/sites")
 def list_sites(call: Call) -> SiteList:
     """List all sites and whether they answer."""
     return SiteList(items=tuple(map(site_answer, call.nouns.sites.sites())))
 
 
-@routes.post(
-    "/v1/sites",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    status=201,
-    creates=True,
-    errors=("conflict", "bad_input", "unknown_name"),
-)
+@routes.post("/v1/sites", status=201, creates=True, errors=("conflict", "bad_input", "unknown_name"))
 def add_site(call: Call, body: SiteRequest) -> SiteAnswer:
     """Define a site. The server opens it within seconds."""
     return site_answer(call.nouns.sites.add(call.actor, record_from(body)))
 
 
-@routes.get("/v1/sites/{site}", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/sites/{site}")
 def show_site(call: Call, site: str) -> SiteAnswer:
     """Show one site, with the machine types that can be rented there."""
     return site_answer(call.nouns.sites.site(site), types=True)
 
 
-@routes.delete(
-    "/v1/sites/{site}", scope=Scope.INSTALLATION, may=Permission.HOST_WRITE, errors=("conflict", "refused")
-)
+@routes.delete("/v1/sites/{site}", errors=("conflict", "refused"))
 def remove_site(call: Call, site: str) -> None:
     """Remove a site that has no instances. Sites defined in the settings are removed there."""
     call.nouns.sites.remove(call.actor, site)
 
 
-@routes.post(
-    "/v1/sites/{site}/check", scope=Scope.INSTALLATION, may=Permission.HOST_READ, work=RouteWork.LONG
-)
+@routes.post("/v1/sites/{site}/check", may=Permission.HOST_READ, work=RouteWork.LONG)
 def check_site(call: Call, site: str) -> SiteCheckAnswer:
     """Check that a site answers, and what it has. Changes nothing."""
     return check_answer(call.nouns.sites.check(site))
 
 
-@routes.put(
-    "/v1/sites/{site}/organisations/{organisation}",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    errors=("refused",),
-)
+@routes.put("/v1/sites/{site}/organisations/{organisation}", errors=("refused",))
 def allow_site(call: Call, site: str, organisation: str) -> SiteAnswer:
     """Let an organisation rent machines at a site."""
     id = call.nouns.tenants.organisations.show(call.actor, organisation).id
     return site_answer(call.nouns.sites.allow(call.actor, site, id, may=True))
 
 
-@routes.delete(
-    "/v1/sites/{site}/organisations/{organisation}",
-    scope=Scope.INSTALLATION,
-    may=Permission.HOST_WRITE,
-    errors=("refused",),
-)
+@routes.delete("/v1/sites/{site}/organisations/{organisation}", errors=("refused",))
 def deny_site(call: Call, site: str, organisation: str) -> SiteAnswer:
     """Stop letting an organisation rent machines at a site. Its machines there keep running."""
     id = call.nouns.tenants.organisations.show(call.actor, organisation).id

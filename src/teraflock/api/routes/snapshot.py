@@ -9,10 +9,12 @@ from teraflock.tenant.rules import Permission, in_project
 from teraflock.wire.instance import InstanceAnswer
 from teraflock.wire.snapshot import RestoreRequest, SnapshotAnswer, SnapshotList, SnapshotRequest
 
-routes = Routes("snapshots")
+routes = Routes(
+    "snapshots", scope=Scope.PROJECT, read=Permission.INSTANCE_READ, write=Permission.INSTANCE_WRITE
+)
 
 
-@routes.get("/v1/instances/{instance}/snapshots", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/instances/{instance}/snapshots")
 def list_snapshots(call: Call, query: InProject, instance: str) -> SnapshotList:
     """List the snapshots of an instance."""
     found = call.nouns.instances.snapshots.page(call.project.id, instance)
@@ -21,8 +23,6 @@ def list_snapshots(call: Call, query: InProject, instance: str) -> SnapshotList:
 
 @routes.post(
     "/v1/instances/{instance}/snapshots",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
     status=202,
     creates=True,
     locks=True,
@@ -37,8 +37,6 @@ def make_snapshot(call: Call, query: InProject, instance: str, body: SnapshotReq
 
 @routes.delete(
     "/v1/instances/{instance}/snapshots/{snapshot}",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
     status=204,
     work=RouteWork.LONG,
     errors=("conflict", *ENGINE),
@@ -48,13 +46,7 @@ def delete_snapshot(call: Call, query: InProject, instance: str, snapshot: str) 
     call.nouns.instances.snapshots.delete(call.actor, call.project, instance, snapshot)
 
 
-@routes.post(
-    "/v1/instances/{instance}/restore",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    errors=("conflict",),
-)
+@routes.post("/v1/instances/{instance}/restore", status=202, errors=("conflict",))
 def restore_instance(call: Call, query: InProject, instance: str, body: RestoreRequest) -> InstanceAnswer:
     """Restore an instance's disk from a snapshot. A running instance is restarted."""
     instances = call.nouns.instances

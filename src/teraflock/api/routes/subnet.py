@@ -7,10 +7,10 @@ from teraflock.api.route import Routes, Scope
 from teraflock.tenant.rules import Permission
 from teraflock.wire.subnet import SubnetAnswer, SubnetList, SubnetRequest
 
-routes = Routes("subnets")
+routes = Routes("subnets", scope=Scope.PROJECT, read=Permission.NETWORK_READ, write=Permission.NETWORK_WRITE)
 
 
-@routes.get("/v1/subnets", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/subnets")
 def list_subnets(call: Call, query: OfNetworkQuery) -> SubnetList:
     """List the subnets of a project, or of one network."""
     found = call.nouns.subnets.all(call.project, network=query.network)
@@ -19,8 +19,6 @@ def list_subnets(call: Call, query: OfNetworkQuery) -> SubnetList:
 
 @routes.post(
     "/v1/subnets",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
     status=201,
     creates=True,
     locks=True,
@@ -34,19 +32,13 @@ def create_subnet(call: Call, query: InProject, body: SubnetRequest) -> SubnetAn
     return subnet_answer(made)
 
 
-@routes.get("/v1/subnets/{network}/{subnet}", scope=Scope.PROJECT, may=Permission.NETWORK_READ)
+@routes.get("/v1/subnets/{network}/{subnet}")
 def show_subnet(call: Call, query: InProject, network: str, subnet: str) -> SubnetAnswer:
     """Show one subnet, by id or name."""
     return subnet_answer(call.nouns.subnets.show(call.project, network, subnet))
 
 
-@routes.delete(
-    "/v1/subnets/{network}/{subnet}",
-    scope=Scope.PROJECT,
-    may=Permission.NETWORK_WRITE,
-    status=204,
-    errors=("bad_input",),
-)
+@routes.delete("/v1/subnets/{network}/{subnet}", status=204, errors=("bad_input",))
 def delete_subnet(call: Call, query: InProject, network: str, subnet: str) -> None:
     """Delete a subnet that no instance and no ACL uses."""
     call.nouns.subnets.delete(call.actor, call.project, network, subnet)

@@ -8,17 +8,17 @@ from teraflock.fleet.telemetry.model import ReadingPeriod
 from teraflock.tenant.rules import Permission
 from teraflock.wire.telemetry import HostReadingList, InstanceReadingList, ReadingsAnswer
 
-routes = Routes("readings")
+routes = Routes("readings", scope=Scope.INSTALLATION, read=Permission.HOST_READ)
 
 
-@routes.get("/v1/host-readings", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/host-readings")
 def list_host_readings(call: Call, query: HostReadingsQuery) -> HostReadingList:
     """Get the last reading of own hosts: cards and instances. Default: all own hosts."""
     found = call.nouns.telemetry.last_of_hosts(query.host)
     return HostReadingList(items=tuple(map(host_reading_answer, found)))
 
 
-@routes.get("/v1/hosts/{host}/readings", scope=Scope.INSTALLATION, may=Permission.HOST_READ)
+@routes.get("/v1/hosts/{host}/readings")
 def show_host_readings(call: Call, host: str, query: ReadingsQuery) -> ReadingsAnswer:
     """Get the readings of a host's cards and instances over an hour, a day or 30 days."""
     return history_answer(call.nouns.telemetry.of_host(host, ReadingPeriod(query.period), query.until))

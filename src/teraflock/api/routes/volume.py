@@ -14,10 +14,12 @@ from teraflock.wire.volume import (
     VolumeTarget,
 )
 
-routes = Routes("volumes")
+routes = Routes(
+    "volumes", scope=Scope.PROJECT, read=Permission.INSTANCE_READ, write=Permission.INSTANCE_WRITE
+)
 
 
-@routes.get("/v1/volumes", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/volumes")
 def list_volumes(call: Call, query: OfInstanceQuery) -> VolumeList:
     """List the volumes of a project, or those attached to one instance."""
     found = call.nouns.instances.volumes.all(call.project, instance=query.instance)
@@ -26,8 +28,6 @@ def list_volumes(call: Call, query: OfInstanceQuery) -> VolumeList:
 
 @routes.post(
     "/v1/volumes",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
     status=201,
     creates=True,
     locks=True,
@@ -42,19 +42,13 @@ def create_volume(call: Call, query: InProject, body: VolumeRequest) -> VolumeAn
     )
 
 
-@routes.get("/v1/volumes/{volume}", scope=Scope.PROJECT, may=Permission.INSTANCE_READ)
+@routes.get("/v1/volumes/{volume}")
 def show_volume(call: Call, query: InProject, volume: str) -> VolumeAnswer:
     """Show one volume with its snapshots, by id or name."""
     return volume_answer(call.nouns.instances.volumes.volume(call.project, volume))
 
 
-@routes.patch(
-    "/v1/volumes/{volume}",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    locks=True,
-    errors=("suspended", "quota_reached", "budget_reached"),
-)
+@routes.patch("/v1/volumes/{volume}", locks=True, errors=("suspended", "quota_reached", "budget_reached"))
 def resize_volume(call: Call, query: InProject, volume: str, body: VolumeChange) -> VolumeAnswer:
     """Let a volume grow, also while an instance has it, or change whether it is copied."""
     volumes = call.nouns.instances.volumes
@@ -65,27 +59,14 @@ def resize_volume(call: Call, query: InProject, volume: str, body: VolumeChange)
     return volume_answer(volumes.volume(call.project, volume))
 
 
-@routes.post(
-    "/v1/volumes/{volume}/recover",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    locks=True,
-    errors=("conflict",),
-)
+@routes.post("/v1/volumes/{volume}/recover", locks=True, errors=("conflict",))
 def recover_volume(call: Call, query: InProject, volume: str) -> VolumeAnswer:
     """Let the last copy of a volume take its place, when its host is lost. What was written since is lost, and its
     snapshots are."""
     return volume_answer(call.nouns.instances.volumes.recover(call.actor, call.project, volume))
 
 
-@routes.put(
-    "/v1/volumes/{volume}/instance",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    locks=True,
-    errors=("engine_down",),
-)
+@routes.put("/v1/volumes/{volume}/instance", status=202, locks=True, errors=("engine_down",))
 def attach_volume(call: Call, query: InProject, volume: str, body: VolumeTarget) -> VolumeAnswer:
     """Give a free volume to an instance, running or stopped. It appears there within a moment."""
     return volume_answer(
@@ -93,13 +74,7 @@ def attach_volume(call: Call, query: InProject, volume: str, body: VolumeTarget)
     )
 
 
-@routes.delete(
-    "/v1/volumes/{volume}/instance",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    locks=True,
-)
+@routes.delete("/v1/volumes/{volume}/instance", status=202, locks=True)
 def detach_volume(call: Call, query: InProject, volume: str) -> VolumeAnswer:
     """Take a volume from its instance. Close its files there first."""
     return volume_answer(call.nouns.instances.volumes.detach(call.actor, call.project, volume))
@@ -107,8 +82,6 @@ def detach_volume(call: Call, query: InProject, volume: str) -> VolumeAnswer:
 
 @routes.post(
     "/v1/volumes/{volume}/snapshots",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
     status=202,
     creates=True,
     locks=True,
@@ -119,13 +92,7 @@ def snapshot_volume(call: Call, query: InProject, volume: str, body: VolumeSnaps
     return volume_answer(call.nouns.instances.volumes.snapshot(call.actor, call.project, volume, body.name))
 
 
-@routes.delete(
-    "/v1/volumes/{volume}/snapshots/{snapshot}",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    locks=True,
-)
+@routes.delete("/v1/volumes/{volume}/snapshots/{snapshot}", status=202, locks=True)
 def delete_volume_snapshot(call: Call, query: InProject, volume: str, snapshot: str) -> VolumeAnswer:
     """Delete a snapshot of a volume."""
     return volume_answer(
@@ -134,21 +101,14 @@ def delete_volume_snapshot(call: Call, query: InProject, volume: str, snapshot: 
 
 
 @routes.post(
-    "/v1/volumes/{volume}/snapshots/{snapshot}/restore",
-    scope=Scope.PROJECT,
-    may=Permission.INSTANCE_WRITE,
-    status=202,
-    locks=True,
-    errors=("conflict",),
+    "/v1/volumes/{volume}/snapshots/{snapshot}/restore", status=202, locks=True, errors=("conflict",)
 )
 def restore_volume(call: Call, query: InProject, volume: str, snapshot: str) -> VolumeAnswer:
     """Replace the content of a free volume with that of a snapshot."""
     return volume_answer(call.nouns.instances.volumes.restore(call.actor, call.project, volume, snapshot))
 
 
-@routes.delete(
-    "/v1/volumes/{volume}", scope=Scope.PROJECT, may=Permission.INSTANCE_WRITE, status=204, locks=True
-)
+@routes.delete("/v1/volumes/{volume}", status=204, locks=True)
 def delete_volume(call: Call, query: InProject, volume: str) -> None:
     """Delete a free volume with its snapshots. It is charged until now."""
     call.nouns.instances.volumes.delete(call.actor, call.project, volume)

@@ -61,7 +61,7 @@ def commands(ground: DriverGround) -> tuple[tuple[str, ...], ...]:
         raise Refused(
             f"The driver is installed only on Debian 12 for amd64, and this is {' '.join(ground.release) or 'unknown'}"
             f" for {ground.machine}",
-            hint="Install it as your distribution says, reboot, and check with `nvidia-smi`",
+            hint="Follow the instructions of your distribution, reboot, and check with `nvidia-smi`",
         )
     if ground.container:
         raise Refused(

@@ -6,7 +6,7 @@ change counts, whether it is charged or not: neither the meter nor the biller mu
 
 from collections.abc import Callable, Sequence
 
-from teraflock.base.clock import Clock
+from teraflock.base.clock import SECOND_US, Clock
 from teraflock.base.errors import QuotaReached
 from teraflock.base.money import decimal_text
 from teraflock.bill.budget import store as budget_store
@@ -14,7 +14,7 @@ from teraflock.bill.budget.model import Purse
 from teraflock.bill.budget.purse import ahead_purse, budget_purse
 from teraflock.bill.budget.rules import STEP_SECONDS, is_spent, lasts, watched
 from teraflock.bill.budget.store import Wished
-from teraflock.bill.charge.rules import SECOND_US, slices
+from teraflock.bill.charge.rules import slices
 from teraflock.bill.charge.store import month_of
 from teraflock.bill.desk import Desk
 from teraflock.bill.price.model import FOREVER_US

@@ -15,9 +15,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from teraflock.base.clock import HOUR_US
 from teraflock.bill.budget.model import Budget, Cap, Decision, Purse, Told
 
-HOUR_US: Final = 3600 * 1_000_000
 STEP_SECONDS: Final = 60
 """A budget with a hard stop may be exceeded by the cost of this time and no more."""
 LOOK_SECONDS: Final = STEP_SECONDS // 2

@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from teraflock.base.clock import DAY_US, SECOND_US
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.quantities import GIB
 from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Covered, Subject
@@ -31,8 +32,6 @@ from teraflock.bill.price.model import (
 )
 from teraflock.meter.model import Holding, Interval
 
-SECOND_US: Final = 1_000_000
-DAY_US: Final = 86_400 * SECOND_US
 MONTH_US: Final = HOURS_PER_MONTH * 3600 * SECOND_US
 _EACH: Final = MONTH_US * BASIS
 _GB: Final = _EACH * GIB

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from teraflock.base.clock import at_microseconds
+from teraflock.base.clock import DAY_US, at_microseconds
 from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
-from teraflock.bill.charge.rules import DAY_US
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table, in_list

@@ -13,10 +13,11 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from teraflock.base.clock import DAY_US
 from teraflock.base.quantities import GIB
 from teraflock.base.size import Size
 from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
-from teraflock.bill.charge.rules import DAY_US, Tariff, booking
+from teraflock.bill.charge.rules import Tariff, booking
 from teraflock.meter.model import Change, Holding
 from teraflock.meter.reading.model import MeterReading
 

@@ -5,12 +5,11 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import LATEST, Clock
+from teraflock.base.clock import DAY_US, LATEST, Clock
 from teraflock.base.errors import BadInput, Unavailable
 from teraflock.base.ids import new_id
 from teraflock.base.money import amount_text
 from teraflock.bill import store
-from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.credit import store as credit_store
 from teraflock.bill.credit.model import Grant
 from teraflock.bill.credit.rules import gift

@@ -7,12 +7,11 @@ from typing import Final
 
 import msgspec
 
+from teraflock.base.clock import HOUR_US, SECOND_US
 from teraflock.base.money import MICROS
 from teraflock.bill.export.model import Row
 from teraflock.bill.times import moment
 
-SECOND_US: Final = 1_000_000
-HOUR_US: Final = 3600 * SECOND_US
 DAY_SECONDS: Final = 86_400
 KEPT: Final = 4096  # cached texts of each kind: the rows of a month have few prices, days and tags
 

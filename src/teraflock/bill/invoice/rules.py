@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from teraflock.base.clock import SECOND_US
 from teraflock.base.money import decimal_text, divided
 from teraflock.base.quantities import GIB, memory_text
 from teraflock.bill.charge.model import Charge
-from teraflock.bill.charge.rules import SECOND_US
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.credit.rules import Due
 from teraflock.bill.invoice.model import Invoice, InvoiceLine

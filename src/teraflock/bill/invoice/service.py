@@ -6,11 +6,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock
+from teraflock.base.clock import DAY_US, Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.base.money import amount_text
 from teraflock.bill import store
-from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.charge.store import Booked, month_of
 from teraflock.bill.costs import charges_to_come
 from teraflock.bill.credit.rules import Due, pay

@@ -13,11 +13,11 @@ from typing import Literal
 
 import msgspec
 
+from teraflock.base.clock import DAY_US
 from teraflock.base.money import divided
 from teraflock.bill import costs
 from teraflock.bill import store as bill_store
 from teraflock.bill.charge import store as charge_store
-from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.desk import Desk
 from teraflock.bill.margin import store
 from teraflock.bill.margin.model import CostLine

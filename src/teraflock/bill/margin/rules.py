@@ -14,8 +14,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import at_microseconds
-from teraflock.bill.charge.rules import DAY_US
+from teraflock.base.clock import DAY_US, at_microseconds
 from teraflock.bill.margin.model import CARD_PARTS, CostLine, CostRate, HostPart, HostSize, HostUse, OpenUse
 from teraflock.bill.price.model import share_ppm
 from teraflock.instance.states import ENDED, Phase

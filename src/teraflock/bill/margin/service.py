@@ -14,13 +14,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock, microseconds
+from teraflock.base.clock import DAY_US, Clock, microseconds
 from teraflock.base.errors import BadInput
 from teraflock.base.events import Event
 from teraflock.base.exchange import Rates
 from teraflock.base.ids import EventId, new_id
 from teraflock.bill.biller import DAY_GRACE_US
-from teraflock.bill.charge.rules import DAY_US
 from teraflock.bill.margin import store
 from teraflock.bill.margin.model import CostLine, CostRate, HostPart, HostSize, HostUse
 from teraflock.bill.margin.rules import cost_of_day, ends_at, gpu_parts, take, until

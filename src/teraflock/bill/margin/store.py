@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.bill.charge.rules import DAY_US
+from teraflock.base.clock import DAY_US
 from teraflock.bill.margin.model import CostLine, CostRate, HostSize, HostUse, OpenUse
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table, in_list

@@ -6,6 +6,7 @@ from typing import Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.limits import LABEL_KEY
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import write_json
@@ -13,7 +14,6 @@ from teraflock.cli.table import printable
 from teraflock.wire.instance import ChangeRequest
 from teraflock.words.text import details_text
 
-_KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
 HELP: Final = """Change the labels of an instance: `key=value` sets one, `key-` removes one.
 
 Without changes, show the labels. Earlier charges keep the old labels in `tera bill --by label`.
@@ -60,7 +60,7 @@ def parse_changes(texts: tuple[str, ...]) -> dict[str, str | None]:
             raise BadInput(
                 f"`{text}` does not name a label", hint="Write `key=value`, or `key-` to remove it"
             )
-        if not _KEY.fullmatch(key):
+        if not re.fullmatch(LABEL_KEY, key):
             raise BadInput(
                 f"`{key}` cannot be the name of a label", hint="Use up to 63 letters, digits and `._/-`"
             )

@@ -7,6 +7,12 @@ import click
 
 from teraflock.app.home import home
 from teraflock.base.errors import BadInput
+from teraflock.base.limits import (
+    INSTANCES_PER_LAUNCH_MAX,
+    TIME_LIMIT_SECONDS_MAX,
+    TIME_LIMIT_SECONDS_MIN,
+    USER_DATA_BYTES_MAX,
+)
 from teraflock.cli.connection import connected
 from teraflock.cli.instance import offer_file, plan_file, ssh_files
 from teraflock.cli.instance.costs import price_of
@@ -26,16 +32,7 @@ from teraflock.cli.placement import (
 )
 from teraflock.cli.shape_options import shape_from, shape_options
 from teraflock.wire import renting
-from teraflock.wire.instance import (
-    INSTANCES_PER_LAUNCH_MAX,
-    TIME_LIMIT_SECONDS_MAX,
-    TIME_LIMIT_SECONDS_MIN,
-    USER_DATA_BYTES_MAX,
-    AccessWord,
-    LaunchRequest,
-    ModeWord,
-    RestartPolicyWord,
-)
+from teraflock.wire.instance import AccessWord, LaunchRequest, ModeWord, RestartPolicyWord
 from teraflock.wire.shape import ShapeRequest
 from teraflock.words.instance import state_text
 

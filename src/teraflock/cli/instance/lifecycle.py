@@ -102,7 +102,7 @@ def start(
 
     with connected(project) as client:
         done = act_on(client, names, act, target, wait, timeout, look)
-    tell(done, as_json, waited=wait)
+    tell_states(done, as_json, waited=wait)
 
 
 @click.command(help=STOP_HELP)
@@ -132,7 +132,7 @@ def stop(
         done = act_on(client, names, act, "stopped", wait, timeout, look_at_any if reason else look_at_own)
         if not as_json and not reason:
             tell_spent(client, done)
-    tell(done, as_json, waited=wait)
+    tell_states(done, as_json, waited=wait)
 
 
 @click.command(help=RESTART_HELP)
@@ -145,7 +145,7 @@ def restart(names: tuple[str, ...], project: str | None, wait: bool, timeout: fl
         done = act_on(
             client, names, lambda client, name: client.instances.restart(name), "running", wait, timeout
         )
-    tell(done, as_json, waited=wait)
+    tell_states(done, as_json, waited=wait)
 
 
 @click.command(help=DELETE_HELP)
@@ -193,7 +193,7 @@ def delete(
         )
     for each in done:
         ssh_files.forget(Path(home()), each.id)
-    tell(done, as_json, waited=wait)
+    tell_states(done, as_json, waited=wait)
 
 
 def check_reason_given(reason: str, organisation: str) -> None:
@@ -252,7 +252,7 @@ def _look(client: "Client", before: "InstanceAnswer", look_at: Act) -> "Instance
     )  # a gone instance has no host that shows it
 
 
-def tell(instances: Sequence["InstanceAnswer"], as_json: bool, *, waited: bool) -> None:
+def tell_states(instances: Sequence["InstanceAnswer"], as_json: bool, *, waited: bool) -> None:
     """Print one line per instance, and raise if one did not reach the expected state."""
     if as_json:
         write_json(instances if len(instances) > 1 else instances[0])

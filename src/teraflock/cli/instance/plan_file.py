@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import BadInput, BrokenSource, Refused
+from teraflock.base.limits import ALTERNATIVES_MAX
 from teraflock.plan.owned import PROVIDER
-from teraflock.wire.instance import ALTERNATIVES_MAX
 from teraflock.wire.offer import OfferShape
 from teraflock.wire.plan import ChoiceShape
 from teraflock.wire.renting import can_be_launched

@@ -9,7 +9,7 @@ from teraflock.base.quantities import memory_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.instance.costs import costs_by_id
-from teraflock.cli.instance.lifecycle import act_on, tell
+from teraflock.cli.instance.lifecycle import act_on, tell_states
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import remark
 from teraflock.cli.shape_options import shape_from, shape_options
@@ -73,7 +73,7 @@ def command(
             timeout,
         )
         costs = {} if as_json else costs_by_id(client)
-    tell(done, as_json, waited=wait)
+    tell_states(done, as_json, waited=wait)
     if not as_json:
         for each in done:
             remark(size_text(each, costs.get(each.id)))

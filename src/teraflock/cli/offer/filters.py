@@ -76,7 +76,7 @@ _OPTIONS: Final = (
                  help="Period of the prices shown; a month is 730 hours."),
     click.option("--currency", default="USD", show_default=True, metavar="CODE", help="Currency of the prices shown.",
                  shell_complete=complete_currency),
-    click.option("--newer-than", metavar="AGE", help="Only prices confirmed since then: `90d`, `6m` or a date."),
+    click.option("--newer-than", metavar="AGE", help="Only prices confirmed since: `90d`, `6m`, `2026-01-31`."),
     click.option("--slices", is_flag=True, help="Include parts of GPUs."),
     click.option("--as-of", metavar="DATE", help="Show the prices of that day, such as `2022-12-31`."),
 )  # fmt: skip

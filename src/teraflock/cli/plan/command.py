@@ -178,7 +178,11 @@ class _Plan(DefaultGroup):
     "--country", multiple=True, metavar="NAME", help="Only this country: `DE`, `Germany`. Can be repeated."
 )
 @click.option("--not-in", multiple=True, metavar="PLACE", help="Nowhere in this place. Can be repeated.")
-@click.option("--newer-than", metavar="AGE", help="Only prices confirmed since then: `90d`, `6m` or a date.")
+@click.option(
+    "--newer-than",
+    metavar="AGE",
+    help="Only prices confirmed since: `90d`, `6m`, `2026-01-31`.",
+)
 @click.option("--slices", is_flag=True, help="Include parts of GPUs.")
 @click.option(
     "--mode", multiple=True, type=Suggested(MODES), help="Only this purchase mode. Can be repeated."

@@ -14,7 +14,7 @@ from teraflock.base.money import decimal_text, micros_per, parse_micros
 from teraflock.base.quantities import parse_memory_bytes
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
-from teraflock.cli.output import columns, remark, write_json
+from teraflock.cli.output import columns, remark, tell, write_json
 from teraflock.cli.table import Column, render
 from teraflock.plan.owned import Server, check, explained, micros_per_month
 
@@ -29,11 +29,7 @@ Examples:
   tera plan server list
   tera plan server remove lab1
 """
-
-
-@click.group(cls=NamingGroup, help=HELP)
-def command() -> None:
-    pass
+command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List your own servers and their cost per hour.")
@@ -126,10 +122,7 @@ def remove(name: str, as_json: bool) -> None:
             raise unknown_name("server", name, list(servers))
         removed = servers.pop(name)
         write_servers(local.home, list(servers.values()))
-    if as_json:
-        write_json(removed)
-    else:
-        remark(f"Removed {name}")
+    tell(removed, f"Removed {name}", as_json)
 
 
 @click.group(cls=NamingGroup, invoke_without_command=True, hidden=True, help=HELP)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from teraflock.base.errors import TeraflockError
 from teraflock.base.quantities import GIB
@@ -50,8 +51,9 @@ def list_rows(call: PageCall) -> Answer:
 
 @pages.get("/projects/{project}/live", stream=True, **READ)
 def follow_events(call: PageCall) -> Forwarded:
-    """The events of the project, as they happen."""
-    return Forwarded(target=f"/v1/events/stream?project={call.project.id}")
+    """The events of the project since the page was read, as they happen."""
+    since = urlencode({"project": call.project.id, "after": call.request.query.text("after")})
+    return Forwarded(target=f"/v1/events/stream?{since}")
 
 
 @pages.get(OF_ONE, **READ)

@@ -6,6 +6,7 @@
 (function live() {
   const target = document.querySelector("[data-live]");
   if (!target) return;
+  let address = target.dataset.live; // the first time with the events since the page was read
   let stop = null;
   let timer = 0;
   function changed() {
@@ -13,8 +14,11 @@
     timer = setTimeout(() => htmx.trigger(document.body, "tera:change"), 150);
   }
   async function follow(signal) {
-    const response = await fetch(target.dataset.live, { signal });
+    const response = await fetch(address, { signal });
     if (!response.ok) throw new Error(response.status);
+    const start = address.split("?")[0];
+    if (address === start) changed(); // something may have happened in between
+    address = start;
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { value, done } = await reader.read();

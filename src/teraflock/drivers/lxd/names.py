@@ -9,6 +9,8 @@ import re
 from ipaddress import IPv4Address
 from typing import Final
 
+from teraflock.base.limits import NAME
+
 TAG: Final = "user.teraflock"
 """The configuration key of all our objects in the engine. Its value is the installation's id."""
 
@@ -75,7 +77,7 @@ class Names:
 def guest(instance: str) -> str:
     """Return the engine's name for an instance: its id, reduced to the characters of a host name."""
     name = instance.replace("_", "-").lower()
-    if not re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", name):
+    if not re.fullmatch(NAME, name):
         raise ValueError(f"invalid instance id: {instance!r}")
     return name
 

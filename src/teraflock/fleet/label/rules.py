@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from teraflock.base.errors import BadInput
+from teraflock.base.limits import LABEL_KEY
 
-KEY: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
-VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]{0,61}[A-Za-z0-9])?")
 LABELS_MAX: Final = 64
 
 
@@ -26,7 +25,7 @@ def changed(labels: Mapping[str, str], changes: Mapping[str, str | None]) -> dic
 
 
 def check_pair(key: str, value: str | None) -> None:
-    if not KEY.fullmatch(key):
+    if not re.fullmatch(LABEL_KEY, key):
         raise BadInput(
             f"`{key[:80]}` cannot be the name of a label", hint="Use up to 63 letters, digits and `._/-`"
         )
@@ -35,7 +34,7 @@ def check_pair(key: str, value: str | None) -> None:
             "The region of a host is not a label, because prices depend on it",
             hint="Set it with `tera host set HOST --region REGION`. Launches can ask for `--on region=REGION`",
         )
-    if value is not None and not VALUE.fullmatch(value):
+    if value is not None and not re.fullmatch(LABEL_KEY, value):
         raise BadInput(
             f"`{value[:80]}` cannot be the value of a host label",
             hint="Use up to 63 letters, digits and `._/-`",

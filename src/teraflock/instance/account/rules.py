@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from teraflock.base.errors import BadInput, unknown_name
+from teraflock.base.limits import VARIABLE
 from teraflock.catalog.renting import RENTING
 from teraflock.instance.account.model import Leftover, NewAccount
 from teraflock.instance.driver import Sighting
@@ -15,7 +16,7 @@ from teraflock.instance.states import ENDED
 SECRET_CHARACTERS_MAX: Final = 16_384
 """A service account's JSON has 2,400."""
 LIMIT_MICROS_MAX: Final = 10**15
-ENVIRONMENT: Final = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,254}")
+ENVIRONMENT: Final = re.compile(f"env:{VARIABLE}")
 
 
 def check_provider(provider: str) -> None:

@@ -82,7 +82,7 @@ def _check_nobody_ahead(
             left.take(replace(each.shape, disk_bytes=0))
         if left.capacity(need) < together:
             raise NoCapacity(
-                "There is no room now: others with at least this bid wait for the free cards",
+                "No cards are free now: others with an equal or higher bid are waiting",
                 hint="Bid more, use `--mode on-demand`, or wait with `--queue`. `tera bids` shows prices",
             )
 

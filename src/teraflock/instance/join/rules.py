@@ -6,6 +6,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from teraflock.base.errors import BadInput, Conflict, Refused
+from teraflock.base.limits import PLACE
 from teraflock.instance.join.model import Invitation, JoinRequest, Surrounding
 
 VALID_FOR: Final = timedelta(hours=1)
@@ -13,12 +14,11 @@ SKEW_MAX: Final = timedelta(minutes=2)
 """A clock that is five minutes off is refused, however long the request takes."""
 PORT_MAX: Final = 65_535
 CARDS_MAX: Final = 1024
-_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _UUID: Final = re.compile(r"[A-Za-z0-9-]{1,80}")
 
 
 def check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
+    if not re.fullmatch(PLACE, name):
         raise BadInput(
             f"`{name[:60]}` is not a valid name for a host", hint="Use up to 40 of `a-z`, `0-9` and `-`"
         )

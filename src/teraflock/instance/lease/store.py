@@ -5,7 +5,7 @@ A worker keeps its leases as long as it sends heartbeats. A worker without a hea
 
 from datetime import datetime
 
-from teraflock.base.clock import at_microseconds, microseconds
+from teraflock.base.clock import HOUR_US, at_microseconds, microseconds
 from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.store import COLUMNS, instances_from
 from teraflock.storage.database import Transaction
@@ -101,7 +101,7 @@ def let_go_all(tx: Transaction) -> None:
 
 
 def heartbeat(tx: Transaction, worker: str, until: datetime, now: datetime) -> None:
-    tx.run("DELETE FROM worker WHERE until_us < :long_ago", long_ago=microseconds(now) - 3_600_000_000)
+    tx.run("DELETE FROM worker WHERE until_us < :long_ago", long_ago=microseconds(now) - HOUR_US)
     changed = tx.run(
         "UPDATE worker SET until_us = :until WHERE id = :id", until=microseconds(until), id=worker
     )

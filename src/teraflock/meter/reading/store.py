@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from teraflock.base.clock import DAY_US
 from teraflock.instance.driver import Sent
 from teraflock.meter.reading.model import MeterReading
 from teraflock.network.balancer import store as balancers
@@ -15,7 +16,6 @@ from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import in_list
 
 _SELECT: Final = "SELECT number, instance_id, sequence, epoch, bytes, bytes_before, at_us FROM meter_reading"
-DAY_US: Final = 86_400 * 1_000_000
 
 
 def keep(tx: Transaction, counters: Iterable[Sent], at_us: int, *, bytes_min: int = 1) -> int:

@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from teraflock.base.clock import HOUR_US
 from teraflock.run.model import RunSpec, Sight
 from teraflock.run.sighting.model import SpotPeriod
 
-HOUR_US: Final = 3_600_000_000
 GAP_US: Final = 6 * HOUR_US
 NOTE_US: Final = HOUR_US // 12
 """An unchanged place is written this often at most."""
