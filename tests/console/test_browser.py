@@ -140,6 +140,17 @@ def test_pages_work_with_the_keyboard_alone(server: Server) -> None:
         page.wait_for_url("**/launch")
 
 
+def test_a_phone_shows_the_open_tab(server: Server) -> None:
+    with browsing(viewport={"width": 390, "height": 844}) as page:
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/projects/default/reach")
+        box = page.locator(".tabs [aria-current]").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+        assert page.evaluate("scrollY") == 0
+
+
 def test_the_language_is_that_of_the_browser_and_can_be_changed(server: Server) -> None:
     with browsing(locale="zh-CN") as page:
         page.goto(f"{server.url}/console/sign-in")

@@ -19,6 +19,7 @@ from teraflock.console.cookies import is_own_origin, parse_cookies
 from teraflock.console.pages import terminal
 from teraflock.console.pages.sign_in import safe_next
 from teraflock.console.request import parse_form
+from teraflock.instance.terminal.service import READERS_MAX
 from teraflock.wire.console import ConsoleLinkRequest
 
 LIST = "/console/projects/default/instances"
@@ -373,3 +374,16 @@ def test_a_terminal_ends_with_its_session_however_much_it_writes(
     revoke.join()
     assert output.count(b"and more") > 1000, "it wrote all the time"
     assert opened.ended, "no shell is left behind"
+
+
+def test_a_terminal_has_few_readers(console: ConsoleServer, owner: str) -> None:
+    id = msgspec.json.decode(console.post(f"{LIST}/web/terminals", owner).body)["id"]
+    opened = console.cloud.terminals._open[id]
+    for _ in range(READERS_MAX):
+        console.cloud.terminals.enter(opened)
+    refused = console.get(f"{LIST}/web/terminals/{id}/output", owner)
+    assert refused.status == 429
+    assert "4 readers" in refused.words
+    console.cloud.terminals.leave(opened)
+    opened.end()
+    assert console.get(f"{LIST}/web/terminals/{id}/output", owner).status == 200

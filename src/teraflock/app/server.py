@@ -10,6 +10,7 @@ import logging
 import os
 import resource
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +25,10 @@ from teraflock.base.errors import Conflict, Refused, StorageFailed, Unavailable
 
 BACKLOG: Final = 2048
 GARBAGE_OBJECTS: Final = 20_000  # allocated before the next collection: about twenty pages of instances
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that computes lets others wait for the interpreter. A page changes threads some twenty times, and
+with Python's 5 ms each change waits for a loop that is computing. On a busy machine with 10,000 instances, p99 of eight
+pages was 133 ms with it and 200 ms without; on an idle one there was no difference."""
 LOCK_FILE: Final = "server.lock"
 LOG: Final = logging.getLogger("teraflock.server")
 
@@ -65,6 +70,7 @@ def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
     try:
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         server = HttpServer(application_with_console(cloud), settings, files=files)
+        sys.setswitchinterval(SWITCH_SECONDS)
         cloud.start()
         _settle_memory()
         put(at.pid, f"{os.getpid()}\n{settings.listen}\n".encode())

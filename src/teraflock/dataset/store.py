@@ -92,8 +92,14 @@ def _kept_bytes(tx: Transaction, where: str, id: str) -> int:
 # The loop
 
 
-def in_all_projects(tx: Transaction) -> tuple[Dataset, ...]:
-    return tuple(map(_DATASET.value, tx.all(f"{_DATASET.select} ORDER BY id")))
+def states_in_all_projects(tx: Transaction) -> dict[str, str]:
+    """The state of every dataset by its id."""
+    return {row[0]: row[1] for row in tx.all("SELECT id, state FROM dataset")}
+
+
+def by_id_in_all_projects(tx: Transaction, id: str) -> Dataset | None:
+    row = tx.one(f"{_DATASET.select} WHERE id = :id", id=id)
+    return _DATASET.value(row) if row else None
 
 
 def locked_in_all_projects(tx: Transaction, id: str) -> Dataset | None:
@@ -101,11 +107,13 @@ def locked_in_all_projects(tx: Transaction, id: str) -> Dataset | None:
     return _DATASET.value(rows[0]) if rows else None
 
 
-def of_removed_projects(tx: Transaction) -> tuple[Dataset, ...]:
-    """Datasets of removed projects, and of organisations that are deleted."""
+def to_end_in_all_projects(tx: Transaction, unused_since: datetime) -> tuple[Dataset, ...]:
+    """Datasets of removed projects and of deleted organisations, and uploads that stopped before a time."""
     rows = tx.all(
         f"SELECT {_DATASET.names_in('d')} FROM dataset d JOIN project p ON p.id = d.project_id"
         " JOIN organisation o ON o.id = p.organisation_id WHERE d.state <> 'deleting'"
-        " AND (p.removed_at_us IS NOT NULL OR o.state IN ('deleting', 'deleted')) ORDER BY d.id"
+        " AND (p.removed_at_us IS NOT NULL OR o.state IN ('deleting', 'deleted')"
+        " OR (d.state = 'uploading' AND d.used_at_us < :before)) ORDER BY d.id",
+        before=microseconds(unused_since),
     )
     return tuple(map(_DATASET.value, rows))

@@ -66,6 +66,15 @@ _decode_size: Final = msgspec.json.Decoder(Size).decode
 _decode_holding: Final = msgspec.json.Decoder(Holding).decode
 
 
+class _Gpus(msgspec.Struct, frozen=True, gc=False):
+    """The one part of a holding that the fair share needs."""
+
+    gpus: int = 0
+
+
+_decode_gpus: Final = msgspec.json.Decoder(_Gpus).decode
+
+
 def gpu_seconds_in_all_projects(tx: Transaction, since_us: int, now_us: int) -> dict[str, float]:
     """What each project used since a time, in GPU-seconds. Reads the newest intervals and the open ones."""
     rows = tx.all(
@@ -84,7 +93,7 @@ def gpu_seconds_in_all_projects(tx: Transaction, since_us: int, now_us: int) -> 
     for project, from_us, held in tx.all(
         "SELECT project_id, from_us, held FROM meter_instance WHERE open_sequence IS NOT NULL AND run_us IS NOT NULL"
     ):
-        gpus = _decode_holding(held).size.gpus
+        gpus = _decode_gpus(held).gpus
         found[project] = found.get(project, 0.0) + gpus * (now_us - max(from_us, since_us)) / 1e6
     return found
 

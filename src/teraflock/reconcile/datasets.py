@@ -7,7 +7,7 @@ loses its copies first, then its files, then its row.
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -62,30 +62,30 @@ class DatasetLoop:
 
     def turn(self) -> None:
         with self._around.database.read() as tx:
-            datasets = {str(each.id): each for each in store.in_all_projects(tx)}
-            unowned = store.of_removed_projects(tx)
+            states = store.states_in_all_projects(tx)
+            ended = store.to_end_in_all_projects(tx, self._around.clock.now() - UNUSED_MAX)
             needed = across.datasets_by_host_in_all_projects(tx)
             self._alive = leases.alive(tx, self._around.clock.now()) if self._worker else ()
-        self._expire(unowned, tuple(datasets.values()))
-        if not datasets:
+        self._expire(ended)
+        if not states:
             return
-        clean = set(datasets)
+        clean = set(states)
         for driver in self._around.engines:
             if Capability.DATASETS in driver.capabilities:
                 try:
-                    self._of_site(driver, datasets, needed, clean)
+                    self._of_site(driver, states, needed, clean)
                 except TeraflockError as error:
                     clean.clear()  # its copies are unknown
                     LOG.warning("%s: cannot look at datasets: %s", driver.site, error.sentence)
         for id in clean:
-            if datasets[id].state == DatasetState.DELETING:
+            if states[id] == DatasetState.DELETING:
                 self._files.remove(id)
                 self._around.database.write(partial(_forget, id))
 
     def _of_site(
         self,
         driver: ComputeDriver,
-        datasets: dict[str, Dataset],
+        states: Mapping[str, str],
         needed: Sequence[tuple[str, str, str]],
         clean: set[str],
     ) -> None:
@@ -93,20 +93,20 @@ class DatasetLoop:
         copies = {(each.host, each.dataset_id) for each in driver.datasets()}
         wanted = {(host, id) for site, host, id in needed if site == driver.site}
         for host, id in sorted(wanted - copies):
-            if id in datasets and datasets[id].state == DatasetState.READY:
-                self._copy(driver, host, datasets[id])
+            if states.get(id) == DatasetState.READY:
+                self._copy(driver, host, id)
         with self._around.database.read() as tx:
             full = fleet.full_at_site(tx, driver.site, FULL)
         for host, id in sorted(copies):
-            is_over = id not in datasets or datasets[id].state == DatasetState.DELETING
+            is_over = states.get(id, DatasetState.DELETING) == DatasetState.DELETING
             if is_over or (host in full and (host, id) not in wanted):
                 with suppress(EngineBusy):
                     driver.delete_dataset(host, id)
                     continue
             clean.discard(id)
 
-    def _copy(self, driver: ComputeDriver, host: str, dataset: Dataset) -> None:
-        key = (driver.site, host, dataset.id)
+    def _copy(self, driver: ComputeDriver, host: str, id: str) -> None:
+        key = (driver.site, host, id)
         if self._worker and worker_for("/".join(key), self._alive) != self._worker:
             return
         with self._lock:
@@ -116,12 +116,15 @@ class DatasetLoop:
 
         def work() -> None:
             try:
-                self.send(driver, host, dataset)
-                self._around.wake()
+                with self._around.database.read() as tx:
+                    dataset = store.by_id_in_all_projects(tx, id)
+                if dataset is not None and dataset.state == DatasetState.READY:
+                    self.send(driver, host, dataset)
+                    self._around.wake()
             except TeraflockError as error:
-                LOG.warning("%s: cannot copy %s: %s", host, dataset.id, error.sentence)
+                LOG.warning("%s: cannot copy %s: %s", host, id, error.sentence)
             except Exception:
-                LOG.exception("%s: cannot copy %s", host, dataset.id)
+                LOG.exception("%s: cannot copy %s", host, id)
             finally:
                 with self._lock:
                     self._busy.discard(key)
@@ -138,28 +141,23 @@ class DatasetLoop:
             offset += len(piece)
         driver.unpack_dataset(host, dataset.id, digest.hexdigest(), dataset.size_bytes)
 
-    def _expire(self, unowned: Sequence[Dataset], datasets: Sequence[Dataset]) -> None:
+    def _expire(self, ended: Sequence[Dataset]) -> None:
         """End datasets of removed projects, and uploads that stopped long ago."""
         now = self._around.clock.now()
-        stopped = [
-            each
-            for each in datasets
-            if each.state == DatasetState.UPLOADING and now - each.used_at > UNUSED_MAX
-        ]
 
         def work(tx: Transaction) -> None:
-            for each in (*unowned, *stopped):
+            for each in ended:
                 if store.locked_in_all_projects(tx, each.id) == each:  # nobody was faster, nor completed it
                     end(tx, each, now, self._around.random_bytes)
 
-        if unowned or stopped:
+        if ended:
             self._around.database.write_with_locks(work)
 
     def sweep(self) -> None:
         """Remove folders without a row: a server was killed before it wrote the row."""
         before = (self._around.clock.now() - ORPHANED_FOR).timestamp()
         with self._around.database.read() as tx:
-            known = {each.id for each in store.in_all_projects(tx)}
+            known = store.states_in_all_projects(tx)
         for id in self._files.kept(before):
             if id not in known:
                 self._files.remove(id)

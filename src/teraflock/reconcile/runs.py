@@ -184,8 +184,8 @@ class RunLoop:
         if not self._acts.buckets:
             return
         with self._around.database.read() as tx:
-            known = {each.id for each in datasets.in_all_projects(tx)}
+            known = datasets.states_in_all_projects(tx)
         for bucket in self._acts.buckets.values():
             cached = {key.removeprefix(DATA).partition(".")[0] for key in bucket.sizes(DATA)}
-            for id in cached - known:
+            for id in cached - known.keys():
                 bucket.remove(data_key(id))

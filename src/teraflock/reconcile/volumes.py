@@ -42,6 +42,8 @@ class VolumeLoop:
         with self._around.database.read() as tx:
             volumes = store.in_all_projects(tx)
             unowned = store.of_removed_projects(tx)
+            in_work = store.snapshots_in_work_in_all_projects(tx)
+            instances = {each.id: each for each in across.with_volumes_in_all_projects(tx)}
         for each in unowned:
             self._around.database.write_with_locks(partial(self._end, each))
         if not volumes:
@@ -49,8 +51,14 @@ class VolumeLoop:
         seen = self._seen({each.site for each in volumes if each.host_id})
         now = self._around.clock.now()
         for volume in volumes:
-            if self._later.get(volume.id, now) <= now and (not volume.host_id or volume.site in seen):
-                self._serve(volume, seen.get(volume.site, {}).get(volume.disk_id))
+            if self._later.get(volume.id, now) > now or (volume.host_id and volume.site not in seen):
+                continue
+            of_engine = seen.get(volume.site, {}).get(volume.disk_id)
+            has = _has_it(volume, instances.get(InstanceId(volume.instance_id)))
+            if next_act(volume, of_engine, in_work.get(volume.id, ()), has_instance=has):
+                self._serve(volume, of_engine)
+            else:
+                self._later.pop(volume.id, None)
 
     def _seen(self, sites: set[str]) -> dict[str, dict[str, VolumeSeen]]:
         """What each site reports, by volume. Sites that do not answer are left out."""
@@ -69,10 +77,9 @@ class VolumeLoop:
                 with self._around.database.read() as tx:
                     if store.by_id_in_all_projects(tx, volume.id) != volume:
                         break  # another process served it since: the next turn looks again
-                    instance = _instance(tx, volume)
+                    instance = across.by_id_in_all_projects(tx, InstanceId(volume.instance_id))
                     snapshots = store.snapshots(tx, volume.id)
-                has = instance is not None and any(each.id == volume.disk_id for each in instance.volumes)
-                act = next_act(volume, seen, snapshots, has_instance=has)
+                act = next_act(volume, seen, snapshots, has_instance=_has_it(volume, instance))
                 if act is None or not self._act(act, volume, instance, snapshots):
                     break
                 fresh, seen = self._again(volume)
@@ -177,13 +184,11 @@ class VolumeLoop:
         return self._around.engines.at(volume.site), host.name if host else ""
 
 
-def _instance(tx: Transaction, volume: Volume) -> Instance | None:
-    """The instance that should have the volume, if it exists and is on its host."""
-    if not volume.instance_id:
-        return None
-    found = across.by_id_in_all_projects(tx, InstanceId(volume.instance_id))
-    is_there = found is not None and found.phase not in ENDED
-    return found if found is not None and is_there and found.host_id == volume.host_id else None
+def _has_it(volume: Volume, instance: Instance | None) -> bool:
+    """Whether the instance of a volume exists, is on its host and should have it."""
+    if instance is None or instance.phase in ENDED or instance.host_id != volume.host_id:
+        return False
+    return any(each.id == volume.disk_id for each in instance.volumes)
 
 
 def _restored(snapshot_id: str, volume: Volume) -> Volume:

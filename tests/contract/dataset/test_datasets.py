@@ -27,7 +27,7 @@ from teraflock.dataset.model import DatasetState
 from teraflock.dataset.service import DatasetService
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.orders import Order
-from teraflock.reconcile.datasets import DatasetLoop
+from teraflock.reconcile.datasets import UNUSED_MAX, DatasetLoop
 from teraflock.storage.database import Database
 from teraflock.tenant.model import Quota
 from teraflock.tenant.service import TenantService
@@ -245,7 +245,7 @@ def _note(copies: list[str], name: str, work: Callable[[], None]) -> None:
 def test_data_of_a_removed_project_ends_once(installation: DataInstallation) -> None:
     made = installation.push("corpus", FILES)
     for each in installation.workers:  # both have read that it must end
-        DatasetLoop(each.around, installation.stored)._expire([made], [])
+        DatasetLoop(each.around, installation.stored)._expire([made])
     with installation.database.read() as tx:
         events = tx.all("SELECT 1 FROM event WHERE kind = 'dataset.moved'")
     assert len(events) == 2, "complete and deleted"
@@ -276,3 +276,16 @@ def test_unused_copy_is_removed_only_from_a_full_host(
     assert [(each.host, each.dataset_id) for each in driver.datasets()] == (
         [(name, made.id)] if is_kept else []
     )
+
+
+def test_upload_that_stopped_is_removed_after_a_week(installation: DataInstallation) -> None:
+    installation.push("corpus", FILES)
+    tenant, loop = installation.tenant, DatasetLoop(installation.workers[0].around, installation.stored)
+    installation.announce("stopped", {"c": b"never sent"})
+    installation.wait(UNUSED_MAX.total_seconds() - 60)
+    loop.turn()
+    assert len(installation.datasets.all(tenant.project)) == 2
+    installation.wait(120)
+    for _ in range(2):
+        loop.turn()
+    assert [each.name for each in installation.datasets.all(tenant.project)] == ["corpus"]

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from tests.faults.installation import Installation
 
-from teraflock.base.clock import FixedClock
+from teraflock.base.clock import FixedClock, microseconds
 from teraflock.base.errors import BadInput, Conflict, NotFound, QuotaReached
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet.reservation import store as reservations
@@ -15,6 +15,8 @@ from teraflock.instance.model import Instance, PlaceWish
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.queue.model import QueuedLaunch, QueueState
 from teraflock.instance.queue.service import WAITING_MAX
+from teraflock.meter.service import MeterService
+from teraflock.meter.store import gpu_seconds_in_all_projects
 from teraflock.reconcile.queue import BLOCKED_FOR, QueueLoop
 from teraflock.storage.database import Database
 from teraflock.tenant.model import ProjectId, Quota
@@ -249,3 +251,16 @@ def test_instances_with_a_label_stay_apart(installation: Installation) -> None:
             installation.tenant.actor, installation.tenant.project, Order(shape=CARD, place=apart)
         )
     assert "has an instance of `--not-with app=db`" in caught.value.hint
+
+
+def test_use_of_a_project_counts_its_running_instances(installation: Installation) -> None:
+    launch(installation, shape=HOST)
+    installation.settle()
+    MeterService(installation.database, installation.clock).turn()
+    installation.wait(600)
+    now = installation.clock.now()
+    with installation.database.read() as tx:
+        used = gpu_seconds_in_all_projects(tx, microseconds(now - timedelta(days=1)), microseconds(now))
+    assert used[installation.tenant.project.id] == pytest.approx(2 * 600, abs=120), (
+        "two cards for ten minutes"
+    )

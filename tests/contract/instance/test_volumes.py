@@ -182,3 +182,21 @@ def test_volume_of_a_removed_project_ends_once(desk: VolumeDesk) -> None:
             "SELECT 1 FROM event WHERE kind = 'volume.moved' AND details LIKE :end", end='%"deleting"%'
         )
     assert len(ends) == 1
+
+
+def test_volumes_with_nothing_to_do_need_no_query_each(
+    desk: VolumeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.volumes.create(desk.actor, desk.project, "disk", GIB)
+    desk.launch("first", "disk")
+    for name in ("spare", "more"):
+        desk.volumes.create(desk.actor, desk.project, name, GIB)
+    desk.settle()
+    served: list[str] = []
+    monkeypatch.setattr(VolumeLoop, "_serve", lambda loop, volume, seen: served.append(volume.name))
+    loop = VolumeLoop(desk.installation.workers[0].around)
+    loop.turn()
+    assert served == []
+    desk.volumes.resize(desk.actor, desk.project, "disk", 2 * GIB)
+    loop.turn()
+    assert served == ["disk"]

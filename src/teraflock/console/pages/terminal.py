@@ -52,7 +52,7 @@ def open_terminal(call: PageCall) -> Answer:
 @pages.get(f"{OF_ONE}/terminals/{{terminal}}/output", stream=True, **ENTER)
 def read_terminal(call: PageCall) -> Streamed:
     """What the shell writes, from a place on."""
-    terminal = _terminal(call)
+    terminal = call.services.terminals.get_to_read(_by(call), call.path["terminal"])
     place = call.request.query.number("from") or 0
     return Streamed(pieces=lambda: _followed(call, terminal, place), media_type="application/octet-stream")
 

@@ -131,3 +131,9 @@ addEventListener("pageshow", () => {
   wide.addEventListener("change", fit);
   fit();
 })();
+
+// On a phone, a strip of tabs is wider than the page: show the tab that is open.
+for (const tab of document.querySelectorAll(".tabs [aria-current]")) {
+  const strip = tab.parentElement;
+  strip.scrollLeft = tab.offsetLeft - strip.offsetLeft - (strip.clientWidth - tab.offsetWidth) / 2;
+}

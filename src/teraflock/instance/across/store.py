@@ -58,6 +58,14 @@ def by_id_in_all_projects(tx: Transaction, id: InstanceId) -> Instance | None:
     return instances_from(tx, rows)[0] if rows else None
 
 
+def with_volumes_in_all_projects(tx: Transaction) -> tuple[Instance, ...]:
+    """The instances that volumes are attached to."""
+    rows = tx.all(
+        f"SELECT {COLUMNS} FROM instance WHERE id IN (SELECT instance_id FROM volume WHERE instance_id <> '')"
+    )
+    return instances_from(tx, rows)
+
+
 def datasets_by_host_in_all_projects(tx: Transaction) -> list[tuple[str, str, str]]:
     """Site, host and dataset of all existing instances on own hosts that have datasets."""
     rows = tx.all(

@@ -20,7 +20,7 @@ from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order
 from teraflock.instance.queue import store
 from teraflock.instance.queue.look import QueueLook, UsedBy
-from teraflock.instance.queue.model import QueuedLaunch, QueuedOfTenant, QueuePlace, QueueState, Start
+from teraflock.instance.queue.model import QueuedLaunch, QueuedOfTenant, QueuePlace, QueueState, Start, Used
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant import rules
@@ -37,6 +37,8 @@ WAITING_MAX: Final = 100
 KEPT_FOR: Final = timedelta(days=7)
 """How long a launch can be seen after it left the queue."""
 PLACES_AGE_MAX: Final = timedelta(seconds=3)
+USED_AGE_MAX: Final = timedelta(seconds=20)
+"""How old the use of each project may be. It is a sum over a day, so these seconds do not change the order."""
 LaunchNow = Callable[[Transaction, Actor, Project, Order, str], tuple[Instance, ...]]
 """Launches an order; the text is the queued launch whose reserved hosts it may use."""
 
@@ -50,9 +52,16 @@ class QueueService:
         self._policy = policy
         self._used_by = used_by
         self._places: tuple[datetime, Mapping[str, QueuePlace]] | None = None
+        self._used: tuple[datetime, Used] | None = None
 
     def look(self, tx: Transaction, *, skip: Iterable[str] = ()) -> QueueLook:
-        return QueueLook(tx, self._policy, self._used_by, self._changes.clock.now(), skip=skip)
+        return QueueLook(tx, self._policy, self._used_lately, self._changes.clock.now(), skip=skip)
+
+    def _used_lately(self, tx: Transaction, now: datetime) -> Used:
+        """What each project used. A little old: it reads every running instance."""
+        if self._used is None or not timedelta(0) <= now - self._used[0] < USED_AGE_MAX:
+            self._used = (now, self._used_by(tx, now))
+        return self._used[1]
 
     def places(self, including: str = "") -> Mapping[str, QueuePlace]:
         """The place of each waiting launch of all projects, and when it is expected to start. A little old: finding

@@ -4,7 +4,7 @@ Invariants:
 - a terminal belongs to the session that opened it, in one project; for everyone else it does not exist;
 - every terminal has an audit row. What is typed is not recorded: it may contain passwords;
 - a terminal without a reader ends after a minute, so a closed page leaves no shell behind;
-- an organisation has a bounded number of terminals.
+- an organisation has a bounded number of terminals, and a terminal a bounded number of readers.
 """
 
 import threading
@@ -27,6 +27,8 @@ from teraflock.tenant.model import By, ProjectId
 
 TERMINALS_MAX: Final = 256
 PER_ORGANISATION_MAX: Final = 32
+READERS_MAX: Final = 4
+"""Of one terminal. A page has one, and for a moment two when its connection broke."""
 UNREAD_FOR_MAX: Final = timedelta(seconds=60)
 LOOK_SECONDS: Final = 5.0
 COLUMNS_MAX: Final = 1000
@@ -81,6 +83,17 @@ class TerminalService:
         project = by.project.id if by.project else ""
         if opened is None or opened.key_id != by.actor.key_id or opened.project_id != project:
             raise NotFound("This terminal is closed", hint="Open a new one")
+        return opened
+
+    def get_to_read(self, by: By, id: str) -> OpenTerminal:
+        """Like `get`, for one more stream of output."""
+        opened = self.get(by, id)
+        if opened.readers >= READERS_MAX:
+            raise TooMany(
+                f"This terminal has {opened.readers} readers; the limit is {READERS_MAX}",
+                hint="Close the other pages that show it",
+                context={"retry_after_seconds": 5},
+            )
         return opened
 
     def enter(self, terminal: OpenTerminal) -> None:

@@ -128,6 +128,14 @@ def in_all_projects(tx: Transaction) -> tuple[Volume, ...]:
     return tuple(map(_VOLUME.value, tx.all(f"{_VOLUME.select} ORDER BY id")))
 
 
+def snapshots_in_work_in_all_projects(tx: Transaction) -> dict[str, list[VolumeSnapshot]]:
+    """Snapshots that are being made or deleted, by volume."""
+    found: dict[str, list[VolumeSnapshot]] = {}
+    for each in map(_SNAPSHOT.value, tx.all(f"{_SNAPSHOT.select} WHERE state <> 'ready' ORDER BY id")):
+        found.setdefault(each.volume_id, []).append(each)
+    return found
+
+
 def of_instance_in_all_projects(tx: Transaction, instance_id: str) -> tuple[Volume, ...]:
     # The first condition lets the database use the index of attached volumes.
     sql = f"{_VOLUME.select} WHERE instance_id <> '' AND instance_id = :id ORDER BY id"
