@@ -6,6 +6,7 @@ Where a protection can be removed, the tests also prove that the attack then suc
 import json
 import subprocess
 from collections.abc import Iterator
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,30 @@ def test_dns_serves_only_names_of_the_same_project(
     assert outside.stdout.strip() == "silent", "the DNS server answers only guests"
 
 
+def test_dns_says_nothing_about_the_network_of_the_operator(driver: Lxd, red: Machine) -> None:
+    own = IPv4Address(red.address).reverse_pointer
+    asked = {own: "12 1", "5.0.0.10.in-addr.arpa": "12 1", "servers.bind": "16 3", "version.bind": "16 3"}
+    words = [word for name, kind in asked.items() for word in (name, *kind.split())]
+    said = dict(
+        zip(asked, python(driver, red, QUESTIONS, NETWORKS[0].gateway, *words).splitlines(), strict=True)
+    )
+    assert said.pop(own) == "0 1", "its own name"
+    assert said.pop("5.0.0.10.in-addr.arpa") == "3 0", "answered here: the operator's server was not asked"
+    assert [each.partition(" ")[2] for each in said.values()] == ["0", "0"]
+
+
+QUESTIONS = """
+import socket, struct, sys
+server, *words = sys.argv[1:]
+asking = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+asking.settimeout(10)
+for name, kind, family in zip(words[::3], words[1::3], words[2::3]):
+    labels = b"".join(bytes([len(each)]) + each.encode() for each in name.split("."))
+    query = struct.pack("!6H", 1, 256, 1, 0, 0, 0) + labels + b"\\0" + struct.pack("!2H", int(kind), int(family))
+    asking.sendto(query, (server, 53))
+    answer = asking.recv(512)
+    print(answer[3] & 15, int.from_bytes(answer[6:8], "big"))
+"""
 DIG = """
 import socket, struct, sys
 name = sys.argv[2].encode()

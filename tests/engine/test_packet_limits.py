@@ -1,5 +1,5 @@
-"""A guest that sends too many packets is slowed down, with IPv4, with IPv6 and with questions about neighbours. Real
-packets and the real tables of a host, in namespaces."""
+"""A guest that sends too many packets is slowed down, with IPv4, with IPv6 and with questions about neighbours of both.
+Real packets and the real tables of a host, in namespaces."""
 
 import pytest
 from tests.engine import frames
@@ -20,6 +20,8 @@ def packet(stage: Stage, kind: str) -> tuple[str, bytes, int]:
         return near, frames.ipv4(EVIL, NEIGHBOUR, frames.udp(PORT)), 0x0800
     if kind == "IPv6":
         return near, frames.ipv6(six(EVIL), six(NEIGHBOUR), frames.udp(PORT)), SIX
+    if kind == "ARP":
+        return frames.BROADCAST, frames.arp(stage.own[EVIL], EVIL, NEIGHBOUR, operation=1), 0x0806
     question = frames.neighbour(135, six(NEIGHBOUR), 1, stage.own[EVIL])
     return "33:33:ff:80:01:11", frames.ipv6(six(EVIL), SOLICITED, question, protocol=58), SIX
 
@@ -37,7 +39,7 @@ def arrived(stage: Stage, kind: str, limit: int, *, inner: bool = False) -> int:
     return sum(each[6:12] == mine for each in drained(stage.ears[NEIGHBOUR]))
 
 
-@pytest.mark.parametrize("kind", ["IPv4", "IPv6", "neighbours"])
+@pytest.mark.parametrize("kind", ["IPv4", "IPv6", "ARP", "neighbours"])
 @pytest.mark.parametrize("inner", [False, True])
 def test_packets_over_the_limit_are_dropped(stage: Stage, kind: str, inner: bool) -> None:
     # Twice the limit at once, and the limit for each second that sending takes.

@@ -1,4 +1,5 @@
-"""A generated matrix of tenants, networks, groups, ACLs, directions and protocols, each tried with a real connection.
+"""A generated matrix of tenants, networks, groups, ACLs, directions and protocols, with IPv4 and with IPv6, each tried
+with a real connection.
 
 Every connection is tried before and after a live change, after a restart, and after `kill -9` in the middle of a load.
 Meanwhile a prober tries connections between tenants, which no rules allow, all the time.
@@ -9,15 +10,17 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 import pytest
 from tests.engine.namespaces import Namespaces, NoNamespaces, entered
 from tests.unit.network.acl.test_rules import answered, crossed
-from tests.unit.network.wall_samples import GROUPS, GUESTS, NETWORKS, PAIRS, PORTS, may, packets
+from tests.unit.network.wall_samples import GROUPS, GUESTS, NETWORKS, PAIRS, PORTS, SIXES, may, packets
 
 from teraflock.drivers.lxd.enforcing import Enforcing
 from teraflock.network.acl.model import AclAction, AclRule
+from teraflock.network.ipv6 import is_six
 from teraflock.network.security_group.model import Direction, Protocol, Rule
 from teraflock.network.walls import Borders, Packet, Walls, network_of
 
@@ -26,16 +29,22 @@ pytestmark = pytest.mark.long("thousands of connections")
 BRIDGES = {f"10.128.{each}.0/20": f"tfmatrix{each}" for each in (0, 16, 32)}
 TABLE = "tera_matrix_walls"
 EVERY = packets()
-OTHER_TENANT = GUESTS[-1]
-"""Its network is peered with none. The others belong to one tenant, with two networks that are peered at times."""
 KILLS = 8
-PROBED = [Packet(each, OTHER_TENANT, Protocol.TCP, port) for each in GUESTS[:-1] for port in PORTS]
+PROBED = [
+    Packet(each, ends[-1], Protocol.TCP, port)
+    for ends in (GUESTS, SIXES)
+    for each in ends[:-1]
+    for port in PORTS
+]
+"""From all guests to that of the other tenant, the last one. Its network is peered with none. The others belong to one
+tenant, with two networks that are peered at times."""
 
 
 class Matrix:
     def __init__(self, place: Namespaces) -> None:
         self.place = place
-        self.count = 0
+        self.tried: Counter[tuple[str, bool]] = Counter()
+        """Expectations that held, by family and by whether the connection is made."""
         place.listen(EVERY)
 
     def check(self, walls: Walls, kinds: tuple[Protocol, ...] = tuple(Protocol)) -> None:
@@ -45,7 +54,12 @@ class Matrix:
         got |= self.place.arrived([each for each in chosen if wanted[each] and not got[each]])
         wrong = {each: got[each] for each in chosen if got[each] != wanted[each]}
         assert wrong == {}
-        self.count += len(chosen)
+        self.count(wanted)
+
+    def count(self, held: Mapping[Packet, bool]) -> None:
+        self.tried.update(
+            ("IPv6" if is_six(each.source) else "IPv4", passes) for each, passes in held.items()
+        )
 
     def load(self, walls: Walls, enforcing: Enforcing) -> None:
         with entered(self.place.host):
@@ -180,7 +194,9 @@ def test_every_connection_is_as_the_rules_say_through_changes_restarts_and_kills
         prober.stop()
         with entered(place.host):
             enforcing.drop()
-    assert matrix.count >= 500
+    for family in ("IPv4", "IPv6"):
+        assert matrix.tried[family, True] >= 100
+        assert matrix.tried[family, True] + matrix.tried[family, False] >= 500
     assert prober.tries > 1_000
     assert prober.passed == []
 
@@ -193,4 +209,4 @@ def check_one_of(matrix: Matrix, several: tuple[Walls, ...]) -> None:
     missing = [each for each in chosen if not got[each] and any(one[each] for one in wanted)]
     got |= matrix.place.arrived(missing)
     assert got in wanted
-    matrix.count += len(chosen)
+    matrix.count(got)

@@ -7,7 +7,8 @@ Rules for all bridges of this installation:
   arrive through a link, which is a port of a bridge;
 - guests of peered networks see each other's addresses: no address is translated between bridges;
 - on the host, a guest reaches only DNS and ping of its gateway, and nobody else reaches the gateway. With IPv6, it
-  reaches ping only, and questions about neighbours, which it needs to find the gateway;
+  reaches ping only, and questions about neighbours, which it needs to find the gateway. The host believes no ICMP error
+  of a guest: it could be about any connection of the host;
 - an open port leads to its guest from outside and from the host itself, on any address of the host;
 - with `way_out`, guests reach the internet, but not private, link-local or other special addresses (`CLOSED`)
   or networks the host is attached to, unless the operator allowed them. Without `way_out`, they reach nothing
@@ -113,7 +114,7 @@ _FIXED = """
     iifname != "lo" iifname != @bridges ip daddr @gateways drop
     iifname != "lo" iifname != @bridges ip6 daddr @gateways6 drop
     iifname != @bridges accept
-    ct state vmap { established : accept, related : accept, invalid : drop }
+    ct state vmap { established : accept, related : drop, invalid : drop }
     icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
     iifname . ip6 daddr @gates6 icmpv6 type echo-request accept
     iifname . ip daddr @gates icmp type echo-request accept

@@ -43,7 +43,7 @@ SIXTH, ASKING, CLAIMS, OWNED = "stations6", "asking", "claims", "owned"
 the hardware addresses that it may name, as the option of a question or of an answer."""
 _KINDS: Final = {
     **dict.fromkeys((FIRST, INNER), "typeof iifname . @ll,48,64 . ip saddr"),
-    SPEAKERS: "type ifname . ether_addr . ipv4_addr",
+    SPEAKERS: "type ifname . ether_addr . ether_addr . ipv4_addr",
     **dict.fromkeys((SIXTH, ASKING), "type ifname . ether_addr . ipv6_addr"),
     CLAIMS: "typeof iifname . ether saddr . @th,64,128",
     OWNED: "typeof iifname . @th,192,64",
@@ -58,7 +58,7 @@ of memory that all guests share (`kernel.py`)."""
 _FRAGMENT_LIMIT: Final = (
     f"limit rate over {FRAGMENTS_PER_SECOND}/second burst {2 * FRAGMENTS_PER_SECOND} packets"
 )
-LIMITED: Final = (FIRST, INNER, SIXTH, ASKING)
+LIMITED: Final = (FIRST, INNER, SPEAKERS, SIXTH, ASKING)
 """The sets whose elements limit the packets of their guest: an element over its limit ends its rule, so these sets are
 never asked with `!=`."""
 PORTS_MAX: Final = 65_536
@@ -82,8 +82,8 @@ def table(
 ) -> str:
     """Return the tables, which replace the existing ones. The first prefix is that of guests' ports.
 
-    `packets_per_second`: from one interface, with IPv4, with IPv6, and about neighbours; twice as many at once. 0: no
-    limit."""
+    `packets_per_second`: from one interface, with IPv4, with IPv6, and about neighbours of each; twice as many at once.
+    0: no limit."""
     guests, *others = (quoted(each).strip('"') for each in prefixes)
     elements: dict[str, list[str]] = {each: [] for each in _KINDS}
     for station in stations:
@@ -114,16 +114,12 @@ def table(
     iifname . ether saddr . ip6 saddr @{SIXTH} goto six
     drop
   }}
-  chain from_guest_arp {{
-    iifname . arp saddr ether . arp saddr ip @{SPEAKERS} accept
-    drop
-  }}
   chain from_guest {{
     ether type ip ip frag-off & 0x3fff != 0 update @fragments {{ iifname {_FRAGMENT_LIMIT} }} drop
     ether type ip6 ip6 nexthdr ipv6-frag update @fragments {{ iifname {_FRAGMENT_LIMIT} }} drop
     ip frag-off & 0x3fff != 0 iifname . @ll,48,64 . ip saddr @{FIRST} accept
     ip daddr {RANGE} iifname . @ll,48,64 . ip saddr @{INNER} accept
-    ether type arp iifname . ether saddr . arp saddr ip @{SPEAKERS} goto from_guest_arp
+    ether type arp iifname . ether saddr . arp saddr ether . arp saddr ip @{SPEAKERS} accept
     ether type ip6 goto from_guest_six
     drop
   }}
@@ -183,7 +179,7 @@ def _elements(station: Station) -> Iterator[tuple[str, str]]:
     port, hardware = quoted(station.port), checked_hardware(station.hardware)
     four = IPv4Address(station.address)
     yield INNER if station.is_inner else FIRST, f"{port} . 0x{hardware.replace(':', '')}0800 . {four}"
-    yield SPEAKERS, f"{port} . {hardware} . {four}"
+    yield SPEAKERS, f"{port} . {hardware} . {hardware} . {four}"  # of the frame, and of the message in it
     if not is_ours(station.address):  # the guest that probes the host has no IPv6
         return
     own = SIX.address(station.address)

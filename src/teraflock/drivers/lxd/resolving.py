@@ -7,7 +7,7 @@ them. A name has both addresses of a guest, IPv4 and IPv6.
 
 The engine runs a DNS server (dnsmasq) for each bridge. It watches two of our folders, that of the network and
 that of the project, with a file for each guest. It does not read the host's /etc/hosts, and does not forward names
-that end in `.internal` or have no dot.
+that end in `.internal` or have no dot, or questions about private addresses.
 """
 
 import contextlib
@@ -32,6 +32,9 @@ engine starts the server before us, and the server watches only an existing fold
 KNOWN: Final = "known-"
 """Prefix of the files with names that the server gave: of instances on other hosts and in peered networks."""
 _WORD: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,250}")
+_PRIVATE: Final = ("no-hosts", "no-ident", "bogus-priv", "domain-needed")
+"""What guests cannot ask about the host: its own names, its DNS servers, and the names of private addresses. dnsmasq
+2.90 knows them all."""
 
 
 class NamedPlace(msgspec.Struct, frozen=True):
@@ -60,7 +63,7 @@ class Resolving:
     def server_settings(self, bridge: str, project: str) -> str:
         """Return the settings for the bridge's DNS server. Its folders must exist before it starts."""
         folders = (f"hostsdir={self._of(each)}" for each in (bridge, project))
-        return "\n".join(("no-hosts", "domain-needed", f"local=/{TOP}/", *folders))
+        return "\n".join((*_PRIVATE, f"local=/{TOP}/", *folders))
 
     def add(self, guest: Named) -> None:
         """Add or change the names of a guest."""
