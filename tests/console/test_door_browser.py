@@ -131,9 +131,13 @@ def test_a_script_for_the_first_start_is_not_kept_in_the_browser(server: Server)
     with browsing() as page:
         sign_in(page, server)
         page.goto(f"{server.url}/console/projects/default/launch")
-        page.fill("[name=name]", "train")
+        with page.expect_response(
+            "**/projects/default/quote?*"
+        ):  # one that comes later would lead to the sign-in before the click
+            page.fill("[name=name]", "train")
         page.locator("details:has([name=user_data]) > summary").last.click()
-        page.fill("[name=user_data]", "export TOKEN=very-private")
+        with page.expect_response("**/projects/default/quote?*"):
+            page.fill("[name=user_data]", "export TOKEN=very-private")
         page.context.clear_cookies(name="tera_session")
         page.get_by_role("button", name="Launch instance").click()
         page.wait_for_url(re.compile("/console/sign-in.next="))
