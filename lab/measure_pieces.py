@@ -45,18 +45,22 @@ def recurrent(draw: random.Random) -> Iterator[Piece]:
             "dropout": draw.choice((0, 0, 1)),
             "train": draw.choice((1, 1, 1, 0)),
         }
-        yield {"piece": kind, **sizes}, _recurrent(kind, **sizes)
+        yield {"piece": kind, **sizes, "host": 1}, _recurrent(kind, **sizes)
 
 
 def _recurrent(
     kind: str, times: int, batch: int, inputs: int, hidden: int, layers: int, directions: int, half: int,
     dropout: int, train: int,
 ) -> Callable[[], Any]:  # fmt: skip
+    made: list[Any] = []
+    dtype = HALF if half else torch.float32
+
     def run() -> None:
-        dtype = HALF if half else torch.float32
-        options = {"bidirectional": directions == 2, "dropout": 0.3 * dropout * (layers > 1)}
-        net = getattr(torch.nn, kind)(inputs, hidden, layers, **options).to("cuda", dtype)
-        x = _values(times, batch, inputs, dtype=dtype)
+        if not made:
+            options = {"bidirectional": directions == 2, "dropout": 0.3 * dropout * (layers > 1)}
+            net = getattr(torch.nn, kind)(inputs, hidden, layers, **options).to("cuda", dtype)
+            made.extend((net, _values(times, batch, inputs, dtype=dtype)))
+        net, x = made
         if not train:
             with torch.no_grad():
                 net(x)
@@ -164,6 +168,114 @@ def _convolved(
     return run
 
 
+def shaped(draw: random.Random) -> Iterator[Piece]:
+    """Pooling, resizing, norms, transforms and losses on images, sequences and volumes."""
+    for kind in itertools.cycle(SHAPED):
+        sizes = {
+            "batch": draw.choice((2, 4, 8, 16, 32, 64)),
+            "channels": draw.choice((8, 16, 32, 64, 128, 256)),
+            "side": draw.choice((8, 14, 16, 28, 32, 56, 64, 112)),
+            "half": draw.choice((0, 0, 1)),
+        }
+        if sizes["batch"] * sizes["channels"] * sizes["side"] ** 2 < 1e8:
+            yield {"piece": kind, **sizes}, _shaped(kind, **sizes)
+
+
+def _shaped(kind: str, batch: int, channels: int, side: int, half: int) -> Callable[[], Any]:
+    def run() -> None:
+        x = _values(batch, channels, side, side, dtype=HALF if half else torch.float32)
+        out = SHAPED[kind](x)
+        if out is not None:
+            out.backward(torch.ones_like(out))
+
+    return run
+
+
+def _cube(x: Any) -> Any:
+    """The same numbers as a volume, as deep as its side allows."""
+    batch, channels, side, _ = x.shape
+    return x.view(batch, -1, min(8, channels), side, side)
+
+
+def _normed(kind: str, features: int, x: Any, **words: Any) -> Any:
+    return getattr(torch.nn, kind)(features, **words).to(x.device, x.dtype)(x)
+
+
+def _boxes(x: Any) -> Any:
+    from torchvision.ops import roi_align
+
+    corner = torch.rand(64, 2, device="cuda")
+    found = torch.cat((torch.zeros(64, 1, device="cuda"), corner, corner + 4), 1)
+    return roi_align(x.float(), found, 7)
+
+
+SHAPED: dict[str, Callable[[Any], Any]] = {
+    "max_pool2d": lambda x: functional.max_pool2d(x, 2),
+    "max_pool_wide": lambda x: functional.max_pool2d(x, 3, 2, 1),
+    "avg_pool2d": lambda x: functional.avg_pool2d(x, 2),
+    "adaptive_pool": lambda x: functional.adaptive_avg_pool2d(x, 4),
+    "adaptive_max": lambda x: functional.adaptive_max_pool2d(x, 2),
+    "max_pool1d": lambda x: functional.max_pool1d(x.flatten(2), 2),
+    "max_pool3d": lambda x: functional.max_pool3d(_cube(x), 2),
+    "avg_pool3d": lambda x: functional.avg_pool3d(_cube(x), 2),
+    "bilinear": lambda x: functional.interpolate(x, scale_factor=2, mode="bilinear"),
+    "trilinear": lambda x: functional.interpolate(_cube(x), scale_factor=2, mode="trilinear"),
+    "nearest": lambda x: functional.interpolate(x, scale_factor=2),
+    "bicubic": lambda x: functional.interpolate(x, scale_factor=2, mode="bicubic"),
+    "grid_sample": lambda x: functional.grid_sample(
+        x, torch.rand(*x.shape[:1], *x.shape[2:], 2, device="cuda", dtype=x.dtype), align_corners=False
+    ),
+    "pixel_shuffle": lambda x: functional.pixel_shuffle(x, 2),
+    "unfold": lambda x: functional.unfold(x, 3, padding=1),
+    "roll": lambda x: x.roll((2, 2), (2, 3)),
+    "flip": lambda x: x.flip(-1),
+    "pad": lambda x: functional.pad(x, (1, 1, 1, 1), mode="replicate"),
+    "fft": lambda x: torch.fft.rfft2(x.float()).abs(),
+    "stft": lambda x: torch.stft(
+        x.float().flatten(2).flatten(0, 1),
+        64,
+        window=torch.hann_window(64, device="cuda"),
+        return_complex=True,
+    ).abs(),
+    "batch_norm1d": lambda x: _normed("BatchNorm1d", x.shape[1], x.flatten(2)),
+    "batch_norm_rows": lambda x: _normed("BatchNorm1d", x.shape[3], x.flatten(0, 2)),
+    "batch_norm3d": lambda x: _normed("BatchNorm3d", _cube(x).shape[1], _cube(x)),
+    "layer_norm": lambda x: _normed("LayerNorm", x.shape[1], x.permute(0, 2, 3, 1)),
+    "layer_norm_rows": lambda x: _normed("LayerNorm", x.shape[-1], x),
+    "normalize": lambda x: functional.normalize(x, dim=1),
+    "std": lambda x: (x - x.mean(1, keepdim=True)) / (x.std(1, keepdim=True) + 1e-5),
+    "softmax": lambda x: x.softmax(1),
+    "log_softmax": lambda x: x.flatten(1).log_softmax(-1),
+    "pixels_loss": lambda x: functional.cross_entropy(
+        x.float(), _indices(x.shape[1], x.shape[0], *x.shape[2:])
+    ),
+    "bce": lambda x: functional.binary_cross_entropy_with_logits(x, torch.ones_like(x)),
+    "l1": lambda x: (
+        functional.smooth_l1_loss(x, torch.ones_like(x)) + functional.l1_loss(x, torch.zeros_like(x))
+    ),
+    "mse": lambda x: functional.mse_loss(x, torch.zeros_like(x)),
+    "kl": lambda x: functional.kl_div(x.log_softmax(1), x.detach().softmax(1), reduction="batchmean"),
+    "cdist": lambda x: torch.cdist(x.float().flatten(2)[:, :, :64], x.float().flatten(2)[:, :, :64]),
+    "einsum": lambda x: torch.einsum("bchw,bdhw->bcd", x, x),
+    "attend": lambda x: (x @ x.transpose(-1, -2) / 8).softmax(-1) @ x,
+    "silu": lambda x: functional.silu(functional.gelu(x)) * functional.mish(x),
+    "glu": lambda x: functional.glu(x, 1),
+    "prelu": lambda x: torch.nn.PReLU(x.shape[1]).to(x.device, x.dtype)(functional.softplus(x)),
+    "dropout2d": lambda x: functional.dropout2d(functional.dropout(x, 0.1), 0.1),
+    "where": lambda x: torch.where(x > 0, x, x * 0.1).masked_fill(x > 1, 0),
+    "logic": lambda x: ((x > 0) & (x < 1)).float().sum() + x.argmax(1).float().mean() + x.abs().mean(),
+    "trig": lambda x: torch.sin(x) * torch.cos(x) + torch.atan2(x, x + 1),
+    "pow": lambda x: (x.pow(2) + 1).rsqrt() + x.norm(dim=1, keepdim=True),
+    "mean": lambda x: x.mean((2, 3)) + x.amax((2, 3)) + x.var((2, 3)),
+    "logsumexp": lambda x: x.float().logsumexp(1),
+    "masked": lambda x: x[x.detach() > 0].sum(),
+    "outer": lambda x: (x[:, :, :, None, 0] - x[:, :, None, :, 0]).pow(2).sum(-1),
+    "embed": lambda x: torch.cat((x, x.roll(1, 0)), 1).permute(0, 2, 3, 1).contiguous(),
+    "roi_align": lambda x: _boxes(x),
+    "double": lambda x: torch.autograd.grad(x.tanh().pow(2).sum(), x, create_graph=True)[0].norm(),
+}
+
+
 def stepped(draw: random.Random) -> Iterator[Piece]:
     """Optimizers of lists of parameters, with the host's time for a step and a backward pass that does nothing."""
     kinds = ("Adam", "AdamW", "SGD", "RMSprop", "Adagrad", "NAdam", "Adadelta", "fused", "single", "clip")
@@ -211,7 +323,15 @@ def main() -> None:
     out, seconds = Path(sys.argv[1]), float(sys.argv[2])
     end = time.monotonic() + seconds
     draw = random.Random(16_116)
-    kinds = [recurrent(draw), indexed(draw), convolved(draw), recurrent(draw), stepped(draw)]
+    kinds = [
+        recurrent(draw),
+        indexed(draw),
+        shaped(draw),
+        convolved(draw),
+        recurrent(draw),
+        shaped(draw),
+        stepped(draw),
+    ]
     for kind in itertools.cycle(kinds):
         if time.monotonic() > end:
             return
