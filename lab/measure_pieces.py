@@ -21,6 +21,7 @@ from lab.rows import append_line
 
 Piece = tuple[dict[str, Any], Callable[[], Any]]
 HALF = torch.bfloat16
+PIECES_MAX = 2000
 
 
 def _values(*shape: int, dtype: Any = torch.float32) -> Any:
@@ -332,7 +333,7 @@ def main() -> None:
         shaped(draw),
         stepped(draw),
     ]
-    for kind in itertools.cycle(kinds):
+    for kind in itertools.islice(itertools.cycle(kinds), PIECES_MAX):
         if time.monotonic() > end:
             return
         job, run = next(kind)

@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
-from teraflock.workload.tracing import kernels
+from teraflock.workload.tracing import kernels, recurrent
 from teraflock.workload.tracing.autocast import Autocast
 from teraflock.workload.tracing.reading import TraceReading
 from teraflock.workload.tracing.side import Side, Sides, tensors_in
@@ -168,6 +168,10 @@ class CudaChoices(TorchFunctionMode):
             return self._padded(*args)
         if name == "scaled_dot_product_attention":
             return kernels.attention(*args, **kwargs)
+        if name in recurrent.MODES:
+            return recurrent.layer(name, func, args)
+        if name in recurrent.CELLS:
+            return recurrent.cell(name, *args, **kwargs)
         return func(*args, **kwargs)
 
 

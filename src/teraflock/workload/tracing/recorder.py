@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from teraflock.workload.expression import Expression
 from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Parameter, Tensor, Trace, TracedOperation
+from teraflock.workload.tracing import recurrent
 from teraflock.workload.tracing.known import KnownValues
 from teraflock.workload.tracing.side import Side, Sides
 from teraflock.workload.tracing.unknown import boxes_kept
@@ -84,6 +85,7 @@ SHAPED: dict[str, Callable[..., Any]] = {
     "aten::upsample_nearest2d_backward": _upsampled_back,
     "aten::histc": _histogram,
     "aten::_grouped_mm": _grouped,
+    **recurrent.SHAPES,
 }
 """Replacements for operations whose fake form turns symbolic sizes into numbers, or is the CPU form, which supports
 fewer types."""
@@ -353,6 +355,8 @@ class Recorder(TorchDispatchMode):
     def _attributes(name: str, args: Any) -> list[int]:
         if name in CAUSAL:
             return [1] if any(args[CAUSAL[name] : CAUSAL[name] + 1]) else []
+        if name.startswith("_cudnn_rnn"):
+            return recurrent.attributes(args)
         if name not in CONVOLUTIONS:
             return []
         at = CONVOLUTIONS[name]
