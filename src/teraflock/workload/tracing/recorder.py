@@ -55,15 +55,23 @@ def _padded(tensor: Any, pad: Any, *rest: Any) -> Any:
     shape = list(tensor.shape)
     for place in range(len(pad) // 2):
         shape[-1 - place] = shape[-1 - place] + pad[2 * place] + pad[2 * place + 1]
-    return tensor.new_empty(shape)
+    return _laid_out(tensor.new_empty(shape), tensor)
+
+
+def _laid_out(made: Any, like: Any) -> Any:
+    """In the channels-last layout if `like` is."""
+    is_last = like.dim() == 4 and not like.is_contiguous()
+    if is_last and like.is_contiguous(memory_format=torch.channels_last):
+        return made.contiguous(memory_format=torch.channels_last)
+    return made
 
 
 def _upsampled(tensor: Any, size: Any, *rest: Any) -> Any:
-    return tensor.new_empty([tensor.shape[0], tensor.shape[1], *size])
+    return _laid_out(tensor.new_empty([tensor.shape[0], tensor.shape[1], *size]), tensor)
 
 
 def _upsampled_back(gradient: Any, size: Any, input_size: Any, *rest: Any) -> Any:
-    return gradient.new_empty(list(input_size))
+    return _laid_out(gradient.new_empty(list(input_size)), gradient)
 
 
 def _histogram(tensor: Any, bins: int = 100, *rest: Any) -> Any:

@@ -65,9 +65,10 @@ def _layer(data: Any, weights: Any, each: int, buffer: Any, hx: Any, cx: Any, mo
 
 
 def reserve_numbers(mode: int, layers: int) -> int:
-    """Numbers that cuDNN keeps for the backward pass, per number of one layer's output."""
+    """Numbers that cuDNN keeps for the backward pass, per number of one layer's output: two and a half per gate, as the
+    peak of a measured step with five GRUs says."""
     gates = {0: 1, 1: 1, 2: 4, 3: 3}[mode]
-    return layers * (gates + 2)
+    return layers * gates * 5 // 2
 
 
 def _layer_back(data: Any, weights: Any, each: int, buffer: Any, hx: Any, cx: Any, *rest: Any) -> Any:
