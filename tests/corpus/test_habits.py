@@ -226,3 +226,31 @@ def test_a_cell_is_two_products_and_a_fused_kernel(tmp_path: Path) -> None:
         )
         assert f"_thnn_fused_{kind.lower()}_cell" in {name for name, _ in found}
         assert "sigmoid" not in {name for name, _ in found}
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_attention_with_a_learned_bias_in_16_bits_is_not_fused(learned: bool, tmp_path: Path) -> None:
+    """As an H200 ran T5 under autocast."""
+    bias = "net.weight" if learned else "net.weight.detach()"
+    found = operations_of(
+        HEAD + "net = nn.Linear(16, 16).cuda()\n"
+        "def step():\n"
+        "    x = torch.randn(2, 1, 16, 8, device='cuda', requires_grad=True)\n"
+        "    with torch.autocast('cuda', torch.bfloat16):\n"
+        f"        y = F.scaled_dot_product_attention(x, x, x, {bias}[None, None])\n"
+        "    return y.float().sum() + net.bias.sum()" + LOOP,
+        tmp_path,
+    )
+    assert any("dot_product" in name for name, _ in found) is not learned
+
+
+def test_a_table_in_host_memory_with_sparse_gradients_stays_there(tmp_path: Path) -> None:
+    found = operations_of(
+        HEAD + "table, net = nn.EmbeddingBag(1000, 8, sparse=True), nn.Linear(8, 4).cuda()\n"
+        "other = torch.optim.SGD(table.parameters(), lr=0.1)\n"
+        "def step():\n"
+        "    other.step(); other.zero_grad()\n"
+        "    return net(table(torch.randint(0, 1000, (4, 2))).cuda()).sum()" + LOOP,
+        tmp_path,
+    )
+    assert "_embedding_bag" not in {name for name, _ in found}
