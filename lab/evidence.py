@@ -177,6 +177,8 @@ def attributes(name: str, text: str) -> list[int]:
     if "attention" in name:
         given = [word for word in words if "[" not in word and "=" not in word]
         return [1] if given[-1] == "True" and given[-2] != "None" else []
+    if name.startswith("_cudnn_rnn"):
+        return _recurrent(words)
     if not name.startswith("convolution"):
         return []
     at = 4 if name == "convolution_backward" else 3
@@ -188,3 +190,15 @@ def attributes(name: str, text: str) -> list[int]:
         else []
     )
     return [*first, int(words[at + 3] == "True"), groups, *mask]
+
+
+def _recurrent(words: list[str]) -> list[int]:
+    """Mode, hidden size, layers, directions and times, as `workload/tracing/recurrent.py` records them."""
+    at = 6 if len(words) == FORWARD_WORDS else 10
+    mode, hidden, _, layers, batch_first = words[at : at + 5]
+    shape = tensors(words[0])[0][1]
+    times = shape[1 if batch_first == "True" else 0]
+    return [int(mode), int(hidden), int(layers), 1 + (words[at + 7] == "True"), times]
+
+
+FORWARD_WORDS = 16

@@ -84,9 +84,9 @@ def _fit(rows: Sequence[Placed]) -> Measured:
     curves: dict[str, list[float]] = {}
     for key, found in sorted(by.items()):
         if len(found) >= POINTS_MIN:
-            curves[key], curves[key + "|range"] = _curve(found)
+            curves[key], curves[key + "|range"] = curve_of(found)
     points = {
-        key: _near(curves[key], curves[key + "|range"], found)
+        key: points_near(curves[key], curves[key + "|range"], found)
         for key, found in sorted(own.items())
         if key in curves
     }
@@ -94,7 +94,7 @@ def _fit(rows: Sequence[Placed]) -> Measured:
     return Measured({}, curves, raw, {}, 0.0, [], {}, [], {})
 
 
-def _curve(found: Sequence[Placed]) -> tuple[list[float], list[float]]:
+def curve_of(found: Sequence[Placed]) -> tuple[list[float], list[float]]:
     """Coefficients, and minimum and maximum of each feature except the first."""
     a = np.array([each.features for each in found])
     b = np.array([each.target for each in found])
@@ -112,7 +112,9 @@ def _curve(found: Sequence[Placed]) -> tuple[list[float], list[float]]:
     return [round(float(c), 4) for c in coefficients], bounds
 
 
-def _near(curve: Sequence[float], bounds: Sequence[float], found: Sequence[Placed]) -> list[list[float]]:
+def points_near(
+    curve: Sequence[float], bounds: Sequence[float], found: Sequence[Placed]
+) -> list[list[float]]:
     inside = np.clip(np.array([each.features[1:] for each in found]), bounds[::2], bounds[1::2])
     above = np.array([each.target for each in found]) - curve[0] - inside @ np.array(curve[1:])
     merged: dict[tuple[float, ...], list[float]] = defaultdict(list)

@@ -166,3 +166,91 @@ def test_a_library_that_cannot_be_imported_is_an_error_of_the_script(tmp_path: P
         return refused.value.sentence
 
     assert "a package is not installed" in forked(work, tmp_path)
+
+
+def operations_of(text: str, folder: Path) -> list[tuple[str, list[bool]]]:
+    """Name of each distinct operation, and whether each of its inputs is contiguous."""
+    (folder / "train.py").write_text(text)
+
+    def work() -> Any:
+        from teraflock.workload.tracing.script import trace_script
+
+        trace = trace_script(folder / "train.py")
+        return [(each.name, [bool(one.contiguous) for one in each.inputs]) for each in trace.operations]
+
+    return [(name, flags) for name, flags in forked(work, folder)]
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        (".to(memory_format=torch.channels_last).cuda()", ".cuda().to(memory_format=torch.channels_last)"),
+        (
+            ".cuda().to(memory_format=torch.channels_last)",
+            ".to(device='cuda', memory_format=torch.channels_last)",
+        ),
+    ],
+)
+def test_the_channels_last_layout_is_kept(model: str, data: str, tmp_path: Path) -> None:
+    """Also by operations between convolutions that have a form of their own here."""
+    layers = "nn.Conv2d(8, 8, 3), nn.Upsample(scale_factor=2), nn.ZeroPad2d(1), nn.Conv2d(8, 8, 3)"
+    net = f"net = nn.Sequential({layers}){model}\n"
+    found = operations_of(
+        HEAD + net + f"step = lambda: net(torch.randn(2, 8, 8, 8){data}).sum()" + LOOP, tmp_path
+    )
+    convolutions = [flags[:2] for name, flags in found if name == "convolution"]
+    assert convolutions
+    assert not any(any(flags) for flags in convolutions)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("precision", ["", "with torch.autocast('cuda', torch.bfloat16): "])
+def test_a_recurrent_layer_is_one_operation_of_cudnn(kind: str, precision: str, tmp_path: Path) -> None:
+    found = operations_of(
+        HEAD + f"net = nn.{kind}(4, 8, 2, bidirectional=True, batch_first=True).cuda()\n"
+        f"def step():\n    {precision}return net(torch.randn(2, 5, 4, device='cuda'))[0].float().sum()"
+        + LOOP,
+        tmp_path,
+    )
+    names = [name for name, _ in found]
+    assert {"_cudnn_rnn", "_cudnn_rnn_backward"} <= set(names)
+    assert not {"tanh", "sigmoid"} & set(names)
+
+
+def test_a_cell_is_two_products_and_a_fused_kernel(tmp_path: Path) -> None:
+    for kind, index in (("LSTM", "[0]"), ("GRU", "")):
+        found = operations_of(
+            HEAD + f"net = nn.{kind}Cell(4, 8).cuda()\n"
+            f"step = lambda: net(torch.randn(2, 4, device='cuda')){index}.sum()" + LOOP,
+            tmp_path,
+        )
+        assert f"_thnn_fused_{kind.lower()}_cell" in {name for name, _ in found}
+        assert "sigmoid" not in {name for name, _ in found}
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_attention_with_a_learned_bias_in_16_bits_is_not_fused(learned: bool, tmp_path: Path) -> None:
+    """As an H200 ran T5 under autocast."""
+    bias = "net.weight" if learned else "net.weight.detach()"
+    found = operations_of(
+        HEAD + "net = nn.Linear(16, 16).cuda()\n"
+        "def step():\n"
+        "    x = torch.randn(2, 1, 16, 8, device='cuda', requires_grad=True)\n"
+        "    with torch.autocast('cuda', torch.bfloat16):\n"
+        f"        y = F.scaled_dot_product_attention(x, x, x, {bias}[None, None])\n"
+        "    return y.float().sum() + net.bias.sum()" + LOOP,
+        tmp_path,
+    )
+    assert any("dot_product" in name for name, _ in found) is not learned
+
+
+def test_a_table_in_host_memory_with_sparse_gradients_stays_there(tmp_path: Path) -> None:
+    found = operations_of(
+        HEAD + "table, net = nn.EmbeddingBag(1000, 8, sparse=True), nn.Linear(8, 4).cuda()\n"
+        "other = torch.optim.SGD(table.parameters(), lr=0.1)\n"
+        "def step():\n"
+        "    other.step(); other.zero_grad()\n"
+        "    return net(table(torch.randint(0, 1000, (4, 2))).cuda()).sum()" + LOOP,
+        tmp_path,
+    )
+    assert "_embedding_bag" not in {name for name, _ in found}

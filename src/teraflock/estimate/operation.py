@@ -66,6 +66,10 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
         return _convolution(base, inputs, outputs, attributes, moved)
     if "attention" in base and any(len(each[1]) == 4 for each in inputs):
         return _attention(base, inputs, moved, causal=bool(attributes and attributes[0]))
+    if base.startswith("_cudnn_rnn"):
+        return _recurrent(base, inputs, attributes)
+    if base in INDEXED and (picks := _picks(inputs)):
+        return Work(f"{base}.rows", "bytes", dtype, 0.0, moved, _rows(inputs, outputs, picks))
     if base == "embedding_dense_backward":
         moved += float(prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)) if outputs else 0.0
     if base == "embedding" and outputs:
@@ -83,6 +87,49 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
     return Work(base, "bytes", dtype, 0.0, moved, _tail(inputs or outputs))
 
 
+INDEXED: Final = frozenset(
+    {
+        "index", "index_select", "gather", "index_add", "index_add_", "index_put", "index_put_", "_index_put_impl_",
+        "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_", "scatter", "scatter_",
+    }
+)  # fmt: skip
+"""Operations that read or write rows at given positions. The number of rows limits them as much as their bytes."""
+PICKS_MIN: Final = 1000
+SECONDS_PER_FLOP: Final = {"_cudnn_rnn": 1.07e-13, "_cudnn_rnn_backward": 2.13e-13}
+"""Recurrent products of cuDNN in float32, forward and backward, on the H200. Chosen with two steps in sight, one with
+LSTMs and one with GRUs (lab/measured/README.md). 16 bits were not measured and count as much."""
+STEP_SECONDS: Final = 3e-6
+"""The least time of one step in time of a recurrent layer, forward or backward: a product and its gates."""
+BANDWIDTH_H200: Final = 4.8e12
+UNKNOWN_FACTOR: Final = 2.0
+"""Time over floor of a family without a curve (`estimate/speed.py`)."""
+
+
+def _picks(inputs: Sequence[Shaped]) -> int:
+    """How many positions are given, if they are many."""
+    found = max((prod(shape) for kind, shape, _ in inputs if kind in "li"), default=0)
+    return found if found >= PICKS_MIN else 0
+
+
+def _rows(inputs: Sequence[Shaped], outputs: Sequence[Shaped], picks: int) -> tuple[float, ...]:
+    """Numbers per position, whether the positions are repeated, and the number of positions."""
+    sizes = [prod(shape) for kind, shape, _ in (*inputs, *outputs) if kind not in "li"]
+    largest = max(sizes, default=picks)
+    return max(1.0, largest / picks), 0.0, float(picks)
+
+
+def _recurrent(base: str, inputs: Sequence[Shaped], attributes: Sequence[int]) -> Work:
+    """A recurrent layer of cuDNN: each step in time waits for the one before, so only its sizes and number count."""
+    mode, hidden, layers, directions, times = attributes
+    rows = prod(inputs[0][1][:-1]) / max(1, times)
+    flops = 2.0 * rows * GATES.get(mode, 1) * hidden * hidden * directions
+    seconds = times * layers * max(STEP_SECONDS, flops * SECONDS_PER_FLOP[base])
+    dtype = {"b": "h", "h": "h"}.get(inputs[0][0], "f")
+    return Work(base, "recurrent", dtype, 0.0, seconds * BANDWIDTH_H200 / UNKNOWN_FACTOR, (1.0, 0.0, 1.0))
+
+
+GATES: Final = {2: 4, 3: 3}
+"""Of LSTM and GRU, by cuDNN's number for them. Others have one."""
 HALVES: Final = frozenset("bh")
 FLOATS: Final = frozenset("bhf")
 POINTWISE: Final = frozenset({"add", "add_", "sub", "mul", "mul_", "div", "div_", "where"})
@@ -136,8 +183,8 @@ def _convolution(
     kind = "depthwise" if groups > 1 and groups == channels_in else "grouped" if groups > 1 else "plain"
     shape = "1" if kernel == 1 else "k"
     family = f"conv{'b' if backward else 'f'}:{kind}:{shape}{'s' if stride > 1 else ''}"
-    if kind == "depthwise" and not x[2]:
-        family += "n"  # channels last: other kernels
+    if not x[2] and (kind == "depthwise" or kernel == 1 or not weight[2]):
+        family += LAST  # other kernels, and no copies to another layout
     if kind == "plain" and channels_in <= 4:
         family = f"conv{'b' if backward else 'f'}:{_stem(weight[1][-1], stride)}"
     elif kernel == 1 and prod(y[1][2:]) == 1:
@@ -165,6 +212,8 @@ def _stem(side: int, stride: int) -> str:
 
 
 STEM_SIDE_MAX: Final = 4
+LAST: Final = "n"
+"""Ends the family of convolutions whose images and weights are in the channels-last layout."""
 
 
 def _attention(base: str, inputs: Sequence[Shaped], moved: float, *, causal: bool) -> Work:

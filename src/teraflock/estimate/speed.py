@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.estimate.operation import Work
+from teraflock.estimate.operation import LAST, Work
 
 FLOOR_SECONDS: Final = 1e-6
 
@@ -185,7 +185,8 @@ def curve_keys(work: Work, precision: str) -> list[str]:
     own = (
         [f"{work.family}:fp16"] if dtype == "h" and precision in FP16 and ":depthwise" in work.family else []
     )
-    return [*own, f"{work.family}:{dtype}", work.family, head]
+    usual = [work.family] if not work.family.endswith(LAST) else [work.family, work.family.removesuffix(LAST)]
+    return [*own, *(f"{each}:{dtype}" for each in usual), *usual, head]
 
 
 FP16: Final = ("fp16", "amp-fp16")

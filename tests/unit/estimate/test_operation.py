@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from lab.evidence import attributes, tensors
 
 from teraflock.estimate.operation import Shaped, work
+from teraflock.estimate.speed import measured, seconds_h200
 
 IMAGE: Shaped = ("h", [8, 64, 56, 56], True)
 
@@ -65,3 +66,39 @@ def test_an_operation_on_empty_tensors_starts_no_kernel(name: str) -> None:
     """A sequence of length 0 in a trace must not cause a logarithm of 0."""
     made = work(name, [("f", [0, 4], True), ("f", [4, 8], True)], [("f", [0, 8], True)], [])
     assert not made.kernel
+
+
+def test_a_convolution_in_the_channels_last_layout_is_a_family_of_its_own() -> None:
+    """Only if the weights have it too: otherwise cuDNN changes the layout, as for other images."""
+    last: Shaped = ("h", [8, 64, 56, 56], False)
+    for is_contiguous, family in ((True, "convf:plain:k"), (False, "convf:plain:kn")):
+        weight: Shaped = ("h", [64, 64, 3, 3], is_contiguous)
+        assert work("convolution", [last, weight], [last], [1, 1, 1, 0, 1]).family == family
+
+
+def test_rows_at_many_positions_are_counted() -> None:
+    table: Shaped = ("f", [20_000, 32], True)
+    few, many = (
+        work("index", [table, ("l", [picks], True)], [("f", [picks, 32], True)], ())
+        for picks in (100, 50_000)
+    )
+    assert (few.name, many.name) == ("index", "index.rows")
+    assert many.dims == (32.0, 0.0, 50_000.0)
+
+
+def test_a_recurrent_layer_takes_longer_with_more_times_and_wider_states() -> None:
+    def seconds(times: int, hidden: int, name: str = "_cudnn_rnn") -> float:
+        made = work(name, [("f", [times, 64, 128], True)], [], [2, hidden, 2, 1, times])
+        return seconds_h200(made, measured(), "fp32")
+
+    assert seconds(200, 512) == pytest.approx(2 * seconds(100, 512))
+    assert seconds(100, 1024) == pytest.approx(4 * seconds(100, 512))
+    assert seconds(100, 512, "_cudnn_rnn_backward") > seconds(100, 512)
+    assert seconds(100, 8) == pytest.approx(2 * 100 * 3e-6)
+
+
+def test_the_words_of_a_measured_recurrent_layer_are_its_attributes() -> None:
+    words = (
+        "f[70,64,650] f*8:6765200 4 f[6765200] f[2,64,650] f[2,64,650] 2 650 0 2 False x True False () None"
+    )
+    assert attributes("_cudnn_rnn", words) == [2, 650, 2, 1, 70]

@@ -12,6 +12,7 @@ _LOWER_WORDS = """
     conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution prelu addmm addmv addr
     matmul __matmul__ __rmatmul__ einsum mm mv linear bilinear addbmm baddbmm bmm chain_matmul multi_dot
     scaled_dot_product_attention lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+    lstm gru rnn_tanh rnn_relu
 """
 LOWER = frozenset(_LOWER_WORDS.split())
 """Autocast runs these in its 16-bit type (AT_FORALL_LOWER_PRECISION_FP)."""

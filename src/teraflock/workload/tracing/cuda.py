@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import _device_constructors
 
-from teraflock.workload.tracing import kernels
+from teraflock.workload.tracing import kernels, recurrent
 from teraflock.workload.tracing.autocast import Autocast
 from teraflock.workload.tracing.reading import TraceReading
 from teraflock.workload.tracing.side import Side, Sides, tensors_in
@@ -168,6 +168,10 @@ class CudaChoices(TorchFunctionMode):
             return self._padded(*args)
         if name == "scaled_dot_product_attention":
             return kernels.attention(*args, **kwargs)
+        if name in recurrent.MODES:
+            return recurrent.layer(name, func, args)
+        if name in recurrent.CELLS:
+            return recurrent.cell(name, *args, **kwargs)
         return func(*args, **kwargs)
 
 
@@ -242,16 +246,16 @@ def _moved(sides: Sides, name: str, func: Any, args: Any, kwargs: Any) -> Any:
             rest = [each for each in rest if not isinstance(each, torch.dtype)]
             kwargs["dtype"] = dtype or tensor.dtype
         return func(tensor, *rest, **kwargs)
-    return moved_to(sides, tensor, side, dtype)
+    return moved_to(sides, tensor, side, dtype, kwargs.get("memory_format"))
 
 
-def moved_to(sides: Sides, tensor: Any, side: Side, dtype: Any) -> Any:
+def moved_to(sides: Sides, tensor: Any, side: Side, dtype: Any, memory_format: Any = None) -> Any:
     """A copy on the other side, or the tensor itself if it is already there."""
     if (side is Side.GPU) == sides.is_gpu(tensor):
         return tensor if dtype is None else tensor.to(dtype)
     sides.used_gpu |= side is Side.GPU
     with sides.aimed(side, transfer=True):
-        return torch.ops.aten._to_copy.default(tensor, dtype=dtype)
+        return torch.ops.aten._to_copy.default(tensor, dtype=dtype, memory_format=memory_format)
 
 
 def _retyped(sides: Sides, func: Any, args: Any, kwargs: Any) -> Any:

@@ -34,7 +34,9 @@ def attention(
             attn_mask.logical_not(), float("-inf")
         )
     fusable = query.dim() == 4 and (attn_mask is None or attn_mask.stride(-1) == 1)
-    if fusable and half and head % 8 == 0 and head <= CUDNN_HEAD_MAX and not mask_needs_gradient:
+    if half and mask_needs_gradient:  # a learned bias, such as T5's
+        fusable = False
+    if fusable and half and head % 8 == 0 and head <= CUDNN_HEAD_MAX:
         return aten._scaled_dot_product_cudnn_attention(
             query, key, value, attn_mask, keep, dropout_p, is_causal, False, scale=scale
         )[0]

@@ -212,7 +212,8 @@ def _apply(is_gpu: Callable[[Any], bool]) -> Any:
 def _replaced(parameter: Any, new: Any, is_gpu: Callable[[Any], bool]) -> Any:
     if not isinstance(parameter, FakeTensor):  # on the `meta` device until now
         return torch.nn.Parameter(new, parameter.requires_grad)
-    if new.dtype != parameter.dtype or is_gpu(new) != is_gpu(parameter):
+    is_same = new.dtype == parameter.dtype and new.stride() == parameter.stride()
+    if not is_same or is_gpu(new) != is_gpu(parameter):
         parameter.data = new
     return parameter
 

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from teraflock.workload.expression import Expression
 from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Parameter, Tensor, Trace, TracedOperation
+from teraflock.workload.tracing import recurrent
 from teraflock.workload.tracing.known import KnownValues
 from teraflock.workload.tracing.side import Side, Sides
 from teraflock.workload.tracing.unknown import boxes_kept
@@ -54,15 +55,23 @@ def _padded(tensor: Any, pad: Any, *rest: Any) -> Any:
     shape = list(tensor.shape)
     for place in range(len(pad) // 2):
         shape[-1 - place] = shape[-1 - place] + pad[2 * place] + pad[2 * place + 1]
-    return tensor.new_empty(shape)
+    return _laid_out(tensor.new_empty(shape), tensor)
+
+
+def _laid_out(made: Any, like: Any) -> Any:
+    """In the channels-last layout if `like` is."""
+    is_last = like.dim() == 4 and not like.is_contiguous()
+    if is_last and like.is_contiguous(memory_format=torch.channels_last):
+        return made.contiguous(memory_format=torch.channels_last)
+    return made
 
 
 def _upsampled(tensor: Any, size: Any, *rest: Any) -> Any:
-    return tensor.new_empty([tensor.shape[0], tensor.shape[1], *size])
+    return _laid_out(tensor.new_empty([tensor.shape[0], tensor.shape[1], *size]), tensor)
 
 
 def _upsampled_back(gradient: Any, size: Any, input_size: Any, *rest: Any) -> Any:
-    return gradient.new_empty(list(input_size))
+    return _laid_out(gradient.new_empty(list(input_size)), gradient)
 
 
 def _histogram(tensor: Any, bins: int = 100, *rest: Any) -> Any:
@@ -84,6 +93,7 @@ SHAPED: dict[str, Callable[..., Any]] = {
     "aten::upsample_nearest2d_backward": _upsampled_back,
     "aten::histc": _histogram,
     "aten::_grouped_mm": _grouped,
+    **recurrent.SHAPES,
 }
 """Replacements for operations whose fake form turns symbolic sizes into numbers, or is the CPU form, which supports
 fewer types."""
@@ -353,6 +363,8 @@ class Recorder(TorchDispatchMode):
     def _attributes(name: str, args: Any) -> list[int]:
         if name in CAUSAL:
             return [1] if any(args[CAUSAL[name] : CAUSAL[name] + 1]) else []
+        if name.startswith("_cudnn_rnn"):
+            return recurrent.attributes(args)
         if name not in CONVOLUTIONS:
             return []
         at = CONVOLUTIONS[name]

@@ -71,6 +71,8 @@ class Sides:
         given = tensors_in(args)
         if given and func._schema.is_mutable and not isinstance(given[0], FakeTensor):
             return Side.REAL  # whatever is written there: values stay values
+        if given and _writes(func, args) and self.of(args[0]) is Side.HOST:
+            return Side.HOST  # also with a sparse gradient, which has no storage to tell where it is
         if self.aim is not None:
             return self.aim
         found = Side.REAL
@@ -115,6 +117,12 @@ class Sides:
         except Exception:  # operations without a fake form run for real
             return False
         return any(each.numel() * each.element_size() > REAL_BYTES_MAX for each in tensors_in(made))
+
+
+def _writes(func: Any, args: Any) -> bool:
+    """Whether an operation changes its first argument, a dense tensor, in place."""
+    is_dense = isinstance(args[0], torch.Tensor) and args[0].layout is torch.strided
+    return is_dense and bool(func._schema.is_mutable) and func._schema.name.endswith("_")
 
 
 def _bytes_at_most(func: Any, given: list[Any]) -> int:
