@@ -454,9 +454,7 @@ class Lxd(NetworkCalls, StorageCalls):
         except EngineMissing:
             raise
         except EngineRefused:
-            if self._status(name) == "Stopped":
-                return True
-            if force:
-                raise
-            return False
+            if (stopped := self._status(name) == "Stopped") or not force:
+                return stopped
+            raise
         return True
