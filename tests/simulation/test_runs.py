@@ -195,12 +195,14 @@ class Storm:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_run_is_lost_or_run_twice_and_the_bill_is_right(seed: int, tmp_path: Path) -> None:
-    simulated(seed, tmp_path, runs=12)
+    storm = simulated(seed, tmp_path, runs=12)
+    assert storm.kills > 6, "the server died often"
 
 
 @pytest.mark.parametrize("seed", range(100, 104))
 def test_no_run_on_spot_is_late_that_the_guard_could_save(seed: int, tmp_path: Path) -> None:
     storm = simulated(seed, tmp_path, runs=12, spot=True)
+    assert storm.kills > 6, "the server died often"
     assert storm.count["notices"] > 0, "others took cards"
 
 
@@ -277,7 +279,6 @@ def check_runs(storm: Storm, made: list[Run], lengths: dict[RunId, int]) -> None
         assert result(installation, run) == chain(lengths[run.id]).hex()
         if run.spec.deadline is not None and run.id not in storm.excused:
             assert not _is_late(run), f"{run.id} is late"
-    assert storm.kills > len(made) // 2
 
 
 def check_bill(storm: Storm, runs: list[Run]) -> None:

@@ -6,8 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from shutil import copy
+from typing import Any
 
 import pytest
 from tests.engine.conftest import IMAGES
@@ -69,13 +71,18 @@ def expected(folder: Path) -> str:
     return (there / "out" / "result.txt").read_text()
 
 
+def runs_for_the(attempt: int, run: dict[str, Any]) -> bool:
+    """After an interruption the state stays `running` until the server has looked."""
+    return bool(run["state"] == "running" and run["progress"] and run["attempt"] >= attempt)
+
+
 def test_interrupted_run_has_the_result_of_an_uninterrupted_one(cloud: RealCloud, project: Path) -> None:
     draw = random.Random(11)
     cloud.ok(
         "run", "train.py", "--workdir", project, "--name", "job", "--detach", *SMALL, "--", STEPS, "0.02"
     )
-    for _ in range(2):
-        wait(cloud, "job", lambda run: run["state"] == "running" and run["progress"])
+    for attempt in (1, 2):
+        wait(cloud, "job", partial(runs_for_the, attempt))
         time.sleep(draw.uniform(0.5, 3))
         instance = cloud.ok("run", "show", "job", "--json").json["instance_id"]
         with cloud.engine() as engine:

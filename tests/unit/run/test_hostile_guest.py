@@ -89,3 +89,25 @@ def test_checkpoints_of_each_series_are_kept_apart() -> None:
     pulled = to_pull(seen, (), keep=2, bytes_max=10)
     assert [each.name for each in pulled] == ["step-2", "step-10", "best.pt", "optimizer.pt"]
     assert to_pull(seen, (), keep=2, bytes_max=0) == (), "too large"
+
+
+class Notes:
+    """A driver that notes what it is asked to send."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+
+    def run(self, _: Handle, command: tuple[str, ...], *, stdin: bytes, seconds_max: float) -> Ran:
+        if "receive" in command:
+            assert int(command[-1]) == sum(map(len, self.sent))
+            self.sent.append(stdin)
+        return Ran(exit_code=0, stdout=b"", stderr=b"")
+
+
+def test_a_tar_is_sent_with_few_calls() -> None:
+    """Each call starts a program in the guest: 331 MB in pieces of 1 MB took 36 s."""
+    driver = Notes()
+    pieces = [bytes([number]) * 1_000_000 for number in range(40)]
+    RunGuest(driver, Handle(InstanceId("ins_1"), "host")).put("run.1", pieces, "/root/work", replace=True)  # type: ignore[arg-type]
+    assert b"".join(driver.sent) == b"".join(pieces)
+    assert len(driver.sent) <= 4

@@ -23,6 +23,7 @@ from teraflock.wire.shape import ShapeRequest
 
 SETUP_BYTES_MAX: Final = 65_536
 PYTHON: Final = "python3"
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PARAMETER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
@@ -60,6 +61,7 @@ def given_words(script: str | None, after: tuple[str, ...], options: Mapping[str
     workdir = str(words.pop("workdir", "") or ("." if script else ""))
     script = _script_in(Path(workdir), script) if script else None
     command = _command(script, after, words)
+    _check_work(words)
     environment = {**_pairs(filed.get("environment")), **_pairs(said.get("environment"))}
     names = tuple(dict.fromkeys((*_list(filed.get("secrets")), *_list(said.get("secrets")))))
     for used in ("environment", "secrets", "script", "command", "arguments"):
@@ -228,6 +230,7 @@ def secret_value(name: str) -> str:
             "`--secret` takes a name, not a value: arguments can be seen by other users of this machine",
             hint=f"Set the variable `{name.partition('=')[0]}` and pass only its name",
         )
+    _check_variable(name)
     if name in os.environ:
         return os.environ[name]
     if sys.stdin.isatty():
@@ -261,9 +264,28 @@ def sweep_from(value: Any) -> dict[str, tuple[str, ...]]:
 
 def _pairs(value: Any) -> dict[str, str]:
     if isinstance(value, Mapping):
-        return {str(name): str(each) for name, each in value.items()}
-    return parse_pairs(_list(value), "--env")
+        found = {str(name): str(each) for name, each in value.items()}
+    else:
+        found = parse_pairs(_list(value), "--env")
+    for name in found:
+        _check_variable(name)
+    return found
 
 
 def _list(value: Any) -> tuple[Any, ...]:
     return () if value is None else tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _check_variable(name: str) -> None:
+    if not VARIABLE.fullmatch(name):
+        raise BadInput(
+            f"`{name}` cannot be the name of a variable",
+            hint="Use letters, digits and `_`, and do not start with a digit",
+        )
+
+
+def _check_work(words: Mapping[str, Any]) -> None:
+    """Neither of them says alone how much work there is."""
+    for one, other in (("epochs", "samples"), ("samples", "epochs")):
+        if one in words and other not in words:
+            raise BadInput(f"`--{one}` needs `--{other}`", hint="For example `--epochs 3 --samples 50000`")

@@ -53,6 +53,7 @@ from teraflock.drivers.lxd.ssh import answers_ssh, new_host_key
 from teraflock.drivers.lxd.storage_calls import StorageCalls
 from teraflock.drivers.lxd.terminal import LxdTerminal
 from teraflock.drivers.lxd.throwaway import Throwaway
+from teraflock.drivers.lxd.transfers import end_transfers
 from teraflock.drivers.lxd.volumes import LxdVolumes
 from teraflock.fleet.model import DiskLimits, HostReport
 from teraflock.fleet.telemetry.model import HostReading
@@ -272,6 +273,7 @@ class Lxd(NetworkCalls, StorageCalls):
             for seconds in () if force else STOP_SECONDS:
                 if self._stopped(name, seconds, force=False):
                     return
+            end_transfers(name)
             self._stopped(name, KILL_SECONDS_MAX, force=True)
 
     def delete(self, handle: Handle) -> None:
@@ -452,9 +454,7 @@ class Lxd(NetworkCalls, StorageCalls):
         except EngineMissing:
             raise
         except EngineRefused:
-            if self._status(name) == "Stopped":
-                return True
-            if force:
-                raise
-            return False
+            if (stopped := self._status(name) == "Stopped") or not force:
+                return stopped
+            raise
         return True

@@ -13,8 +13,9 @@ import msgspec
 
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.rest import LxdClient
+from teraflock.drivers.lxd.transfers import end_transfers
 from teraflock.instance.driver import FileKind, GuestFile
-from teraflock.instance.engine_errors import EngineRefused
+from teraflock.instance.engine_errors import EngineDown, EngineRefused
 
 PIECE_BYTES: Final = 1 << 16
 FOLDER_BYTES_MAX: Final = 16 << 20
@@ -47,18 +48,28 @@ def remove(client: LxdClient, name: str, path: str) -> None:
 
 @contextmanager
 def opened(client: LxdClient, name: str, path: str) -> Iterator[GuestFile]:
-    with client.open("instances", name, "files", path=path) as response:
-        kind = _kind(response)
-        mode = int(_said(response, "mode") or "0644", 8)
-        if kind == FileKind.FOLDER:
-            yield GuestFile(kind=kind, mode=mode, names=_names(response))
-        elif kind == FileKind.LINK:
-            yield GuestFile(kind=kind, mode=mode)
-        else:
-            size = response.getheader("Content-Length")
-            if size is None or not size.isdecimal():
-                raise EngineRefused("The container engine did not report the file's size")
-            yield GuestFile(kind=kind, mode=mode, size_bytes=int(size), content=_pieces(response))
+    try:
+        with client.open("instances", name, "files", path=path) as response:
+            yield _found(response)
+    except EngineDown:
+        client.get("instances", name)  # raises if it is the engine that does not answer
+        end_transfers(name)
+        raise EngineRefused(
+            "A file of the instance cannot be read: it is a pipe, or does not answer", hint="Remove it"
+        ) from None
+
+
+def _found(response: HTTPResponse) -> GuestFile:
+    kind = _kind(response)
+    mode = int(_said(response, "mode") or "0644", 8)
+    if kind == FileKind.FOLDER:
+        return GuestFile(kind=kind, mode=mode, names=_names(response))
+    if kind == FileKind.LINK:
+        return GuestFile(kind=kind, mode=mode)
+    size = response.getheader("Content-Length")
+    if size is None or not size.isdecimal():
+        raise EngineRefused("The container engine did not report the file's size")
+    return GuestFile(kind=kind, mode=mode, size_bytes=int(size), content=_pieces(response))
 
 
 def _range(bytes_max: int) -> dict[str, str]:

@@ -22,6 +22,7 @@ from teraflock.drivers.lxd import build, confinement, guest, ids, names
 from teraflock.drivers.lxd.errors import EngineMissing
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import LxdClient
+from teraflock.drivers.lxd.transfers import end_transfers
 from teraflock.instance.engine_errors import EngineBusy, EngineRefused, NoRoom
 
 LOG: Final = logging.getLogger("teraflock.lxd")
@@ -180,6 +181,8 @@ class Moulds:
 def remove(engine: LxdClient, name: str) -> None:
     """Remove an instance if it exists, running or not."""
     with contextlib.suppress(EngineMissing):
-        if engine.get("instances", name)["status"] != "Stopped":
+        stopped = engine.get("instances", name)["status"] == "Stopped"
+        end_transfers(name)
+        if not stopped:
             engine.put("instances", name, "state", body={"action": "stop", "timeout": 30, "force": True})
         engine.delete("instances", name)
