@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from bench.figures import Figure, Section, Unit
 from bench.processes import Fault, environment, run_task
@@ -119,25 +119,22 @@ def bare() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
 
 @contextmanager
 def _process(command: list[str], more: dict[str, str], port: int) -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        command, env=environment(more), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    try:
-        _wait_for_answer(process, port)
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(timeout=30)
-        assert process.stderr is not None
-        process.stderr.close()
+    with tempfile.TemporaryFile() as log:  # a pipe that nobody reads would stop a server that logs much
+        process = subprocess.Popen(command, env=environment(more), stdout=subprocess.DEVNULL, stderr=log)
+        try:
+            _wait_for_answer(process, port, log)
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(timeout=30)
 
 
-def _wait_for_answer(process: subprocess.Popen[bytes], port: int) -> None:
+def _wait_for_answer(process: subprocess.Popen[bytes], port: int, log: IO[bytes]) -> None:
     """Wait for the first byte of a response, polling as soon as the socket exists."""
     for _ in range(3000):
         if process.poll() is not None:
-            assert process.stderr is not None
-            raise Fault(f"the server ended: {process.stderr.read()[-2000:].decode(errors='replace')}")
+            log.seek(0)
+            raise Fault(f"the server ended: {log.read()[-2000:].decode(errors='replace')}")
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
                 connection.sendall(b"GET /v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

@@ -361,7 +361,7 @@ def test_new_spot_launch_does_not_pass_an_instance_that_waits(yard: Yard) -> Non
     yard.pass_time(NOTICE.total_seconds() + STOPPING)
     yard.ask("delete", "urgent")
     yard.pass_time(10)
-    with pytest.raises(NoCapacity, match="others with at least this bid wait"):
+    with pytest.raises(NoCapacity, match="others with an equal or higher bid are waiting"):
         yard.launch("new", "spot", host=_host_of(yard, "old"))
 
 

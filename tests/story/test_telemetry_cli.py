@@ -29,5 +29,5 @@ def test_operators_see_hosts_and_tenants_see_their_instances(cloud: Cloud) -> No
     assert "train" in blue.ok("top", "--once").out
     assert cloud.ok("top", "--json", "--project", "blue-lab:default").json[0]["name"] == "train"
     assert "SECONDS" in cloud.ok("top", "--help").out
-    assert "not in the range" in cloud.fails("top", "--seconds", "0").err
+    assert "is not from 1 to 3600" in cloud.fails("top", "--seconds", "0").err
     assert "GPU utilisation, last hour" in cloud.ok("host", "show", hosts[0]["host"]).out
