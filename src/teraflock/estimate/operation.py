@@ -67,7 +67,7 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
     if "attention" in base and any(len(each[1]) == 4 for each in inputs):
         return _attention(base, inputs, moved, causal=bool(attributes and attributes[0]))
     if base.startswith("_cudnn_rnn"):
-        return _recurrent(base, inputs, attributes)
+        return _recurrent(base, dtype, inputs, attributes, moved)
     if base in INDEXED and (picks := _picks(inputs)):
         return Work(f"{base}.rows", "bytes", dtype, 0.0, moved, _rows(inputs, outputs, picks))
     if base == "embedding_dense_backward":
@@ -95,14 +95,6 @@ INDEXED: Final = frozenset(
 )  # fmt: skip
 """Operations that read or write rows at given positions. The number of rows limits them as much as their bytes."""
 PICKS_MIN: Final = 1000
-SECONDS_PER_FLOP: Final = {"_cudnn_rnn": 1.07e-13, "_cudnn_rnn_backward": 2.13e-13}
-"""Recurrent products of cuDNN in float32, forward and backward, on the H200. Chosen with two steps in sight, one with
-LSTMs and one with GRUs (lab/measured/README.md). 16 bits were not measured and count as much."""
-STEP_SECONDS: Final = 3e-6
-"""The least time of one step in time of a recurrent layer, forward or backward: a product and its gates."""
-BANDWIDTH_H200: Final = 4.8e12
-UNKNOWN_FACTOR: Final = 2.0
-"""Time over floor of a family without a curve (`estimate/speed.py`)."""
 
 
 def _picks(inputs: Sequence[Shaped]) -> int:
@@ -118,16 +110,18 @@ def _rows(inputs: Sequence[Shaped], outputs: Sequence[Shaped], picks: int) -> tu
     return max(1.0, largest / picks), 0.0, float(picks)
 
 
-def _recurrent(base: str, inputs: Sequence[Shaped], attributes: Sequence[int]) -> Work:
-    """A recurrent layer of cuDNN: each step in time waits for the one before, so only its sizes and number count."""
+def _recurrent(
+    base: str, dtype: str, inputs: Sequence[Shaped], attributes: Sequence[int], moved: float
+) -> Work:
+    """A recurrent layer of cuDNN: its recurrent products, and the steps in time, each of which waits for the last."""
     mode, hidden, layers, directions, times = attributes
+    steps = times * layers
     rows = prod(inputs[0][1][:-1]) / max(1, times)
     flops = 2.0 * rows * GATES.get(mode, 1) * hidden * hidden * directions
-    seconds = times * layers * max(STEP_SECONDS, flops * SECONDS_PER_FLOP[base])
-    dtype = {"b": "h", "h": "h"}.get(inputs[0][0], "f")
-    return Work(base, "recurrent", dtype, 0.0, seconds * BANDWIDTH_H200 / UNKNOWN_FACTOR, (1.0, 0.0, 1.0))
+    return Work(base, RECURRENT, dtype, steps * flops, moved, (float(steps),))
 
 
+RECURRENT: Final = "recurrent"
 GATES: Final = {2: 4, 3: 3}
 """Of LSTM and GRU, by cuDNN's number for them. Others have one."""
 HALVES: Final = frozenset("bh")

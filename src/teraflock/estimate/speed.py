@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.estimate.operation import LAST, Work
+from teraflock.estimate.operation import LAST, RECURRENT, Work
 
 FLOOR_SECONDS: Final = 1e-6
 
@@ -213,9 +213,19 @@ def seconds_h200(work: Work, known: Measured, precision: str) -> float:
 
 def timed_h200(work: Work, known: Measured, precision: str) -> tuple[float, float]:
     """Time and nearness: 1 next to measured operations, 0 far from all of them."""
+    if work.family == RECURRENT:
+        arithmetic = work.flops * RECURRENT_SECONDS_PER_FLOP[work.name]
+        return max(work.dims[0] * RECURRENT_STEP_SECONDS, arithmetic), 0.0
     floor = floor_seconds(work, PEAKS_H200, tf32=precision == "tf32")
     above, nearness = _above(work, floor, known, precision)
     return exp(above) * max(floor, FLOOR_SECONDS), nearness
+
+
+RECURRENT_SECONDS_PER_FLOP: Final = {"_cudnn_rnn": 1.07e-13, "_cudnn_rnn_backward": 2.13e-13}
+"""Recurrent products of cuDNN in float32, forward and backward. Chosen with two steps in sight, one with LSTMs and one
+with GRUs (lab/measured/README.md). 16 bits were not measured and count as much."""
+RECURRENT_STEP_SECONDS: Final = 3e-6
+"""The least time of one step in time of a recurrent layer, forward or backward: a product and its gates."""
 
 
 def mean_nearness(timed: Iterable[tuple[float, float]]) -> float:
