@@ -103,11 +103,11 @@ def send_without_session(page: Page, server: Server) -> None:
     assert "front" not in page.url
 
 
-def enter_by_key(page: Page, key: str) -> None:
+def enter_by_key(page: Page, key: str, then: str = "**/balancers") -> None:
     page.locator("details summary", has_text="API key").click()
     page.fill("[name=key]", key)
     page.get_by_role("button", name="Sign in with the key").click()
-    page.wait_for_url("**/balancers")
+    page.wait_for_url(then)
 
 
 def test_a_form_is_filled_in_again_when_its_session_expired(server: Server) -> None:
@@ -144,6 +144,28 @@ def test_a_script_for_the_first_start_is_not_kept_in_the_browser(server: Server)
         kept = page.evaluate("JSON.stringify(sessionStorage)")
         assert "train" in kept
         assert "very-private" not in kept
+
+
+def test_what_is_typed_is_kept_when_the_quote_finds_that_the_session_expired(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server)
+        with page.expect_response("**/projects/default/quote?*"):
+            page.goto(f"{server.url}/console/projects/default/launch")
+        page.context.clear_cookies(name="tera_session")
+        page.fill("[name=name]", "train")
+        page.wait_for_url(re.compile("/console/sign-in.next="))
+        enter_by_key(page, server.operator_key, then="**/projects/default/launch")
+        assert page.input_value("[name=name]") == "train"
+
+
+def test_a_page_that_renews_itself_keeps_a_form_only_if_somebody_typed(server: Server) -> None:
+    with browsing() as page:
+        sign_in(page, server)
+        page.goto(f"{server.url}/console/projects/default/balancers")
+        page.context.clear_cookies(name="tera_session")
+        page.evaluate("htmx.ajax('GET', location.pathname, 'main')")
+        page.wait_for_url(re.compile("/console/sign-in.next="))
+        assert page.evaluate("sessionStorage.getItem('tera:typed')") is None
 
 
 def test_another_member_does_not_see_what_was_typed(server: Server) -> None:

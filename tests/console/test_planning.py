@@ -202,6 +202,8 @@ def test_costs_show_the_month_and_a_budget_can_be_set(server: Server) -> None:
         page.goto(server.url + COSTS)
         page.locator("section", has_text="Projects").get_by_role("link", name="default").wait_for()
         page.get_by_text("No instance has idle GPUs").wait_for()
+        where = page.locator("section:has(#groups-title)").inner_text()
+        assert ("not charged yet" in where, "0.0000 USD" in where) == (True, False), where
         for title in ("Member", "Label", "Instance"):
             page.get_by_role("link", name=title, exact=True).click()
         page.fill("[name=amount]", "500")

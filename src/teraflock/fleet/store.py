@@ -92,6 +92,14 @@ def names_at_site(tx: Transaction, site: str) -> set[str]:
     return {row[0] for row in tx.all("SELECT name FROM host WHERE kind = 'own' AND site = :site", site=site)}
 
 
+def identities_at_site(tx: Transaction, site: str) -> list[Row]:
+    """What tells the hosts of a site and their guests apart: id, kind, name, state, and of a rented one its machine."""
+    return tx.all(
+        "SELECT id, kind, name, state, made_at_us, remote_id FROM host WHERE site = :site ORDER BY id",
+        site=site,
+    )
+
+
 def removed_names_at_site(tx: Transaction, site: str) -> set[str]:
     """The names of hosts that were removed."""
     rows = tx.all("SELECT name FROM host WHERE kind = 'own' AND site = :site AND state = 'gone'", site=site)

@@ -23,10 +23,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from teraflock.base.clock import at_microseconds
 from teraflock.base.errors import TeraflockError
 from teraflock.fleet import store as fleet
-from teraflock.fleet.card import store as cards
 from teraflock.fleet.rented import store as rented_hosts
 from teraflock.instance import store
 from teraflock.instance.across import store as across
@@ -38,6 +36,7 @@ from teraflock.instance.model import Instance, InstanceId, Operation, Request, R
 from teraflock.instance.rules import end_of, given_up, lost, returned, settled
 from teraflock.instance.states import ENDED, Phase, Wanted
 from teraflock.reconcile import rentals
+from teraflock.reconcile.known import KnownGuest, KnownGuests
 from teraflock.reconcile.outage import UNWATCHED
 from teraflock.reconcile.rerenting import rent_again
 from teraflock.reconcile.surroundings import Surroundings
@@ -53,23 +52,17 @@ REFIT_AGAIN: Final = timedelta(minutes=10)
 """How long to wait before a repair without effect is repeated, as long as the engine shows the same."""
 
 
-class KnownGuest(msgspec.Struct, frozen=True):
-    """What the database says about a guest."""
+class _Calm(msgspec.Struct, frozen=True):
+    """The inputs of a turn that found nothing to do. With the same, a later turn finds nothing either."""
 
-    id: str
-    phase: str
-    wanted: str
-    host: str
-    busy: bool
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
-    slots: tuple[str, ...] = ()
-    """Slots of the cards it holds, sorted."""
-    is_rented: bool = False
-    made_at: datetime | None = None
-    """When its rented machine was created."""
-    remote_id: str = ""
+    known: Sequence[KnownGuest]
+    sightings: Sequence[Sighting]
+    answering: frozenset[str]
+
+    def is_still(
+        self, known: Sequence[KnownGuest], seen: Sequence[Sighting], answering: frozenset[str]
+    ) -> bool:
+        return self.known is known and self.answering == answering and self.sightings == seen
 
 
 class Drift(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,6 +167,9 @@ class DriftLoop:
         self._reported: set[str] = set()
         self._tried: dict[str, tuple[Sighting, datetime]] = {}
         """What the engine showed when an instance was last repaired, and when that was."""
+        self._known = KnownGuests(around.database, around.clock)
+        self._calm: dict[str, _Calm] = {}
+        """By site."""
 
     def turn(self) -> None:
         for driver in self._around.engines:
@@ -189,26 +185,44 @@ class DriftLoop:
             LOG.exception("checking %s failed", driver.site)
 
     def _turn(self, driver: ComputeDriver) -> None:
-        before = self._kept(driver.site)
+        before = self._known.at(driver.site)
+        sightings = list(driver.sightings())
+        places = Capability.PLACEMENT in driver.capabilities
+        answering = frozenset(report.name for report in driver.hosts()) if places else RENTED
+        calm = self._calm.pop(driver.site, None)
+        if calm is None or not calm.is_still(before, sightings, answering):
+            if not self._check(driver, before, sightings, answering):
+                return
+            calm = _Calm(before, sightings, answering)
+        if places and not self._tried:  # what is rented or was repaired is judged by the time, too
+            self._calm[driver.site] = calm
+
+    def _check(
+        self,
+        driver: ComputeDriver,
+        before: Sequence[KnownGuest],
+        sightings: Iterable[Sighting],
+        answering: frozenset[str],
+    ) -> bool:
+        """Compare, and order repairs. Return whether there was nothing to do."""
         seen, spare = rentals.matched(
-            driver.sightings(),
+            sightings,
             {each.id: each.remote_id for each in before},
             {each.id: each.host for each in before},
         )
-        places = Capability.PLACEMENT in driver.capabilities
-        answering = frozenset(report.name for report in driver.hosts()) if places else RENTED
         absent = self._missing_again(driver.site, missing(before, seen, self._around.clock.now()))
         # A site is believed only about its own instances.
-        self._announce_reclaims(
-            [seen[each.id] for each in before if each.id in seen and seen[each.id].leaving_at]
-        )
+        leaving = [seen[each.id] for each in before if each.id in seen and seen[each.id].leaving_at]
+        self._announce_reclaims(leaving)
         self._forget_tried(seen)
-        if decide(before, seen, answering, absent):
+        found = decide(before, seen, answering, absent)
+        if found:
             drift = self._confirmed(driver.site, before, seen, answering, absent)
             if drift := self._worth_trying(driver, drift, seen):
                 self._apply(driver, drift)
         if spare:
             self._give_back(driver, before, spare)
+        return not (found or spare or leaving or absent)
 
     def _give_back(
         self, driver: ComputeDriver, before: Sequence[KnownGuest], spare: Sequence[Sighting]
@@ -218,7 +232,7 @@ class DriftLoop:
         earlier = {each.id: each for each in before}
         same = {
             each.id: each
-            for each in self._kept(driver.site)
+            for each in self._known.at(driver.site)
             if each.id in earlier and each.host == earlier[each.id].host
         }
         for sighting in spare:
@@ -243,7 +257,7 @@ class DriftLoop:
     ) -> Drift:
         """Compare with a second reading of the database: what was created or finished while the engine
         answered is not drift."""
-        after = {each.id: each for each in self._kept(site)}
+        after = {each.id: each for each in self._known.at(site)}
         kept = [each for each in before if after.get(each.id) == each]
         changed = (after.keys() | {each.id for each in before}) - {each.id for each in kept}
         return decide(kept, {id: one for id, one in seen.items() if id not in changed}, answering, absent)
@@ -265,19 +279,6 @@ class DriftLoop:
             for id, (sighting, at) in self._tried.items()
             if _as_made(seen.get(id, sighting)) == _as_made(sighting) and now - at < REFIT_AGAIN
         }
-
-    def _kept(self, site: str) -> list[KnownGuest]:
-        with self._around.database.read() as tx:
-            rows = across.on_site_in_all_projects(tx, site)
-            slots = cards.held_on_site(tx, site)
-        return [
-            KnownGuest(
-                id, phase, wanted, host, bool(busy), vcpus, ram, disk, slots.get(id, ()), not host,
-                at_microseconds(made_at_us) if made_at_us is not None else None,
-                remote_id,
-            )
-            for id, phase, wanted, host, busy, vcpus, ram, disk, made_at_us, remote_id in rows
-        ]  # fmt: skip
 
     def _apply(self, driver: ComputeDriver, drift: Drift) -> None:
         now = self._around.clock.now()

@@ -1,7 +1,8 @@
 """The loop that brings security groups, ACLs, published ports and peerings into the firewalls of hosts.
 
 It compares what the database says with what each engine loaded, so a change by any process, a restart and a firewall
-that somebody emptied are all handled alike. The rules of a group are read again only when its version has changed.
+that somebody emptied are all handled alike. The rules of a group are read again only when its version has changed, and
+the addresses of instances only when an instance or a membership has changed, or a minute has passed.
 """
 
 import logging
@@ -9,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
+from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.network.acl import store as acls
 from teraflock.network.address import store as addresses
@@ -33,6 +35,8 @@ class WallLoop:
         self._around = around
         self._rules: dict[GroupId, tuple[int, tuple[Rule, ...]]] = {}
         """The rules of each group that has members, with their version."""
+        self._stations: tuple[object, Mapping[str, Stations]] = (None, {})
+        """The stations of each site as last read, and what was read to notice a change."""
         self._problems: dict[str, str] = {}
         """Why the last load at each site failed. The log gets each reason once."""
         self._wants: Mapping[str, Walls] = {}
@@ -61,13 +65,10 @@ class WallLoop:
 
     def _wanted(self, tx: Transaction, linked: Collection[str] = ()) -> Mapping[str, Walls]:
         """What each site should enforce. `linked` sites share the networks of projects."""
-        stations: dict[str, Stations] = {}
-        for site, address, group in store.stations_in_all_projects(tx):
-            of_site = stations.setdefault(site, {})
-            of_site[address] = (*of_site.get(address, ()), group)
+        stations = dict(self._read_stations(tx))
         balancers = walls_of_balancers(tx, linked)
         for site, each in balancers.items():
-            stations.setdefault(site, {}).update(each.stations)
+            stations[site] = {**stations.get(site, {}), **each.stations}
         active = peerings.active_in_all_projects(tx)
         peers = frozenset(pair(str(subnet(one)), str(subnet(other))) for one, other in active)
         stations = shared(stations, linked, peers)
@@ -99,6 +100,18 @@ class WallLoop:
             )
             for site, each in stations.items()
         }
+
+    def _read_stations(self, tx: Transaction) -> Mapping[str, Stations]:
+        """The stations of instances, by site."""
+        minute = self._around.clock.now().replace(second=0, microsecond=0)
+        reading = across.changes_in_all_projects(tx), store.members_in_all_projects(tx), minute
+        if self._stations[0] != reading:
+            found: dict[str, Stations] = {}
+            for site, address, group in store.stations_in_all_projects(tx):
+                of_site = found.setdefault(site, {})
+                of_site[address] = (*of_site.get(address, ()), group)
+            self._stations = reading, found
+        return self._stations[1]
 
 
 def shared(

@@ -115,8 +115,8 @@ def test_a_report_keeps_the_holders_of_cards(database: Database) -> None:
     )
     with database.read() as tx:
         assert cards.held_by(tx, ["ins_1", "ins_2"]) == [("ins_1", V100.slot, GpuKind.PHYSICAL, "V100-SXM2")]
-        assert cards.held_on_site(tx, "here") == {"ins_1": (V100.slot,)}
-        assert cards.held_on_site(tx, "elsewhere") == {}
+        assert cards.slots_by_instance(cards.held_on_site(tx, "here")) == {"ins_1": (V100.slot,)}
+        assert cards.held_on_site(tx, "elsewhere") == []
 
 
 def test_ports_are_listed_by_instance(database: Database) -> None:

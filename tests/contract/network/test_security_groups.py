@@ -24,7 +24,7 @@ from teraflock.network.security_group.service import SecurityGroupService
 from teraflock.network.walls import Packet, Walls, decide
 from teraflock.reconcile.networks import NetworkLoop
 from teraflock.reconcile.walls import WallLoop
-from teraflock.storage.database import Database
+from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.service import TenantService
 
@@ -98,6 +98,34 @@ def test_changes_reach_the_engine_and_deleted_instances_leave(office: Office) ->
     with office.database.read() as tx:
         assert not store.has_deleted_instances(tx)
         assert [row[1] for row in store.stations_in_all_projects(tx)] == [db]
+
+
+def test_addresses_are_read_again_only_after_a_change(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    stations = store.stations_in_all_projects
+
+    def counted(tx: Transaction) -> object:
+        read.append(1)
+        return stations(tx)
+
+    monkeypatch.setattr(store, "stations_in_all_projects", counted)
+    office.groups.create(office.actor, office.project, "web")
+    web, db = office.launch("web", "default", "web"), office.launch("db")
+    group = office.groups.show(office.project, "web").id
+    assert {each for each, groups in office.loaded().stations.items() if group in groups} == {web}
+    office.loaded()
+    office.allow("web", "in", "tcp", "80", "0.0.0.0/0")
+    office.loaded()
+    assert len(read) == 1
+    office.groups.attach(office.actor, office.project, "web", "db")  # as many members as before, but others
+    office.groups.detach(office.actor, office.project, "web", "web")
+    assert {each for each, groups in office.loaded().stations.items() if group in groups} == {db}
+    assert len(read) == 2
+    office.installation.wait(60)
+    office.loaded()
+    assert len(read) == 3, "once a minute in any case"
 
 
 def test_a_group_in_use_and_the_default_group_stay(office: Office) -> None:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from teraflock.instance.driver import Seen, Sighting
 from teraflock.instance.model import InstanceId
 from teraflock.instance.states import Phase, Wanted
-from teraflock.reconcile.drift import KnownGuest, decide
+from teraflock.reconcile.drift import decide
+from teraflock.reconcile.known import KnownGuest
 
 HOSTS = ("one", "two")
 

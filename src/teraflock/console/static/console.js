@@ -82,8 +82,9 @@ addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
-// A form that is sent after the session expired leads to the sign-in, and then back to its page: fill it in again. Only
-// for the same member, and never with passwords, codes and private keys. Any other page forgets what was sent.
+// When the session has expired, a form that is sent leads to the sign-in, and then back to its page: fill it in again.
+// So does a part of the page that renews itself while somebody types, such as a quote. Only for the same member, and
+// never with passwords, codes and private keys. Any other page forgets what was typed.
 (function keepTyped() {
   const KEY = "tera:typed";
   const SECRET = "[type=password], [type=hidden], [type=file], [autocomplete=one-time-code], [data-secret]";
@@ -92,12 +93,19 @@ addEventListener("pageshow", () => {
   const fieldsOf = (form) => [...form.querySelectorAll(TYPED)].filter((field) => field.name);
   const isTick = (field) => field.type === "checkbox" || field.type === "radio";
 
-  document.addEventListener("submit", (event) => {
-    const form = event.target;
-    if (!who || form.method !== "post") return;
+  let typedIn = null; // the form that was changed last
+
+  function keep(form) {
+    if (!who || form?.method !== "post") return;
     const fields = fieldsOf(form).map((field) => [field.name, field.value, field.checked]);
     const page = { who, path: location.pathname, action: form.action, fields };
     sessionStorage.setItem(KEY, JSON.stringify(page));
+  }
+
+  document.addEventListener("submit", (event) => keep(event.target));
+  document.addEventListener("input", (event) => (typedIn = event.target.form));
+  document.addEventListener("htmx:beforeOnLoad", (event) => {
+    if (event.detail.xhr.status === 401 && typedIn?.isConnected) keep(typedIn);
   });
 
   function fill(field, [, value, checked]) {

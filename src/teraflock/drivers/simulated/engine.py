@@ -19,9 +19,11 @@ from teraflock.drivers.simulated.disks import Disks
 from teraflock.drivers.simulated.faults import Kind, error, raise_killed
 from teraflock.drivers.simulated.fleet import divided
 from teraflock.drivers.simulated.life import (
+    Shown,
     as_of,
     at_rest,
     later,
+    next_change,
     not_busy,
     sent,
     sent_by_balancer,
@@ -83,6 +85,7 @@ class SimulatedEngine(Disks, SimulatedNetworks, SimulatedDatasets, SimulatedVolu
         self._boot_seconds = boot_seconds
         self.walls = Walls()
         """What was enforced last."""
+        self._shown = Shown()
 
     @property
     def site(self) -> str:
@@ -285,8 +288,13 @@ class SimulatedEngine(Disks, SimulatedNetworks, SimulatedDatasets, SimulatedVolu
     def sightings(self) -> Iterable[Sighting]:
         with self._asking("sightings") as call:
             every = call.turn.every(Guest)
-        there = (as_of(each, call.now) for each in every if each.mark == self._mark)
-        return [sighting(each, call.now) for each in there if each and each.host not in call.weather.away]
+        away = call.weather.away
+        shown = self._shown
+        if not shown.is_still(every, away, call.now):
+            there = (as_of(each, call.now) for each in every if each.mark == self._mark)
+            found = [sighting(each, call.now) for each in there if each and each.host not in away]
+            self._shown = shown = Shown(every, away, call.now, next_change(every, call.now), found)
+        return shown.sightings
 
     def sent(self, handle: Handle) -> Sent | None:
         with self._asking("sent", handle) as call:

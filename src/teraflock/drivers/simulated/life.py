@@ -3,7 +3,8 @@
 Nothing happens in a world between two calls: each call first applies everything that became due.
 """
 
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -16,6 +17,7 @@ from teraflock.instance.driver import Seen, Sent, Sighting
 from teraflock.instance.model import InstanceId
 
 CONSOLE_BYTES_MAX: Final = 64 * 1024
+NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def as_of(found: Guest, now: datetime) -> Guest | None:
@@ -71,6 +73,27 @@ def sighting(found: Guest, now: datetime) -> Sighting:
         leaving_at=found.leaving_at,
         started_at=found.begins_at if found.running else None,
     )
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """The last listing, and when another one would differ from it."""
+
+    guests: Sequence[Guest] = ()
+    away: Collection[str] = ()
+    at: datetime = NEVER
+    until: datetime = NEVER
+    sightings: Sequence[Sighting] = ()
+
+    def is_still(self, guests: Sequence[Guest], away: Collection[str], now: datetime) -> bool:
+        return self.at <= now < self.until and self.away == away and self.guests == guests
+
+
+def next_change(guests: Iterable[Guest], now: datetime) -> datetime:
+    """When the next sighting changes without a call of the engine."""
+    times = (
+        at for each in guests for at in (each.leaving_at, each.fails_at, each.command_ends_at, each.begins_at)
+    )
+    return min((at for at in times if at is not None and at > now), default=NEVER)
 
 
 def sent(found: Guest) -> Sent:

@@ -24,10 +24,14 @@ WAIT_SECONDS_MAX: Final = 60.0
 STATEMENTS_CACHED: Final = 64
 
 
+Decoded = dict[type, tuple[tuple[int, int], dict[bytes, Thing]]]
+"""The last listing of each kind by the bodies of its things, and which state of the file it is of."""
+
+
 class FileWorld:
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
-        self._decoded: dict[type, dict[bytes, Thing]] = {}
+        self._decoded: Decoded = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
@@ -67,6 +71,7 @@ class FileWorld:
                 yield _FileTurn(self._connection, self._decoded)
             except BaseException:
                 self._connection.execute("ROLLBACK")
+                self._decoded.clear()  # a listing may have things that were never committed
                 raise
             self._connection.execute("COMMIT")
 
@@ -76,8 +81,8 @@ class FileWorld:
 
 
 class _FileTurn:
-    def __init__(self, connection: sqlite3.Connection, decoded: dict[type, dict[bytes, Thing]]) -> None:
-        """`decoded` has the things of the last listing of each kind, by their bodies. Few change until the next one."""
+    def __init__(self, connection: sqlite3.Connection, decoded: Decoded) -> None:
+        """`decoded`: few things change until the next listing, and often none."""
         self._connection = connection
         self._decoded = decoded
 
@@ -98,12 +103,17 @@ class _FileTurn:
 
     def every(self, kind: type[T]) -> list[T]:
         sql = "SELECT body FROM thing WHERE kind = ? ORDER BY key"
-        known = cast("dict[bytes, T]", self._decoded.get(kind, {}))
+        others = self._connection.execute("PRAGMA data_version").fetchone()[0]  # counts their changes
+        state = self._connection.total_changes, others
+        last, found = self._decoded.get(kind, (None, {}))
+        known = cast("dict[bytes, T]", found)
+        if last == state:
+            return list(known.values())
         things = {
             body: known.get(body) or _decode(kind, body)
             for (body,) in self._connection.execute(sql, (kind.__name__,))
         }
-        self._decoded[kind] = cast("dict[bytes, Thing]", things)
+        self._decoded[kind] = state, cast("dict[bytes, Thing]", things)
         return list(things.values())
 
     def on_host(self, kind: type[T], host: str) -> list[T]:

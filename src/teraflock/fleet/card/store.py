@@ -11,7 +11,7 @@ from teraflock.base.clock import at_microseconds
 from teraflock.fleet.card.rules import neighbours
 from teraflock.fleet.fragmentation import CardBlock
 from teraflock.fleet.model import Gpu, GpuKind, GpuReport, HostId, Idle
-from teraflock.storage.database import Transaction
+from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table, in_list
 from teraflock.tenant.model import ProjectId
 
@@ -163,13 +163,17 @@ def held_by(tx: Transaction, instance_ids: Sequence[str]) -> list[tuple[str, str
     return [(id, slot, GpuKind(kind), gpu) for id, slot, kind, gpu in sorted(rows)]
 
 
-def held_on_site(tx: Transaction, site: str) -> dict[str, tuple[str, ...]]:
-    """The slots of the cards of each instance at a site, sorted."""
-    rows = tx.all(
+def held_on_site(tx: Transaction, site: str) -> list[Row]:
+    """The instance and the slot of every held card at a site."""
+    return tx.all(
         "SELECT g.instance_id, g.slot FROM host_gpu g JOIN host h ON h.id = g.host_id"
         " WHERE h.site = :site AND g.instance_id IS NOT NULL",
         site=site,
     )
+
+
+def slots_by_instance(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    """The slots of the cards of each instance, sorted."""
     found: dict[str, tuple[str, ...]] = {}
     for id, slot in sorted(rows):  # not in SQL: databases sort text differently
         found[id] = (*found.get(id, ()), slot)

@@ -218,6 +218,11 @@ def lock_to_remove(tx: Transaction, id: GroupId) -> None:
 # For the loops
 
 
+def members_in_all_projects(tx: Transaction) -> list[Row]:
+    """Instance and group of every membership."""
+    return tx.all("SELECT instance_id, group_id FROM security_group_member")
+
+
 def stations_in_all_projects(tx: Transaction) -> list[tuple[str, str, GroupId]]:
     """Site, address and group of every membership and interface. The groups of an address are sorted."""
     rows = tx.all(

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, UnknownName
 from teraflock.drivers.simulated.faults import Kind, SimulatedFault
 from teraflock.drivers.simulated.fleet import fleet
+from teraflock.drivers.simulated.model import Guest
 from teraflock.drivers.simulated.store import FileWorld
 from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
@@ -49,6 +51,29 @@ def test_a_guest_answers_when_it_is_up(table: Bench) -> None:
     assert not table.engine.ready(machine(1)).ready
     table.wait(1)
     assert table.engine.ready(machine(1)).ready
+
+
+def test_a_listing_changes_with_the_time_and_with_another_process(tmp_path: Path) -> None:
+    table = bench("file", tmp_path)
+    table.launch(machine(1))
+    first = list(table.engine.sightings())
+    assert all(a is b for a, b in zip(first, table.engine.sightings(), strict=True)), "nothing is made anew"
+    Trouble(FileWorld(tmp_path / "world.db")).stopped_by_hand("ins_0001")
+    assert seen(table) == {"ins_0001": Seen.STOPPED}
+    table.trouble.taken_back("ins_0001", table.clock.now() + timedelta(seconds=5))
+    assert seen(table) == {"ins_0001": Seen.STOPPED}
+    table.wait(5)
+    assert seen(table) == {}
+
+
+def test_a_listing_does_not_show_what_was_never_committed(tmp_path: Path) -> None:
+    table = bench("file", tmp_path)
+    table.launch(machine(1))
+    with suppress(ZeroDivisionError), table.world.write() as turn:
+        turn.remove(Guest, "ins_0001")
+        assert turn.every(Guest) == []
+        raise ZeroDivisionError
+    assert seen(table) == {"ins_0001": Seen.RUNNING}
 
 
 def test_guests_are_stopped_after_a_reboot(table: Bench) -> None:
