@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from math import cos, hypot, pi, sin
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from xml.sax.saxutils import escape
 
 from teraflock.words.security_group import rule_text
@@ -24,7 +24,34 @@ NODE_WIDTH: Final = 132
 NODE_HEIGHT: Final = 34
 LABELS_MAX: Final = 40
 """With more connections, labels would cover each other: they are shown as tooltips only."""
+LABEL_HEIGHT: Final = 12
+LETTER_WIDTH: Final = 5.5
 NAME_MAX: Final = 17
+
+
+class _Box(NamedTuple):
+    """A rectangle, by its centre."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    def covers(self, other: "_Box") -> bool:
+        """Whether they have a place in common."""
+        wide = abs(self.x - other.x) * 2 < self.width + other.width
+        return wide and abs(self.y - other.y) * 2 < self.height + other.height
+
+
+class _Arrow(NamedTuple):
+    start: tuple[float, float]
+    end: tuple[float, float]
+    allows: str
+    both: bool
+
+    def at(self, share: float) -> tuple[float, float]:
+        (x1, y1), (x2, y2) = self.start, self.end
+        return x1 + (x2 - x1) * share, y1 + (y2 - y1) * share
 
 
 def deciding_text(found: "DecidingRule") -> str:
@@ -89,10 +116,14 @@ def picture(graph: "NetworkGraphAnswer") -> str:
         ' orient="auto-start-reverse"><path d="M0,0 L8,4 L0,8 z" fill="#57606a"/></marker></defs>',
         '<text x="16" y="24" font-size="15">Who can reach whom (lines without a label: everything)</text>',
     ]
-    for number, (source, target, allows, both) in enumerate(merged):
-        parts += _arrow(places[source], places[target], (source, target, allows), both, number, len(merged))
+    arrows = []
+    for source, target, allows, both in merged:
+        arrows.append(_between(places[source], places[target], allows, both))
+        parts.append(_line(arrows[-1], source, target))
     for name, (x, y) in places.items():
         parts += _node(name, x, y)
+    if len(arrows) <= LABELS_MAX:
+        parts += _labels(arrows, [_Box(x, y, NODE_WIDTH, NODE_HEIGHT) for x, y in places.values()])
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -114,32 +145,40 @@ def _merged(connections: "Sequence[ConnectionAnswer]") -> list[tuple[str, str, s
     return found
 
 
-def _arrow(
-    start: tuple[float, float],
-    end: tuple[float, float],
-    words: tuple[str, str, str],
-    both: bool,
-    number: int,
-    count: int,
-) -> Iterator[str]:
+def _between(start: tuple[float, float], end: tuple[float, float], allows: str, both: bool) -> _Arrow:
     length = hypot(end[0] - start[0], end[1] - start[1]) or 1.0
     across = ((end[0] - start[0]) / length, (end[1] - start[1]) / length)
     aside = 0.0 if both else 7.0  # ways there and back lie beside each other
-    x1, y1 = _edge_of(start, across, 1, aside)
-    x2, y2 = _edge_of(end, across, -1, aside)
-    source, target, allows = words
-    way = "and" if both else "to"
-    colour = "#b0b7c0" if allows == EVERYTHING else "#0969da"
-    first = ' marker-start="url(#arrow)"' if both else ""
-    yield (
+    return _Arrow(_edge_of(start, across, 1, aside), _edge_of(end, across, -1, aside), allows, both)
+
+
+def _line(arrow: _Arrow, source: str, target: str) -> str:
+    (x1, y1), (x2, y2) = arrow.start, arrow.end
+    way = "and" if arrow.both else "to"
+    colour = "#b0b7c0" if arrow.allows == EVERYTHING else "#0969da"
+    first = ' marker-start="url(#arrow)"' if arrow.both else ""
+    title = escape(f"{source} {way} {target}: {arrow.allows}")
+    return (
         f'<path d="M{x1:.1f},{y1:.1f} L{x2:.1f},{y2:.1f}" stroke="{colour}" fill="none"{first}'
-        f' marker-end="url(#arrow)"><title>{escape(f"{source} {way} {target}: {allows}")}</title></path>'
+        f' marker-end="url(#arrow)"><title>{title}</title></path>'
     )
-    if count <= LABELS_MAX and allows != EVERYTHING:
-        share = 0.5 if both else 0.26 + 0.06 * (number % 3)
+
+
+def _labels(arrows: Sequence[_Arrow], taken: list[_Box]) -> Iterator[str]:
+    """What each arrow allows, near its start, where it covers no end and no other label if there is such a place."""
+    for arrow in arrows:
+        if arrow.allows == EVERYTHING:
+            continue
+        middle = 0.5 if arrow.both else 0.3
+        shares = sorted((number / 40 for number in range(2, 39)), key=lambda share: abs(share - middle))
+        width = len(arrow.allows) * LETTER_WIDTH
+        boxes = [_Box(*arrow.at(share), width, LABEL_HEIGHT) for share in (middle, *shares)]
+        free = (box for box in boxes if not any(box.covers(other) for other in taken))
+        box = next(free, boxes[0])
+        taken = [*taken, box]
         yield (
-            f'<text x="{x1 + (x2 - x1) * share:.1f}" y="{y1 + (y2 - y1) * share - 4:.1f}" text-anchor="middle"'
-            f' font-size="10" stroke="white" stroke-width="3" paint-order="stroke">{escape(allows)}</text>'
+            f'<text x="{box.x:.1f}" y="{box.y + 3.5:.1f}" text-anchor="middle" font-size="10" stroke="white"'
+            f' stroke-width="3" paint-order="stroke">{escape(arrow.allows)}</text>'
         )
 
 
