@@ -71,6 +71,9 @@ def test_from_quote_to_bill(cloud: Cloud, prices: Path) -> None:
     card = told(cloud, "quote", "--gpu", "V100", "--vcpus", "1")["micros_per_hour"]
     spot = told(cloud, "quote", "--gpu", "V100", "--vcpus", "1", "--spot")["micros_per_hour"]
     assert card - spot == 2_000_000
+    same = told(cloud, "quote", "--gpu", "V100", "--vcpus", "1", "--mode", "spot")["micros_per_hour"]
+    assert same == spot
+    assert "contradict" in cloud.fails("quote", "--spot", "--mode", "on-demand").err
     cloud.ok("launch", "--name", "cheap", "--gpu", "V100", "--vcpus", "1", "--spot", "--yes", "--wait")
     (cheap,) = until(cloud, lambda all: all[0]["cost"] is not None, "ps")
     assert cheap["cost"]["micros_per_hour"] == spot, "the price shown is the price paid"

@@ -54,7 +54,8 @@ def test_snapshot_restores_a_disk(cloud: Cloud) -> None:
     assert cloud.run(*write).code == 0
     assert cloud.ok("snapshot", "disk", "before").out == "disk/before: ready\n"
     cloud.ok("exec", "disk", "--", "rm", "/root/x")
-    cloud.fails("restore", "disk", "before")
+    assert "needs confirmation" in cloud.fails("restore", "disk", "before").err
+    assert "There is no snapshot `befor`" in cloud.fails("restore", "disk", "befor").err
     cloud.ok("restore", "disk", "before", "--yes")
     assert cloud.run("exec", "disk", "--", "cat", "/root/x").code == 0
     assert [each["name"] for each in told(cloud, "snapshot", "disk")] == ["before"]
@@ -180,6 +181,7 @@ def test_tenants_see_nothing_of_each_other(cloud: Cloud) -> None:
         (["launch", "--shape", "nope"], 2, "nope"),
         (["launch", "--vcpus", "1024", "--ram", "60TB"], 2, "larger than any host"),
         (["launch", "--access", "jupyter", "--", "true"], 2, "cannot run a command"),
+        (["account", "add", "nosuch"], 2, "Unknown provider of accounts `nosuch`"),
         (["show", "nobody"], 1, "nobody"),
         (["ssh", "nobody"], 1, "nobody"),
         (["cp", "a", "b"], 2, "None of the paths is in an instance"),

@@ -26,9 +26,10 @@ def test_an_import_prints_a_report(tera: Tera, tmp_path: Path) -> None:
     done = tera.ok("offers", "import", "skypilot", tmp_path / "catalog", "--as-of", "2026-08-22")
     figures = {line.split(maxsplit=1)[1]: int(line.split()[0]) for line in done.out.splitlines()[1:]}
     assert figures == {
-        "rows read": 4, "offers imported": 3, "with a price": 2, "price unknown": 0, "price refused": 1,
+        "rows read; a row can have two prices": 4, "prices imported, each as an offer": 3,
+        "with a price": 2, "price unknown": 0, "price refused": 1,
         "price far from that of other providers": 0,
-        "rows rejected": 1, "new offers": 3, "changed prices": 0, "removed offers": 0,
+        "rows or single prices rejected": 1, "new offers": 3, "changed prices": 0, "removed offers": 0,
     }  # fmt: skip
     assert "1: a GPU has no count (vast/vms.csv, line 4)" in done.err
     assert "1: the price is implausibly low (vast/vms.csv, line 3)" in done.err

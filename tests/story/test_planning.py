@@ -285,6 +285,14 @@ def test_explain_shows_the_arithmetic(tera: Tera) -> None:
     assert "Total: 7.5500 USD." in output
 
 
+def test_a_cost_below_a_cent_is_not_shown_as_nothing(tera: Tera) -> None:
+    plan = ["plan", "resnet18", "--batch", "8", "--steps", "10"]
+    (first, *_) = answer(tera, *plan, "--json")["choices"]
+    assert 0 < first["cost"]["expected_micros"] < 10_000
+    row = next(line for line in tera.ok(*plan).out.splitlines() if line.lstrip().startswith("1"))
+    assert f"{first['cost']['expected_micros'] / 1e6:.4f}" in row
+
+
 def test_vgg16_with_batch_256_finds_the_cheapest_offer(tera: Tera) -> None:
     job = ["plan", "vgg16", "--batch", "256", "--epochs", "1", "--samples", "1281167"]
     plan = answer(tera, *job, "--mode", "monthly", "--currency", "CNY", "--json")

@@ -110,7 +110,6 @@ def test_the_graph_is_a_table_json_and_a_picture(cloud: Cloud) -> None:
     [
         (("sg", "allow", "default", "--in", "--port", "80"), "A rule needs `--from`"),
         (("sg", "allow", "default", "--port", "80"), "A rule needs a direction"),
-        (("sg", "allow", "default", "--in", "--out", "--from", "0.0.0.0/0"), "A rule needs a direction"),
         (("sg", "allow", "default", "--in", "--to", "0.0.0.0/0"), "A rule with `--in` takes `--from`"),
         (
             ("sg", "allow", "default", "--in", "--protocol", "tcp", "--port", "70000", "--from", "0.0.0.0/0"),
@@ -121,7 +120,8 @@ def test_the_graph_is_a_table_json_and_a_picture(cloud: Cloud) -> None:
             "`10.0.0.1/8` has host bits set",
         ),
         (("sg", "allow", "default", "--in", "--from", "sg:nobody"), "Unknown security group `nobody`"),
-        (("sg", "allow", "default", "--in", "--from", "sg:"), "Unknown security group ``"),
+        (("sg", "allow", "default", "--in", "--from", "sg:"), "`sg:` lacks the name of a group"),
+        (("sg", "allow", "default", "--in", "--out", "--from", "0.0.0.0/0"), "A rule has one direction"),
         (
             ("sg", "allow", "default", "--in", "--port", "80", "--from", "0.0.0.0/0"),
             "Protocol `any` has no ports",

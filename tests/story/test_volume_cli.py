@@ -27,6 +27,7 @@ def test_volume_outlives_its_instance(cloud: Cloud) -> None:
     assert "Detach it first" in cloud.fails("volume", "delete", "disk", "--yes").err
     cloud.ok("delete", "first", "--yes", "--wait")
     cloud.ok("volume", "detach", "disk")  # waits until the engine has freed it
+    assert "There is no snapshot `befor`" in cloud.fails("volume", "restore", "disk", "befor").err
     cloud.ok("volume", "restore", "disk", "before", "--yes")
     cloud.ok("launch", "--name", "second", "--volume", "disk", "--wait")
     cloud.ok("exec", "second", "--", "cat", "/volumes/disk/kept")

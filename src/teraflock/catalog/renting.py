@@ -5,6 +5,8 @@ from typing import Final
 
 import msgspec
 
+from teraflock.base.errors import unknown_name
+
 UNTESTED: Final = "untested live"
 JUDGED: Final = f"judged by the provider's description; {UNTESTED}"
 JUDGED_AND_SIGNED: Final = (
@@ -174,3 +176,9 @@ RENTING: Final[Mapping[str, Renting]] = {
 
 def renting(provider: str) -> Renting:
     return RENTING.get(provider, Renting(missing=NOT_YET))
+
+
+def check_provider(provider: str) -> None:
+    if provider not in RENTING:
+        names = ", ".join(f"`{each}`" for each in sorted(RENTING))
+        raise unknown_name("provider of accounts", provider, RENTING, see=f"Accounts are possible at {names}")

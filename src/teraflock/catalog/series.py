@@ -8,6 +8,7 @@ from functools import cache
 import msgspec
 
 from teraflock.catalog.cards import table
+from teraflock.catalog.model import Card
 from teraflock.catalog.providers import CONFIRMED, Evidence
 
 
@@ -16,6 +17,8 @@ class InstanceSeries(msgspec.Struct, frozen=True, kw_only=True):
     series: str
     gpus: str
     """The family of its cards."""
+    memory_gb: int | None = None
+    """The memory of its cards, where only cards of one size are in it. None: any size of the family."""
     purpose: str
     note: str = ""
     evidence: Evidence
@@ -38,5 +41,8 @@ def series_of_provider(provider: str) -> list[InstanceSeries]:
     return [each for each in all_series() if each.provider == provider]
 
 
-def series_of_family(family: str) -> list[InstanceSeries]:
-    return [each for each in all_series() if each.gpus == family]
+def series_of_card(card: Card) -> list[InstanceSeries]:
+    """The series with cards of this family that can be of this size."""
+    return [
+        each for each in all_series() if each.gpus == card.family and each.memory_gb in (None, card.memory_gb)
+    ]

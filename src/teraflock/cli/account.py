@@ -112,6 +112,9 @@ def add(
     currency: str,
     as_json: bool,
 ) -> None:
+    from teraflock.catalog.renting import check_provider
+
+    check_provider(provider)
     given = parse_pairs(options, "--set")
     request = AccountRequest(
         name=name or provider,

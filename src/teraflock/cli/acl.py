@@ -11,7 +11,7 @@ from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.parse import check_name
-from teraflock.cli.security_group import rule_options, rule_request
+from teraflock.cli.security_group import direction_of, rule_options, rule_request
 from teraflock.cli.table import write_list, write_table
 from teraflock.wire.acl import AclRuleRequest
 from teraflock.words.acl import fields, rule_fields
@@ -113,10 +113,9 @@ def deny(name: str, number: str, project: str | None, as_json: bool, **words: An
 @project_option
 @json_option
 def remove(name: str, number: str, is_in: bool, is_out: bool, project: str | None, as_json: bool) -> None:
-    if is_in == is_out:
-        raise BadInput("A rule needs a direction", hint="Add `--in` or `--out`")
+    direction = direction_of(is_in=is_in, is_out=is_out)
     with connected(project) as client:
-        acl = client.acls.remove(name, "in" if is_in else "out", _number(number))
+        acl = client.acls.remove(name, direction, _number(number))
     tell(acl, f"Removed rule {number} from `{acl.name}`", as_json)
 
 

@@ -182,7 +182,7 @@ def _video(card: Card) -> str:
 
 def _in_full(card: Card) -> Iterator[str]:
     from teraflock.catalog.purpose import good_for
-    from teraflock.catalog.series import series_of_family
+    from teraflock.catalog.series import series_of_card
 
     yield emphasised(f"{card.id}: {card.name}")
     usable = f", {card.usable_memory_mib:,} MiB usable" if card.usable_memory_mib else ""
@@ -205,7 +205,7 @@ def _in_full(card: Card) -> Iterator[str]:
         ("graphics", _graphics(card)),
         ("video", _video(card)),
         ("good for", ", ".join(good_for(card))),
-        ("sold as", ", ".join(f"{each.provider} {each.series}" for each in series_of_family(card.family))),
+        ("sold as", ", ".join(f"{each.provider} {each.series}" for each in series_of_card(card))),
         ("note", card.note),
         ("source", card.source),
     ]

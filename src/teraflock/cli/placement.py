@@ -84,7 +84,7 @@ def place_from(words: dict[str, Any]) -> dict[str, Any]:
 def write_placement(found: "PlacementAnswer") -> None:
     total = found.rejected_total + found.others_total + len(found.chosen)
     if not found.fits:
-        click.echo(emphasised(f"No room now: {count_text(total, 'host')} considered"))
+        click.echo(emphasised(f"Does not fit: {count_text(total, 'host')} considered"))
     for each in found.chosen:
         click.echo(emphasised(f"{each.host}: {count_text(each.instances, 'instance')}"))
     if found.why:

@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
@@ -11,8 +11,9 @@ from teraflock.base.money import amount_text
 from teraflock.cli.connection import connected
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.shape_options import shape_from, shape_options
+from teraflock.cli.shape_options import mode_from, shape_from, shape_options
 from teraflock.cli.table import Column, write_rows
+from teraflock.wire.instance import ModeWord
 from teraflock.wire.quote import QuoteRequest
 from teraflock.words.money import hourly_text
 
@@ -31,7 +32,12 @@ COLUMNS: Final = (Column("PERIOD"), Column("PRICE", right=True))
 
 @click.command(help=HELP)
 @shape_options
-@click.option("--spot", is_flag=True, help="Use spot prices: lower for GPUs, vCPUs and RAM, not for disks.")
+@click.option(
+    "--mode",
+    type=click.Choice(list(get_args(ModeWord))),
+    help="The purchase mode: `spot` is cheaper for GPUs, vCPUs and RAM, not for disks. [default: on-demand]",
+)
+@click.option("--spot", is_flag=True, help="Short for `--mode spot`.")
 @click.option(
     "--instances",
     type=click.IntRange(1, 100),
@@ -52,6 +58,7 @@ COLUMNS: Final = (Column("PERIOD"), Column("PRICE", right=True))
 def command(
     project: str | None,
     as_json: bool,
+    mode: ModeWord | None,
     spot: bool,
     instances: int,
     host: str,
@@ -60,7 +67,7 @@ def command(
 ) -> None:
     request = QuoteRequest(
         shape=shape_from(words),
-        mode="spot" if spot else "on-demand",
+        mode=mode_from(mode, spot=spot),
         instances=instances,
         until=_deadline(until) if until else None,
         host=host,

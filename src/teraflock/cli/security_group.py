@@ -192,8 +192,7 @@ def detach(name: str, instance: str, project: str | None, as_json: bool) -> None
 def rule_request(
     *, is_in: bool, is_out: bool, protocol: str, port: str, source: str | None, target: str | None
 ) -> RuleRequest:
-    if is_in == is_out:
-        raise BadInput("A rule needs a direction", hint="Add `--in` or `--out`")
+    direction = direction_of(is_in=is_in, is_out=is_out)
     peer, wrong, right = (source, target, "--from") if is_in else (target, source, "--to")
     if wrong is not None:
         raise BadInput(
@@ -204,8 +203,17 @@ def rule_request(
             f"A rule needs `{right}`",
             hint=f"Write `{right} 0.0.0.0/0` for every address, or `{right} sg:NAME`",
         )
-    direction: DirectionWord = "in" if is_in else "out"
     return RuleRequest(direction=direction, protocol=cast("ProtocolWord", protocol), ports=port, peer=peer)
+
+
+def direction_of(*, is_in: bool, is_out: bool) -> DirectionWord:
+    if is_in and is_out:
+        raise BadInput(
+            "A rule has one direction", hint="Give `--in` or `--out`, and add a second rule for the other"
+        )
+    if not (is_in or is_out):
+        raise BadInput("A rule needs a direction", hint="Add `--in` or `--out`")
+    return "in" if is_in else "out"
 
 
 def _found(group: "SecurityGroupAnswer", rule_id: str, request: RuleRequest | None) -> "RuleAnswer":

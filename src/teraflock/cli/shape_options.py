@@ -15,6 +15,7 @@ from teraflock.base.limits import (
     VCPUS_MAX,
 )
 from teraflock.base.quantities import bytes_text, parse_memory_bytes
+from teraflock.wire.instance import ModeWord
 from teraflock.wire.shape import ShapeRequest
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -62,3 +63,9 @@ def _size(text: str | None, option: str, least: int, most: int) -> int | None:
     if size > most:
         raise BadInput(f"`{option} {text}` is too large", hint=f"Use at most {bytes_text(most)}")
     return size
+
+
+def mode_from(mode: ModeWord | None, *, spot: bool) -> ModeWord:
+    if spot and mode not in (None, "spot"):
+        raise BadInput(f"`--spot` and `--mode {mode}` contradict each other", hint="Leave one of them out")
+    return "spot" if spot else mode or "on-demand"

@@ -1,11 +1,12 @@
 """`tera snapshot` and `tera restore`: snapshots of an instance's disk."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.base.errors import BadInput
+from teraflock.base.errors import BadInput, not_found
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.instance.lifecycle import act_on, tell_states
@@ -105,6 +106,7 @@ def restore(
     with connected(project) as client:
         instance = client.instances.get(name)
         if not yes:
+            check_snapshot(snapshot_name, (each.name for each in client.snapshots.list(instance.id)))
             restarts = " and restart it" if instance.state == "running" else ""
             confirm(
                 f"Restore `{instance.name}` from `{snapshot_name}`{restarts}? Everything written since is lost.",
@@ -119,3 +121,10 @@ def restore(
             timeout,
         )
     tell_states(done, as_json, waited=wait)
+
+
+def check_snapshot(name: str, known: Iterable[str]) -> None:
+    """Raise `NotFound` unless the snapshot exists, so that nobody confirms what cannot be done."""
+    names = tuple(known)
+    if name not in names:
+        raise not_found("snapshot", name, names)

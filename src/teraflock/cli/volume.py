@@ -182,9 +182,11 @@ def snapshot(name: str, snapshot: str, delete: bool, project: str | None, as_jso
 @json_option
 def restore(name: str, snapshot: str, yes: bool, project: str | None, as_json: bool) -> None:
     from teraflock.cli.confirm import confirm
+    from teraflock.cli.snapshot import check_snapshot
 
     with connected(project) as client:
         if not yes:
+            check_snapshot(snapshot, (each.name for each in client.volumes.get(name).snapshots))
             confirm(f"Replace everything on `{name}` with the snapshot `{snapshot}`?", "Restoring")
         client.volumes.restore(name, snapshot)
         found = _settled(client, name, lambda each: each.state != "restoring")

@@ -56,14 +56,18 @@ class Survey:
                 "This trace includes the optimizer's step, so the step cannot be offloaded to the host"
             )
         self._finders: dict[int, tuple[BatchFinder | None, int]] = {}
+        self._fits: dict[tuple[str, int], Fit] = {}
         self._steps: dict[Host, StepWork] = {}
 
     def fit(self, card: Card, gpus: int) -> Fit:
         """On one GPU, or on each of several GPUs, which need a second copy of their gradients."""
-        finder, need = self.finder(gpus)
-        room = reservable_bytes(card)
-        fits = finder.fits(self.workload.batch, room) if finder else need <= LIMIT_SHARE * room
-        return Fit(fits, 0 if fits else max(0, need - room))
+        key = (card.id, self._told_apart(gpus))
+        if key not in self._fits:
+            finder, need = self.finder(gpus)
+            room = reservable_bytes(card)
+            fits = finder.fits(self.workload.batch, room) if finder else need <= LIMIT_SHARE * room
+            self._fits[key] = Fit(fits, 0 if fits else max(0, need - room))
+        return self._fits[key]
 
     def seconds(self, card: Card, host: Host = SHARED) -> Seconds | None:
         """The time of one step on one GPU."""
@@ -120,14 +124,17 @@ class Survey:
     def finder(self, gpus: int) -> tuple[BatchFinder | None, int]:
         """Finds the largest batch on each of `gpus` GPUs, and the bytes that the batch asked for needs there. No
         finder for a trace with a fixed batch."""
-        if not self._stage:
-            gpus = min(gpus, 2)  # without sharding, the memory per GPU is the same for two GPUs and more
+        gpus = self._told_apart(gpus)
         if gpus not in self._finders:
             share = 0.0 if self._offload else 1 / gpus if self._stage else 1.0
             finder = finder_for(self.estimator, self._extra_bytes(gpus, share), share)
             need = need_bytes(self.estimator, finder) if finder else self._need_of_trace(gpus, share)
             self._finders[gpus] = finder, need
         return self._finders[gpus]
+
+    def _told_apart(self, gpus: int) -> int:
+        """Without sharding, the memory per GPU is the same for two GPUs and more."""
+        return gpus if self._stage else min(gpus, 2)
 
     def _extra_bytes(self, gpus: int, share: float) -> int:
         """The difference between the peak on each GPU and the peak on a single GPU with this share of the optimizer's

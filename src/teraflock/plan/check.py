@@ -6,6 +6,7 @@ chosen. A plan that fails is a bug in Teraflock. It is reported as one and never
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
+from functools import cache
 from itertools import groupby, pairwise
 from math import ceil, inf, isinf
 from typing import NamedTuple
@@ -132,12 +133,14 @@ class _Case:
         return cost, months + 2 + 2 * instances
 
     def _disk(self, shape: Shape, hours: float) -> float:
-        price, gb = costs_of(shape.provider).disk, self.wish.disk_gb
-        given = dict(self.wish.disk_prices)
+        gb = self.wish.disk_gb
+        if not gb:
+            return 0.0
+        price, given = costs_of(shape.provider).disk, dict(self.wish.disk_prices)
         for provider in (shape.provider, ""):
-            if gb and provider in given:
+            if provider in given:
                 return gb * given[provider] * (1.0 if self.wish.use == "monthly" else hours / 730)
-        if price is None or not gb:
+        if price is None:
             return 0.0
         running, stopped = float(price.price), float(price.stopped or price.price)
         if self.wish.use == "monthly":
@@ -152,12 +155,14 @@ class _Case:
         return amount * 1e6 * self._factor(price.currency)
 
     def _address(self, shape: Shape, hours: float) -> float:
-        price = costs_of(shape.provider).address
-        if price is None or not self.wish.address:
+        price = costs_of(shape.provider).address if self.wish.address else None
+        if price is None:
             return 0.0
         return float(price.price) * 1e6 * hours * self._factor(price.currency)
 
     def _egress(self, shape: Shape) -> float:
+        if not self.wish.egress_gb:
+            return 0.0
         price, given = costs_of(shape.provider).egress, self.wish.egress_micros_per_gb
         if given is not None:
             return self.wish.egress_gb * given
@@ -168,7 +173,10 @@ class _Case:
 
     def uncounted(self, shape: Shape) -> set[str]:
         """Return the requested costs whose price is not known."""
-        wish, known = self.wish, costs_of(shape.provider)
+        wish = self.wish
+        if not (wish.disk_gb or wish.egress_gb or wish.address):
+            return set()
+        known = costs_of(shape.provider)
         asked = {
             "disk": bool(wish.disk_gb)
             and known.disk is None
@@ -257,7 +265,7 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
         return "its provider has retired it"
     if shape.gpu_share < 1 and not wish.slices:
         return "it is a part of a GPU"
-    if instances > 1 and any(each.id == shape.provider and each.kind == "market" for each in all_providers()):
+    if instances > 1 and shape.provider in _markets():
         return "it exists only once"
     if shape.kind == "other" and not (wish.use != "job" and shape.gpu in wish.cards):
         return "it is not a GPU and was not requested by name"
@@ -266,6 +274,11 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
     if memory < (wish.memory_bytes_min or 0) or memory * gpus < (wish.memory_total_bytes_min or 0):
         return "it has less memory than requested"
     return ""
+
+
+@cache
+def _markets() -> frozenset[str]:
+    return frozenset(each.id for each in all_providers() if each.kind == "market")
 
 
 def _order_faults(choices: Sequence[Choice], wish: Wish) -> Iterator[str]:

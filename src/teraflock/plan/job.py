@@ -10,7 +10,7 @@ machine, or over the network between several.
 """
 
 from collections.abc import Callable, Container, Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 from msgspec.structs import replace
@@ -59,7 +59,7 @@ class Job:
         self._stage = stage
         self._ways = tensor_parallel
         self._offload = offload
-        self._network = network or (lambda instance_type: network_gbps)
+        self._network = cache(network or (lambda instance_type: network_gbps))
         self._judged: dict[tuple[str, int, int, str, float], Hours | Misfit] = {}
         self._alone: dict[tuple[str, str, int], Seconds | None] = {}
         self._surveys: dict[int, Survey] = {}

@@ -9,7 +9,7 @@ from teraflock.catalog.cards import all_cards, card, families
 from teraflock.catalog.figures import CardNeeds, cards_meeting, codec_named
 from teraflock.catalog.providers import all_providers
 from teraflock.catalog.purpose import PURPOSES, good_for, verdict
-from teraflock.catalog.series import all_series, series_of_family, series_of_provider
+from teraflock.catalog.series import all_series, series_of_card, series_of_provider
 from teraflock.offer.words import OfferWords, query_from
 
 ON = date(2026, 11, 15)
@@ -73,5 +73,16 @@ def test_every_series_names_a_known_provider_and_card() -> None:
         assert each.gpus in families()
         assert each.purpose
     assert [each.series for each in series_of_provider("alibaba")] == ["GA1", "GN4", "GN5", "GN5i", "GN6"]
-    assert "azure ND" in {f"{each.provider} {each.series}" for each in series_of_family("P40")}
+    assert "azure ND" in _sold_as("P40")
     assert "not confirmed" in series_of_provider("tencent")[0].text
+
+
+def test_cards_are_sold_in_series_of_their_own_memory_size() -> None:
+    small, large = _sold_as("A100-SXM4-40"), _sold_as("A100-SXM4-80")
+    assert {"aws P4d", "oci BM.GPU4"} <= small - large
+    assert {"aws P4de", "oci BM.GPU.A100-v2"} <= large - small
+    assert "gcp A2" in small & large
+
+
+def _sold_as(gpu: str) -> set[str]:
+    return {f"{each.provider} {each.series}" for each in series_of_card(card(gpu))}

@@ -206,6 +206,19 @@ def test_the_network_depends_on_the_instance_type() -> None:
     assert quick.p50 < slow.p50
 
 
+def test_the_network_of_an_instance_type_is_looked_up_once() -> None:
+    asked: list[str] = []
+
+    def network(name: str) -> float:
+        asked.append(name)
+        return 100.0
+
+    job = Job(VGG, steps=100, samples=None, network=network)
+    for instances in (2, 3, 4):
+        assert isinstance(job(SHAPE, instances), Hours)
+    assert asked == ["t"]
+
+
 def test_mig_slices_are_estimated_and_other_parts_of_cards_are_not() -> None:
     job = Job(Workload(model="resnet18", batch=16, optimizer="sgd"), steps=100, samples=None)
     shape = replace(SHAPE, gpu="A100-SXM4-80", gpu_share=0.4286, gpu_memory_bytes=40 << 30)

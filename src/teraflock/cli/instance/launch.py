@@ -30,7 +30,7 @@ from teraflock.cli.placement import (
     write_placement,
     write_waiting,
 )
-from teraflock.cli.shape_options import shape_from, shape_options
+from teraflock.cli.shape_options import mode_from, shape_from, shape_options
 from teraflock.wire import renting
 from teraflock.wire.instance import AccessWord, LaunchRequest, ModeWord, RestartPolicyWord
 from teraflock.wire.shape import ShapeRequest
@@ -297,7 +297,7 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         authorized_keys=ssh_files.public_keys(words["keys"], Path(home()), Path.home()),
         labels=labels,
         environment=parse_pairs(words["environment"], "--env"),
-        mode=_mode(words["mode"], spot=words["spot"]),
+        mode=mode_from(words["mode"], spot=words["spot"]),
         time_limit_seconds=_time_limit(words["time_limit"]),
         delete_when_done=_is_removed(words, access),
         graphics=words["graphics"],
@@ -322,12 +322,6 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
         restart_policy=words["restart_policy"],
         **place_from(words),
     )
-
-
-def _mode(mode: ModeWord | None, *, spot: bool) -> ModeWord:
-    if spot and mode not in (None, "spot"):
-        raise BadInput(f"`--spot` and `--mode {mode}` contradict each other", hint="Leave one of them out")
-    return "spot" if spot else mode or "on-demand"
 
 
 def _planned(shape: ShapeRequest, words: dict[str, Any]) -> tuple[ShapeRequest, dict[str, Any], int]:

@@ -86,13 +86,13 @@ def print_report(report: Report, *, as_json: bool) -> None:
         return
     click.echo(f"{report.source}: {_dates(report)}")
     figures = [
-        ("rows read", report.rows_read),
-        ("offers imported", report.offers_taken),
+        ("rows read; a row can have two prices", report.rows_read),
+        ("prices imported, each as an offer", report.offers_taken),
         ("  with a price", report.priced),
         ("  price unknown", report.price_unknown),
         ("  price refused", sum(reason.rows for reason in report.refused)),
         ("  price far from that of other providers", report.far_prices),
-        ("rows rejected", sum(reason.rows for reason in report.rejected)),
+        ("rows or single prices rejected", sum(reason.rows for reason in report.rejected)),
         ("new offers", report.new),
         ("changed prices", report.changed),
         ("removed offers", report.gone),

@@ -1,5 +1,6 @@
 """Print a plan: the table, the arithmetic of the first choice, and the reasons for rejections."""
 
+from collections.abc import Iterable
 from typing import Final
 
 import click
@@ -21,7 +22,8 @@ def print_plan(
 ) -> None:
     shown = plan.choices[:top]
     if shown:
-        write_wide(_columns(wish), [_cells(n, each, wish) for n, each in enumerate(shown, start=1)])
+        decimals = _decimals(choice.cost.expected_micros for choice in shown)
+        write_wide(_columns(wish), [_cells(n, each, wish, decimals) for n, each in enumerate(shown, start=1)])
         remark(
             f"\n{len(shown)} of {len(plan.choices):,} options. * = no other option is both cheaper and faster"
         )
@@ -73,10 +75,10 @@ def _columns(wish: Wish) -> list[Column]:
     return columns
 
 
-def _cells(rank: int, choice: Choice, wish: Wish) -> list[str]:
+def _cells(rank: int, choice: Choice, wish: Wish, decimals: int) -> list[str]:
     shape = choice.shape
     others = [
-        f"{part.what} {decimal_text(part.micros, 2)}"
+        f"{part.what} {decimal_text(part.micros, decimals)}"
         for part in choice.parts
         if part.what in EXTRA_WORDS or (part.what != "rent" and part.micros >= CENT // 2)
     ]
@@ -89,7 +91,7 @@ def _cells(rank: int, choice: Choice, wish: Wish) -> list[str]:
         shape.mode or "",
         *([f"{choice.interruptions:.1f}"] if wish.sort == "risk" else []),
         hours_text(choice.hours.p50),
-        _amount(choice),
+        _amount(choice, decimals),
         ", ".join([*others, *(f"{EXTRA_WORDS[extra]} not counted" for extra in choice.uncounted)]),
         shape.as_of or "unknown",
     ]
@@ -98,11 +100,16 @@ def _cells(rank: int, choice: Choice, wish: Wish) -> list[str]:
 CENT: Final = MICROS // 100
 
 
-def _amount(choice: Choice) -> str:
+def _decimals(amounts: Iterable[int]) -> int:
+    """Two, or four if two would show a cost as nothing."""
+    return 4 if any(0 < each < CENT for each in amounts) else 2
+
+
+def _amount(choice: Choice, decimals: int) -> str:
     """Mark a cost that lacks a requested part with `+`, and a price that is uncertain with `?`."""
     unsure = choice.offer and not UNSURE_PRICE.isdisjoint(choice.offer.flags)
     marks = f"{'?' if unsure else ''}{'+' if choice.uncounted else ''}"
-    return decimal_text(choice.cost.expected_micros, 2) + marks
+    return decimal_text(choice.cost.expected_micros, decimals) + marks
 
 
 def _is_unsure(choice: Choice) -> bool:
@@ -153,7 +160,8 @@ def _explained(choice: Choice) -> list[str]:
         f"{labels[part.what]}: {decimal_text(part.micros, 4)} {cost.currency} ({part.because})."
         for part in choice.parts
     ]
-    low, high = decimal_text(cost.low_micros, 2), decimal_text(cost.high_micros, 2)
+    decimals = _decimals((cost.low_micros, cost.high_micros))
+    low, high = decimal_text(cost.low_micros, decimals), decimal_text(cost.high_micros, decimals)
     interval = f". In 8 of 10 cases it costs {low} to {high} {cost.currency}" if low != high else ""
     if hours.p10 != hours.p90:
         lines.append(f"{ASSUMED[:1].upper()}{ASSUMED[1:]}.")

@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from teraflock.base.errors import BadInput, unknown_name
+from teraflock.base.errors import BadInput
 from teraflock.base.limits import VARIABLE
 from teraflock.catalog.renting import RENTING
 from teraflock.instance.account.model import Leftover, NewAccount
@@ -17,12 +17,6 @@ SECRET_CHARACTERS_MAX: Final = 16_384
 """A service account's JSON has 2,400."""
 LIMIT_MICROS_MAX: Final = 10**15
 ENVIRONMENT: Final = re.compile(f"env:{VARIABLE}")
-
-
-def check_provider(provider: str) -> None:
-    if provider not in RENTING:
-        names = ", ".join(f"`{each}`" for each in sorted(RENTING))
-        raise unknown_name("provider of accounts", provider, RENTING, see=f"Accounts are possible at {names}")
 
 
 def check(account: NewAccount) -> None:

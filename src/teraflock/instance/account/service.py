@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Refused, TeraflockError, not_found
+from teraflock.catalog.renting import check_provider
 from teraflock.instance.account import rules, store
 from teraflock.instance.account.model import (
     SEALED,
@@ -105,7 +106,7 @@ class AccountService:
 
     def add(self, actor: Actor, new: NewAccount) -> AccountView:
         """Store an account and define its site. Every server process opens it within seconds."""
-        rules.check_provider(new.provider)
+        check_provider(new.provider)
         rules.check(new)
         reference = new.secret_from or f"{SEALED}{new.name}"
         currency, more = rules.currency_of(new)

@@ -98,6 +98,10 @@ def ports_from(text: str, protocol: Protocol) -> tuple[int, int]:
 def _peer(text: str, groups: Mapping[str, GroupId]) -> str:
     if text.startswith(BY_NAME):
         name = text.removeprefix(BY_NAME)
+        if not name:
+            raise BadInput(
+                "`sg:` lacks the name of a group", hint="Write `sg:NAME`; `tera sg list` lists them"
+            )
         if name not in groups:
             raise unknown_name("security group", name[:80], groups, see="`tera sg list` lists them")
         return groups[name]
