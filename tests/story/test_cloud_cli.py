@@ -204,6 +204,11 @@ def test_errors_are_one_sentence_without_side_effects(
     assert names(cloud) == before
 
 
+def test_explain_does_not_promise_room_for_what_no_host_can_hold(cloud: Cloud) -> None:
+    told_why = cloud.ok("launch", "--vcpus", "1024", "--ram", "60TB", "--explain").out
+    assert told_why.startswith("Does not fit: ")
+
+
 def test_ssh_gets_the_host_key_and_never_prompts(cloud: Cloud, tmp_path: Path) -> None:
     """The simulated engine has no SSH, and the error says so."""
     cloud.ok("launch", "--name", "sim", "--wait")

@@ -77,7 +77,9 @@ class _Case:
         found = self.estimate(shape, instances)
         if isinstance(found, Misfit):
             return found.reason
-        p50, p90 = (self._with_interruptions(each, shape, instances) for each in (found.p50, found.p90))
+        p50, p90 = found.p50, found.p90
+        if self.interruptions_per_hour(shape, instances):
+            p50, p90 = (self._with_interruptions(each, shape, instances) for each in (p50, p90))
         if isinf(p90):
             return "it never ends"
         return Computed(p50, p90, *self._cost(shape, instances, p50))
