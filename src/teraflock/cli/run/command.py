@@ -16,7 +16,7 @@ from teraflock.cli.options import LargeNumber, json_option, project_option, yes_
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.run.follow import exit_code_of, follow
 from teraflock.cli.run.plan import as_data, planned, show
-from teraflock.cli.run.request import given_words, request_from
+from teraflock.cli.run.request import forgotten_file, given_words, request_from
 from teraflock.cli.run.workdir import Packed, pack
 from teraflock.cli.shape_options import shape_options
 from teraflock.cli.table import printable, write_list
@@ -181,6 +181,8 @@ def start(
         )
     words = given_words(script, ctx.meta["after"], options)
     files = pack(Path(words.workdir)) if words.workdir else None
+    if forgotten := forgotten_file(words):
+        remark(f"note: `{forgotten}` is not uploaded\nhint: Upload this folder with `--workdir .`")
     if not yes and not as_json and sys.stdin.isatty():
         from teraflock.cli.run.estimate import with_steps
 
