@@ -76,7 +76,9 @@ class DriverKind(msgspec.Struct, frozen=True, kw_only=True):
         """Reject unknown options, and secrets written in plain text."""
         for name, value in options.items():
             if name not in self.options:
-                raise unknown_name(f"option of the site `{site}`", name, self.options)
+                raise unknown_name(
+                    "option", name, self.options, see=f"`{site}` has: {', '.join(self.options) or 'none'}"
+                )
             if name in self.secrets and not value.startswith(("env:", "file:", "account:")):
                 raise BadInput(
                     f"The option `{name}` of the site `{site}` is a secret and cannot be written in plain text",

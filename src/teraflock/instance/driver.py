@@ -26,6 +26,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from teraflock.base.size import Size
 from teraflock.dataset.driver import DatasetDriver
 from teraflock.dataset.model import DatasetMount
 from teraflock.fleet.model import GpuKind, HostReport
@@ -152,18 +153,12 @@ class Rental(msgspec.Struct, frozen=True, kw_only=True):
     """When this token was first used. None: never."""
 
 
-class MachineType(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine type in one region."""
+class MachineType(Size, frozen=True, kw_only=True):
+    """A machine type in one region: a size that can be rented."""
 
     name: str
     region: str
-    gpu: str = ""
-    """The id of the GPU model in the catalog. Empty: it has no GPU."""
-    gpus: int = 0
     gpu_memory_bytes: int = 0
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
     prices: Mapping[str, int]
     """Millionths per hour for each available purchase mode."""
     currency: str

@@ -106,7 +106,7 @@ def open_booked_until(tx: Transaction, project_id: str, closed_us: int) -> dict[
     """The time up to which the open intervals of a project are charged, by instance and sequence. Those that began
     after the last closed day are left out: they have no charge.
 
-    The last charge of an interval stands, unless it is a reversal itself, and it usually ends with the closed day.
+    The last charge of an interval counts unless it is a reversal. It usually ends with the closed day.
     """
     rows = tx.all(
         "SELECT m.instance_id, m.open_sequence, c.until_us, c.kind FROM meter_instance m JOIN charge c"
