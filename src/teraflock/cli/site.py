@@ -88,7 +88,7 @@ def add(name: str, kind: str, options: tuple[str, ...], as_json: bool) -> None:
         made = client.sites.add(SiteRequest(name=name, kind=kind, options=parse_pairs(options, "--set")))
     tell(
         made,
-        f"Added `{made.name}`. `tera site check {made.name}` says in a moment whether it answers",
+        f"Added `{made.name}`. In a moment, `tera site check {made.name}` tells you whether it answers",
         as_json,
     )
 
