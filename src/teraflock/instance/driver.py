@@ -86,7 +86,7 @@ class Handle(msgspec.Struct, frozen=True):
     host: str
     """The name that the engine uses for the host. Empty if the engine chooses hosts itself."""
     remote_id: str = ""
-    """The provider's id of a rented machine, once it is known. Only a shortcut: the label is sufficient."""
+    """The provider's id of a rented machine, once it is known. Only a shortcut: the mark is sufficient."""
     host_key: str = ""  # that a rented machine showed when it became ready; no other one is accepted
 
 
@@ -234,7 +234,7 @@ class Seen(StrEnum):
 
 
 class Sighting(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine on an engine that has our label."""
+    """A machine on an engine that has our mark."""
 
     instance_id: InstanceId
     host: str
@@ -393,7 +393,7 @@ class ComputeDriver(WallDriver, BalancerDriver, DatasetDriver, VolumeDriver, Pro
     def look(self, handle: Handle) -> Sighting | None: ...
 
     def sightings(self) -> Iterable[Sighting]:
-        """Everything that has our label, also without an instance."""
+        """Everything that has our mark, also without an instance."""
         ...
 
     def sent(self, handle: Handle) -> Sent | None:
@@ -404,7 +404,7 @@ class ComputeDriver(WallDriver, BalancerDriver, DatasetDriver, VolumeDriver, Pro
         ...
 
     def all_sent(self) -> Iterable[Sent]:
-        """The counters of all guests that have our label."""
+        """The counters of all guests that have our mark."""
         ...
 
     def retire(self, network: Network) -> None:
