@@ -18,7 +18,7 @@ def state_text(site: "SiteAnswer") -> str:
 
 
 def _used_by(site: "SiteAnswer") -> str:
-    """Empty if it is unknown: a site that never opened has no capabilities."""
+    """Empty if it is unknown: a site that never opened neither rents nor has capabilities."""
     if site.open or (site.capabilities and not site.rents):
         return "all"
     count = len(site.organisations)
@@ -55,8 +55,7 @@ def facts(site: "SiteAnswer", now: datetime) -> Iterator[tuple[str, str]]:
     yield "since", f"{age_text(site.since, now)} ago" if site.since else ""
     yield "kind", site.kind
     yield "defined in", site.defined_in
-    if site.capabilities:
-        yield "machines", "rented, one per instance" if site.rents else "own hosts"
+    yield "machines", "rented, one per instance" if site.rents else "own hosts" if site.capabilities else ""
     yield "supports", ", ".join(site.capabilities)
     yield "hosts", str(site.hosts)
     yield "instances", str(site.instances)
