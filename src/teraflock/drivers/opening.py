@@ -71,6 +71,8 @@ class DriverKind(msgspec.Struct, frozen=True, kw_only=True):
     secrets: frozenset[str] = frozenset()
     """Names of options that refer to a secret. Their values are never the secret itself."""
     open: Callable[[Opening], ComputeDriver]
+    added_by: str = ""
+    """The command that adds sites of this kind. Empty: `tera site add`."""
 
     def check(self, site: str, options: Mapping[str, str]) -> None:
         """Reject unknown options, and secrets written in plain text."""
