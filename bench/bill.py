@@ -31,6 +31,7 @@ from teraflock.meter.model import Holding, Interval
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.storage.open import open_database
+from teraflock.tenant.model import ProjectId
 
 SIZES = (100_000, 300_000, 1_000_000)
 PROJECTS = 1_000
@@ -127,7 +128,7 @@ def _asked(server: str, key: str, path: str, times: int = 15) -> tuple[float, ..
     return tuple(samples)
 
 
-def intervals(count: int, projects: Sequence[str]) -> Iterator[Interval]:
+def intervals(count: int, projects: Sequence[ProjectId]) -> Iterator[Interval]:
     """Generate runs of minutes to hours, some with a resize, spread over a month."""
     at_us = microseconds(START)
     for index in range(count):
@@ -156,7 +157,7 @@ def opened(folder: str) -> tuple[Database, BillService, FixedClock]:
     return database, bills, clock
 
 
-def filled(database: Database, count: int, projects: Sequence[str]) -> None:
+def filled(database: Database, count: int, projects: Sequence[ProjectId]) -> None:
     made, batch = 0, 20_000
     source = intervals(count, projects)
     while made < count:
@@ -173,7 +174,7 @@ def filled(database: Database, count: int, projects: Sequence[str]) -> None:
 def charge(count: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="bench-bill-") as folder:
         database, bills, _ = opened(folder)
-        filled(database, count, [f"prj_{number:04}" for number in range(PROJECTS)])
+        filled(database, count, [ProjectId(f"prj_{number:04}") for number in range(PROJECTS)])
         began, cpu = time.perf_counter(), time.process_time()
         booked = bills.biller.catch_up()
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu

@@ -4,10 +4,11 @@ from tests.api.asking import ApiServer, Tenants
 
 from teraflock.bill import store as bills
 from teraflock.meter.ahead import ahead
+from teraflock.tenant.model import ProjectId
 
 
 def test_the_meter_of_some_instances_is_that_of_the_project(server: ApiServer, tenants: Tenants) -> None:
-    key, project = tenants.keys["owner"], tenants.ids["project"]
+    key, project = tenants.keys["owner"], ProjectId(tenants.ids["project"])
     small = {"name": "new", "shape": {"vcpus": 1}}
     assert server.ask("POST", "/v1/instances", key, body=small).status == 202
     server.settle()

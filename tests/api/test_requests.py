@@ -14,6 +14,7 @@ from teraflock.api.asgi import Application
 from teraflock.api.convert.credit import credit_answer
 from teraflock.api.errors import STATUS_BY_CODE
 from teraflock.bill.credit.model import Grant
+from teraflock.tenant.model import ProjectId
 from teraflock.wire.problem import Problem
 
 
@@ -313,7 +314,7 @@ def test_bill_lines_after_the_largest_number_are_empty(server: ApiServer, tenant
 
 def test_a_credit_from_before_the_bound_never_expires() -> None:
     grant = Grant(
-        id="crd_1", project_id="prj_1", reason="gift", currency="USD", micros=1, from_us=0,
+        id="crd_1", project_id=ProjectId("prj_1"), reason="gift", currency="USD", micros=1, from_us=0,
         expires_us=253_402_300_800_000_000
     )  # fmt: skip
     assert credit_answer(grant).expires_at is None

@@ -120,6 +120,7 @@ def test_nobody_rents_where_the_operator_does_not_let_them(server: Server) -> No
     [
         ({"name": "sky", "kind": "nimbus"}, "nimbus"),
         ({"name": "sky", "kind": "_template"}, "_template"),
+        ({"name": "sky", "kind": "joined"}, "cannot be added"),
         ({"name": "sky", "kind": "simulated", "options": {"stile": "cloud"}}, "stile"),
         ({"name": "simulated", "kind": "simulated"}, "already"),
     ],

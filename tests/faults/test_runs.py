@@ -246,7 +246,7 @@ def test_name_of_an_active_run_cannot_be_used_again(installation: RunInstallatio
 def test_run_with_a_bid_is_stopped_by_a_higher_one_and_returns(installation: RunInstallation) -> None:
     tenant, service = installation.tenant, installation.service
     card = ShapeWish(gpu="V100")
-    with pytest.raises(BadInput, match="A bid needs"):
+    with pytest.raises(BadInput, match="needs a price per hour"):
         installation.ask("train", "5", shape=card, mode="bid")
     run = installation.ask("train", "120", "1", "5", shape=card, mode="bid", bid_micros_per_hour=2_000_000)
     run = installation.until(run, lambda seen: steps(seen) > 20)

@@ -58,7 +58,7 @@ from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
-from teraflock.tenant.model import Actor, MemberId, Project
+from teraflock.tenant.model import Actor, MemberId, Project, ProjectId
 from teraflock.tenant.service import TenantService
 
 HOSTS = "2x4xV100,1x2xA100-80,1x0"
@@ -131,7 +131,7 @@ class Cloud:
     def engine_site(self) -> str:
         return self._engine.site
 
-    def id(self, project: str) -> str:
+    def id(self, project: str) -> ProjectId:
         return self.projects[project].id
 
     # -- the process -------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class Cloud:
         for instance in self.instances.lease():
             self.instances.advance(instance)
 
-    def _looked(self) -> list[str]:
+    def _looked(self) -> list[ProjectId]:
         stopped = self._look()
         self.watch.looked(self)
         return stopped

@@ -14,7 +14,7 @@ import hmac
 from collections.abc import Callable
 from datetime import timedelta
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -26,10 +26,13 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict
 from teraflock.storage.database import Database, Transaction
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+
 KEY_CHARACTERS_MAX: Final = 255
 KEPT_FOR: Final = timedelta(days=7)  # longer than any client retries
 
-_TAG_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
 
 
 def done_once(
@@ -82,29 +85,26 @@ def _digest(route: Route, raw: Raw, request: msgspec.Struct | None) -> str:
 
 
 def _sealed(answer: bytes, raw: Raw, key: str) -> str:
-    tag = _tag(raw, key, answer)
-    return base64.b64encode(tag + _masked(answer, raw, tag)).decode()
+    # Two responses to one key never have the same nonce unless they are the same.
+    nonce = hmac.digest(raw.authorization.encode(), b"nonce " + answer, "sha256")[:_NONCE_BYTES]
+    return base64.b64encode(nonce + _cipher(raw, key).encrypt(nonce, answer, None)).decode()
 
 
 def _opened(text: str, raw: Raw, key: str) -> bytes:
+    from cryptography.exceptions import InvalidTag
+
     content = base64.b64decode(text)
-    tag = content[:_TAG_BYTES]
-    answer = _masked(content[_TAG_BYTES:], raw, tag)
-    if not hmac.compare_digest(tag, _tag(raw, key, answer)):
+    try:
+        return _cipher(raw, key).decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], None)
+    except InvalidTag:
         raise Conflict(
             "This request was already carried out, and its secret is shown only to the API key that sent it",
             hint="Use the same API key as before, or send a new `Idempotency-Key`",
-        )
-    return answer
+        ) from None
 
 
-def _tag(raw: Raw, key: str, answer: bytes) -> bytes:
-    return hmac.digest(raw.authorization.encode(), b"tag " + key.encode() + b" " + answer, "sha256")
+def _cipher(raw: Raw, key: str) -> "ChaCha20Poly1305":
+    """Its key is derived from the client's API key and from the `Idempotency-Key`."""
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
-
-def _masked(content: bytes, raw: Raw, tag: bytes) -> bytes:
-    """XOR the content with a mask derived from the client's secret and the response. Applying it twice restores it."""
-    secret = raw.authorization.encode()
-    blocks = range(-(-len(content) // _TAG_BYTES))
-    mask = b"".join(hmac.digest(secret, b"mask %d " % block + tag, "sha256") for block in blocks)
-    return bytes(a ^ b for a, b in zip(content, mask, strict=False))
+    return ChaCha20Poly1305(hmac.digest(raw.authorization.encode(), b"answer " + key.encode(), "sha256"))

@@ -8,7 +8,7 @@ import msgspec
 
 from teraflock.app.settings import NO_ENGINE, Place, Settings
 from teraflock.base.clock import Clock
-from teraflock.base.errors import TeraflockError
+from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.drivers.opening import Opening
 from teraflock.drivers.registry import kind, open_site
 from teraflock.instance.driver import ComputeDriver
@@ -95,9 +95,12 @@ def synchronise(
 
 
 def check_record(record: SiteRecord) -> None:
-    """Refuse an unknown kind of site, and options that its driver does not accept."""
+    """Refuse an unknown kind of site, one that is not added by hand, and options that its driver does not accept."""
     options = {name: value for name, value in record.options.items() if name != OPEN}
-    kind(record.kind).check(record.name, options)
+    found = kind(record.kind)
+    if found.added_by:
+        raise BadInput(f"A site of the kind `{record.kind}` cannot be added", hint=f"Use `{found.added_by}`")
+    found.check(record.name, options)
 
 
 def of_settings(settings: Settings) -> Iterator[SiteRecord]:

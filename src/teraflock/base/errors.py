@@ -143,11 +143,11 @@ class StorageFailed(TeraflockError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], *, see: str = "") -> UnknownName:
-    """Build an `UnknownName` whose hint suggests the most similar known names."""
-    near = nearest_names(name, known)
-    hint = f"Did you mean {listed(near)}?" if near else ""
-    if see:
-        hint = f"{hint} {see}".strip()
+    """Build an `UnknownName` whose hint suggests the most similar known names, or lists all of them if they are few."""
+    known = list(known)
+    hint = f"{suggestion(name, known)} {see}".strip()
+    if not hint and 0 < len(known) <= KNOWN_NAMES_MAX:
+        hint = f"Known: {', '.join(f'`{each}`' for each in sorted(known))}"
     return UnknownName(f"Unknown {kind} `{name}`", hint=hint)
 
 
@@ -176,6 +176,7 @@ def ambiguous_name(kind: str, name: str, options: Iterable[str]) -> AmbiguousNam
 
 
 NEAREST_NAMES_MAX = 4  # more would be hard to compare at a glance
+KNOWN_NAMES_MAX = 30
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:

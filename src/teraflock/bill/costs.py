@@ -19,6 +19,7 @@ from teraflock.bill.traffic import traffic_due
 from teraflock.meter.ahead import Ahead, ahead
 from teraflock.meter.model import Holding, Interval, Meter
 from teraflock.storage.database import Transaction
+from teraflock.tenant.model import ProjectId
 
 _HOUR_PARTS: Final = HOURS_PER_MONTH * BASIS
 
@@ -38,7 +39,7 @@ class InstanceCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def costs_of(
-    tx: Transaction, desk: Desk, project_id: str, instance_ids: Iterable[str], now_us: int
+    tx: Transaction, desk: Desk, project_id: ProjectId, instance_ids: Iterable[str], now_us: int
 ) -> dict[str, InstanceCost]:
     """Costs of instances of a project. Includes all committed changes, even if the meter has not read them yet."""
     ids = tuple(instance_ids)
@@ -57,7 +58,7 @@ def costs_of(
 
 
 def _cost(
-    desk: Desk, project_id: str, id: str, held: Interval | None, micros: int, now_us: int
+    desk: Desk, project_id: ProjectId, id: str, held: Interval | None, micros: int, now_us: int
 ) -> InstanceCost:
     cover = cover_at(desk.covers(id), now_us)
     return InstanceCost(
@@ -100,7 +101,7 @@ def hourly(desk: Desk, interval: Interval, now_us: int) -> int:
     return (each * GIB + by_gb) * kept // (GIB * _HOUR_PARTS)
 
 
-def has_price(desk: Desk, held: Holding, project_id: str, now_us: int) -> bool:
+def has_price(desk: Desk, held: Holding, project_id: ProjectId, now_us: int) -> bool:
     period = desk.book.at(now_us)
     if period is None:
         return False
@@ -121,7 +122,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     """How many open intervals were added up."""
 
 
-def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> Spent:
+def month_so_far(tx: Transaction, desk: Desk, project_id: ProjectId, month: str, now_us: int) -> Spent:
     """What a project has spent in a month. Includes all committed changes, even if the meter has not read them yet."""
     booked = charge_store.spent(tx, project_id, month).get(desk.currency(project_id), 0)
     pending = not_booked(tx, desk, project_id, now_us, month)
@@ -133,7 +134,7 @@ def month_so_far(tx: Transaction, desk: Desk, project_id: str, month: str, now_u
 
 
 def not_booked(
-    tx: Transaction, desk: Desk, project_id: str, now_us: int, month: str = "", *, minimums: bool = True
+    tx: Transaction, desk: Desk, project_id: ProjectId, now_us: int, month: str = "", *, minimums: bool = True
 ) -> Spent:
     """Usage that is not charged yet, in all months or one. Without `minimums`, nothing is committed beyond it: that
     takes half of the time."""
@@ -152,7 +153,7 @@ def not_booked(
 
 
 def open_intervals(
-    tx: Transaction, project_id: str, meters: Iterable[Meter]
+    tx: Transaction, project_id: ProjectId, meters: Iterable[Meter]
 ) -> Iterator[tuple[Interval, int]]:
     """Open intervals of a project, each with the time up to which it is charged."""
     closed_us = bill_store.cursor(tx).booked_until_us
@@ -167,7 +168,7 @@ def _ended(interval: Interval, now_us: int) -> Interval:
     )
 
 
-def charges_to_come(tx: Transaction, desk: Desk, project_id: str, now_us: int) -> list[Charge]:
+def charges_to_come(tx: Transaction, desk: Desk, project_id: ProjectId, now_us: int) -> list[Charge]:
     """The charges and reversals that would be booked if everything stopped now, without minimum charges."""
     metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
     found = closed_to_come(desk, metered)

@@ -1,6 +1,6 @@
 """What the biller reads once per turn, and the only code that adds charges to the books."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from teraflock.bill.purchase.model import Term
 from teraflock.bill.purchase.rules import covered
 from teraflock.meter.model import Interval, Meter
 from teraflock.storage.database import Transaction
+from teraflock.tenant.model import ProjectId
 
 FROM_ANY_DAY_US: Final = FOREVER_US
 """Days before this time may be booked already, even if the interval began later."""
@@ -35,11 +36,11 @@ class Desk:
         self._tariffs: dict[str, Tariff] = {}
         self._covers = _covers(purchase_store.terms_in_all_projects(tx))
 
-    def currency(self, project_id: str) -> str:
+    def currency(self, project_id: ProjectId) -> str:
         profile = self.profiles.get(project_id)
         return profile.currency if profile else self.book.currency
 
-    def tariff(self, project_id: str) -> Tariff:
+    def tariff(self, project_id: ProjectId) -> Tariff:
         currency = self.currency(project_id)
         if currency not in self._tariffs:
             self._tariffs[currency] = Tariff(self.book, currency)
@@ -90,7 +91,7 @@ class Desk:
                 entries += self.pay(project_id, dues, number + len(entries))
         return entries
 
-    def pay(self, project_id: str, dues: Sequence[Due], number: int) -> list[LedgerEntry]:
+    def pay(self, project_id: ProjectId, dues: Sequence[Due], number: int) -> list[LedgerEntry]:
         currency, profile = self.currency(project_id), self.profiles.get(project_id)
         balance = None
         if profile and profile.pays == "prepaid":
@@ -106,14 +107,14 @@ def _priced_until(charge: Charge) -> int:
     return charge.slice.from_us if charge.kind == "fee" else charge.slice.until_us
 
 
-def dues_by_project(charges: Iterable[Charge], projects: set[str]) -> dict[str, list[Due]]:
+def dues_by_project(charges: Iterable[Charge], projects: Set[ProjectId]) -> dict[ProjectId, list[Due]]:
     """What each project owes for each day of these charges, net."""
-    by_day: dict[tuple[str, int], int] = {}
+    by_day: dict[tuple[ProjectId, int], int] = {}
     for charge in charges:
         if charge.subject.project_id in projects and charge.micros:
             key = (charge.subject.project_id, charge.slice.from_us // DAY_US * DAY_US)
             by_day[key] = by_day.get(key, 0) + charge.micros
-    dues: dict[str, list[Due]] = {}
+    dues: dict[ProjectId, list[Due]] = {}
     for (project_id, day_us), micros in by_day.items():
         dues.setdefault(project_id, []).append(Due(day_us, charge_store.month_of(day_us), micros))
     return dues

@@ -12,6 +12,7 @@ from teraflock.bill.price.model import PricedPeriod, PricePlace
 from teraflock.instance.bid.model import CardWish
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Transaction
+from teraflock.tenant.model import ProjectId
 
 
 class CardFloors:
@@ -29,7 +30,7 @@ class CardFloors:
         month = self._priced.units(gpu, "spot", PricePlace(host_id, region)).gpu
         return -(-month // HOURS_PER_MONTH)
 
-    def affords(self, project_id: str, wishes: Sequence[CardWish]) -> bool:
+    def affords(self, project_id: ProjectId, wishes: Sequence[CardWish]) -> bool:
         """Whether budget and balance of a project allow all these launches too."""
         more = [each for wish in wishes for each in [_wished(wish)] * wish.instances]
         try:

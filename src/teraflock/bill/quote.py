@@ -15,6 +15,7 @@ from teraflock.bill.charge.rules import Tariff, slices
 from teraflock.bill.price.model import Period, PricePlace
 from teraflock.bill.purchase.rules import month_micros
 from teraflock.meter.model import Holding, Interval
+from teraflock.tenant.model import NO_PROJECT
 
 HOUR_US = 3600 * SECOND_US
 
@@ -125,7 +126,7 @@ def quote(
 def _cost(held: Holding, tariff: Tariff, from_us: int, until_us: int, *, runs: bool = True) -> int:
     """Uses the rules of the biller, so the quote is what is charged unless prices change."""
     interval = Interval(
-        instance_id="", sequence=0, generation=0, project_id="", from_us=from_us, until_us=until_us + 1,
+        instance_id="", sequence=0, generation=0, project_id=NO_PROJECT, from_us=from_us, until_us=until_us + 1,
         run_us=from_us if runs else None, held=held,
     )  # fmt: skip
     return sum(sum(each.amounts) for each in slices(interval, until_us, tariff))

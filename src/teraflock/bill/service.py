@@ -41,7 +41,7 @@ from teraflock.meter.model import Holding
 from teraflock.meter.service import MeterService
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import By
+from teraflock.tenant.model import By, ProjectId
 
 SumBy = Literal["instance", "gpu", "user", "label", "day"]
 QUOTE_US_MAX: Final = 3_653 * DAY_US  # a quote is computed day by day: a deadline in 9999 took 24 s
@@ -57,7 +57,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 class Bill(msgspec.Struct, frozen=True, kw_only=True):
     """The bill of a project for a month."""
 
-    project_id: str
+    project_id: ProjectId
     month: str
     currency: str
     micros: int
@@ -79,7 +79,7 @@ class BillService:
         clock: Clock,
         rates: Rates,
         random_bytes: Callable[[int], bytes] = os.urandom,
-        stop: Callable[[str], None] = lambda project_id: None,
+        stop: Callable[[ProjectId], None] = lambda project_id: None,
         issuer: str = "Teraflock",
         invoice_days: int = DUE_DAYS,
     ) -> None:
@@ -102,13 +102,13 @@ class BillService:
 
     # -- looking -------------------------------------------------------------------------------------------------
 
-    def bill(self, project_id: str, month: str, by: SumBy = "gpu", label: str = "") -> Bill:
+    def bill(self, project_id: ProjectId, month: str, by: SumBy = "gpu", label: str = "") -> Bill:
         """The bill of a month. With a thousand instances, it is a second old."""
         return self._bills.get(
             (project_id, month, by, label), lambda: self._bill(project_id, month, by, label)
         )
 
-    def _bill(self, project_id: str, month: str, by: SumBy, label: str) -> tuple[Bill, int]:
+    def _bill(self, project_id: ProjectId, month: str, by: SumBy, label: str) -> tuple[Bill, int]:
         now_us = self._now_us()
         with self._database.read() as tx:
             desk = Desk(tx)
@@ -132,13 +132,13 @@ class BillService:
         return made, pending.intervals
 
     def lines(
-        self, project_id: str, month: str, *, after: int = 0, limit: int = 200, instance_id: str = ""
+        self, project_id: ProjectId, month: str, *, after: int = 0, limit: int = 200, instance_id: str = ""
     ) -> list[Booked]:
         """The charges of a month. With `instance_id`, only those of one instance."""
         with self._database.read() as tx:
             return charge_store.lines(tx, project_id, month, after=after, limit=limit, subject=instance_id)
 
-    def costs(self, project_id: str, instance_ids: list[str]) -> Mapping[str, costs.InstanceCost]:
+    def costs(self, project_id: ProjectId, instance_ids: list[str]) -> Mapping[str, costs.InstanceCost]:
         """Costs per hour and so far of instances of one project."""
         now_us = self._now_us()
         with self._database.read() as tx:
@@ -152,7 +152,7 @@ class BillService:
 
     def quote(
         self,
-        project_id: str,
+        project_id: ProjectId,
         held: Holding,
         *,
         places: Iterable[PricePlace] = (),
@@ -195,7 +195,7 @@ class BillService:
         with self._database.read() as tx:
             yield from focus_csv(focus_rows(month_of_project(tx, account, month)))
 
-    def standing(self, project_id: str) -> tuple[Profile, int, int]:
+    def standing(self, project_id: ProjectId) -> tuple[Profile, int, int]:
         """How a project pays, its prepaid balance, and what it owes."""
         with self._database.read() as tx:
             desk = Desk(tx)
@@ -204,7 +204,7 @@ class BillService:
             ahead = ledger_store.account(tx, paid_ahead(project_id), currency).owed
             return profile, -ahead, ledger_store.account(tx, owes(project_id), currency).owed
 
-    def pending(self, project_id: str) -> tuple[int, int]:
+    def pending(self, project_id: ProjectId) -> tuple[int, int]:
         """The usage of a project that is not booked yet, and what it can still spend if it pays in advance.
 
         It can spend its balance and credits, minus what it owes and what is not booked. `tera launch` checks the same
@@ -278,7 +278,7 @@ class BillService:
         return microseconds(self._clock.now())
 
 
-def _has_money(tx: Transaction, desk: Desk, project_id: str) -> bool:
+def _has_money(tx: Transaction, desk: Desk, project_id: ProjectId) -> bool:
     """Whether the project has money in its currency, which would be lost in another one."""
     balance = ledger_store.account(tx, paid_ahead(project_id), desk.currency(project_id)).owed
     credits = any(grant.left_micros for grant in credit_store.grants(tx, project_id))
@@ -296,7 +296,7 @@ def forecast(spent_micros: int, micros_per_hour: int, month: str, now_us: int) -
 def _groups(
     tx: Transaction,
     sums: list[charge_store.ChargeSum],
-    project_id: str,
+    project_id: ProjectId,
     month: str,
     by: SumBy,
     label: str,

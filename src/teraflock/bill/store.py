@@ -6,6 +6,7 @@ import msgspec
 
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
+from teraflock.tenant.model import ProjectId
 
 
 class BillCursor(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,7 +23,7 @@ class BillCursor(msgspec.Struct, frozen=True, kw_only=True):
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """How a project pays."""
 
-    project_id: str
+    project_id: ProjectId
     currency: str
     pays: str = "invoice"
     """`invoice` at the end of the month, or `prepaid` from its balance."""
@@ -65,7 +66,7 @@ def profiles(tx: Transaction) -> dict[str, Profile]:
     return {row[0]: _PROFILE.value(row) for row in tx.all(_PROFILE.select)}
 
 
-def pays(tx: Transaction, project_id: str) -> str:
+def pays(tx: Transaction, project_id: ProjectId) -> str:
     """`invoice` or `prepaid`."""
     row = tx.one("SELECT pays FROM bill_profile WHERE project_id = :project", project=project_id)
     return str(row[0]) if row else "invoice"

@@ -14,6 +14,7 @@ from teraflock.bill.price.model import FOREVER_US
 from teraflock.meter import store as meter_store
 from teraflock.meter.reading import store as reading_store
 from teraflock.storage.database import Transaction
+from teraflock.tenant.model import NO_PROJECT, ProjectId
 
 
 def traffic_due(
@@ -21,7 +22,7 @@ def traffic_due(
     desk: Desk,
     *,
     until_us: int = FOREVER_US,
-    project_id: str = "",
+    project_id: ProjectId = NO_PROJECT,
     only: Sequence[str] = (),
 ) -> Iterator[Charge]:
     """Charges for traffic since the last closed day, up to a time: of all projects, one project or some instances."""

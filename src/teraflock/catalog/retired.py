@@ -18,7 +18,7 @@ class RetiredType(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     """`*` stands for any characters."""
     day: str
-    """The day on which its machines were ended."""
+    """The day on which its last machines stopped."""
     source: str
 
 

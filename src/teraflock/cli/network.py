@@ -55,8 +55,8 @@ Examples:
 CHECK_HELP: Final = """Say whether a connection would pass, and which rules decide. Nothing is sent.
 
 An end is an instance, a load balancer as `lb:NAME`, `internet`, or an address. A public address of the project means
-what it leads to. With an IPv6 address or `--ipv6`, the connection uses IPv6. The exit code is 0 if the connection
-passes and 1 if it is stopped.
+the instance or balancer that it leads to. With an IPv6 address or `--ipv6`, the connection uses IPv6. The exit code is
+0 if the connection passes and 1 if it is stopped.
 
 \b
 Examples:

@@ -23,10 +23,10 @@ from teraflock.wire.provider import shape_provider
 
 HELP: Final = """List providers of GPUs: how they bill, their spot terms and their pitfalls.
 
-The column LAUNCH says whether machines can be rented there with `tera account add`, and which mode besides on-demand;
-CATALOG whether `tera offers refresh` reads its prices, and TESTED what the driver was tested with: where it says `not
-live`, nobody has reported a run on the real cloud. With NAME, shows one provider in detail. Facts that are not
-confirmed are marked, in the table with a `?`.
+The column LAUNCH shows whether you can rent machines there (`tera account add`), and in which modes besides on-demand.
+CATALOG shows whether `tera offers refresh` reads its prices. TESTED shows what the driver was tested with; `not live`
+means that nobody has reported a run on the real cloud. With NAME, shows one provider in detail. A `?` marks facts that
+are not confirmed.
 
 \b
 Examples:

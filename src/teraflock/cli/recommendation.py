@@ -24,7 +24,7 @@ HELP: Final = """Recommend GPU models and their cheapest offers for a purpose.
 
 PURPOSE is training, large-training, inference, hpc, rendering, video or learning. Cards are ranked by the price of what
 matters for the purpose: tensor TFLOPS for training, INT8 for inference, FP64 for HPC, FP32 for rendering. `learning`
-shows the way from free to paid machines. Takes the filters of `tera offers`.
+lists machines from free to paid. Takes the filters of `tera offers`.
 
 \b
 Examples:

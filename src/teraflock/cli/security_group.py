@@ -91,7 +91,7 @@ def list_groups(instance: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
         found = client.security_groups.list(instance=instance)
         mark_simulated(client)
-    empty = "It is in no security group: it runs on a rented machine"
+    empty = f"`{instance}` is in no security group: it runs on a rented machine"
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 

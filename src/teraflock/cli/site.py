@@ -17,7 +17,7 @@ from teraflock.words.site import FIELDS, TYPE_FIELDS, facts, state_text
 
 HELP: Final = """List, check and add sites: the engines and cloud accounts where instances run. For operators.
 
-A site has hosts of our own, on which the server places instances, or it rents a machine for each instance. Tenants may
+A site has own hosts, on which the server places instances, or it rents a machine for each instance. Tenants may
 rent machines only where you allow it: `tera site allow`.
 
 The setting `engine` makes the first site. More come from the setting `sites` (docs/settings.md) or `tera site add`.
@@ -88,7 +88,7 @@ def add(name: str, kind: str, options: tuple[str, ...], as_json: bool) -> None:
         made = client.sites.add(SiteRequest(name=name, kind=kind, options=parse_pairs(options, "--set")))
     tell(
         made,
-        f"Added `{made.name}`. `tera site check {made.name}` says in a moment whether it answers",
+        f"Added `{made.name}`. In a moment, `tera site check {made.name}` tells you whether it answers",
         as_json,
     )
 

@@ -71,12 +71,16 @@ class DriverKind(msgspec.Struct, frozen=True, kw_only=True):
     secrets: frozenset[str] = frozenset()
     """Names of options that refer to a secret. Their values are never the secret itself."""
     open: Callable[[Opening], ComputeDriver]
+    added_by: str = ""
+    """The command that adds sites of this kind. Empty: `tera site add`."""
 
     def check(self, site: str, options: Mapping[str, str]) -> None:
         """Reject unknown options, and secrets written in plain text."""
         for name, value in options.items():
             if name not in self.options:
-                raise unknown_name(f"option of the site `{site}`", name, self.options)
+                raise unknown_name(
+                    "option", name, self.options, see=f"`{site}` has: {', '.join(self.options) or 'none'}"
+                )
             if name in self.secrets and not value.startswith(("env:", "file:", "account:")):
                 raise BadInput(
                     f"The option `{name}` of the site `{site}` is a secret and cannot be written in plain text",

@@ -1,7 +1,7 @@
 """Base class for drivers of clouds that rent out machines. A driver adds the API calls of one cloud.
 
 Invariants:
-- before it rents a machine, the driver asks the cloud whether the instance already has one (by its label);
+- before it rents a machine, the driver asks the cloud whether the instance already has one (by its mark);
 - before it rents another machine, it gives back any machine with an older launch token;
 - a launch that may have succeeded is not repeated until `GRACE` has passed. Even a cloud that honours tokens, and would
   return the same machine, may not say since when it costs money; its listing does;
@@ -47,13 +47,13 @@ from teraflock.network.walls import Walls
 
 
 class Remote(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine in the cloud's listing. Only machines with our label matter."""
+    """A machine in the cloud's listing. Only machines with our mark matter."""
 
     remote_id: str
     instance_id: str
-    """Read from the label."""
+    """Read from the mark."""
     token: str
-    """The launch token, read from the label."""
+    """The launch token, read from the mark."""
     seen: Seen
     doing: str = ""
     """What the machine is waiting for, in the cloud's words."""
@@ -97,12 +97,12 @@ class RentedDriver(ABC):
 
     @abstractmethod
     def _machines(self) -> Iterable[Remote]:
-        """List all machines with our label, in every region. Raise `BadCredentials` if the account lacks
+        """List all machines with our mark, in every region. Raise `BadCredentials` if the account lacks
         access."""
 
     @abstractmethod
     def _rent(self, machine: Machine) -> Remote:
-        """Launch a machine with our label. Raise `NoRoom`, `OverQuota` or `NoMoney` when the cloud reports
+        """Launch a machine with our mark. Raise `NoRoom`, `OverQuota` or `NoMoney` when the cloud reports
         it."""
 
     @abstractmethod

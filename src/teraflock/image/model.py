@@ -6,6 +6,8 @@ from typing import Final, NewType
 
 import msgspec
 
+from teraflock.tenant.model import NO_PROJECT, ProjectId
+
 ImageId = NewType("ImageId", str)
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -20,7 +22,7 @@ class ImageState(StrEnum):
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
     id: ImageId
-    project_id: str
+    project_id: ProjectId
     """Empty: for all projects."""
     name: str
     recipe: str
@@ -48,5 +50,10 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 def shipped(recipe: str) -> Image:
     """A recipe of ours as an image that was never built, for machines that install it themselves."""
     return Image(
-        id=ImageId(""), project_id="", name=recipe, recipe=recipe, state=ImageState.READY, created_at=NEVER
+        id=ImageId(""),
+        project_id=NO_PROJECT,
+        name=recipe,
+        recipe=recipe,
+        state=ImageState.READY,
+        created_at=NEVER,
     )

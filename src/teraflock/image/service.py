@@ -13,7 +13,7 @@ from teraflock.image.model import Image, ImageId, ImageState
 from teraflock.image.recipe import known as recipe_names
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import Actor, Project, ProjectId
+from teraflock.tenant.model import NO_PROJECT, Actor, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import QuotaAmounts
@@ -52,7 +52,7 @@ class ImageService:
         """Build an image from a recipe. An operator builds it for all projects. A failed build starts again."""
         if recipe not in recipe_names():
             raise unknown_name("recipe", recipe, recipe_names(), see=f"Recipes: {', '.join(recipe_names())}")
-        scope = "" if actor.is_operator else project.id
+        scope = NO_PROJECT if actor.is_operator else project.id
 
         def work(tx: Transaction) -> Image:
             known = store.find(tx, scope, name)
@@ -101,7 +101,7 @@ class ImageService:
         actor: Actor,
         project: Project,
         name: str,
-        scope: str,
+        scope: ProjectId,
         recipe: str,
         instance: str,
     ) -> Image:

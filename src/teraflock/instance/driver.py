@@ -26,6 +26,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from teraflock.base.size import Size
 from teraflock.dataset.driver import DatasetDriver
 from teraflock.dataset.model import DatasetMount
 from teraflock.fleet.model import GpuKind, HostReport
@@ -85,7 +86,7 @@ class Handle(msgspec.Struct, frozen=True):
     host: str
     """The name that the engine uses for the host. Empty if the engine chooses hosts itself."""
     remote_id: str = ""
-    """The provider's id of a rented machine, once it is known. Only a shortcut: the label is sufficient."""
+    """The provider's id of a rented machine, once it is known. Only a shortcut: the mark is sufficient."""
     host_key: str = ""  # that a rented machine showed when it became ready; no other one is accepted
 
 
@@ -152,18 +153,12 @@ class Rental(msgspec.Struct, frozen=True, kw_only=True):
     """When this token was first used. None: never."""
 
 
-class MachineType(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine type in one region."""
+class MachineType(Size, frozen=True, kw_only=True):
+    """A machine type in one region: a size that can be rented."""
 
     name: str
     region: str
-    gpu: str = ""
-    """The id of the GPU model in the catalog. Empty: it has no GPU."""
-    gpus: int = 0
     gpu_memory_bytes: int = 0
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
     prices: Mapping[str, int]
     """Millionths per hour for each available purchase mode."""
     currency: str
@@ -239,7 +234,7 @@ class Seen(StrEnum):
 
 
 class Sighting(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine on an engine that has our label."""
+    """A machine on an engine that has our mark."""
 
     instance_id: InstanceId
     host: str
@@ -398,7 +393,7 @@ class ComputeDriver(WallDriver, BalancerDriver, DatasetDriver, VolumeDriver, Pro
     def look(self, handle: Handle) -> Sighting | None: ...
 
     def sightings(self) -> Iterable[Sighting]:
-        """Everything that has our label, also without an instance."""
+        """Everything that has our mark, also without an instance."""
         ...
 
     def sent(self, handle: Handle) -> Sent | None:
@@ -409,7 +404,7 @@ class ComputeDriver(WallDriver, BalancerDriver, DatasetDriver, VolumeDriver, Pro
         ...
 
     def all_sent(self) -> Iterable[Sent]:
-        """The counters of all guests that have our label."""
+        """The counters of all guests that have our mark."""
         ...
 
     def retire(self, network: Network) -> None:

@@ -257,10 +257,11 @@ def check_place_wish(order: Order) -> None:
 
 
 def _check_bid(order: Order) -> None:
-    if (order.mode == "bid") != (order.bid_micros_per_hour is not None):
+    if order.mode == "bid" and order.bid_micros_per_hour is None:
+        raise BadInput("`--mode bid` needs a price per hour", hint="Add it, for example `--bid 1.20`")
+    if order.mode != "bid" and order.bid_micros_per_hour is not None:
         raise BadInput(
-            "A bid needs `--mode bid` and a price per hour",
-            hint="For example `--mode bid --bid 1.20`. With `--mode spot`, only rented machines take one",
+            "`--bid` needs `--mode bid`", hint="With `--mode spot`, `--bid` works only for rented machines"
         )
 
 

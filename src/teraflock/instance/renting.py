@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from teraflock.base.errors import BadInput, Refused, unknown_name
 from teraflock.base.size import Size
 from teraflock.catalog.names import find_cards
@@ -79,10 +81,4 @@ def _affordable(order: Order, types: Sequence[MachineType]) -> list[MachineType]
 
 
 def _size(each: MachineType) -> Size:
-    return Size(
-        gpu=each.gpu,
-        gpus=each.gpus,
-        vcpus=each.vcpus,
-        ram_bytes=each.ram_bytes,
-        disk_bytes=each.disk_bytes,
-    )
+    return msgspec.convert(each, Size, from_attributes=True)

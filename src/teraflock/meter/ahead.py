@@ -12,6 +12,7 @@ from teraflock.meter import store
 from teraflock.meter.model import Interval, Meter
 from teraflock.meter.service import after_next, run_of
 from teraflock.storage.database import Transaction
+from teraflock.tenant.model import ProjectId
 
 
 class Ahead(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +22,7 @@ class Ahead(msgspec.Struct, frozen=True, kw_only=True):
     """Intervals after the given number, each in its last revision."""
 
 
-def ahead(tx: Transaction, project_id: str, number: int, only: Sequence[str] | None = None) -> Ahead:
+def ahead(tx: Transaction, project_id: ProjectId, number: int, only: Sequence[str] | None = None) -> Ahead:
     """What is open, and what was closed after the interval with this number. `only` some instances are read faster."""
     meters = {meter.instance_id: meter for meter in store.open_meters(tx, project_id, only)}
     closed = store.intervals_of_project_after(tx, project_id, number)

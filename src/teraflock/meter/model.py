@@ -4,6 +4,7 @@ import msgspec
 
 from teraflock.base.size import Size
 from teraflock.instance.states import Phase
+from teraflock.tenant.model import ProjectId
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -27,7 +28,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """An event of an instance, reduced to what the meter needs."""
 
     instance_id: str
-    project_id: str
+    project_id: ProjectId
     sequence: int
     generation: int
     at_us: int
@@ -58,7 +59,7 @@ class Meter(msgspec.Struct, frozen=True, kw_only=True):
     """The state of the meter for one instance."""
 
     instance_id: str
-    project_id: str
+    project_id: ProjectId
     sequence: int = 0
     at_us: int = 0
     """When the last change took effect."""
@@ -72,7 +73,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The sequence of the change that opened the interval."""
     revision: int = 0
     generation: int
-    project_id: str
+    project_id: ProjectId
     from_us: int
     until_us: int
     run_us: int | None

@@ -14,6 +14,7 @@ from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter, Open
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table, in_list
+from teraflock.tenant.model import NO_PROJECT, ProjectId
 
 HOLDINGS_KEPT: Final = 16_384
 """Decoded holdings in memory, about 1 KB each: costs are computed from all open ones again and again."""
@@ -166,7 +167,9 @@ def instances_missed(tx: Transaction) -> list[str]:
     return [row[0] for row in rows]
 
 
-def instances_unmetered(tx: Transaction, project_id: str, only: Sequence[str] | None = None) -> list[str]:
+def instances_unmetered(
+    tx: Transaction, project_id: ProjectId, only: Sequence[str] | None = None
+) -> list[str]:
     """Instances of one project with events that are not applied yet, as far as indexes show it."""
     marks, values = in_list(only) if only else ("", {})
     among = f"IN ({marks})" if marks else "IS NOT NULL"
@@ -252,11 +255,11 @@ def sequence_taken(tx: Transaction, instance_id: str) -> int:
 
 
 def open_meters(
-    tx: Transaction, project_id: str | None = None, only: Sequence[str] | None = None
+    tx: Transaction, project_id: ProjectId | None = None, only: Sequence[str] | None = None
 ) -> list[Meter]:
     """The instances that hold something now, in one project or in all, or only some of a project."""
     if only is not None:
-        return _open_meters_of(tx, project_id or "", only)
+        return _open_meters_of(tx, project_id or NO_PROJECT, only)
     if project_id is None:
         rows = tx.all(f"{_SELECT_METER} WHERE open_sequence IS NOT NULL ORDER BY project_id, instance_id")
     else:
@@ -267,13 +270,13 @@ def open_meters(
     return [_meter_from(row) for row in rows]
 
 
-def projects_with_open_meters(tx: Transaction) -> set[str]:
+def projects_with_open_meters(tx: Transaction) -> set[ProjectId]:
     """The projects that hold something now."""
     rows = tx.all("SELECT DISTINCT project_id FROM meter_instance WHERE open_sequence IS NOT NULL")
     return {row[0] for row in rows}
 
 
-def _open_meters_of(tx: Transaction, project_id: str, ids: Sequence[str]) -> list[Meter]:
+def _open_meters_of(tx: Transaction, project_id: ProjectId, ids: Sequence[str]) -> list[Meter]:
     if not ids:
         return []
     marks, values = in_list(ids)
@@ -340,7 +343,7 @@ def intervals_after(tx: Transaction, number: int, *, limit: int) -> list[Interva
     return [_INTERVAL.value(row) for row in rows]
 
 
-def intervals_of_project_after(tx: Transaction, project_id: str, number: int) -> list[Interval]:
+def intervals_of_project_after(tx: Transaction, project_id: ProjectId, number: int) -> list[Interval]:
     rows = tx.all(
         f"{_INTERVAL.select} WHERE number > :number AND project_id = :project ORDER BY number",
         number=number,

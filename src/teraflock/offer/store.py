@@ -4,7 +4,8 @@ Invariant: all rows of a source have its `import_number`, so readers see all of 
 question/, writing in source/, grouping for plans in shape/.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
 from msgspec.structs import astuple
@@ -20,7 +21,18 @@ COLUMNS: Final = (
     "ram_bytes", "disk_gb", "network_gbps", "mode", "term_months", "quoted_micros", "quoted_per", "basis", "currency",
     "price_micros_per_month", "since", "as_of", "until", "flags", "note", "outdated",
 )  # fmt: skip
-"""Two columns of the store, then the fields of `Offer` in order, with `quoted` as two columns."""
+"""The fields of `Offer`, with `quoted` as two columns, and two columns of the store."""
+_FIELDS: Final = Offer.__struct_fields__
+_ID, _SINCE, _QUOTED, _CURRENCY, _FLAGS, _OUTDATED = map(
+    _FIELDS.index, ("id", "since", "quoted", "currency", "flags", "outdated")
+)
+_QUOTED_PER: Final = COLUMNS.index("quoted_per")
+_to_row: Callable[[Sequence[Any]], Row] = itemgetter(
+    *map((*_FIELDS, "import_number", "place", "quoted_micros", "quoted_per").index, COLUMNS)
+)
+_to_fields: Callable[[Row], Row] = itemgetter(
+    *(COLUMNS.index("quoted_micros" if each == "quoted" else each) for each in _FIELDS)
+)
 LIST: Final = ", ".join(COLUMNS)
 IS_WITH_GPU: Final = "kind IN ('" + "', '".join(WITH_GPU) + "')"
 
@@ -58,19 +70,18 @@ def regions(tx: Transaction) -> list[str]:
 
 
 def row_from(offer: Offer, id: int, since: str, import_number: int) -> Row:
-    fields = astuple(offer)
     quoted = offer.quoted
     price = (quoted.micros, quoted.per) if quoted else (None, None)
-    return (
-        import_number, place_key(offer.provider, offer.region, offer.zone), *fields[:4], id, *fields[5:22], *price,
-        *fields[23:26], since, *fields[27:29],
-        " ".join(offer.flags), offer.note, int(offer.outdated),
-    )  # fmt: skip
+    fields = [*astuple(offer), import_number, place_key(offer.provider, offer.region, offer.zone), *price]
+    fields[_ID], fields[_SINCE] = id, since
+    fields[_FLAGS], fields[_OUTDATED] = " ".join(offer.flags), int(offer.outdated)
+    return _to_row(fields)
 
 
 def offer_from(row: Row) -> Offer:
-    quoted_micros, quoted_per, basis, currency = row[24:28]
-    quoted = None if quoted_micros is None else Price(quoted_micros, currency, quoted_per)
-    flags = tuple(row[32].split()) if row[32] else ()
-    fields: list[Any] = [*row[2:24], quoted, basis, currency, *row[28:32], flags, row[33], bool(row[34])]
+    fields: list[Any] = [*_to_fields(row)]
+    if (micros := fields[_QUOTED]) is not None:
+        fields[_QUOTED] = Price(micros, fields[_CURRENCY], row[_QUOTED_PER])
+    fields[_FLAGS] = tuple(fields[_FLAGS].split()) if fields[_FLAGS] else ()
+    fields[_OUTDATED] = bool(fields[_OUTDATED])
     return Offer(*fields)

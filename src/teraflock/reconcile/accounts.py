@@ -15,7 +15,7 @@ from teraflock.bill.margin.spending import spent
 from teraflock.instance.account import store as accounts
 from teraflock.instance.service import InstanceService
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.model import Actor, KeyId, MemberId, Project
+from teraflock.tenant.model import NO_PROJECT, Actor, KeyId, MemberId, Project, ProjectId
 from teraflock.tenant.project.store import project_of_any_organisation
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
@@ -39,20 +39,20 @@ class AccountLoop:
             except (Conflict, NotFound, Refused):
                 continue  # it changed meanwhile; the next turn looks again
 
-    def _over(self, tx: Transaction) -> Iterable[tuple[str, str]]:
+    def _over(self, tx: Transaction) -> Iterable[tuple[str, ProjectId]]:
         """Accounts, or projects of accounts, that have reached their limit. An empty project means all."""
         now, all_uses = self._clock.now(), accounts.uses(tx)
         for account in accounts.accounts(tx):
             uses = [(use.project_id, use.limit_micros) for use in all_uses if use.account == account.name]
-            for project, limit in [("", account.limit_micros), *uses]:
+            for project, limit in [(NO_PROJECT, account.limit_micros), *uses]:
                 if limit is not None and spent(tx, account, project, now).month_micros >= limit:
                     yield account.name, project
 
 
-def _running(tx: Transaction, account: str, project_id: str) -> Iterable[tuple[Project, str]]:
+def _running(tx: Transaction, account: str, project_id: ProjectId) -> Iterable[tuple[Project, str]]:
     for instance_id, project in accounts.wanted_running(tx, account):
         found = project_of_any_organisation(tx, project)
-        if found is not None and project_id in ("", project):
+        if found is not None and project_id in (NO_PROJECT, project):
             yield found, instance_id
 
 

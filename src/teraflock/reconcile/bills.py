@@ -15,7 +15,7 @@ from teraflock.instance.service import InstanceService
 from teraflock.instance.states import Phase, Wanted
 from teraflock.meter.service import CHANGES_PER_TURN
 from teraflock.storage.database import Database
-from teraflock.tenant.model import Actor, KeyId, MemberId
+from teraflock.tenant.model import Actor, KeyId, MemberId, ProjectId
 from teraflock.tenant.project.store import project_of_any_organisation
 
 BUDGETS_EVERY: Final = timedelta(seconds=LOOK_SECONDS)
@@ -55,11 +55,11 @@ class BillLoop:
         return True
 
 
-def stopper(database: Database, instances: InstanceService) -> Callable[[str], None]:
+def stopper(database: Database, instances: InstanceService) -> Callable[[ProjectId], None]:
     """Return a function that stops a project's running and queued instances as the installation; those away,
     when they are back."""
 
-    def stop(project_id: str) -> None:
+    def stop(project_id: ProjectId) -> None:
         with database.read() as tx:
             project = project_of_any_organisation(tx, project_id)
         if project is None:

@@ -1,10 +1,10 @@
 """The loop that compares what engines have with what the database says, and orders repairs.
 
-    load    everything with our label, and all our instances
+    load    everything with our mark, and all our instances
     decide  `decide`, a pure function: which instances are stopped, lost or changed, and which guests are unknown
     apply   a repair is a request in the row; the instance loop carries it out
 
-A guest with our label and without a row was created by another database, perhaps one newer than a restored
+A guest with our mark and without a row was created by another database, perhaps one newer than a restored
 backup: it is reported, but never removed. A guest whose instance is gone is removed.
 
 Limits and devices are compared only for instances that run and have no operation. A stopped instance is
@@ -79,7 +79,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     exchange: tuple[str, ...] = ()
     """Runs with other cards than it holds, perhaps another instance's card."""
     unknown: tuple[Sighting, ...] = ()
-    """Has our label, but is none of our instances at this site."""
+    """Has our mark, but is none of our instances at this site."""
 
     def __bool__(self) -> bool:
         return self.repairs or bool(self.unknown)

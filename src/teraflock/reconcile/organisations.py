@@ -17,7 +17,7 @@ from teraflock.image import store as images
 from teraflock.instance.across import store as across
 from teraflock.instance.service import InstanceService
 from teraflock.storage.database import Database
-from teraflock.tenant.model import Actor, KeyId, MemberId, Organisation, OrganisationState
+from teraflock.tenant.model import Actor, KeyId, MemberId, Organisation, OrganisationState, ProjectId
 from teraflock.tenant.organisation import store as organisations
 from teraflock.tenant.organisation.service import OrganisationService
 from teraflock.tenant.project.store import project_of_any_organisation
@@ -62,7 +62,7 @@ class OrganisationLoop:
         elif self._acts.close(organisation.id):
             LOG.info("the organisation %s is deleted", organisation.name)
 
-    def _end_one(self, organisation: Organisation, project_id: str, id: str, *, deleted: bool) -> None:
+    def _end_one(self, organisation: Organisation, project_id: ProjectId, id: str, *, deleted: bool) -> None:
         with self._database.read() as tx:
             project = project_of_any_organisation(tx, project_id)
         if project is None:

@@ -128,7 +128,7 @@ class _TruthDumper(Int8Dumper):
 
 
 class _NumericLoader(Loader):
-    """For the sum of a BIGINT, which is NUMERIC. Integers stay integers."""
+    """PostgreSQL returns the sum of a BIGINT column as NUMERIC. Integers stay integers."""
 
     def load(self, data: Buffer) -> int | float:
         text = bytes(data).decode()

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 
 import msgspec
 
 OrganisationId = NewType("OrganisationId", str)
 ProjectId = NewType("ProjectId", str)
+NO_PROJECT: Final = ProjectId("")
+"""In place of a project: all of them, or none."""
 MemberId = NewType("MemberId", str)
 KeyId = NewType("KeyId", str)
 

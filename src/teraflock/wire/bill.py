@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from teraflock.wire.shape import SizeAnswer
 from teraflock.wire.word import closed
 
 ByWord = Literal["instance", "gpu", "user", "label", "day"]
@@ -40,7 +41,7 @@ class BillAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The total of the month if everything keeps running as now. For a past month, its total."""
 
 
-class LineAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class LineAnswer(SizeAnswer, frozen=True, kw_only=True):
     number: int
     kind: Annotated[str, closed("usage", "fee", "refund", "reversal")]
     subject: str
@@ -48,11 +49,6 @@ class LineAnswer(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     starts_at: datetime
     ends_at: datetime
-    gpu: str
-    gpus: int
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
     egress_bytes: int
     mode: str
     purchase_id: str

@@ -44,28 +44,7 @@ class OrganisationQuotaRequest(OrganisationQuotaShape, frozen=True, kw_only=True
     """The most an organisation can have at a time, over all its projects. Null: no limit."""
 
 
-class OrganisationUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What an organisation uses over all its projects, and its quota."""
-
-    id: str
-    name: str
-    projects: int
-    instances: int
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
-    images_bytes: int
-    data_bytes: int = 0
-    ports: int = 0
-    addresses: int = 0
-    networks: int = 0
-    gpus: Mapping[str, int]
-    quota: OrganisationQuotaShape
-
-
-class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a project uses now, and its quota."""
-
+class UsedAmounts(msgspec.Struct, frozen=True, kw_only=True):
     instances: int
     vcpus: int
     ram_bytes: int
@@ -76,6 +55,20 @@ class UsageAnswer(msgspec.Struct, frozen=True, kw_only=True):
     addresses: int = 0
     networks: int = 0
     gpus: Mapping[str, int]
+
+
+class OrganisationUsage(UsedAmounts, frozen=True, kw_only=True):
+    """What an organisation uses over all its projects, and its quota."""
+
+    id: str
+    name: str
+    projects: int
+    quota: OrganisationQuotaShape
+
+
+class UsageAnswer(UsedAmounts, frozen=True, kw_only=True):
+    """What a project uses now, and its quota."""
+
     quota: QuotaShape
     organisation: OrganisationUsage | None = None
     """Null if the key may not see the usage of the whole organisation."""

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from teraflock.wire.field import Ref
 from teraflock.wire.instance import ModeWord
-from teraflock.wire.shape import ShapeRequest
+from teraflock.wire.shape import ShapeRequest, SizeAnswer
 
 
 class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -28,16 +28,12 @@ class QuoteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Rent at this provider, with the cheapest account that the project may use. Needs `type`, or a GPU in `shape`."""
 
 
-class QuoteAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class QuoteAnswer(SizeAnswer, frozen=True, kw_only=True):
+    """The size is that of each instance. The amounts are for all instances."""
+
     currency: str
     instances: int
     mode: str
-    gpu: str
-    gpus: int
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
-    """The shape of each instance. The amounts are for all instances."""
     micros_per_hour: int
     micros_per_month: int
     micros_stopped_per_month: int

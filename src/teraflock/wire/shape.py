@@ -28,13 +28,18 @@ class ShapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     disk_bytes: Annotated[int, Meta(ge=DISK_BYTES_MIN, le=DISK_BYTES_MAX)] | None = None
 
 
-class ShapeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class SizeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of everything that has a size."""
+
     gpu: str
-    gpu_name: str
     gpus: int
     vcpus: int
     ram_bytes: int
     disk_bytes: int
+
+
+class ShapeAnswer(SizeAnswer, frozen=True, kw_only=True):
+    gpu_name: str
 
 
 class NamedShapeAnswer(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from teraflock.base.limits import PLACE, PLACE_CHARACTERS_MAX, whole
+from teraflock.wire.shape import SizeAnswer
 from teraflock.wire.word import closed
 
 SiteName = Annotated[str, Meta(min_length=1, max_length=PLACE_CHARACTERS_MAX, pattern=whole(PLACE))]
@@ -25,14 +26,9 @@ class SiteRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Options of the driver. A secret is only named: `env:VARIABLE` or `file:PATH` on the server."""
 
 
-class MachineTypeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class MachineTypeAnswer(SizeAnswer, frozen=True, kw_only=True):
     name: str
     region: str
-    gpu: str
-    gpus: int
-    vcpus: int
-    ram_bytes: int
-    disk_bytes: int
     prices_micros_per_hour: Mapping[str, int]
     """What it costs us, by mode."""
     currency: str
@@ -50,10 +46,10 @@ class SiteAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Since when it is in this state."""
     simulated: bool
     rents: bool
-    """Whether machines are rented here, one for each instance; otherwise it has hosts of our own."""
+    """Whether machines are rented here, one for each instance; otherwise it has own hosts."""
     capabilities: tuple[str, ...]
     hosts: int
-    """Our own ones, or those that are rented now."""
+    """Own hosts, or those that are rented now."""
     instances: int
     open: bool
     """Whether every tenant may rent machines here."""
@@ -76,7 +72,7 @@ class SiteCheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
     hint: str
     hosts: int
-    """How many hosts of our own it reported."""
+    """How many own hosts it reported."""
     machines: int
     """How many machines it has that bear our mark."""
     types: int

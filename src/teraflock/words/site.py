@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from teraflock.base.quantities import bytes_text
+from teraflock.base.quantities import bytes_text, count_text
 from teraflock.words.shape import cards_text
 from teraflock.words.table import Field, Fields
 from teraflock.words.text import SIMULATED, age_text
@@ -18,10 +18,11 @@ def state_text(site: "SiteAnswer") -> str:
 
 
 def _used_by(site: "SiteAnswer") -> str:
-    if not site.rents or site.open:
+    """Empty if it is unknown: a site that never opened neither rents nor has capabilities."""
+    if site.open or (site.capabilities and not site.rents):
         return "all"
     count = len(site.organisations)
-    return f"{count} organisation{'s' if count > 1 else ''}" if count else "nobody"
+    return count_text(count, "organisation") if count else "nobody" if site.rents else ""
 
 
 def _prices_text(machine: "MachineTypeAnswer") -> str:
@@ -54,7 +55,7 @@ def facts(site: "SiteAnswer", now: datetime) -> Iterator[tuple[str, str]]:
     yield "since", f"{age_text(site.since, now)} ago" if site.since else ""
     yield "kind", site.kind
     yield "defined in", site.defined_in
-    yield "machines", "rented, one per instance" if site.rents else "own hosts"
+    yield "machines", "rented, one per instance" if site.rents else "own hosts" if site.capabilities else ""
     yield "supports", ", ".join(site.capabilities)
     yield "hosts", str(site.hosts)
     yield "instances", str(site.instances)

@@ -12,7 +12,7 @@ from typing import get_args
 
 import pytest
 from tests.unit.bill.test_verify import books
-from tests.unit.bill.world import BOOK, RATES, START, World
+from tests.unit.bill.world import BOOK, OTHER_PROJECT, PROJECT, RATES, START, World
 
 from teraflock.base.errors import Conflict, Refused
 from teraflock.bill.biller import Biller
@@ -24,6 +24,7 @@ from teraflock.bill.verify.service import verify
 from teraflock.instance.states import Phase
 from teraflock.meter.service import MeterService
 from teraflock.storage.database import ConstraintBroken, Database
+from teraflock.tenant.model import ProjectId
 
 WRITER = Path(__file__).with_name("writes_until_killed.py")
 
@@ -32,20 +33,20 @@ def test_a_month_with_every_kind_of_charge_verifies(database: Database) -> None:
     world = books(database)
     assert verify(database).faults == ()
     bills = BillService(database, world.clock, RATES)
-    bill = bills.bill("prj_1", "2026-01")
+    bill = bills.bill(PROJECT, "2026-01")
     charged = world.rows(
         "SELECT SUM(micros), COUNT(*) FROM charge WHERE project_id = 'prj_1' AND month = '2026-01'"
     )
     assert (bill.micros, bill.lines) == tuple(map(int, charged[0]))
     for by in get_args(SumBy):
-        groups = bills.bill("prj_1", "2026-01", by).groups
+        groups = bills.bill(PROJECT, "2026-01", by).groups
         assert sum(group.micros for group in groups) == bill.micros
-    days = [group.name for group in bills.bill("prj_1", "2026-01", "day").groups]
+    days = [group.name for group in bills.bill(PROJECT, "2026-01", "day").groups]
     assert days == sorted(set(days))
     assert all(day.startswith("2026-01-") for day in days)
-    assert len(bills.lines("prj_1", "2026-01")) == bill.lines
+    assert len(bills.lines(PROJECT, "2026-01")) == bill.lines
     account = BillingAccount(
-        organisation_id="org_1", organisation="lab", project_id="prj_1", project="default"
+        organisation_id="org_1", organisation="lab", project_id=PROJECT, project="default"
     )
     assert "".join(bills.focus(account, "2026-01")).count("\n") > bill.lines
 
@@ -119,7 +120,11 @@ def test_invoices_of_two_concurrent_servers_have_no_gaps(database: Database) -> 
         invoices = InvoiceService(database, world.clock)
         try:
             start.wait()
-            for project in ("prj_2", "prj_0", "prj_1") if month == "2026-02" else ("prj_1", "prj_2"):
+            for project in (
+                (OTHER_PROJECT, ProjectId("prj_0"), PROJECT)
+                if month == "2026-02"
+                else (PROJECT, OTHER_PROJECT)
+            ):
                 invoices.pay_in(project, 1_000)
                 with suppress(
                     Conflict, Refused
@@ -138,7 +143,7 @@ def test_invoices_of_two_concurrent_servers_have_no_gaps(database: Database) -> 
     issued = world.rows("SELECT number, project_id, month FROM invoice ORDER BY number")
     assert [row[0] for row in issued] == list(range(1, len(issued) + 1))
     assert len({row[1:] for row in issued}) == len(issued)
-    assert {row[1] for row in issued} == {"prj_0", "prj_1", "prj_2"}
+    assert {row[1] for row in issued} == {ProjectId("prj_0"), PROJECT, OTHER_PROJECT}
     (invoiced, charged), *_ = world.rows(
         "SELECT (SELECT SUM(usage_micros) FROM invoice), (SELECT SUM(micros) FROM charge WHERE month <= '2026-02')"
     )

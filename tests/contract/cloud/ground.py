@@ -40,6 +40,7 @@ from teraflock.instance.site.model import SiteRecord
 from teraflock.storage.database import Database
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
+from teraflock.tenant.model import NO_PROJECT
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
 SITE = "acct"
@@ -177,5 +178,5 @@ class Ground:
     def recorded(self, site: str = SITE) -> int:
         """What an account cost so far, as recorded."""
         with self.installation.database.read() as tx:
-            rates = rates_at_site(tx, site, "", 0)
+            rates = rates_at_site(tx, site, NO_PROJECT, 0)
         return sum(cost_between(each, 0, microseconds(self.clock.now())) for each in rates.values())

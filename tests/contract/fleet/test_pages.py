@@ -31,7 +31,7 @@ def test_statements_for_pages_run_on_an_empty_database(database: Database) -> No
         assert owners_of_any_organisation(tx, [ProjectId(each) for each in some]) == {}
         assert groups.member_counts(tx, ProjectId("prj_1")) == {}
         assert groups.names_of_members(tx, GroupId("sgr_1"), limit=5) == ()
-        assert ahead(tx, "prj_1", 0, only=some).open == ()
+        assert ahead(tx, ProjectId("prj_1"), 0, only=some).open == ()
 
 
 def put(database: Database, event: Event) -> None:

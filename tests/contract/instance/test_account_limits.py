@@ -22,7 +22,7 @@ from teraflock.instance.service import InstanceService
 from teraflock.instance.states import Phase
 from teraflock.reconcile.accounts import AccountLoop
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.model import Actor, Project, ProjectId
+from teraflock.tenant.model import NO_PROJECT, Actor, Project, ProjectId
 from teraflock.tenant.project import store as projects
 from teraflock.tenant.project.store import project_of_any_organisation
 from teraflock.tenant.service import TenantService
@@ -74,9 +74,10 @@ def test_spending_is_the_cost_of_this_month_to_the_micro_unit(installation: Inst
     project = installation.tenant.project
     installation.service.launch(installation.tenant.actor, project, Order(name="one", site=SKY, type="gpu"))
     with installation.database.read() as tx:
-        assert spent(tx, account_of(installation), "", installation.clock.now()).per_hour_micros == 900_000, (
-            "also before it is rented"
-        )
+        assert (
+            spent(tx, account_of(installation), NO_PROJECT, installation.clock.now()).per_hour_micros
+            == 900_000
+        ), "also before it is rented"
     installation.settle()
     began = installation.clock.now()
     with installation.database.read() as tx:
@@ -84,8 +85,8 @@ def test_spending_is_the_cost_of_this_month_to_the_micro_unit(installation: Inst
     installation.wait(3600)
     with installation.database.read() as tx:
         after = spent(tx, account_of(installation), project.id, installation.clock.now())
-        other = spent(tx, account_of(installation), "prj_other", installation.clock.now())
-        next_month = spent(tx, account_of(installation), "", datetime(2026, 12, 1, 1, tzinfo=UTC))
+        other = spent(tx, account_of(installation), ProjectId("prj_other"), installation.clock.now())
+        next_month = spent(tx, account_of(installation), NO_PROJECT, datetime(2026, 12, 1, 1, tzinfo=UTC))
     assert after.month_micros - before.month_micros == 900_000
     assert (other.month_micros, other.per_hour_micros) == (0, 0)
     assert next_month.month_micros == 900_000, "only its own first hour"

@@ -34,9 +34,12 @@ def test_an_unknown_name_suggests_similar_names() -> None:
     assert error.hint.endswith("`tera gpus` lists them all")
 
 
-def test_no_similar_name_gives_no_suggestion() -> None:
+def test_hint_lists_a_few_names_of_which_none_is_similar() -> None:
     assert nearest_names("zzzz", ["V100", "P100"]) == []
-    assert unknown_name("GPU", "zzzz", ["V100"]).hint == ""
+    assert unknown_name("GPU", "zzzz", iter(["V100", "P100"])).hint == "Known: `P100`, `V100`"
+    assert unknown_name("GPU", "zzzz", ["V100"], see="Read on").hint == "Read on"
+    assert unknown_name("GPU", "zzzz", []).hint == ""
+    assert unknown_name("GPU", "zzzz", [f"card-{number}" for number in range(1000)]).hint == ""
 
 
 def test_private_context_is_not_in_the_sentence() -> None:

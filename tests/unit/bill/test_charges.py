@@ -15,6 +15,7 @@ from teraflock.bill.price.book import read_book
 from teraflock.bill.price.model import FOREVER_US, Period, PriceBook
 from teraflock.bill.times import microseconds
 from teraflock.meter.model import Holding, Interval
+from teraflock.tenant.model import ProjectId
 
 START_US = microseconds(START)
 
@@ -49,7 +50,8 @@ def intervals(draw: st.DrawFn) -> Interval:
         mode=draw(st.sampled_from(["on-demand", "spot"])),
     )  # fmt: skip
     return Interval(
-        instance_id="ins", sequence=3, generation=1, project_id="prj", from_us=from_us, until_us=from_us + length,
+        instance_id="ins", sequence=3, generation=1, project_id=ProjectId("prj"), from_us=from_us,
+        until_us=from_us + length,
         run_us=draw(st.sampled_from([run_us, None])), ends_run=draw(st.booleans()), operator_fault=draw(st.booleans()),
         held=held,
     )  # fmt: skip
@@ -136,7 +138,7 @@ def test_prepaid_usage_is_not_charged_again(interval: Interval, share: float) ->
 def test_an_hour_of_everything_to_the_micro_unit() -> None:
     held = Holding(size=Size(gpu="V100-SXM2", gpus=2, vcpus=16, ram_bytes=122 * GB, disk_bytes=500 * GB))
     hour = Interval(
-        instance_id="ins", sequence=3, generation=1, project_id="prj", from_us=START_US,
+        instance_id="ins", sequence=3, generation=1, project_id=ProjectId("prj"), from_us=START_US,
         until_us=START_US + 3600 * SECOND_US, run_us=START_US, held=held,
     )  # fmt: skip
     (made,) = slices(hour, hour.until_us, TARIFF)
@@ -151,7 +153,7 @@ def test_an_hour_of_everything_to_the_micro_unit() -> None:
 def test_a_short_run_costs_the_minimum_unless_it_was_lost() -> None:
     held = Holding(size=Size(gpu="V100-SXM2", gpus=1, vcpus=0, disk_bytes=100 * GB))
     run = Interval(
-        instance_id="ins", sequence=3, generation=1, project_id="prj", from_us=START_US,
+        instance_id="ins", sequence=3, generation=1, project_id=ProjectId("prj"), from_us=START_US,
         until_us=START_US + 10 * SECOND_US, run_us=START_US, ends_run=True, held=held,
     )  # fmt: skip
     (made,) = slices(run, run.until_us, TARIFF)

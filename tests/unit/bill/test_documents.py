@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.unit.bill.test_verify import books
-from tests.unit.bill.world import RATES, World
+from tests.unit.bill.world import PROJECT, RATES, World
 
 from teraflock.bill.invoice.html import page
 from teraflock.bill.service import BillService
@@ -19,7 +19,7 @@ def world() -> Iterator[World]:
 
 def test_an_invoice_is_a_self_contained_page(world: World) -> None:
     invoices = BillService(world.database, world.clock, RATES).invoices
-    made = invoices.one("prj_1", "2026-01")
+    made = invoices.one(PROJECT, "2026-01")
     html = page(made, issuer="Smith & Sons\nA street 1\n<b>Town</b>")
     assert "2026-01-00001" in html
     assert "VAT 20\u00a0%" in html
@@ -34,6 +34,6 @@ def test_an_invoice_is_a_self_contained_page(world: World) -> None:
 def test_an_invoice_is_issued_once_and_never_changes(world: World) -> None:
     invoices = BillService(world.database, world.clock, RATES).invoices
     before = world.rows("SELECT * FROM invoice")
-    assert invoices.issue("prj_1", "2026-01").number == 1
+    assert invoices.issue(PROJECT, "2026-01").number == 1
     assert invoices.issue_all() == 0
     assert world.rows("SELECT * FROM invoice") == before

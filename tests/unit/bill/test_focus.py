@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.bill.focus_rules import faults
 from tests.unit.bill.test_paying import Bills
-from tests.unit.bill.world import GB, labels
+from tests.unit.bill.world import GB, OTHER_PROJECT, PROJECT, labels
 
 from teraflock.base.size import Size
 from teraflock.bill.export.amortised import Amortised
@@ -25,36 +25,37 @@ from teraflock.bill.export.text import money, number
 from teraflock.bill.purchase.model import Purchase, Term
 from teraflock.bill.store import Profile
 from teraflock.instance.states import Phase
+from teraflock.tenant.model import ProjectId
 
 MONTHS = ("2026-01", "2026-02", "2026-03", "2026-04")
-PROJECTS = ("prj_1", "prj_2")
+PROJECTS = (PROJECT, OTHER_PROJECT)
 
 
 def months_of_everything() -> Bills:
     """Usage, spot, a stop that was detected late, purchases of all kinds, credits and tax, over several invoices."""
     books = Bills()
     world, bills = books.world, books.bills
-    bills.set_profile(Profile(project_id="prj_2", currency="EUR"))
-    bills.credits.grant("prj_1", 25_000_000, "sign-up", world.clock.now() + timedelta(days=9))
+    bills.set_profile(Profile(project_id=OTHER_PROJECT, currency="EUR"))
+    bills.credits.grant(PROJECT, 25_000_000, "sign-up", world.clock.now() + timedelta(days=9))
     books.run("ins_1", labels=labels(team="视觉", cost="a,\"b\"\n'c'"), name="training, the first")
-    books.run("ins_2", mode="spot", project="prj_2")
+    books.run("ins_2", mode="spot", project=OTHER_PROJECT)
     world.wait(30)
-    books.run("ins_3", gpu="", gpus=0, disk_bytes=7 * GB, project="prj_2")
+    books.run("ins_3", gpu="", gpus=0, disk_bytes=7 * GB, project=OTHER_PROJECT)
     world.wait(17.000_003)
     world.sent("ins_3", 3 * GB + 1)
-    world.move("ins_3", Phase.STOPPING, project="prj_2", gpu="", gpus=0, disk_bytes=7 * GB)
+    world.move("ins_3", Phase.STOPPING, project=OTHER_PROJECT, gpu="", gpus=0, disk_bytes=7 * GB)
     books.run("ins_4")
-    bought, _ = bills.purchases.buy("prj_1", "ins_1", "monthly")
-    bills.purchases.buy("prj_2", "ins_2", "reserved", years=1, upfront=True)
+    bought, _ = bills.purchases.buy(PROJECT, "ins_1", "monthly")
+    bills.purchases.buy(OTHER_PROJECT, "ins_2", "reserved", years=1, upfront=True)
     world.wait(days=12)
     world.move("ins_1", Phase.RUNNING, gpus=2, labels=labels(team="vision"))
     bills.meter.catch_up()
     world.wait(days=1)
-    bills.purchases.upgrade("prj_1", bought.id)
+    bills.purchases.upgrade(PROJECT, bought.id)
     world.wait(days=1)
     world.move("ins_1", Phase.RUNNING, gpus=3, snapshots_bytes=GB)
-    world.move("ins_2", Phase.STOPPING, mode="spot", project="prj_2")
-    world.move("ins_2", Phase.STOPPED, mode="spot", project="prj_2")
+    world.move("ins_2", Phase.STOPPING, mode="spot", project=OTHER_PROJECT)
+    world.move("ins_2", Phase.STOPPED, mode="spot", project=OTHER_PROJECT)
     _until_invoiced(books)
     late_us = world.now_us - 8 * 24 * 3600 * 10**6
     world.move("ins_1", Phase.STOPPING, gpus=3, asked_at_us=late_us)
@@ -62,7 +63,7 @@ def months_of_everything() -> Bills:
     world.move("ins_4", Phase.STOPPED)
     world.wait(days=10)
     world.book()
-    bills.purchases.end("prj_1", bought.id)
+    bills.purchases.end(PROJECT, bought.id)
     for _ in range(3):
         _until_invoiced(books)
     books.check()
@@ -85,7 +86,7 @@ def books() -> Iterator[Bills]:
     made.world.database.close()
 
 
-def exported(books: Bills, project: str, month: str) -> str:
+def exported(books: Bills, project: ProjectId, month: str) -> str:
     account = BillingAccount(
         organisation_id="org_1", organisation="lab", project_id=project, project="default"
     )
@@ -102,7 +103,7 @@ def total(rows: list[dict[str, str]], column: str) -> Decimal:
 
 @pytest.mark.parametrize("month", MONTHS)
 @pytest.mark.parametrize("project", PROJECTS)
-def test_every_month_follows_the_focus_rules(books: Bills, project: str, month: str) -> None:
+def test_every_month_follows_the_focus_rules(books: Bills, project: ProjectId, month: str) -> None:
     text = exported(books, project, month)
     assert faults(text) == []
     assert tuple(read(text)[0]) == COLUMNS
@@ -150,7 +151,7 @@ def test_money_is_written_as_an_exact_decimal(micros: int) -> None:
 
 
 @pytest.mark.parametrize("project", PROJECTS)
-def test_billed_costs_add_up_to_each_invoice(books: Bills, project: str) -> None:
+def test_billed_costs_add_up_to_each_invoice(books: Bills, project: ProjectId) -> None:
     invoices = [invoice for invoice, _ in books.bills.invoices.of_project(project)]
     assert len(invoices) >= 3
     for invoice in invoices:
@@ -162,7 +163,7 @@ def test_billed_costs_add_up_to_each_invoice(books: Bills, project: str) -> None
 
 def test_a_month_ended_early_is_settled(books: Bills) -> None:
     """The cost is the fee minus the refund, split completely into used and unused rows."""
-    rows = [row for month in MONTHS for row in read(exported(books, "prj_1", month))]
+    rows = [row for month in MONTHS for row in read(exported(books, PROJECT, month))]
     own = [row for row in rows if row["CommitmentDiscountId"]]
     assert total(own, "EffectiveCost") == total(own, "BilledCost")
     assert total(own, "BilledCost") > 0
@@ -171,7 +172,7 @@ def test_a_month_ended_early_is_settled(books: Bills) -> None:
 
 
 def test_an_unfinished_month_has_no_unused_rows(books: Bills) -> None:
-    rows = read(exported(books, "prj_2", books.bills.month_now()))
+    rows = read(exported(books, OTHER_PROJECT, books.bills.month_now()))
     assert not [row for row in rows if row["CommitmentDiscountStatus"] == "Unused"]
 
 
@@ -194,7 +195,7 @@ DAMAGES = {
 @pytest.mark.parametrize("column", DAMAGES)
 def test_the_rules_find_a_wrong_field(books: Bills, column: str) -> None:
     """Change one field of one usage row."""
-    rows = read(exported(books, "prj_1", "2026-01"))
+    rows = read(exported(books, PROJECT, "2026-01"))
     place = next(index for index, row in enumerate(rows) if row["SkuId"].startswith("gpu/"))
     for value in DAMAGES[column]:
         damaged = [dict(row) for row in rows]
@@ -203,7 +204,7 @@ def test_the_rules_find_a_wrong_field(books: Bills, column: str) -> None:
 
 
 def test_the_rules_find_missing_and_unknown_columns(books: Bills) -> None:
-    rows = read(exported(books, "prj_1", "2026-01"))
+    rows = read(exported(books, PROJECT, "2026-01"))
     for name in ("BilledCost", "SkuMeter"):
         assert faults(written([{key: row[key] for key in row if key != name} for row in rows]))
     assert faults(written([{**row, "Colour": "red"} for row in rows]))
@@ -235,7 +236,7 @@ def test_every_fee_is_spread_completely_over_any_months(
 ) -> None:  # fmt: skip
     terms = _terms(lengths, fees, grown, ended)
     first, last = terms[0].from_us, terms[-1].from_us if ended else terms[-1].until_us
-    purchase = Purchase(id="pur", project_id="prj", instance_id="ins", mode="monthly", due_us=0)
+    purchase = Purchase(id="pur", project_id=ProjectId("prj"), instance_id="ins", mode="monthly", due_us=0)
     edges = sorted({0, 2_001, *borders})
     points = sorted({min(max(us, first), last) for us in uses} | {us for us in borders if first < us < last})
     used = list(pairwise(points))[::2]

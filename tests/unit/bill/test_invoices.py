@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.unit.bill.test_paying import Bills
+from tests.unit.bill.world import PROJECT
 
 from teraflock.base.errors import Conflict, Refused
 from teraflock.bill.budget.model import Budget
@@ -38,7 +39,7 @@ def until(books: Bills, *when: int) -> None:
 
 
 def owed(books: Bills) -> int:
-    return books.bills.standing("prj_1")[2]
+    return books.bills.standing(PROJECT)[2]
 
 
 # -- which month -------------------------------------------------------------------------------------------------------
@@ -48,12 +49,12 @@ def test_late_charges_are_on_the_next_invoice_under_their_month(books: Bills) ->
     books.run("ins_1", name="box")
     books.run("ins_2", name="other")
     until(books, 2026, 2, 3)
-    first = books.bills.invoices.one("prj_1", "2026-01")
+    first = books.bills.invoices.one(PROJECT, "2026-01")
     stopped_us = books.world.now_us - 6 * DAY_US
     books.world.move("ins_1", Phase.STOPPING, name="box", asked_at_us=stopped_us)
     until(books, 2026, 3, 2)
-    assert books.bills.invoices.one("prj_1", "2026-01") == first, "an invoice never changes"
-    second = books.bills.invoices.one("prj_1", "2026-02")
+    assert books.bills.invoices.one(PROJECT, "2026-01") == first, "an invoice never changes"
+    second = books.bills.invoices.one(PROJECT, "2026-02")
     (late,) = [line for line in second.document.lines if line.month]
     assert (late.what, late.month) == ("box", "2026-01")
     assert late.micros < 0
@@ -73,9 +74,9 @@ def test_a_month_without_charges_has_no_invoice(books: Bills) -> None:
     books.world.move("ins_1", Phase.GONE)
     for month in range(2, 6):
         until(books, 2026, month, 2)
-    assert [invoice.month for invoice, _ in books.bills.invoices.of_project("prj_1")] == ["2026-01"]
+    assert [invoice.month for invoice, _ in books.bills.invoices.of_project(PROJECT)] == ["2026-01"]
     with pytest.raises(Refused):
-        books.bills.invoices.issue("prj_1", "2026-03")
+        books.bills.invoices.issue(PROJECT, "2026-03")
     books.check()
 
 
@@ -84,7 +85,7 @@ def test_a_refund_alone_is_a_credit_note(books: Bills) -> None:
     until(books, 2026, 2, 1, 0, 20)
     books.world.move("ins_1", Phase.STOPPING, asked_at_us=books.world.now_us - 9 * DAY_US)
     until(books, 2026, 3, 2)
-    note = books.bills.invoices.one("prj_1", "2026-02")
+    note = books.bills.invoices.one(PROJECT, "2026-02")
     assert note.due_micros < 0
     assert note.tax_micros == 0
     made = paper(note, issuer="Seller")
@@ -96,13 +97,13 @@ def test_months_are_invoiced_in_order(books: Bills) -> None:
     books.run("ins_1")
     until(books, 2026, 1, 20)
     with pytest.raises(Refused):
-        books.bills.invoices.issue("prj_1", "2026-01")
+        books.bills.invoices.issue(PROJECT, "2026-01")
     books.world.clock.move(timedelta(days=60))
     books.world.book()
-    books.bills.invoices.issue("prj_1", "2026-02")
+    books.bills.invoices.issue(PROJECT, "2026-02")
     with pytest.raises(Conflict):
-        books.bills.invoices.issue("prj_1", "2026-01")
-    (only,) = [invoice for invoice, _ in books.bills.invoices.of_project("prj_1")]
+        books.bills.invoices.issue(PROJECT, "2026-01")
+    (only,) = [invoice for invoice, _ in books.bills.invoices.of_project(PROJECT)]
     charged = books.world.rows("SELECT SUM(micros) FROM charge WHERE month <= '2026-02'")[0][0]
     assert only.usage_micros == charged, "January stands on it too"
     assert not any(line.month for line in only.document.lines), "and is no correction: it was not invoiced"
@@ -113,35 +114,35 @@ def test_months_are_invoiced_in_order(books: Bills) -> None:
 
 
 def test_a_top_up_pays_the_open_invoice_not_the_next(books: Bills) -> None:
-    books.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
-    books.bills.invoices.pay_in("prj_1", 100_000_000)
+    books.bills.set_profile(Profile(project_id=PROJECT, currency="USD", pays="prepaid"))
+    books.bills.invoices.pay_in(PROJECT, 100_000_000)
     books.run("ins_1")
     until(books, 2026, 2, 10)
-    january = books.bills.invoices.one("prj_1", "2026-01")
+    january = books.bills.invoices.one(PROJECT, "2026-01")
     assert january.paid_micros == 100_000_000
     assert january.due_micros > 0
     spent = books.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-02'")[0][0]
     assert owed(books) == january.due_micros + spent
-    books.bills.invoices.pay_in("prj_1", january.due_micros + 7_000_000)
-    ((_, still_open),) = books.bills.invoices.of_project("prj_1")
+    books.bills.invoices.pay_in(PROJECT, january.due_micros + 7_000_000)
+    ((_, still_open),) = books.bills.invoices.of_project(PROJECT)
     assert still_open == 0
     assert owed(books) == spent - 7_000_000
     until(books, 2026, 3, 2)
-    february = books.bills.invoices.one("prj_1", "2026-02")
+    february = books.bills.invoices.one(PROJECT, "2026-02")
     assert february.paid_micros == 7_000_000, "what paid January does not stand here"
     assert february.due_micros == february.usage_micros + february.tax_micros - 7_000_000
     books.check()
 
 
 def test_a_top_up_pays_the_old_month_before_it_is_invoiced(books: Bills) -> None:
-    books.bills.set_profile(Profile(project_id="prj_1", currency="USD", pays="prepaid"))
+    books.bills.set_profile(Profile(project_id=PROJECT, currency="USD", pays="prepaid"))
     books.run("ins_1")
     books.world.clock.move(datetime(2026, 2, 2, tzinfo=UTC) - books.world.clock.now())
     books.world.book()
     used = books.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-01'")[0][0]
-    books.bills.invoices.pay_in("prj_1", used - 1_000_000)
+    books.bills.invoices.pay_in(PROJECT, used - 1_000_000)
     books.bills.invoices.issue_all()
-    january = books.bills.invoices.one("prj_1", "2026-01")
+    january = books.bills.invoices.one(PROJECT, "2026-01")
     assert january.paid_micros == used - 1_000_000
     assert january.due_micros == january.tax_micros + 1_000_000
     books.check()
@@ -162,15 +163,15 @@ def test_dues_are_oldest_first_and_at_most_what_is_owed(unpaid: dict[str, int], 
 
 
 def test_the_currency_cannot_change_while_there_is_money(books: Bills) -> None:
-    euros = Profile(project_id="prj_1", currency="EUR")
-    books.bills.credits.grant("prj_1", 5_000_000, "gift", books.world.clock.now() + timedelta(days=1))
+    euros = Profile(project_id=PROJECT, currency="EUR")
+    books.bills.credits.grant(PROJECT, 5_000_000, "gift", books.world.clock.now() + timedelta(days=1))
     with pytest.raises(Conflict, match="credits"):
         books.bills.set_profile(euros)
     until(books, 2026, 1, 20)
     books.bills.set_profile(euros)  # it has lapsed
-    books.bills.invoices.pay_in("prj_1", 1)
+    books.bills.invoices.pay_in(PROJECT, 1)
     with pytest.raises(Conflict, match="paid ahead"):
-        books.bills.set_profile(Profile(project_id="prj_1", currency="USD"))
+        books.bills.set_profile(Profile(project_id=PROJECT, currency="USD"))
     books.check()
 
 
@@ -179,13 +180,13 @@ def test_the_currency_cannot_change_while_there_is_money(books: Bills) -> None:
 
 @pytest.mark.parametrize("expires", [(2026, 2, 1), (2026, 1, 31, 23, 59, 59)])
 def test_a_credit_pays_for_its_last_day_and_nothing_after(books: Bills, expires: tuple[int, ...]) -> None:
-    books.bills.credits.grant("prj_1", 10**12, "gift", datetime(*expires, tzinfo=UTC))  # type: ignore[misc, arg-type]
+    books.bills.credits.grant(PROJECT, 10**12, "gift", datetime(*expires, tzinfo=UTC))  # type: ignore[misc, arg-type]
     books.run("ins_1")
     until(books, 2026, 3, 5)
-    (grant,) = books.bills.credits.grants("prj_1")
+    (grant,) = books.bills.credits.grants(PROJECT)
     used = books.world.rows("SELECT SUM(micros) FROM charge WHERE month = '2026-01'")[0][0]
     assert (grant.drawn_micros, grant.expired) == (used, True)
-    january, february = (books.bills.invoices.one("prj_1", month) for month in ("2026-01", "2026-02"))
+    january, february = (books.bills.invoices.one(PROJECT, month) for month in ("2026-01", "2026-02"))
     assert (january.credit_micros, january.due_micros, january.tax_micros) == (used, 0, 0)
     assert february.credit_micros == 0
     assert february.due_micros == february.usage_micros + tax_micros(february.usage_micros, 2_000)
@@ -195,23 +196,23 @@ def test_a_credit_pays_for_its_last_day_and_nothing_after(books: Bills, expires:
 def test_a_credit_does_not_pay_for_the_month_before_it(books: Bills) -> None:
     books.run("ins_1")
     books.world.clock.move(datetime(2026, 2, 1, 0, 5, tzinfo=UTC) - books.world.clock.now())
-    books.bills.credits.grant("prj_1", 10**12, "gift")
+    books.bills.credits.grant(PROJECT, 10**12, "gift")
     until(books, 2026, 3, 5)
-    january, february = (books.bills.invoices.one("prj_1", month) for month in ("2026-01", "2026-02"))
+    january, february = (books.bills.invoices.one(PROJECT, month) for month in ("2026-01", "2026-02"))
     assert january.credit_micros == 0, "though it was booked when the credit was there"
     assert february.credit_micros == february.usage_micros
     books.check()
 
 
 def test_a_budget_restarts_every_month(books: Bills) -> None:
-    books.bills.budgets.set(Budget(project_id="prj_1", currency="", micros=10**9, levels=(1,)))
+    books.bills.budgets.set(Budget(project_id=PROJECT, currency="", micros=10**9, levels=(1,)))
     books.run("ins_1")
     books.world.clock.move(datetime(2026, 1, 31, 23, 59, tzinfo=UTC) - books.world.clock.now())
     books.bills.budgets.turn()
-    before = books.bills.budgets.standing("prj_1")
+    before = books.bills.budgets.standing(PROJECT)
     books.world.clock.move(timedelta(minutes=2))
     books.bills.budgets.turn()
-    after = books.bills.budgets.standing("prj_1")
+    after = books.bills.budgets.standing(PROJECT)
     assert before is not None
     assert after is not None
     assert (before.month, after.month) == ("2026-01", "2026-02")
@@ -231,7 +232,7 @@ def invoice(*lines: InvoiceLine, customer: str = "A lab", currency: str = "USD",
     amounts = {"credit_micros": 0, "tax_micros": 0, "paid_micros": 0, **changes}
     due = usage - amounts["credit_micros"] + amounts["tax_micros"] - amounts["paid_micros"]
     return Invoice(
-        number=17, project_id="prj_1", month="2026-10", currency=currency, charges_after=0, charges_until=9,
+        number=17, project_id=PROJECT, month="2026-10", currency=currency, charges_after=0, charges_until=9,
         usage_micros=usage, due_micros=due, issued_at_us=1_793_500_800_000_000, **amounts,
         document=Document(
             project="default", month="2026-10", customer=customer, tax_name="VAT", tax_bp=1_925, charges_until=9,
@@ -318,7 +319,7 @@ def test_an_instance_is_one_line_with_its_shapes_in_the_annex(books: Bills) -> N
     books.world.move("ins_1", Phase.RUNNING, name="train", gpus=2)
     books.run("ins_2", name="plain")
     until(books, 2026, 2, 3)
-    found = books.bills.invoices.one("prj_1", "2026-01")
+    found = books.bills.invoices.one(PROJECT, "2026-01")
     assert sorted(each.what for each in found.document.lines) == ["plain", "train"]
     assert [each.what for each in found.document.annex] == ["train", "train"]
     assert {each.unit_price for each in found.document.annex} == {"3.3020 USD/h", "6.3620 USD/h"}
@@ -340,9 +341,9 @@ def test_free_lines_are_omitted_and_tiny_amounts_are_combined() -> None:
 
 def test_an_invoice_names_the_organisation_tax_number_and_due_date(books: Bills) -> None:
     books.run("ins_1")
-    books.bills.set_profile(Profile(project_id="prj_1", currency="USD", tax_number="PL 1"))
+    books.bills.set_profile(Profile(project_id=PROJECT, currency="USD", tax_number="PL 1"))
     until(books, 2026, 2, 3)
-    found = books.bills.invoices.one("prj_1", "2026-01")
+    found = books.bills.invoices.one(PROJECT, "2026-01")
     named = replace(found, document=replace(found.document, organisation="Vision Lab"))
     facts = dict(paper(named, issuer="Seller").facts)
     assert facts["For"] == "Vision Lab\nTax number PL 1"
@@ -353,18 +354,18 @@ def test_a_preview_matches_the_later_invoice_and_changes_nothing(books: Bills) -
     books.run("ins_1", name="box")
     books.world.clock.move(timedelta(days=3, hours=5))
     books.world.book()
-    before = books.bills.invoices.of_project("prj_1")
-    first = books.bills.invoices.preview("prj_1", "2026-01")
-    bill = books.bills.bill("prj_1", "2026-01")
+    before = books.bills.invoices.of_project(PROJECT)
+    first = books.bills.invoices.preview(PROJECT, "2026-01")
+    bill = books.bills.bill(PROJECT, "2026-01")
     assert first.usage_micros == bill.micros + bill.unbooked_micros
-    assert books.bills.invoices.of_project("prj_1") == before
+    assert books.bills.invoices.of_project(PROJECT) == before
     made = paper(first, issuer="Seller")
     assert (made.title, made.number) == ("Invoice preview", "2026-01 PREVIEW")
     assert "not an invoice" in made.note
     books.world.move("ins_1", Phase.STOPPING, name="box")
     books.world.move("ins_1", Phase.DELETING, name="box")
     until(books, 2026, 2, 3)
-    issued = books.bills.invoices.one("prj_1", "2026-01")
+    issued = books.bills.invoices.one(PROJECT, "2026-01")
     assert (issued.usage_micros, issued.tax_micros) == (first.usage_micros, first.tax_micros)
     with pytest.raises(Conflict, match="has been issued"):
-        books.bills.invoices.preview("prj_1", "2026-01")
+        books.bills.invoices.preview(PROJECT, "2026-01")

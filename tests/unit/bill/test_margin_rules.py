@@ -13,6 +13,7 @@ from teraflock.bill.margin.rules import HOUR_US, cost_of_day, ends_at, gpu_parts
 from teraflock.bill.verify.costs import LINE, _lines
 from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding
+from teraflock.tenant.model import NO_PROJECT, ProjectId
 
 GB = 1 << 30
 WHOLE = HostPart(gpu_parts=4 * CARD_PARTS, vcpus=64, ram_bytes=512 * GB)
@@ -27,14 +28,14 @@ PARTS = some.builds(
 
 def rate(from_us: int, micros: int | None, instance_id: str = "") -> CostRate:
     return CostRate(
-        host_id="hst_1", instance_id=instance_id, project_id="prj_1" if instance_id else "", from_us=from_us,
-        micros_per_hour=micros, currency="USD", recorded_at_us=0,
+        host_id="hst_1", instance_id=instance_id, project_id=ProjectId("prj_1") if instance_id else NO_PROJECT,
+        from_us=from_us, micros_per_hour=micros, currency="USD", recorded_at_us=0,
     )  # fmt: skip
 
 
 def use(instance: str, from_us: int, until_us: int, held: HostPart) -> HostUse:
     return HostUse(
-        instance_id=instance, sequence=from_us, host_id="hst_1", project_id="prj_1", from_us=from_us,
+        instance_id=instance, sequence=from_us, host_id="hst_1", project_id=ProjectId("prj_1"), from_us=from_us,
         until_us=until_us, held=held,
     )  # fmt: skip
 
@@ -131,7 +132,7 @@ def test_a_use_lasts_from_the_claim_until_the_host_is_free_again() -> None:
     def change(sequence: int, at_us: int, phase: Phase) -> Change:
         held = Holding(host="hst_1", size=Size(gpu="V100-SXM2", gpus=1, vcpus=8, ram_bytes=GB))
         return Change(
-            instance_id="ins_1", project_id="prj_1", sequence=sequence, generation=0, at_us=at_us,
+            instance_id="ins_1", project_id=ProjectId("prj_1"), sequence=sequence, generation=0, at_us=at_us,
             phase=phase, held=held,
         )  # fmt: skip
 

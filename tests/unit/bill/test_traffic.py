@@ -23,6 +23,7 @@ from teraflock.bill.verify.service import verify
 from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding
 from teraflock.meter.reading.model import MeterReading
+from teraflock.tenant.model import ProjectId
 
 DAY = (START_US + 3 * DAY_US) // DAY_US
 """The day in which prices of BOOK change."""
@@ -39,7 +40,8 @@ HELD = {
 }
 CHANGES = {
     sequence: Change(
-        instance_id="ins", project_id="prj", sequence=sequence, generation=0, at_us=0, phase=Phase.RUNNING, held=held
+        instance_id="ins", project_id=ProjectId("prj"), sequence=sequence, generation=0, at_us=0,
+        phase=Phase.RUNNING, held=held
     )
     for sequence, held in HELD.items()
 }  # fmt: skip

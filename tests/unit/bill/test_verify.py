@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 from tests.long import counted
-from tests.unit.bill.world import BOOK, GB, RATES, START, World, labels
+from tests.unit.bill.world import BOOK, GB, OTHER_PROJECT, PROJECT, RATES, START, World, labels
 
 from teraflock.bill import store as bill_store
 from teraflock.bill.credit.service import CreditService
@@ -64,12 +64,12 @@ def books(database: Database | None = None) -> World:
 
     prices = PriceService(world.database, world.clock, RATES)
     prices.take(BOOK, name="prices.yaml", member="mem_1")
-    profile = Profile(project_id="prj_2", currency="EUR", pays="prepaid")
+    profile = Profile(project_id=OTHER_PROJECT, currency="EUR", pays="prepaid")
     world.database.write(lambda tx: bill_store.set_profile(tx, profile))
     invoices = InvoiceService(world.database, world.clock)
-    invoices.pay_in("prj_2", 50_000_000)
+    invoices.pay_in(OTHER_PROJECT, 50_000_000)
     CreditService(world.database, world.clock, random).grant(
-        "prj_1", 20_000_000, "sign-up", world.clock.now() + timedelta(days=3)
+        PROJECT, 20_000_000, "sign-up", world.clock.now() + timedelta(days=3)
     )
     purchases = PurchaseService(world.database, world.clock, random)
     lab = world.own_host("hst_1", gpus=4, vcpus=64, ram_bytes=512 * GB)
@@ -79,7 +79,7 @@ def books(database: Database | None = None) -> World:
     world.move("ins_3", Phase.STARTING, host="hst_2", gpu="", gpus=0, vcpus=3, ram_bytes=7 * GB)
     world.move("ins_4", Phase.STARTING, host="hst_3")
     world.rent("ins_4", "hst_3", 900_001)
-    for project, instance in (("prj_1", "ins_1"), ("prj_2", "ins_2")):
+    for project, instance in ((PROJECT, "ins_1"), (OTHER_PROJECT, "ins_2")):
         for phase in (Phase.QUEUED, Phase.STARTING, Phase.RUNNING):
             world.move(instance, phase, project=project, labels=labels(team="vision"))
         world.wait(30)
@@ -93,7 +93,7 @@ def books(database: Database | None = None) -> World:
     world.move("ins_1", Phase.RUNNING, gpus=2, snapshots_bytes=7 * GB)
     world.sent("ins_1", 5 * GB)
     world.book()
-    bought, _ = purchases.buy("prj_1", "ins_1", "monthly")
+    bought, _ = purchases.buy(PROJECT, "ins_1", "monthly")
     world.wait(hours=1)
     world.sent("ins_1", 5 * GB + 12_345_678)
     world.rent("ins_4", "hst_3", 800_000)
@@ -110,11 +110,11 @@ def books(database: Database | None = None) -> World:
     world.move("ins_1", Phase.RUNNING, gpus=2, snapshots_bytes=7 * GB, region="north")
     world.sent("ins_1", 3 * GB, epoch="2")
     world.move("ins_1", Phase.STOPPING, gpus=2, asked_at_us=world.now_us - 40 * 3600 * 10**6)
-    world.move("ins_2", Phase.STARTING, project="prj_2", last_seen_us=world.now_us - 3600 * 10**6)
+    world.move("ins_2", Phase.STARTING, project=OTHER_PROJECT, last_seen_us=world.now_us - 3600 * 10**6)
     world.move("ins_3", Phase.STOPPED, host="hst_2", gpu="", gpus=0, vcpus=0, ram_bytes=0)
     world.costs.set(plain, None)
     world.book()
-    purchases.end("prj_1", bought.id)
+    purchases.end(PROJECT, bought.id)
     world.wait(days=40)
     world.book()
     invoices.issue_all()

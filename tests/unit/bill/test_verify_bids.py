@@ -3,7 +3,8 @@
 import msgspec
 
 from teraflock.bill.price.model import PriceBook
-from teraflock.bill.verify.bids import Auctions, Named
+from teraflock.bill.verify.bids import Auctions
+from teraflock.bill.verify.row import Named
 
 
 def result(at_us: int, host: str, price: int) -> Named:

@@ -22,9 +22,12 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.storage.memory import MemoryDatabase
 from teraflock.storage.migrate import migrate
+from teraflock.tenant.model import ProjectId
 
 START = datetime(2026, 1, 5, 9, 0, tzinfo=UTC)
 GB = 1 << 30
+PROJECT = ProjectId("prj_1")
+OTHER_PROJECT = ProjectId("prj_2")
 RATES = Rates(
     [Rate(START.date(), "CNY", 7_250_000, "made up"), Rate(START.date(), "EUR", 913_700, "made up")]
 )
@@ -134,7 +137,7 @@ class World:
         assert found is not None
         return found
 
-    def rent(self, instance: str, host: str, micros_per_hour: int, project: str = "prj_1") -> None:
+    def rent(self, instance: str, host: str, micros_per_hour: int, project: ProjectId = PROJECT) -> None:
         """A provider reports what the host of an instance costs; 0: it is gone."""
         now = self.clock.now()
         cost: dict[str, str | int | float | bool | None] = {

@@ -9,6 +9,7 @@ from teraflock.base.size import Size
 from teraflock.instance.states import BILLABLE, Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter
 from teraflock.meter.rules import charged, latest, recut, take
+from teraflock.tenant.model import ProjectId
 
 R, C, S, T, D, U, A = (
     Phase.RUNNING, Phase.CHANGING, Phase.STOPPED, Phase.STOPPING, Phase.DELETING, Phase.STARTING, Phase.AWAY,
@@ -19,7 +20,7 @@ def change(
     sequence: int, at: int, phase: Phase, *, gpus: int = 1, asked: int | None = None, lost: int | None = None,
 ) -> Change:  # fmt: skip
     return Change(
-        instance_id="ins", project_id="prj", sequence=sequence, generation=0, at_us=at, phase=phase,
+        instance_id="ins", project_id=ProjectId("prj"), sequence=sequence, generation=0, at_us=at, phase=phase,
         held=Holding(size=Size(gpu="V100-SXM2", gpus=gpus, vcpus=4, ram_bytes=8, disk_bytes=16)), asked_at_us=asked,
         last_seen_us=lost,
     )  # fmt: skip
@@ -27,7 +28,7 @@ def change(
 
 def intervals(*changes: Change) -> tuple[Interval, ...]:
     """As the meter makes them, each in its last revision, the empty ones left out."""
-    meter, made = Meter(instance_id="ins", project_id="prj"), list[Interval]()
+    meter, made = Meter(instance_id="ins", project_id=ProjectId("prj")), list[Interval]()
     for each in changes:
         before, step = meter, take(meter, each)
         meter = step.meter

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import msgspec
+from msgspec.structs import asdict
 
 from teraflock.bill.charge.model import Amounts
 from teraflock.bill.charge.store import Booked
@@ -53,11 +54,7 @@ def line_answer(line: Booked) -> LineAnswer:
         name=held.name,
         starts_at=moment(part.from_us),
         ends_at=moment(part.until_us),
-        gpu=held.size.gpu,
-        gpus=held.size.gpus,
-        vcpus=held.size.vcpus,
-        ram_bytes=held.size.ram_bytes,
-        disk_bytes=held.size.disk_bytes,
+        **asdict(held.size),
         egress_bytes=part.egress_bytes,
         mode=held.mode,
         purchase_id=part.purchase_id,

@@ -116,12 +116,12 @@ def order_from(request: LaunchRequest) -> Order:
 
 
 PAGES_KEPT: Final = 512  # a few kB each
-_PAGES: Final[dict[tuple[int, int, bool], tuple[tuple[View, ...], str | None, bytes]]] = {}
+_PAGES: Final[dict[tuple[str, int, bool], tuple[tuple[View, ...], str | None, bytes]]] = {}
 
 
 def instance_page(views: tuple[View, ...], after: str | None, *, enters: bool) -> bytes:
-    """A page as JSON. Cached by the identity of its views, which never change; most pages do not change either."""
-    key = (id(views[0]) if views else 0, len(views), enters)
+    """A page as JSON. The last content of each page is kept: most pages do not change."""
+    key = (views[0].instance.id if views else "", len(views), enters)
     kept = _PAGES.get(key)
     if kept is not None and kept[0] == views and kept[1] == after:
         return kept[2]

@@ -10,7 +10,13 @@ from teraflock.tenant.model import (
     Quota,
 )
 from teraflock.tenant.quota.rules import QuotaAmounts
-from teraflock.wire.quota import OrganisationQuotaShape, OrganisationUsage, QuotaShape, UsageAnswer
+from teraflock.wire.quota import (
+    OrganisationQuotaShape,
+    OrganisationUsage,
+    QuotaShape,
+    UsageAnswer,
+    UsedAmounts,
+)
 
 
 def quota_from(shape: QuotaShape) -> Quota:
@@ -38,20 +44,8 @@ def quota_shape(quota: Quota) -> QuotaShape:
 
 
 def usage_answer(used: QuotaAmounts, quota: Quota, whole: OrganisationUsage | None) -> UsageAnswer:
-    return UsageAnswer(
-        instances=used.instances,
-        vcpus=used.vcpus,
-        ram_bytes=used.ram_bytes,
-        disk_bytes=used.disk_bytes,
-        images_bytes=used.images_bytes,
-        data_bytes=used.data_bytes,
-        ports=used.ports,
-        addresses=used.addresses,
-        networks=used.networks,
-        gpus=used.gpus,
-        quota=quota_shape(quota),
-        organisation=whole,
-    )
+    amounts = {name: getattr(used, name) for name in UsedAmounts.__struct_fields__}
+    return UsageAnswer(**amounts, quota=quota_shape(quota), organisation=whole)
 
 
 def organisation_usage(

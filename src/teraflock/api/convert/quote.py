@@ -1,5 +1,7 @@
 """Quotes on the wire."""
 
+from msgspec.structs import asdict
+
 from teraflock.base.size import Size
 from teraflock.bill.quote import Quote
 from teraflock.wire.quote import QuoteAnswer
@@ -10,11 +12,7 @@ def quote_answer(quote: Quote, shape: Size) -> QuoteAnswer:
         currency=quote.currency,
         instances=quote.instances,
         mode=quote.mode,
-        gpu=shape.gpu,
-        gpus=shape.gpus,
-        vcpus=shape.vcpus,
-        ram_bytes=shape.ram_bytes,
-        disk_bytes=shape.disk_bytes,
+        **asdict(shape),
         micros_per_hour=quote.micros_per_hour,
         micros_per_month=quote.micros_per_month,
         micros_stopped_per_month=quote.micros_stopped_per_month,

@@ -16,14 +16,7 @@ def wish_from(shape: ShapeRequest) -> ShapeWish:
 
 
 def shape_answer(shape: Size) -> ShapeAnswer:
-    return ShapeAnswer(
-        gpu=shape.gpu,
-        gpu_name=gpu_name(shape.gpu),
-        gpus=shape.gpus,
-        vcpus=shape.vcpus,
-        ram_bytes=shape.ram_bytes,
-        disk_bytes=shape.disk_bytes,
-    )
+    return ShapeAnswer(gpu_name=gpu_name(shape.gpu), **asdict(shape))
 
 
 @lru_cache(maxsize=1024)

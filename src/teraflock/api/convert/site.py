@@ -1,5 +1,6 @@
 """Sites on the wire."""
 
+from teraflock.base.size import Size
 from teraflock.instance.driver import Capability, MachineType
 from teraflock.instance.site.model import SiteCheck, SiteRecord, SiteView
 from teraflock.wire.site import MachineTypeAnswer, SiteAnswer, SiteCheckAnswer, SiteRequest
@@ -48,11 +49,7 @@ def _type_answer(each: MachineType) -> MachineTypeAnswer:
     return MachineTypeAnswer(
         name=each.name,
         region=each.region,
-        gpu=each.gpu,
-        gpus=each.gpus,
-        vcpus=each.vcpus,
-        ram_bytes=each.ram_bytes,
-        disk_bytes=each.disk_bytes,
+        **{name: getattr(each, name) for name in Size.__struct_fields__},
         prices_micros_per_hour=each.prices,
         currency=each.currency,
     )

@@ -76,7 +76,7 @@ def joined_config(places: HostPlaces) -> HostConfig:
     if found is None:
         raise Refused(
             "This machine has not joined a server",
-            hint="On the server, `tera host add` prints the command for it",
+            hint="Run `tera host add` on the server. It prints the command to run here",
         )
     return found
 

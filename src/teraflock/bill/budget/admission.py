@@ -21,6 +21,7 @@ from teraflock.bill.price.model import FOREVER_US
 from teraflock.bill.times import microseconds
 from teraflock.meter.model import Interval
 from teraflock.storage.database import Transaction
+from teraflock.tenant.model import ProjectId
 from teraflock.tenant.project.store import claim
 
 PAY_IN = "Pay in, then launch again"
@@ -35,12 +36,12 @@ class BudgetReached(QuotaReached):
     remedy = "Raise the budget (`PUT /v1/budget`), pay in, or wait for the next month."
 
 
-def admission(clock: Clock) -> Callable[[Transaction, str], None]:
+def admission(clock: Clock) -> Callable[[Transaction, ProjectId], None]:
     """For `InstanceService`: raise if the project may not have what was just written for it."""
     return lambda tx, project_id: check_launch(tx, project_id, microseconds(clock.now()))
 
 
-def check_launch(tx: Transaction, project_id: str, now_us: int, more: Sequence[Wished] = ()) -> None:
+def check_launch(tx: Transaction, project_id: ProjectId, now_us: int, more: Sequence[Wished] = ()) -> None:
     """`more` is what is not written yet."""
     if not budget_store.is_limited(tx, project_id):
         return  # the usual case
@@ -64,7 +65,13 @@ def check_launch(tx: Transaction, project_id: str, now_us: int, more: Sequence[W
 
 
 def affords(
-    tx: Transaction, project_id: str, fee_micros: int, at_us: int, now_us: int, *, soft_too: bool = False
+    tx: Transaction,
+    project_id: ProjectId,
+    fee_micros: int,
+    at_us: int,
+    now_us: int,
+    *,
+    soft_too: bool = False,
 ) -> bool:
     """Whether a fee that is due at a time fits into the hard budget of its month, the operator's cap and the prepaid
     balance.
@@ -84,7 +91,7 @@ def affords(
     return all(lasts(purse, fee_micros) for purse in purses)
 
 
-def _needed(tx: Transaction, desk: Desk, project_id: str, now_us: int, more: Sequence[Wished]) -> int:
+def _needed(tx: Transaction, desk: Desk, project_id: ProjectId, now_us: int, more: Sequence[Wished]) -> int:
     """The minimum cost of everything that should run: for one step, or for the minimum charge of a run."""
     period = desk.book.at(now_us)
     minimum = period.prices.minimum_seconds if period else 0
@@ -93,7 +100,7 @@ def _needed(tx: Transaction, desk: Desk, project_id: str, now_us: int, more: Seq
                for each in wished)  # fmt: skip
 
 
-def _cost(desk: Desk, wished: Wished, project_id: str, now_us: int, seconds: int) -> int:
+def _cost(desk: Desk, wished: Wished, project_id: ProjectId, now_us: int, seconds: int) -> int:
     run = Interval(
         instance_id=wished.id, sequence=0, generation=0, project_id=project_id, from_us=now_us, until_us=FOREVER_US,
         run_us=now_us, held=wished.held,

@@ -2,9 +2,11 @@
 
 import msgspec
 
+from teraflock.tenant.model import ProjectId
+
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    project_id: str
+    project_id: ProjectId
     currency: str
     micros: int
     """For a calendar month, UTC."""
@@ -21,7 +23,7 @@ class Cap(msgspec.Struct, frozen=True, kw_only=True):
     The tenant sees it and cannot change it. Everything is stopped when it is reached.
     """
 
-    project_id: str
+    project_id: ProjectId
     currency: str
     micros: int
     notice_seconds: int = 3600

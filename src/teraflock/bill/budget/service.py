@@ -21,7 +21,7 @@ from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import By
+from teraflock.tenant.model import By, ProjectId
 
 LEVELS_MAX: Final = 20
 _WORDS: Final = {"level": "reached", "announced": "ending", "stopped": "stopped"}
@@ -52,7 +52,7 @@ class BudgetService:
         database: Database,
         clock: Clock,
         random_bytes: Callable[[int], bytes],
-        stop: Callable[[str], None] = lambda project_id: None,
+        stop: Callable[[ProjectId], None] = lambda project_id: None,
     ) -> None:
         """`stop` asks all running instances of a project to stop."""
         self._database = database
@@ -99,14 +99,14 @@ class BudgetService:
 
         return self._database.write(work)
 
-    def remove_cap(self, project_id: str, *, by: By | None = None) -> bool:
+    def remove_cap(self, project_id: ProjectId, *, by: By | None = None) -> bool:
         def work(tx: Transaction) -> bool:
             self._audit.note(tx, by, "budget.uncap", project_id)
             return budget_store.remove_cap(tx, project_id)
 
         return self._database.write(work)
 
-    def _told_standing(self, tx: Transaction, desk: Desk, project_id: str, now_us: int) -> Standing:
+    def _told_standing(self, tx: Transaction, desk: Desk, project_id: ProjectId, now_us: int) -> Standing:
         """The budget of a project, after everything that is near was announced."""
         own, cap = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id)
         for each in watched(own, cap):
@@ -115,21 +115,21 @@ class BudgetService:
         assert rules is not None, "one of them was just set"
         return _standing(_look(tx, desk, rules, now_us), now_us, own, cap)
 
-    def remove(self, project_id: str, *, by: By | None = None) -> bool:
+    def remove(self, project_id: ProjectId, *, by: By | None = None) -> bool:
         def work(tx: Transaction) -> bool:
             self._audit.note(tx, by, "budget.remove", project_id)
             return budget_store.remove(tx, project_id)
 
         return self._database.write(work)
 
-    def standing(self, project_id: str) -> Standing | None:
+    def standing(self, project_id: ProjectId) -> Standing | None:
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
             own, cap = budget_store.budget(tx, project_id), budget_store.cap(tx, project_id)
             rules = ruling(own, cap)
             return _standing(_look(tx, Desk(tx), rules, now_us), now_us, own, cap) if rules else None
 
-    def turn(self) -> list[str]:
+    def turn(self) -> list[ProjectId]:
         """Check every budget once. Return the projects that were stopped."""
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:

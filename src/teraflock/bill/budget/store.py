@@ -20,16 +20,16 @@ def put(tx: Transaction, budget: Budget) -> None:
     tx.run_many(_BUDGET.upsert("project_id"), [_BUDGET.row(budget)])
 
 
-def remove(tx: Transaction, project_id: str) -> bool:
+def remove(tx: Transaction, project_id: ProjectId) -> bool:
     return bool(tx.run("DELETE FROM budget WHERE project_id = :project", project=project_id))
 
 
-def budget(tx: Transaction, project_id: str) -> Budget | None:
+def budget(tx: Transaction, project_id: ProjectId) -> Budget | None:
     row = tx.one(f"{_BUDGET.select} WHERE project_id = :project", project=project_id)
     return _BUDGET.value(row) if row else None
 
 
-def is_limited(tx: Transaction, project_id: str) -> bool:
+def is_limited(tx: Transaction, project_id: ProjectId) -> bool:
     """Whether a project has a budget or a cap, or pays in advance. One statement, because every launch needs it."""
     row = tx.one(
         "SELECT 1 WHERE EXISTS (SELECT 1 FROM budget WHERE project_id = :project)"
@@ -48,11 +48,11 @@ def put_cap(tx: Transaction, cap: Cap) -> None:
     tx.run_many(_CAP.upsert("project_id"), [_CAP.row(cap)])
 
 
-def remove_cap(tx: Transaction, project_id: str) -> bool:
+def remove_cap(tx: Transaction, project_id: ProjectId) -> bool:
     return bool(tx.run("DELETE FROM budget_cap WHERE project_id = :project", project=project_id))
 
 
-def cap(tx: Transaction, project_id: str) -> Cap | None:
+def cap(tx: Transaction, project_id: ProjectId) -> Cap | None:
     row = tx.one(
         f"{_CAP.select} WHERE project_id = :project",
         project=project_id,
@@ -65,7 +65,7 @@ def caps_in_all_projects(tx: Transaction) -> list[Cap]:
     return [_CAP.value(row) for row in rows]
 
 
-def told(tx: Transaction, project_id: str, month: str, *, ahead: bool) -> Told:
+def told(tx: Transaction, project_id: ProjectId, month: str, *, ahead: bool) -> Told:
     """About the budget, or about the prepaid balance."""
     rows = tx.all(
         "SELECT kind, level, at_us, limit_micros FROM budget_notice WHERE project_id = :project AND month = :month",
@@ -83,7 +83,14 @@ def told(tx: Transaction, project_id: str, month: str, *, ahead: bool) -> Told:
 
 
 def note(
-    tx: Transaction, project_id: str, month: str, kind: str, level: int, now_us: int, spent: int, limit: int
+    tx: Transaction,
+    project_id: ProjectId,
+    month: str,
+    kind: str,
+    level: int,
+    now_us: int,
+    spent: int,
+    limit: int,
 ) -> None:
     """`level` is the percentage of a level. For other notices it is 0 for a budget and 1 for a prepaid balance."""
     tx.run(
@@ -101,7 +108,7 @@ def note(
     )
 
 
-def forget(tx: Transaction, project_id: str, month: str) -> None:
+def forget(tx: Transaction, project_id: ProjectId, month: str) -> None:
     """A new budget starts without notices. Notices about the prepaid balance stay."""
     tx.run(
         "DELETE FROM budget_notice WHERE project_id = :project AND month = :month AND (kind = 'level' OR level = 0)",
@@ -119,7 +126,7 @@ class Wished(msgspec.Struct, frozen=True, kw_only=True):
     """It is charged already."""
 
 
-def wanted_running(tx: Transaction, project_id: str) -> list[Wished]:
+def wanted_running(tx: Transaction, project_id: ProjectId) -> list[Wished]:
     """All instances of a project that should run, with what they will hold."""
     return [
         Wished(

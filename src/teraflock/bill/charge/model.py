@@ -6,6 +6,7 @@ import msgspec
 
 from teraflock.base.size import Size
 from teraflock.meter.model import Holding
+from teraflock.tenant.model import ProjectId
 
 
 class Amounts(NamedTuple):
@@ -58,7 +59,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str
     generation: int
     sequence: int
-    project_id: str
+    project_id: ProjectId
     held: Holding
 
 

@@ -12,6 +12,7 @@ from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table, in_list
+from teraflock.tenant.model import ProjectId
 
 _KEY: Final = ("subject", "generation", "sequence", "segment", "kind", "reverses", "project_id", "month")
 _SLICE: Final = (
@@ -102,11 +103,11 @@ def booked_until(tx: Transaction, subject: str, sequence: int) -> int:
     return int(row[0]) if row else 0
 
 
-def open_booked_until(tx: Transaction, project_id: str, closed_us: int) -> dict[tuple[str, int], int]:
+def open_booked_until(tx: Transaction, project_id: ProjectId, closed_us: int) -> dict[tuple[str, int], int]:
     """The time up to which the open intervals of a project are charged, by instance and sequence. Those that began
     after the last closed day are left out: they have no charge.
 
-    The last charge of an interval stands, unless it is a reversal itself, and it usually ends with the closed day.
+    The last charge of an interval counts unless it is a reversal. It usually ends with the closed day.
     """
     rows = tx.all(
         "SELECT m.instance_id, m.open_sequence, c.until_us, c.kind FROM meter_instance m JOIN charge c"
@@ -125,7 +126,7 @@ def open_booked_until(tx: Transaction, project_id: str, closed_us: int) -> dict[
 
 
 def lines(
-    tx: Transaction, project_id: str, month: str, *, after: int, limit: int, subject: str = ""
+    tx: Transaction, project_id: ProjectId, month: str, *, after: int, limit: int, subject: str = ""
 ) -> list[Booked]:
     """The charges of a project in a month after the number `after`. With `subject`, only those of one instance."""
     rows = tx.all(
@@ -140,7 +141,7 @@ def lines(
     return [booked_from(row) for row in rows]
 
 
-def sums(tx: Transaction, project_id: str, month: str) -> list[ChargeSum]:
+def sums(tx: Transaction, project_id: ProjectId, month: str) -> list[ChargeSum]:
     rows = tx.all(
         "SELECT currency, gpu, member, labels, kind, lines, micros, list_micros FROM charge_sum"
         " WHERE project_id = :project AND month = :month ORDER BY currency, gpu, member, labels, kind",
@@ -172,7 +173,7 @@ def _summed(
         yield row
 
 
-def sums_by_name(tx: Transaction, project_id: str, month: str) -> list[tuple[str, int, int]]:
+def sums_by_name(tx: Transaction, project_id: ProjectId, month: str) -> list[tuple[str, int, int]]:
     rows = tx.all(
         "SELECT name, COUNT(*), SUM(micros) FROM charge WHERE project_id = :project AND month = :month"
         " GROUP BY name",
@@ -182,7 +183,9 @@ def sums_by_name(tx: Transaction, project_id: str, month: str) -> list[tuple[str
     return [(name, lines, int(micros)) for name, lines, micros in rows]  # PostgreSQL sums up to a NUMERIC
 
 
-def sums_by_day(tx: Transaction, project_id: str, month: str, currency: str) -> list[tuple[str, int, int]]:
+def sums_by_day(
+    tx: Transaction, project_id: ProjectId, month: str, currency: str
+) -> list[tuple[str, int, int]]:
     """Day, number of charges and amount, oldest first. A charge counts on the day (UTC) on which it begins."""
     rows = tx.all(
         "SELECT from_us / 86400000000 AS day, COUNT(*), SUM(micros) FROM charge"
@@ -195,7 +198,7 @@ def sums_by_day(tx: Transaction, project_id: str, month: str, currency: str) -> 
     return [(f"{at_microseconds(day * DAY_US):%Y-%m-%d}", lines, int(micros)) for day, lines, micros in rows]
 
 
-def has_cost(tx: Transaction, project_id: str) -> bool:
+def has_cost(tx: Transaction, project_id: ProjectId) -> bool:
     """Whether anything was ever charged to a project."""
     row = tx.one(
         "SELECT 1 FROM charge WHERE project_id = :project AND currency <> '' LIMIT 1", project=project_id
@@ -203,7 +206,7 @@ def has_cost(tx: Transaction, project_id: str) -> bool:
     return row is not None
 
 
-def spent(tx: Transaction, project_id: str, month: str) -> dict[str, int]:
+def spent(tx: Transaction, project_id: ProjectId, month: str) -> dict[str, int]:
     """What is booked for a month, by currency."""
     found: dict[str, int] = {}
     for each in sums(tx, project_id, month):

@@ -20,6 +20,7 @@ from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
 from teraflock.bill.charge.rules import Tariff, booking
 from teraflock.meter.model import Change, Holding
 from teraflock.meter.reading.model import MeterReading
+from teraflock.tenant.model import ProjectId
 
 
 def sender(held: Holding) -> Holding:
@@ -32,7 +33,7 @@ def traffic_charges(
 ) -> list[Charge]:
     """The charges of one instance for one day, from all readings of that day and the changes that they name."""
     made: list[Charge] = []
-    by_sender: dict[tuple[str, Holding], list[MeterReading]] = {}
+    by_sender: dict[tuple[ProjectId, Holding], list[MeterReading]] = {}
     for reading in readings:
         change = changes[reading.sequence]
         by_sender.setdefault((change.project_id, sender(change.held)), []).append(reading)

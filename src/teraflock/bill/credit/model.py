@@ -2,10 +2,12 @@
 
 import msgspec
 
+from teraflock.tenant.model import ProjectId
+
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
     id: str
-    project_id: str
+    project_id: ProjectId
     reason: str
     """Shown on the bill, for example `sign-up` or `gift`."""
     currency: str

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from teraflock.bill.credit.model import Grant
 from teraflock.bill.ledger.model import PROMOTION, LedgerEntry, granted, owes, paid_ahead
+from teraflock.tenant.model import ProjectId
 
 
 class Due(NamedTuple):
@@ -30,7 +31,7 @@ class Paid(NamedTuple):
 
 
 def pay(
-    project_id: str,
+    project_id: ProjectId,
     currency: str,
     dues: Sequence[Due],
     grants: Sequence[Grant],
@@ -96,7 +97,7 @@ def _from_grants(left: dict[str, Grant], due: Due, moved: dict[tuple[str, str], 
 
 
 def _entry(
-    project_id: str, currency: str, grant_id: str, month: str, micros: int, number: int
+    project_id: ProjectId, currency: str, grant_id: str, month: str, micros: int, number: int
 ) -> LedgerEntry:
     source, owed = granted(grant_id) if grant_id else paid_ahead(project_id), owes(project_id)
     kinds: Mapping[bool, str] = {True: "drawn" if grant_id else "settled", False: "returned"}

@@ -20,7 +20,7 @@ from teraflock.bill.price.model import FOREVER_US
 from teraflock.bill.times import microseconds
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import By
+from teraflock.tenant.model import By, ProjectId
 
 
 class CreditService:
@@ -32,7 +32,7 @@ class CreditService:
 
     def grant(
         self,
-        project_id: str,
+        project_id: ProjectId,
         micros: int,
         reason: str,
         expires: datetime | None = None,
@@ -66,7 +66,7 @@ class CreditService:
 
         return self._database.write(work)
 
-    def open_prepaid(self, tx: Transaction, project_id: str, micros: int, reason: str) -> None:
+    def open_prepaid(self, tx: Transaction, project_id: ProjectId, micros: int, reason: str) -> None:
         """Let a new project pay in advance, with a credit that never expires. 0: without one."""
         now = self._clock.now()
         book = price_store.book(tx)
@@ -93,6 +93,6 @@ class CreditService:
         self._audit.note(tx, by, "credit.give", made.id, amount=amount, reason=made.reason)
         return made
 
-    def grants(self, project_id: str) -> list[Grant]:
+    def grants(self, project_id: ProjectId) -> list[Grant]:
         with self._database.read() as tx:
             return credit_store.grants(tx, project_id)

@@ -5,6 +5,7 @@ from typing import Final
 from teraflock.bill.credit.model import Grant
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
+from teraflock.tenant.model import ProjectId
 
 _GRANT: Final = Table("credit_grant", Grant)
 
@@ -14,7 +15,7 @@ def put(tx: Transaction, grant: Grant) -> None:
     tx.run_many(_GRANT.upsert("id", change=changed), [_GRANT.row(grant)])
 
 
-def grants(tx: Transaction, project_id: str) -> list[Grant]:
+def grants(tx: Transaction, project_id: ProjectId) -> list[Grant]:
     rows = tx.all(
         f"{_GRANT.select} WHERE project_id = :project ORDER BY expires_us, id",
         project=project_id,
@@ -22,7 +23,7 @@ def grants(tx: Transaction, project_id: str) -> list[Grant]:
     return [_GRANT.value(row) for row in rows]
 
 
-def projects_with_grants(tx: Transaction) -> set[str]:
+def projects_with_grants(tx: Transaction) -> set[ProjectId]:
     return {row[0] for row in tx.all("SELECT DISTINCT project_id FROM credit_grant WHERE expired = 0")}
 
 

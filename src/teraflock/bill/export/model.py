@@ -4,6 +4,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from teraflock.tenant.model import ProjectId
+
 COLUMNS: Final = (
     "AvailabilityZone", "BilledCost", "BillingAccountId", "BillingAccountName", "BillingAccountType", "BillingCurrency",
     "BillingPeriodEnd", "BillingPeriodStart", "CapacityReservationId", "CapacityReservationStatus", "ChargeCategory",
@@ -28,7 +30,7 @@ class BillingAccount(msgspec.Struct, frozen=True, kw_only=True):
     organisation_id: str
     organisation: str = ""
     """Looked up if empty."""
-    project_id: str
+    project_id: ProjectId
     project: str
     currency: str = ""
     invoice: str = ""

@@ -12,7 +12,7 @@ from teraflock.bill.invoice.rules import number_text
 from teraflock.bill.purchase import store as purchase_store
 from teraflock.bill.times import month_bounds
 from teraflock.storage.database import Transaction
-from teraflock.tenant.model import OrganisationId
+from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.organisation import store as organisations
 
 
@@ -58,6 +58,6 @@ def _organisation_name(tx: Transaction, id: str) -> str:
     return found.name if found else id
 
 
-def _bought(tx: Transaction, project_id: str) -> Bought:
+def _bought(tx: Transaction, project_id: ProjectId) -> Bought:
     found = purchase_store.purchases(tx, project_id)
     return {each.id: (each, purchase_store.terms(tx, each.id)) for each in found}

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from teraflock.tenant.model import ProjectId
+
 
 class InvoiceLine(msgspec.Struct, frozen=True, kw_only=True):
     """The cost of one instance in the month, or one fee."""
@@ -41,7 +43,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 class Invoice(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     """0 for a preview, which has no number."""
-    project_id: str
+    project_id: ProjectId
     month: str
     currency: str
     charges_after: int

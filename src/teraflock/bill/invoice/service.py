@@ -22,7 +22,7 @@ from teraflock.bill.ledger.model import CASH, TAX, LedgerEntry, owes, paid_ahead
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import By
+from teraflock.tenant.model import By, ProjectId
 from teraflock.tenant.organisation import store as organisations
 from teraflock.tenant.project.store import project_of_any_organisation
 
@@ -36,7 +36,9 @@ class InvoiceService:
         self._due_us = due_days * DAY_US
         self._audit = Audit(clock)
 
-    def issue(self, project_id: str, month: str, *, project_name: str = "", by: By | None = None) -> Invoice:
+    def issue(
+        self, project_id: ProjectId, month: str, *, project_name: str = "", by: By | None = None
+    ) -> Invoice:
         """Issue the invoice of a month that has ended. Repeated calls return the same invoice."""
         now_us = microseconds(self._clock.now())
 
@@ -53,7 +55,7 @@ class InvoiceService:
 
         return self._database.write(work)
 
-    def preview(self, project_id: str, month: str) -> Invoice:
+    def preview(self, project_id: ProjectId, month: str) -> Invoice:
         """The invoice of a month as of now, including usage that is not booked. It has no number and is not stored."""
         now_us = microseconds(self._clock.now())
         with self._database.read() as tx:
@@ -79,19 +81,19 @@ class InvoiceService:
                     count += 1
         return count
 
-    def of_project(self, project_id: str) -> list[tuple[Invoice, int]]:
+    def of_project(self, project_id: ProjectId) -> list[tuple[Invoice, int]]:
         """Oldest first, each with its unpaid amount."""
         with self._database.read() as tx:
             return invoice_store.open_invoices(tx, project_id)
 
-    def one(self, project_id: str, month: str) -> Invoice:
+    def one(self, project_id: ProjectId, month: str) -> Invoice:
         with self._database.read() as tx:
             found = invoice_store.invoice(tx, project_id, month)
         if found is None:
             raise NotFound(f"There is no invoice for {month}", hint="List invoices with `tera invoice list`")
         return found
 
-    def pay_in(self, project_id: str, micros: int, *, by: By | None = None) -> int:
+    def pay_in(self, project_id: ProjectId, micros: int, *, by: By | None = None) -> int:
         """Add money to the balance and settle what is owed at once. Return the new balance."""
         if micros <= 0:
             raise BadInput("The payment must be greater than 0")
@@ -106,7 +108,7 @@ class InvoiceService:
 
         return self._database.write(work)
 
-    def pay_invoice(self, project_id: str, month: str, micros: int, *, by: By | None = None) -> None:
+    def pay_invoice(self, project_id: ProjectId, month: str, micros: int, *, by: By | None = None) -> None:
         now_us = microseconds(self._clock.now())
 
         def work(tx: Transaction) -> None:
@@ -128,7 +130,7 @@ class InvoiceService:
 
 
 def issue(
-    tx: Transaction, project_id: str, month: str, project_name: str, now_us: int, due_us: int = 0
+    tx: Transaction, project_id: ProjectId, month: str, project_name: str, now_us: int, due_us: int = 0
 ) -> Invoice:
     cursor = store.hold(tx)
     if found := invoice_store.invoice(tx, project_id, month):
@@ -168,7 +170,7 @@ def issue(
     return invoice
 
 
-def preview(tx: Transaction, project_id: str, month: str, now_us: int) -> Invoice:
+def preview(tx: Transaction, project_id: ProjectId, month: str, now_us: int) -> Invoice:
     cursor, desk = store.cursor(tx), Desk(tx)
     before = next(
         (each for each in reversed(invoice_store.invoices(tx, project_id)) if each.month < month), None
@@ -219,7 +221,7 @@ def _drafted(
     )  # fmt: skip
 
 
-def _names(tx: Transaction, project_id: str) -> tuple[str, str]:
+def _names(tx: Transaction, project_id: ProjectId) -> tuple[str, str]:
     """The names of a project and its organisation."""
     project = project_of_any_organisation(tx, project_id)
     if project is None:
@@ -229,7 +231,7 @@ def _names(tx: Transaction, project_id: str) -> tuple[str, str]:
 
 
 def _tax_entries(
-    tx: Transaction, desk: Desk, project_id: str, number: int, month: str, tax: int
+    tx: Transaction, desk: Desk, project_id: ProjectId, number: int, month: str, tax: int
 ) -> tuple[list[LedgerEntry], int]:
     """The entries for the tax of an invoice, and the part that the balance pays."""
     if not tax:
@@ -249,7 +251,7 @@ def _tax_entries(
     return entries + settled, sum(entry.micros for entry in settled)
 
 
-def _pay_in(tx: Transaction, project_id: str, micros: int, now_us: int) -> int:
+def _pay_in(tx: Transaction, project_id: ProjectId, micros: int, now_us: int) -> int:
     cursor, desk = store.hold(tx), Desk(tx)
     currency, profile = desk.currency(project_id), desk.profiles.get(project_id)
     entry = LedgerEntry(
@@ -262,7 +264,7 @@ def _pay_in(tx: Transaction, project_id: str, micros: int, now_us: int) -> int:
     return -ledger_store.account(tx, paid_ahead(project_id), currency).owed
 
 
-def _settlement(tx: Transaction, project_id: str, currency: str) -> list[LedgerEntry]:
+def _settlement(tx: Transaction, project_id: ProjectId, currency: str) -> list[LedgerEntry]:
     """What the balance pays: invoices first, then months without an invoice, oldest first."""
     balance = -ledger_store.account(tx, paid_ahead(project_id), currency).owed
     owed = ledger_store.account(tx, owes(project_id), currency).owed

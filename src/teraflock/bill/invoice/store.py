@@ -12,6 +12,7 @@ from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import LedgerEntry
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
+from teraflock.tenant.model import ProjectId
 
 _INVOICE: Final = Table("invoice", Invoice)
 _LINES: Final = (
@@ -30,7 +31,7 @@ _LINES: Final = (
 class InvoiceSpan(msgspec.Struct, frozen=True, kw_only=True):
     """The charges that an invoice covers: those of its month, and of earlier months that no invoice had."""
 
-    project_id: str
+    project_id: ProjectId
     month: str
     before: Invoice | None
     charges: int
@@ -47,12 +48,12 @@ def newest_number(tx: Transaction) -> int:
     return int(row[0]) if row else 0
 
 
-def invoices(tx: Transaction, project_id: str) -> list[Invoice]:
+def invoices(tx: Transaction, project_id: ProjectId) -> list[Invoice]:
     rows = tx.all(f"{_INVOICE.select} WHERE project_id = :project ORDER BY number", project=project_id)
     return [_INVOICE.value(row) for row in rows]
 
 
-def invoice(tx: Transaction, project_id: str, month: str) -> Invoice | None:
+def invoice(tx: Transaction, project_id: ProjectId, month: str) -> Invoice | None:
     row = tx.one(
         f"{_INVOICE.select} WHERE project_id = :project AND month = :month",
         project=project_id,
@@ -73,7 +74,7 @@ def months_to_invoice(tx: Transaction, last: str) -> list[str]:
     return [*(row[0] for row in rows), last]
 
 
-def projects_to_invoice(tx: Transaction, month: str) -> list[str]:
+def projects_to_invoice(tx: Transaction, month: str) -> list[ProjectId]:
     """All projects with priced charges up to a month that are on no invoice yet."""
     rows = tx.all(
         "SELECT project_id, last_month, last_charge FROM (SELECT DISTINCT project_id FROM charge_sum"
@@ -115,7 +116,7 @@ def payments_of(tx: Transaction, span: InvoiceSpan) -> list[tuple[int, LedgerEnt
     ]
 
 
-def open_invoices(tx: Transaction, project_id: str) -> list[tuple[Invoice, int]]:
+def open_invoices(tx: Transaction, project_id: ProjectId) -> list[tuple[Invoice, int]]:
     """Invoices of a project, oldest first, each with its unpaid amount."""
     paid: dict[str, int] = {}
     for _, entry in ledger_store.payments_of_project(tx, project_id):
@@ -126,7 +127,7 @@ def open_invoices(tx: Transaction, project_id: str) -> list[tuple[Invoice, int]]
     ]
 
 
-def unpaid_months(tx: Transaction, project_id: str) -> dict[str, int]:
+def unpaid_months(tx: Transaction, project_id: ProjectId) -> dict[str, int]:
     """Unpaid amounts that are on no invoice yet, by month."""
     before = next(reversed(invoices(tx, project_id)), None)
     rows = tx.all(

@@ -12,6 +12,8 @@ from typing import Final
 
 import msgspec
 
+from teraflock.tenant.model import ProjectId
+
 REVENUE: Final = "revenue"
 TAX: Final = "tax"
 CASH: Final = "cash"
@@ -23,7 +25,7 @@ class LedgerEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """charge, reversal, granted, drawn, returned, lapsed, paid-in, settled, tax, payment or cleared.
 
     `payment` comes from outside and `cleared` from the balance. Both pay an invoice and are printed on none."""
-    project_id: str
+    project_id: ProjectId
     debit: str
     credit: str
     currency: str
@@ -48,11 +50,11 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
         return self.debits - self.credits
 
 
-def owes(project_id: str) -> str:
+def owes(project_id: ProjectId) -> str:
     return f"project/{project_id}"
 
 
-def paid_ahead(project_id: str) -> str:
+def paid_ahead(project_id: ProjectId) -> str:
     return f"balance/{project_id}"
 
 

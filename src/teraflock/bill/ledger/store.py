@@ -7,6 +7,7 @@ from teraflock.bill.ledger.model import Account, LedgerEntry
 from teraflock.bill.ledger.rules import movements
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
+from teraflock.tenant.model import ProjectId
 
 _ENTRY: Final = Table("ledger", LedgerEntry)
 _ACCOUNT: Final = Table("account", Account)
@@ -64,7 +65,7 @@ def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:
     return {row[0]: (int(row[1]), int(row[2])) for row in rows}
 
 
-def payments_of_project(tx: Transaction, project_id: str) -> list[tuple[int, LedgerEntry]]:
+def payments_of_project(tx: Transaction, project_id: ProjectId) -> list[tuple[int, LedgerEntry]]:
     """The entries of a project that are not charges, with their numbers, oldest first."""
     rows = tx.all(
         f"SELECT number, {_ENTRY.names} FROM ledger WHERE project_id = :project"

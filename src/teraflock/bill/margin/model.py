@@ -2,6 +2,8 @@
 
 import msgspec
 
+from teraflock.tenant.model import NO_PROJECT, ProjectId
+
 CARD_PARTS = 1_000_000
 """Cards are counted in millionths: a slice is a part of a card."""
 
@@ -12,7 +14,7 @@ class CostRate(msgspec.Struct, frozen=True, kw_only=True):
     host_id: str
     instance_id: str = ""
     """The instance that a rented host was made for. Empty: an own host."""
-    project_id: str = ""
+    project_id: ProjectId = NO_PROJECT
     from_us: int
     micros_per_hour: int | None
     """None: unknown."""
@@ -40,7 +42,7 @@ class HostUse(msgspec.Struct, frozen=True, kw_only=True):
     instance_id: str
     sequence: int
     host_id: str
-    project_id: str
+    project_id: ProjectId
     from_us: int
     until_us: int
     held: HostPart
@@ -55,7 +57,7 @@ class OpenUse(msgspec.Struct, frozen=True, kw_only=True):
     began_sequence: int = 0
     host_id: str = ""
     """Empty: it holds nothing."""
-    project_id: str = ""
+    project_id: ProjectId = NO_PROJECT
     from_us: int = 0
     held: HostPart = HostPart()
 
@@ -70,7 +72,7 @@ class CostLine(msgspec.Struct, frozen=True, kw_only=True, order=True):
     day: int
     instance_id: str = ""
     """Empty: the host was idle."""
-    project_id: str = ""
+    project_id: ProjectId = NO_PROJECT
     month: str
     from_us: int
     until_us: int

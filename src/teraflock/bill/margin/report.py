@@ -32,7 +32,7 @@ from teraflock.instance.across import store as across
 from teraflock.meter import store as meter_store
 from teraflock.meter.ahead import ahead
 from teraflock.storage.database import Transaction
-from teraflock.tenant.model import OrganisationId
+from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.organisation import store as organisation_store
 from teraflock.tenant.project import store as project_store
 
@@ -70,7 +70,7 @@ class Margin(msgspec.Struct, frozen=True, kw_only=True):
 class _Amount(msgspec.Struct, frozen=True, gc=False):
     """Revenue or cost of one day, in the currency of the report if there is a rate."""
 
-    project_id: str
+    project_id: ProjectId
     instance_id: str
     host_id: str
     currency: str
@@ -133,7 +133,9 @@ def _revenue(tx: Transaction, month: str, now_us: int, names: dict[str, str]) ->
         yield _Amount(each.project_id, instance_id, each.host_id, currency, micros, 0, 0)
 
 
-def _unbooked(tx: Transaction, desk: Desk, project_id: str, month: str, now_us: int) -> Iterator[RevenueSum]:
+def _unbooked(
+    tx: Transaction, desk: Desk, project_id: ProjectId, month: str, now_us: int
+) -> Iterator[RevenueSum]:
     """The charges of a project in a month that would be booked if everything stopped now, without minimum charges."""
     metered = ahead(tx, project_id, bill_store.cursor(tx).intervals)
     for each in (*costs.closed_to_come(desk, metered), *traffic_due(tx, desk, project_id=project_id)):
@@ -183,7 +185,7 @@ def _keys(tx: Transaction, by: MarginBy) -> Callable[[_Amount], str]:
     return attrgetter({"project": "project_id", "instance": "instance_id", "host": "host_id"}[by])
 
 
-def _organisation(tx: Transaction, project_id: str) -> str:
+def _organisation(tx: Transaction, project_id: ProjectId) -> str:
     found = project_store.project_of_any_organisation(tx, project_id)
     found = found or project_store.removed_project(tx, project_id)
     return found.organisation_id if found else ""

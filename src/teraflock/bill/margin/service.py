@@ -30,7 +30,7 @@ from teraflock.meter import store as meter_store
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import By
+from teraflock.tenant.model import By, ProjectId
 
 INSTANCES_PER_TURN: Final = 500
 DAYS_PER_TURN: Final = 500  # hosts: takes a few hundred milliseconds
@@ -160,7 +160,7 @@ def note_rental(
     *,
     host_id: str,
     instance_id: str,
-    project_id: str,
+    project_id: ProjectId,
     micros_per_hour: int,
     currency: str,
     now: datetime,

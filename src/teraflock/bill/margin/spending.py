@@ -15,17 +15,17 @@ from teraflock.bill.margin.rules import cost_between
 from teraflock.instance.account import store as accounts
 from teraflock.instance.account.model import CloudAccount, Spending
 from teraflock.storage.database import Transaction
-from teraflock.tenant.model import ProjectId
+from teraflock.tenant.model import NO_PROJECT, ProjectId
 
 Admits = Callable[[Transaction, ProjectId], None]
 
 
-def spending(clock: Clock) -> Callable[[Transaction, CloudAccount, str], Spending]:
+def spending(clock: Clock) -> Callable[[Transaction, CloudAccount, ProjectId], Spending]:
     """For `AccountService`."""
     return lambda tx, account, project_id: spent(tx, account, project_id, clock.now())
 
 
-def spent(tx: Transaction, account: CloudAccount, project_id: str, now: datetime) -> Spending:
+def spent(tx: Transaction, account: CloudAccount, project_id: ProjectId, now: datetime) -> Spending:
     """What the machines of an account cost: those of one project, or all."""
     begin_us = microseconds(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
     today_us = microseconds(now.replace(hour=0, minute=0, second=0, microsecond=0))
@@ -62,13 +62,15 @@ def within_limits(clock: Clock) -> Admits:
                 # Launches of other projects count against the same limit, and a loop that rents again does not
                 # lock the project.
                 accounts.hold(tx, account.name)
-            _check(tx, account, "", account.limit_micros, clock.now())
+            _check(tx, account, NO_PROJECT, account.limit_micros, clock.now())
             _check(tx, account, project_id, limit, clock.now())
 
     return check
 
 
-def _check(tx: Transaction, account: CloudAccount, project_id: str, limit: int | None, now: datetime) -> None:
+def _check(
+    tx: Transaction, account: CloudAccount, project_id: ProjectId, limit: int | None, now: datetime
+) -> None:
     if limit is None:
         return
     so_far = spent(tx, account, project_id, now)

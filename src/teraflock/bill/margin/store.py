@@ -10,6 +10,7 @@ from teraflock.base.clock import DAY_US
 from teraflock.bill.margin.model import CostLine, CostRate, HostSize, HostUse, OpenUse
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import Table, in_list
+from teraflock.tenant.model import ProjectId
 
 _RATE: Final = Table("host_cost", CostRate)
 _SIZE: Final = Table("host_size", HostSize, embed={"whole": ""})
@@ -28,7 +29,7 @@ class RevenueSum(msgspec.Struct, frozen=True):
 
     subject: str
     name: str
-    project_id: str
+    project_id: ProjectId
     host_id: str
     currency: str
     day: int
@@ -40,7 +41,7 @@ class CostSum(msgspec.Struct, frozen=True):
 
     host_id: str
     instance_id: str
-    project_id: str
+    project_id: ProjectId
     currency: str
     day: int
     micros: int
@@ -100,7 +101,9 @@ def rates_of_own_hosts(
     return [(row[0], _RATE.value(row[1:])) for row in rows]
 
 
-def rates_at_site(tx: Transaction, site: str, project_id: str, since_us: int) -> dict[str, list[CostRate]]:
+def rates_at_site(
+    tx: Transaction, site: str, project_id: ProjectId, since_us: int
+) -> dict[str, list[CostRate]]:
     """What was recorded of the rented hosts of a site that existed after a time, by host. Empty project: of all."""
     rows = tx.all(
         f"{_RATE.select} WHERE (:project = '' OR project_id = :project) AND host_id IN (SELECT h.id FROM host h"
@@ -117,7 +120,7 @@ def rates_at_site(tx: Transaction, site: str, project_id: str, since_us: int) ->
     return found
 
 
-def per_hour_at_site(tx: Transaction, site: str, project_id: str) -> int:
+def per_hour_at_site(tx: Transaction, site: str, project_id: ProjectId) -> int:
     """What the machines that are rented now, or are about to be, cost per hour together. Empty project: of all."""
     row = tx.one(
         "SELECT SUM(h.cost_micros_per_hour) FROM host h JOIN instance i ON i.host_id = h.id"

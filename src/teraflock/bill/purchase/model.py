@@ -10,13 +10,14 @@ from typing import Literal
 import msgspec
 
 from teraflock.base.size import Size
+from teraflock.tenant.model import ProjectId
 
 Mode = Literal["monthly", "reserved"]
 
 
 class Purchase(msgspec.Struct, frozen=True, kw_only=True):
     id: str
-    project_id: str
+    project_id: ProjectId
     instance_id: str
     mode: Mode
     years: int = 0
@@ -47,7 +48,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
 class PurchaseLimit(msgspec.Struct, frozen=True, kw_only=True):
     """How much one member may commit to by purchases in a calendar month."""
 
-    project_id: str
+    project_id: ProjectId
     member_id: str
     micros: int
     month: str = ""

@@ -30,7 +30,7 @@ from teraflock.meter.rules import OVER
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit, Detail
-from teraflock.tenant.model import By, Member
+from teraflock.tenant.model import By, Member, ProjectId
 
 TERMS_PER_TURN: Final = 1_000
 RandomBytes = Callable[[int], bytes]
@@ -45,7 +45,7 @@ class PurchaseService:
 
     def buy(
         self,
-        project_id: str,
+        project_id: ProjectId,
         instance_id: str,
         mode: Mode,
         *,
@@ -72,7 +72,7 @@ class PurchaseService:
         return self._database.write(work)
 
     def preview(
-        self, project_id: str, instance_id: str, mode: Mode, *, years: int = 0, upfront: bool = False
+        self, project_id: ProjectId, instance_id: str, mode: Mode, *, years: int = 0, upfront: bool = False
     ) -> Preview:
         """What `buy` would charge now. Changes nothing."""
         with self._database.read() as tx:
@@ -86,7 +86,9 @@ class PurchaseService:
             committed_micros=limits.committed_micros(purchase, term), from_us=term.from_us, until_us=term.until_us,
         )  # fmt: skip
 
-    def set_limit(self, project_id: str, member: Member, micros: int | None, *, by: By | None = None) -> None:
+    def set_limit(
+        self, project_id: ProjectId, member: Member, micros: int | None, *, by: By | None = None
+    ) -> None:
         """Set how much a member may commit to by purchases in a month. None: as much as the role allows."""
 
         def work(tx: Transaction) -> None:
@@ -102,13 +104,13 @@ class PurchaseService:
 
         self._database.write(work)
 
-    def limits(self, project_id: str) -> tuple[str, str, list[PurchaseLimit]]:
+    def limits(self, project_id: ProjectId) -> tuple[str, str, list[PurchaseLimit]]:
         """The currency, the current month, and the limits of a project's members."""
         with self._database.read() as tx:
             month = month_of(microseconds(self._clock.now()))
             return Desk(tx).currency(project_id), month, purchase_store.limits(tx, project_id)
 
-    def upgrade(self, project_id: str, purchase_id: str, *, by: By | None = None) -> Term:
+    def upgrade(self, project_id: ProjectId, purchase_id: str, *, by: By | None = None) -> Term:
         """Upgrade a purchase to what its instance holds now."""
 
         def work(tx: Transaction) -> Term:
@@ -124,7 +126,7 @@ class PurchaseService:
 
         return self._database.write(work)
 
-    def end(self, project_id: str, purchase_id: str, *, by: By | None = None) -> Term:
+    def end(self, project_id: ProjectId, purchase_id: str, *, by: By | None = None) -> Term:
         def work(tx: Transaction) -> Term:
             limits.check_right(tx, by)
             limits.check_owner(by, "end purchases")
@@ -135,7 +137,7 @@ class PurchaseService:
         return self._database.write(work)
 
     def set_renewal(
-        self, project_id: str, purchase_id: str, renews: bool, *, by: By | None = None
+        self, project_id: ProjectId, purchase_id: str, renews: bool, *, by: By | None = None
     ) -> Purchase:
         def work(tx: Transaction) -> Purchase:
             limits.check_right(tx, by)
@@ -149,17 +151,17 @@ class PurchaseService:
 
         return self._database.write(work)
 
-    def of_project(self, project_id: str) -> list[tuple[Purchase, list[Term]]]:
+    def of_project(self, project_id: ProjectId) -> list[tuple[Purchase, list[Term]]]:
         with self._database.read() as tx:
             found = purchase_store.purchases(tx, project_id)
             return [(each, purchase_store.terms(tx, each.id)) for each in found]
 
-    def instance_names(self, project_id: str) -> dict[str, str]:
+    def instance_names(self, project_id: ProjectId) -> dict[str, str]:
         """Names of the instances that purchases are for, including deleted ones."""
         with self._database.read() as tx:
             return {each.instance_id: _name_of(tx, each) for each in purchase_store.purchases(tx, project_id)}
 
-    def one(self, project_id: str, purchase_id: str) -> tuple[Purchase, list[Term]]:
+    def one(self, project_id: ProjectId, purchase_id: str) -> tuple[Purchase, list[Term]]:
         with self._database.read() as tx:
             found = purchase_store.purchase(tx, project_id, purchase_id)
             if found is None:
@@ -293,7 +295,7 @@ def _is_paid(tx: Transaction, purchase: Purchase, term: Term, now_us: int, rando
     return False
 
 
-def _check_affords(tx: Transaction, project_id: str, term: Term, now_us: int) -> None:
+def _check_affords(tx: Transaction, project_id: ProjectId, term: Term, now_us: int) -> None:
     if not affords(tx, project_id, term.fee_micros, now_us, now_us, soft_too=True):
         raise BudgetReached(
             f"The fee of {amount_text(term.fee_micros, term.currency)} exceeds what is left of the budget, the"
@@ -356,7 +358,7 @@ def _event(
     )  # fmt: skip
 
 
-def _running(tx: Transaction, project_id: str, instance_id: str) -> Meter:
+def _running(tx: Transaction, project_id: ProjectId, instance_id: str) -> Meter:
     """From its events, because the meter may not have read them yet."""
     metered = ahead(tx, project_id, store.cursor(tx).intervals)
     opened = {each.instance_id: each for each in metered.open}
@@ -370,7 +372,7 @@ def _running(tx: Transaction, project_id: str, instance_id: str) -> Meter:
     return meter
 
 
-def _standing(tx: Transaction, project_id: str, purchase_id: str) -> tuple[Purchase, list[Term]]:
+def _standing(tx: Transaction, project_id: ProjectId, purchase_id: str) -> tuple[Purchase, list[Term]]:
     purchase = purchase_store.purchase(tx, project_id, purchase_id)
     if purchase is None:
         raise NotFound(f"No purchase has the id `{purchase_id}`")

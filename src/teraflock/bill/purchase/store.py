@@ -5,6 +5,7 @@ from typing import Final
 from teraflock.bill.purchase.model import Purchase, PurchaseLimit, Term
 from teraflock.storage.database import Transaction
 from teraflock.storage.table import Table
+from teraflock.tenant.model import ProjectId
 
 _PURCHASE: Final = Table("purchase", Purchase)
 _TERM: Final = Table("purchase_term", Term, embed={"covers": ""})
@@ -19,7 +20,7 @@ def add_term(tx: Transaction, term: Term) -> None:
     _TERM.add(tx, term)
 
 
-def purchase(tx: Transaction, project_id: str, id: str) -> Purchase | None:
+def purchase(tx: Transaction, project_id: ProjectId, id: str) -> Purchase | None:
     row = tx.one(
         f"{_PURCHASE.select} WHERE project_id = :project AND id = :id",
         project=project_id,
@@ -28,7 +29,7 @@ def purchase(tx: Transaction, project_id: str, id: str) -> Purchase | None:
     return _PURCHASE.value(row) if row else None
 
 
-def purchases(tx: Transaction, project_id: str) -> list[Purchase]:
+def purchases(tx: Transaction, project_id: ProjectId) -> list[Purchase]:
     rows = tx.all(f"{_PURCHASE.select} WHERE project_id = :project ORDER BY id", project=project_id)
     return [_PURCHASE.value(row) for row in rows]
 
@@ -63,7 +64,7 @@ def terms_in_all_projects(tx: Transaction) -> list[Term]:
 # Limits
 
 
-def limit(tx: Transaction, project_id: str, member_id: str) -> PurchaseLimit | None:
+def limit(tx: Transaction, project_id: ProjectId, member_id: str) -> PurchaseLimit | None:
     row = tx.one(
         f"{_LIMIT.select} WHERE project_id = :project AND member_id = :member",
         project=project_id,
@@ -72,7 +73,7 @@ def limit(tx: Transaction, project_id: str, member_id: str) -> PurchaseLimit | N
     return _LIMIT.value(row) if row else None
 
 
-def limits(tx: Transaction, project_id: str) -> list[PurchaseLimit]:
+def limits(tx: Transaction, project_id: ProjectId) -> list[PurchaseLimit]:
     rows = tx.all(
         f"{_LIMIT.select} WHERE project_id = :project ORDER BY member_id",
         project=project_id,
@@ -84,7 +85,7 @@ def put_limit(tx: Transaction, limit: PurchaseLimit) -> None:
     tx.run_many(_LIMIT.upsert("project_id", "member_id"), [_LIMIT.row(limit)])
 
 
-def remove_limit(tx: Transaction, project_id: str, member_id: str) -> bool:
+def remove_limit(tx: Transaction, project_id: ProjectId, member_id: str) -> bool:
     return bool(
         tx.run(
             "DELETE FROM purchase_limit WHERE project_id = :project AND member_id = :member",

@@ -6,15 +6,13 @@ It implements the rules in the head of instance/bid/rules.py a second time, on t
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from math import ceil
-from typing import Any
 
 import msgspec
 
 from teraflock.bill.price.model import PriceBook, PricedPeriod, PricePlace
 from teraflock.bill.verify.check import Fault
-from teraflock.bill.verify.timeline import Said
+from teraflock.bill.verify.row import Named, Said
 
-Named = dict[str, Any]
 AMOUNTS = ("gpus", "vcpus", "ram_bytes")
 
 

@@ -17,7 +17,8 @@ from teraflock.bill.verify.amounts import (
     discount_bp,
     minimum,
 )
-from teraflock.bill.verify.timeline import HELD_NAMES, Named, Said, Span, spans, told
+from teraflock.bill.verify.row import Named, Said
+from teraflock.bill.verify.timeline import HELD_NAMES, Span, spans, told
 
 SHAPE = ("gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes")
 AMOUNTS = (*PARTS, "egress", "minimum", "fee")

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from teraflock.bill.price.model import FOREVER_US, share_ppm
 from teraflock.bill.verify.amounts import DAY_US
 from teraflock.bill.verify.check import Fault, month_of
-from teraflock.bill.verify.timeline import Named, Said, told
+from teraflock.bill.verify.row import Named, Said
+from teraflock.bill.verify.timeline import told
 
 HOUR_US = 60 * 60 * 10**6
 HOLDS_NOTHING = ("stopped", "failed", "gone")

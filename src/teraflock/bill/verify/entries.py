@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from teraflock.bill.verify.check import Fault
-from teraflock.bill.verify.timeline import Named
+from teraflock.bill.verify.row import Named
 
 Sides = tuple[str, str]
 FOR_A_MONTH = ("drawn", "settled", "returned")

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
 
 import msgspec
 
 from teraflock.bill.verify import store
 from teraflock.bill.verify.check import Fault
 from teraflock.bill.verify.entries import check_sides
+from teraflock.bill.verify.row import Named
 from teraflock.storage.database import Transaction
-
-Named = dict[str, Any]
 
 
 def check_invoice(tx: Transaction, row: Named, before: Named | None) -> Iterator[Fault]:

@@ -15,8 +15,8 @@ from teraflock.bill.verify.check import Fault, Known, check_instance, check_purc
 from teraflock.bill.verify.costs import check_host, check_rates, check_uses, rate_of
 from teraflock.bill.verify.entries import Months, Sums, check_balance, check_charge_entries, check_grant
 from teraflock.bill.verify.invoices import check_invoice, check_invoice_entries
+from teraflock.bill.verify.row import Named
 from teraflock.bill.verify.terms import expected_terms, paid_for
-from teraflock.bill.verify.timeline import Named
 from teraflock.bill.verify.traffic import check_traffic
 from teraflock.bill.verify.watch import HostGaps, check_watched
 from teraflock.storage.database import Database, Transaction

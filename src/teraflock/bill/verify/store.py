@@ -4,13 +4,12 @@ Only the whole installation can be verified, so every read here crosses tenants.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
+from teraflock.bill.verify.row import Named
 from teraflock.storage.database import Transaction
-
-Named = dict[str, Any]
 
 _COLUMNS: Final = {
     "meter_interval": (

@@ -4,12 +4,11 @@ import calendar
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from typing import Any
 
 from teraflock.bill.price.model import Period, PriceBook, PricedPeriod, PricePlace
 from teraflock.bill.verify.amounts import GB, Bought
+from teraflock.bill.verify.row import Said
 
-Said = dict[str, Any]
 SHAPE = ("gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import msgspec
 
-Said = dict[str, Any]
+from teraflock.bill.verify.row import Said
+
 Held = tuple[Any, ...]
 
 RUNS = ("running", "changing")
-Named = dict[str, Any]
-"""A row as a dictionary, by the names of its columns."""
 HELD_NAMES = (
     "gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes", "snapshots_bytes", "mode", "card_micros_per_hour", "host",
     "region", "name", "member", "labels",

@@ -11,7 +11,8 @@ from typing import Any
 
 from teraflock.bill.verify.amounts import DAY_US, GB
 from teraflock.bill.verify.check import Fault, Known, check_reversals, month_of
-from teraflock.bill.verify.timeline import HELD_NAMES, Named, Said, Span
+from teraflock.bill.verify.row import Named, Said
+from teraflock.bill.verify.timeline import HELD_NAMES, Span
 
 NOT_COST = ("gpu", "vcpu", "ram", "disk", "snapshot", "minimum", "fee")
 

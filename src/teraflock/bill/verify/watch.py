@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 
 from teraflock.bill.verify.check import Fault
-from teraflock.bill.verify.timeline import RUNS, Named, Said, Span, spans, told
+from teraflock.bill.verify.row import Named, Said
+from teraflock.bill.verify.timeline import RUNS, Span, spans, told
 
 Gap = tuple[int, int]
 

@@ -20,11 +20,11 @@ class TemplateDriver(RentedDriver):
         return ()
 
     def _machines(self) -> Iterable[Remote]:
-        """List all machines with our label (`self._mark`) in a tag, label or name. Read every page."""
+        """List all machines with our mark (`self._mark`) in a tag, label or name. Read every page."""
         _fill_in("_machines")
 
     def _rent(self, machine: Machine) -> Remote:
-        """Launch `machine.rental`. Put the label, `machine.id` and `machine.rental.token` in a tag, label or
+        """Launch `machine.rental`. Put the mark, `machine.id` and `machine.rental.token` in a tag, label or
         name."""
         _fill_in("_rent")
 

@@ -37,4 +37,5 @@ DRIVER: Final = DriverKind(
         "fingerprint": "SHA-256 of the host's certificate",
     },
     open=_open,
+    added_by="tera host add",
 )

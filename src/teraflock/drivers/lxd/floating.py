@@ -1,4 +1,4 @@
-"""Public addresses that this host has for guests: on the loopback interface, with our label.
+"""Public addresses that this host has for guests: on the loopback interface, with our mark.
 
 The host then answers for them on all its networks. The firewall's table leads them to guests.
 """
@@ -20,7 +20,7 @@ class HostAddresses:
         self._label = ours.address_label
 
     def keep_only(self, wanted: Collection[str]) -> None:
-        """Give up all others of ours. Addresses without our label are not touched."""
+        """Give up all others of ours. Addresses without our mark are not touched."""
         for address in self._present() - set(wanted):
             _ip("address", "delete", f"{address}/32", "dev", "lo")
 

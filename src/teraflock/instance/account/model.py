@@ -7,6 +7,7 @@ from typing import Final, Protocol, runtime_checkable
 import msgspec
 
 from teraflock.instance.driver import Sighting
+from teraflock.tenant.model import ProjectId
 
 SEALED: Final = "account:"
 """Prefix of a site's secret that is stored, encrypted, with the account of this name."""
@@ -47,7 +48,7 @@ class AccountUse(msgspec.Struct, frozen=True, kw_only=True):
     """A project that may use an account."""
 
     account: str
-    project_id: str
+    project_id: ProjectId
     limit_micros: int | None = None
 
 
@@ -102,7 +103,7 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UseView(msgspec.Struct, frozen=True, kw_only=True):
-    project_id: str
+    project_id: ProjectId
     project_name: str
     limit_micros: int | None
     spending: Spending

@@ -38,15 +38,15 @@ from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
-from teraflock.tenant.model import Actor, Project
+from teraflock.tenant.model import NO_PROJECT, Actor, Project, ProjectId
 from teraflock.tenant.project.store import project_of_any_organisation
 
-Spent = Callable[[Transaction, CloudAccount, str], Spending]
+Spent = Callable[[Transaction, CloudAccount, ProjectId], Spending]
 """What an account's machines cost; the last argument is a project's id, or empty for all projects."""
 KEY = "key"
 
 
-def spends_nothing(tx: Transaction, account: CloudAccount, project_id: str) -> Spending:
+def spends_nothing(tx: Transaction, account: CloudAccount, project_id: ProjectId) -> Spending:
     return Spending()
 
 
@@ -252,7 +252,7 @@ class AccountService:
             problem=self._engines.broken.get(account.name) or (state.problem if state else ""),
             since=state.since if state else None,
             instances=sites.counts(tx).get(account.name, (0, 0))[1],
-            spending=self._spent(tx, account, ""),
+            spending=self._spent(tx, account, NO_PROJECT),
             uses=tuple(self._use(tx, account, use) for use in store.uses(tx) if use.account == account.name),
         )
 

@@ -3,6 +3,7 @@
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.instance.account.model import AccountUse, CloudAccount
 from teraflock.storage.database import Row, Transaction
+from teraflock.tenant.model import ProjectId
 
 _COLUMNS = "name, provider, sealed, currency, limit_micros, created_at_us"
 
@@ -57,7 +58,7 @@ def set_use(tx: Transaction, use: AccountUse) -> None:
     )
 
 
-def remove_use(tx: Transaction, account: str, project_id: str) -> None:
+def remove_use(tx: Transaction, account: str, project_id: ProjectId) -> None:
     tx.run(
         "DELETE FROM cloud_account_use WHERE account = :account AND project_id = :project",
         account=account,
@@ -74,7 +75,7 @@ def uses(tx: Transaction) -> tuple[AccountUse, ...]:
     )
 
 
-def names_for(tx: Transaction, project_id: str) -> frozenset[str]:
+def names_for(tx: Transaction, project_id: ProjectId) -> frozenset[str]:
     """The accounts that a project may use."""
     rows = tx.all("SELECT account FROM cloud_account_use WHERE project_id = :id", id=project_id)
     return frozenset(row[0] for row in rows)

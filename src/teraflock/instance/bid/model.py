@@ -9,6 +9,7 @@ import msgspec
 from teraflock.base.size import Size
 from teraflock.fleet.placement import PlaceTerms
 from teraflock.storage.database import Transaction
+from teraflock.tenant.model import ProjectId
 
 
 class Bidder(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,7 +127,7 @@ class CardPrices(Protocol):
         """Micros per card and hour."""
         ...
 
-    def affords(self, project_id: str, wishes: Sequence[CardWish]) -> bool:
+    def affords(self, project_id: ProjectId, wishes: Sequence[CardWish]) -> bool:
         """Whether a project can pay for all these launches. Who cannot takes no cards from others."""
         ...
 
@@ -139,7 +140,7 @@ class FreeCards(msgspec.Struct, frozen=True):
     def floor(self, gpu: str, host_id: str, region: str) -> int:
         return 0
 
-    def affords(self, project_id: str, wishes: Sequence[CardWish]) -> bool:
+    def affords(self, project_id: ProjectId, wishes: Sequence[CardWish]) -> bool:
         return True
 
 

@@ -10,7 +10,7 @@ class VolumeDriver(Protocol):
     """With the capability VOLUMES. A volume is on one host, and only instances there can have it."""
 
     def volumes(self) -> Sequence[VolumeSeen]:
-        """All volumes that have our label. A host that does not answer is left out."""
+        """All volumes that have our mark. A host that does not answer is left out."""
         ...
 
     def create_volume(self, host: str, volume_id: str, size_bytes: int) -> None:

@@ -135,7 +135,7 @@ def checked_path(path: str, name: str) -> str:
     top = "/" + chosen.split("/")[1] if chosen.count("/") else ""
     if not PATH.fullmatch(chosen) or top in TAKEN:
         raise BadInput(
-            f"A volume cannot be at `{chosen[:80]}`",
+            f"A volume cannot be mounted at `{chosen[:80]}`",
             hint="Use an absolute path such as `/mnt/results`, outside the folders of the system",
         )
     return chosen

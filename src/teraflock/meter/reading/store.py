@@ -14,6 +14,7 @@ from teraflock.meter.reading.model import MeterReading
 from teraflock.network.balancer import store as balancers
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import in_list
+from teraflock.tenant.model import NO_PROJECT, ProjectId
 
 _SELECT: Final = "SELECT number, instance_id, sequence, epoch, bytes, bytes_before, at_us FROM meter_reading"
 
@@ -48,7 +49,12 @@ def newest_number(tx: Transaction) -> int:
 
 
 def days(
-    tx: Transaction, from_us: int, until_us: int, *, project_id: str = "", only: Sequence[str] = ()
+    tx: Transaction,
+    from_us: int,
+    until_us: int,
+    *,
+    project_id: ProjectId = NO_PROJECT,
+    only: Sequence[str] = (),
 ) -> list[tuple[str, int]]:
     """Instances and the days (UTC, since 1970) with readings: of all projects, one project or only some instances."""
     values: dict[str, object] = {"from_us": from_us, "until": until_us}
