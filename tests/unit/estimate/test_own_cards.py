@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from teraflock.base.errors import BadInput, TeraflockError
-from teraflock.catalog.cards import card
-from teraflock.catalog.own import EXAMPLE, card_from
+from teraflock.catalog.cards import all_cards, card
+from teraflock.catalog.model import Card
+from teraflock.catalog.own import EXAMPLE, CardFile, card_from
 from teraflock.estimate.answer import answer
-from teraflock.estimate.cards import is_rocm, refuses, reservable_bytes, unsupported
+from teraflock.estimate.cards import MEASURED_ID, is_rocm, known_peaks, refuses, reservable_bytes, unsupported
 from teraflock.estimate.model import Question
+from teraflock.estimate.reach import power_watts
 from teraflock.estimate.words import EstimateWords, cards_from, question_from, understood
 from teraflock.workload.model import Workload
 from teraflock.workload.words import default_optimizer
@@ -106,6 +109,34 @@ def test_an_added_card_may_have_its_clock_in_place_of_its_rate() -> None:
     assert found.fp32_tflops == pytest.approx(2 * 128 * 60 * 2500e6 / 1e12)
     with pytest.raises(BadInput, match="neither"):
         card_from(EXAMPLE.replace("fp32_tflops: 40", ""))
+
+
+CUDA = [each for each in all_cards() if each.cuda and each.sms and each.fp32_tflops]
+
+
+@pytest.mark.parametrize("one", CUDA, ids=lambda each: each.id)
+def test_a_card_added_with_the_figures_of_a_known_one_is_estimated_like_it(one: Card) -> None:
+    there = known_peaks(one)
+    assert there is not None
+    copied = {each.name for each in fields(CardFile)} - {"name", "generation", "clock_mhz", "watts"}
+    figures = {key: getattr(one, key) for key in copied if getattr(one, key) is not None}
+    figures |= {"name": "Copy", "watts": power_watts(one)}
+    copy = card_from(json.dumps({**figures, "generation": one.architecture}))
+    assert copy.compute_capability == one.compute_capability
+    if one.id != MEASURED_ID:
+        assert known_peaks(copy) == there
+    # Without the name of the chip, the figures tell what kind of chip it is.
+    plain = known_peaks(card_from(json.dumps({**figures, "generation": one.architecture.split()[0]})))
+    assert plain is not None
+    assert plain.clock == pytest.approx(there.clock, rel=1e-3)
+    assert plain.convolution == pytest.approx(there.convolution)
+
+
+def test_booleans_are_those_of_yaml() -> None:
+    for word, value in (("yes", True), ("No", False), ("true", True), ("off", False)):
+        assert card_from(f"{EXAMPLE}\nbf16: {word}").bf16 is value
+    with pytest.raises(BadInput, match="`bf16` must be true or false, not `maybe`"):
+        card_from(f"{EXAMPLE}\nbf16: maybe")
 
 
 def test_an_added_card_can_be_estimated_and_removed(tmp_path: Path) -> None:
