@@ -97,6 +97,23 @@ def test_a_clock_or_power_limit_is_a_positive_number(value: float) -> None:
             cards_from(["GH200-144"], **{name: value})  # type: ignore[arg-type]
 
 
+@given(total=st.integers(4, 40))
+def test_samples_of_a_global_batch_are_counted_once(total: int) -> None:
+    """Also if they do not divide evenly: five samples on four GPUs are not eight."""
+    words = EstimateWords(model="resnet18", global_batch=total, gpus=4, steps=100, gpu=("V100-SXM2",))
+    workload, question = understood(words, ())
+    found = answer(workload, question)
+    (row,) = (each for each in found.gpus if each.gpu == "V100-SXM2")
+    assert row.step_seconds is not None
+    assert row.samples_per_second == pytest.approx(total / row.step_seconds.p50)
+    assert (
+        f"{total} samples on 4 GPUs: {'' if total % 4 == 0 else 'at most '}{-(-total // 4)} on each"
+        in found.assumptions
+    )
+    assert found.cpu is not None
+    assert found.cpu.samples_per_second == pytest.approx(total / found.cpu.step_seconds.p50)
+
+
 def test_each_gpu_needs_a_sample_of_the_global_batch() -> None:
     with pytest.raises(BadInput, match="cannot be divided among 8 GPUs"):
         understood(EstimateWords(model="resnet18", global_batch=4, gpus=8), ())
