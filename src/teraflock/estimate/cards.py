@@ -215,13 +215,16 @@ def context_bytes(card: Card) -> int:
     return (known.context_mib if known else 500) * MIB
 
 
+USABLE_SHARE: Final = 0.974
+"""The part of a card's memory that its driver reports, if the catalog does not say: the least among cards that do not
+store error correction in it (`reach.ECC_SHARE`). The catalog has the figures of those that do."""
 DRIVER_SHARE: Final = 0.9957  # PyTorch sees 143,155 of the H200's 143,771 MiB
 
 
 @cache
 def reservable_bytes(card: Card) -> int:
     """What PyTorch may reserve on an otherwise empty card."""
-    total = card.usable_memory_bytes or round(0.945 * card.memory_gb * GIB)
+    total = card.usable_memory_bytes or round(USABLE_SHARE * card.memory_gb * GIB)
     return max(0, round(total * DRIVER_SHARE) - context_bytes(card))
 
 

@@ -180,6 +180,8 @@ def _numbers(spec: dict[str, str]) -> dict[str, object]:
         column: spec[column] if column in texts else float(spec[column]) if spec[column] else None
         for column in _SAME
     }
+    # Its estimate for cards without a reading is not ours (`estimate.cards.USABLE_SHARE`).
+    row["usable_source"] = spec["usable_source"].removesuffix(": estimate 0.945 x 1024 x mem_gb")
     return row | {"bf16": spec["bf16"] == "yes"}
 
 

@@ -9,16 +9,24 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.catalog.cards import all_cards, card
 from teraflock.catalog.model import Card
 from teraflock.catalog.own import EXAMPLE, CardFile, card_from
 from teraflock.estimate.answer import answer
-from teraflock.estimate.cards import MEASURED_ID, is_rocm, known_peaks, refuses, reservable_bytes, unsupported
+from teraflock.estimate.cards import (
+    MEASURED_ID,
+    USABLE_SHARE,
+    is_rocm,
+    known_peaks,
+    refuses,
+    reservable_bytes,
+    unsupported,
+)
 from teraflock.estimate.model import Question
-from teraflock.estimate.reach import power_watts
+from teraflock.estimate.reach import ECC_SHARE, power_watts
 from teraflock.estimate.words import EstimateWords, cards_from, question_from, understood
 from teraflock.workload.model import Workload
 from teraflock.workload.words import default_optimizer
@@ -254,3 +262,13 @@ def test_a_table_uses_the_defaults_of_a_single_estimate(tmp_path: Path) -> None:
     assert many[0] == json.loads(single.stdout)
     assert [each["workload"]["optimizer"] for each in many] == ["adamw", "sgd"]
     assert default_optimizer("bert-base", "infer") == ""
+
+
+@pytest.mark.parametrize(
+    "one", [each for each in all_cards() if each.usable_memory_mib], ids=lambda each: each.id
+)
+def test_memory_assumed_without_a_reading_is_what_the_least_card_without_ecc_has(one: Card) -> None:
+    share = (one.usable_memory_mib or 0) / (1024 * one.memory_gb)
+    stores_ecc = one.memory_type.startswith("GDDR") and share < ECC_SHARE
+    assert stores_ecc or share >= USABLE_SHARE
+    assert reservable_bytes(replace(one, usable_memory_mib=None)) <= reservable_bytes(one) or stores_ecc
