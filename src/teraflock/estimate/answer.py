@@ -19,6 +19,7 @@ from teraflock.estimate.speed import Peaks
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
+from teraflock.workload.zoo import head_note
 
 COMPUTED: Final = "tensor parallelism is computed, not measured; the rest: "
 SEVERAL: Final = "several GPUs are computed, not measured; the rest: "
@@ -73,6 +74,7 @@ def answer(workload: Workload, question: Question) -> Estimate:
         ],
         cpu=_on_cpu(known) if question.cpu_cores and question.tensor_parallel == 1 else None,
         assumptions=[
+            *_other_head(estimator),
             *_shared_out(known),
             *assumptions(
                 groups=question.groups,
@@ -95,6 +97,11 @@ def _samples(known: _Known) -> int:
     """Samples of one step on all GPUs together."""
     question, workload = known.question, known.estimator.workload
     return (question.global_batch or workload.batch * question.groups) * workload.accumulate
+
+
+def _other_head(estimator: Estimator) -> Iterator[str]:
+    if not estimator.is_trace and (note := head_note(estimator.workload.model)):
+        yield note
 
 
 def _shared_out(known: _Known) -> Iterator[str]:
