@@ -20,7 +20,7 @@ from teraflock.estimate.cards import (
     evidence_kind,
     peaks,
 )
-from teraflock.estimate.derived import sliced, throttled
+from teraflock.estimate.derived import is_slice, sliced, throttled
 from teraflock.estimate.estimator import Estimator, step_of
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.scaled import Scaled, seconds_on
@@ -155,6 +155,26 @@ def test_clock_and_power_slow_a_card() -> None:
     for wrong in ({"clock_mhz": 1}, {"watts": 1}):
         with pytest.raises(BadInput, match="H200-SXM"):
             throttled(H200, **wrong)
+
+
+@pytest.mark.parametrize("name", ["H200-SXM", "A100-SXM4-80", "H100-PCIe", "A30"])
+def test_a_limit_of_the_whole_card_slows_its_slices(name: str) -> None:
+    """Clock and power limit belong to the card: a slice has its share of the power."""
+    whole = card(name)
+    watts = (whole.tdp_watts or 0.0) / 2
+    for part in slices_of(whole):
+        one = sliced(whole, part)
+        limited = throttled(one, watts=watts)
+        assert is_slice(one)
+        assert is_slice(limited)
+        assert is_slice(throttled(one, clock_mhz=900))
+        assert limited.tdp_watts == pytest.approx((one.tdp_watts or 0.0) / 2)
+        assert step_seconds(limited) > step_seconds(one)
+        assert throttled(one, watts=whole.tdp_watts) is one
+    assert not is_slice(whole)
+    assert not is_slice(throttled(whole, watts=watts))
+    with pytest.raises(BadInput, match="too low"):
+        throttled(sliced(whole, slices_of(whole)[0]), watts=1)
 
 
 def test_every_kind_of_evidence_has_a_text_and_an_interval() -> None:
