@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor
+from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -18,7 +19,7 @@ from teraflock.workload.expression import Expression
 from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Parameter, Tensor, Trace, TracedOperation
 from teraflock.workload.tracing import recurrent
 from teraflock.workload.tracing.known import KnownValues
-from teraflock.workload.tracing.side import Side, Sides
+from teraflock.workload.tracing.side import Side, Sides, unwrapped
 from teraflock.workload.tracing.unknown import boxes_kept
 
 DTYPES = {
@@ -256,7 +257,7 @@ class Recorder(TorchDispatchMode):
 
     def birth(self, tensor: Any, kind: str = "") -> None:
         """Record the allocation of a tensor's storage, unless it is known already."""
-        if tensor.layout is not torch.strided:
+        if tensor.layout is not torch.strided or tensor.device.type == "meta":
             return
         storage = tensor.untyped_storage()
         key = storage._cdata
@@ -284,11 +285,20 @@ class Recorder(TorchDispatchMode):
 
     def tag(self, tensors: Iterable[Any], kind: str) -> None:
         for tensor in tensors:
-            if tensor.layout is not torch.strided:
-                continue
-            number = self._number_by_storage.get(tensor.untyped_storage()._cdata)
+            number = self._number(tensor)
             if number is not None:
                 self.kinds[number] = kind
+
+    def kind(self, tensor: Any) -> str:
+        """The kind of a tensor's memory; empty if it has none on the GPU."""
+        number = self._number(tensor)
+        return "" if number is None else self.kinds[number]
+
+    def _number(self, tensor: Any) -> int | None:
+        tensor = unwrapped(tensor)
+        if tensor.layout is not torch.strided or is_lazy(tensor):
+            return None
+        return self._number_by_storage.get(tensor.untyped_storage()._cdata)
 
     def parameter(self, tensor: Any) -> Parameter:
         return Parameter(
