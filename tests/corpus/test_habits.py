@@ -332,3 +332,21 @@ def test_the_gradients_of_a_penalty_are_no_backward_pass_of_their_own(tmp_path: 
         tmp_path,
     )
     assert (seen["samples_per_step"], seen["backward_passes"]) == (6, 1)
+
+
+@pytest.mark.parametrize(
+    "picked", ["x.max(0)[0]", "x[at]", "x.index_select(0, at)", "x.gather(0, at[:, None])"]
+)
+@pytest.mark.parametrize("twice", [False, True])
+def test_gradients_of_selected_numbers_fill_zeros_in_place(picked: str, twice: bool, tmp_path: Path) -> None:
+    """As PyTorch does without a mode; gradients of gradients need the zeros."""
+    found = operations_of(
+        HEAD + "net = nn.Linear(8, 8).cuda()\nat = torch.tensor([0, 3, 3]).cuda()\n"
+        "def step():\n"
+        f"    x = net(torch.randn(4, 8, device='cuda'))\n    loss = {picked}.pow(2).sum()\n"
+        f"    return torch.autograd.grad(loss, x, create_graph=True)[0].sum() if {twice} else loss" + LOOP,
+        tmp_path,
+    )
+    names = {name.partition(".")[0] for name, _ in found}
+    out_of_place = {"scatter", "scatter_add", "index_put", "index_add"} & names
+    assert bool(out_of_place) is twice

@@ -7,7 +7,7 @@ autograd drop it, which is when CUDA's allocator would get it back.
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor
@@ -100,6 +100,11 @@ SHAPED: dict[str, Callable[..., Any]] = {
 fewer types."""
 
 
+ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
+FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
+"""Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""
+
+
 class Recorder(TorchDispatchMode):
     """Without `sides`, every tensor is fake already and counts as being on the GPU; with it, see `side.py`."""
 
@@ -112,6 +117,8 @@ class Recorder(TorchDispatchMode):
         self.views = 0
         self._detached = 0
         """The storage that was detached last."""
+        self._zeros: Any = None
+        """The result of the last operation, if it created zeros."""
         self.paused = False
         self.phase = "b"
         self.sides = sides
@@ -155,7 +162,10 @@ class Recorder(TorchDispatchMode):
     def _on_gpu(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._guessed(args[0])
+        if func._schema.name in FILLED and args[0] is self._zeros and not torch.is_grad_enabled():
+            func = getattr(getattr(torch.ops.aten, f"{func._opname}_"), func._overloadname)
         out = self._made(func, args, kwargs)
+        self._zeros = out if func._schema.name in ZEROS else None
         self.known.follow(func, args, kwargs, out)
         if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
             self._believe_mask(func._schema.name, args, out)
