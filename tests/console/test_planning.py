@@ -1,5 +1,7 @@
 """Offers, Plan, Costs and Learn in a real browser, and their answers without one."""
 
+import html
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -190,6 +192,21 @@ def test_buying_is_compared_with_renting(
 ) -> None:
     page = unchanged.get(f"/console/plan/buy-or-rent?{query}", owner)
     assert (page.status, words in page.words) == (200, True), page.words
+
+
+@pytest.mark.parametrize(
+    ("language", "own", "rented"), [("en", "own V100", "on-demand, "), ("zh", "自有 V100", "按需, ")]
+)
+def test_the_curves_of_buying_have_names_in_the_language(
+    unchanged: ConsoleServer, owner: str, language: str, own: str, rented: str
+) -> None:
+    query = "gpu=V100&count=2&purchase=16000&years=3&watts=900&power=0.15"
+    page = unchanged.get(f"/console/plan/buy-or-rent?{query}", owner, cookie=f"tera_language={language}")
+    drawn = re.search('data-curves="([^"]*)"', page.text)
+    assert drawn
+    labels = [each["label"] for each in json.loads(html.unescape(drawn[1]))["lines"]]
+    assert labels[0].startswith(own)
+    assert any(each.startswith(rented) for each in labels[1:]), labels
 
 
 # --- costs ---------------------------------------------------------------------------------------------------------

@@ -103,12 +103,16 @@ def compare_buying(call: PageCall) -> Answer:
             server = server_of(query, call.now.date().isoformat())
             rents = [rent for mode in RENT_MODES if (rent := _cheapest(call, server, mode))]
             found = [break_even(server, rent) for rent in rents]
-            lines = curves(server, rents)
+            names = [call.text("own {gpu}", gpu=server.name).unescape()]
+            names += [f"{call.language.text(each.mode).unescape()}, {each.provider}" for each in rents]
             drawn = msgspec.json.encode(
                 {
                     "currency": server.currency,
                     "steps": [100 * step / CURVE_STEPS for step in range(CURVE_STEPS + 1)],
-                    "lines": [{"label": each.label, "micros": each.micros} for each in lines],
+                    "lines": [
+                        {"label": name, "micros": each.micros}
+                        for name, each in zip(names, curves(server, rents), strict=True)
+                    ],
                 }
             ).decode()
     except TeraflockError as error:
