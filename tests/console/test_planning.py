@@ -168,6 +168,19 @@ def test_a_plan_that_cannot_be_made_says_why(
     assert "Traceback" not in page.text
 
 
+def test_errors_of_plans_name_the_fields_of_the_form_in_its_language(
+    unchanged: ConsoleServer, owner: str
+) -> None:
+    headers = {"cookie": "tera_language=ja"}
+    answers = [
+        unchanged.post("/console/plan/answer", owner, form, headers=headers).words
+        for form in ({"model": "resnet50", "batch": "8"}, {"batch": "8"})
+    ]
+    assert "エポック数とエポックあたりのサンプル数、または" in "".join(answers[0].split())
+    assert "プランにはモデルが必要です" in answers[1]
+    assert not any("Give" in words or "--" in words for words in answers), answers
+
+
 def test_a_plan_with_an_uploaded_model_has_choices(unchanged: ConsoleServer, owner: str) -> None:
     page = unchanged.post("/console/plan/answer", owner, {"config": CONFIG, "batch": "1", "steps": "1000"})
     assert "Expected cost" in page.words, page.words

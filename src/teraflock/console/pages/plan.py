@@ -37,6 +37,8 @@ RENT_MODES: Final[tuple[Mode, ...]] = ("on-demand", "spot", "monthly", "reserved
 WATTS_MAX: Final = 10**6
 WHOLE: Final = ("batch", "global_batch", "seq", "image_size", "lora_rank")
 AMOUNTS: Final = ("steps", "epochs", "samples", "hours", "hours_per_month")
+SUBJECTS: Final = ("model", "config", "trace", "hours", "hours_per_month")
+"""What a plan is for. One of them is needed."""
 TEXTS: Final = ("model", "optimizer", "memory_min", "memory_total_min", "deadline", "budget")
 FIELDS: Final = {
     "model": "Model", "batch": "Batch per GPU", "precision": "Precision", "epochs": "Epochs",
@@ -73,6 +75,8 @@ def make_plan(call: PageCall) -> Answer:
     """The plan for what is in the form."""
     plan, link = None, ""
     try:
+        if not any(call.form.text(name) for name in SUBJECTS):
+            raise BadInput("A plan needs a model", hint="Choose one, or drop the file of one")
         plan = call.client.plans.create(request_of(call.form))
         link = "" if call.form.text("trace") else link_of(call.at("plan"), call.form)
     except TeraflockError as error:
@@ -121,13 +125,14 @@ def compare_buying(call: PageCall) -> Answer:
 
 
 def _for_form(call: PageCall, error: TeraflockError) -> TeraflockError:
-    """The error of the planner with the fields of the form in place of options."""
+    """The error of the planner in the language of the page, with the fields of the form in place of options."""
+    say = call.language.say
 
     def field(found: re.Match[str]) -> str:
         label = FIELDS.get(found[1])
         return f"`{call.language.text(label)}`" if label else found[0]
 
-    return TeraflockError(_OPTION.sub(field, error.sentence), hint=_OPTION.sub(field, error.hint))
+    return TeraflockError(_OPTION.sub(field, say(error.sentence)), hint=_OPTION.sub(field, say(error.hint)))
 
 
 def request_of(form: Form) -> PlanRequest:
