@@ -181,6 +181,17 @@ def test_errors_of_plans_name_the_fields_of_the_form_in_its_language(
     assert not any("Give" in words or "--" in words for words in answers), answers
 
 
+@pytest.mark.parametrize("language", ["zh", "ja"])
+def test_what_a_plan_says_is_translated(unchanged: ConsoleServer, owner: str, language: str) -> None:
+    """Its warnings, what its cost consists of, and why other offers were rejected."""
+    headers = {"cookie": f"tera_language={language}"}
+    for more in ({"deadline": "7d"}, {"budget": "100", "gpus": "2-4"}):
+        form = {"model": "resnet50", "batch": "64", "epochs": "90", "samples": "1281167", **more}
+        page = unchanged.post("/console/plan/answer", owner, form, headers=headers)
+        assert "<tbody>" in page.text, page.words
+        assert re.findall("<q lang=.en.>(.*?)</q>", page.text) == []
+
+
 def test_a_plan_with_an_uploaded_model_has_choices(unchanged: ConsoleServer, owner: str) -> None:
     page = unchanged.post("/console/plan/answer", owner, {"config": CONFIG, "batch": "1", "steps": "1000"})
     assert "Expected cost" in page.words, page.words

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -94,6 +95,7 @@ def make_plan(call: PageCall) -> Answer:
         gpus_text=gpus_text,
         hours_text=hours_text,
         reason_text=reason_text,
+        in_words=cache(call.language.said),  # many choices are rejected for the same reason
     )
     return msgspec.structs.replace(part, headers={"HX-Replace-Url": link}) if link else part
 
