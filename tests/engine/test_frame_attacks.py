@@ -260,7 +260,7 @@ def test_a_guest_cannot_take_the_place_of_another_on_the_bridge(stage: Stage) ->
 
 
 def test_the_host_says_nothing_about_its_other_addresses(stage: Stage) -> None:
-    """Those of other networks would tell which tenants are there, and those outside where the operator's machines are."""
+    """Those of other networks would tell which tenants are there, and the others where the operator is."""
     public, own = "203.0.113.9", stage.own[EVIL]
     stage.place.on_host("ip", "link", "set", "lo", "up")
     stage.place.on_host("ip", "address", "add", f"{public}/32", "dev", "lo")
