@@ -71,6 +71,7 @@ def test_a_guest_cannot_fill_the_table_of_connections(place: Namespaces, of: Fam
 def test_a_guest_cannot_fill_the_table_of_neighbours(place: Namespaces, of: Family) -> None:
     """Linux has one for the host and all guests. What a guest lists itself counts like what it asked for."""
     kernel.raise_limits()
+    load(place, keep=False)
     base = "10.99." if of is str else "2001:db8:99::"
     hardware = "02:00:00:00:00:01"
     more = 4 * 1024  # than Linux allows for all
