@@ -1,7 +1,7 @@
 """Known policies and the optimum, to compare with: Uniform Progress, the slack rule, and full knowledge.
 
 Uniform Progress is from "Can't Be Late" (NSDI 2024). The slack rule waits for spot while slack is more than a fifth of
-the work left. Both stay in a zone until it is lost. Then they take the first available zone, or the best one by a score.
+the work left. Both stay in a zone until it is lost, and then take the first available one, or the best one by a score.
 They use the guard of our policy. The optimum knows the whole future.
 """
 

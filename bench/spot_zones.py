@@ -1,10 +1,10 @@
 """Synthetic spot zones, to judge the policy on what it was not fitted to.
 
-Nine zones of three regions, 45 days in ticks of 195 s, like the public traces of 2023: the median available period
-lasts half an hour and the mean more than three hours, zones are available for about 15 to 85 % of the time, and some zone
-for 99 %. Periods alternate, with log-normal lengths. How long the available ones are differs between zones, of which the
-worst are in the first region, and drifts over days, in part for a whole region. Every 30 h on average, a region loses most
-of its zones at once.
+Nine zones of three regions, 45 days in ticks of 195 s. They resemble the public traces of 2023: the median available
+period lasts half an hour and the mean about three hours, zones are available for 15 to 85 % of the time, and some zone
+for 99 %. Periods alternate, with log-normal lengths. How long the available ones are differs between zones, of which
+the worst are in the first region, and drifts over days, in part for a whole region. Every 30 h on average, a region
+loses most of its zones at once.
 """
 
 import json
@@ -20,7 +20,7 @@ TICKS: Final = 20_160
 HOUR_TICKS: Final = 3600 / GAP_SECONDS
 MEDIAN_HOURS: Final = 0.6  # of periods, in a zone that is available half of the time
 SPREAD: Final = 1.9  # of the logarithm of lengths
-DRIFT: Final = 0.8
+DRIFT: Final = 0.6
 DRIFT_HOURS: Final = 72.0
 DRIFT_SHARED: Final = 0.5
 OUTAGE_EVERY_HOURS: Final = 30.0
@@ -40,7 +40,7 @@ def zones(seed: int) -> Iterator[list[bool]]:
     outages = [
         [tick for tick in range(TICKS) if draw.random() < 1 / HOUR_TICKS / OUTAGE_EVERY_HOURS] for _ in shared
     ]
-    shares = [0.17 + 0.73 * position / (len(REGIONS) - 1) for position in range(len(REGIONS))]
+    shares = [0.17 + 0.77 * position / (len(REGIONS) - 1) for position in range(len(REGIONS))]
     for region, share in zip(REGIONS, shares, strict=True):
         own = _drift(draw)
         drift = [
