@@ -23,6 +23,9 @@ from teraflock.run.survival import (
 )
 
 HORIZON_HOURS = 48.0  # places that last longer than this are equally good
+ZONE_PRIOR_HOURS = (
+    20.0  # of the rates of all zones times the pace of the zone: its own history has little of each age
+)
 OTHER_UP_CHANCE = 0.5  # prior chance that another place is available when one is lost
 
 
@@ -55,10 +58,15 @@ def learn(
     """
     counted = [tallies(series, tick_hours, half_life_hours) for series in histories]
     down_prior, up_prior = prior or pooled(histories, tick_hours)
-    zones = tuple(up.survival(tick_hours, up_prior) for _, up in counted)
-    if len(zones) == 1:
-        down = counted[0][0].survival(tick_hours, down_prior)
-        return Knowledge(zones, Chances(zones[0], down, _after_loss([0.0] * (CLASSES + 1), 1)))
+    if len(counted) == 1:
+        (down, up) = (
+            each.survival(tick_hours, of) for each, of in zip(counted[0], (down_prior, up_prior), strict=True)
+        )
+        return Knowledge((up,), Chances(up, down, _after_loss([0.0] * (CLASSES + 1), 1)))
+    zones = tuple(
+        up.survival(tick_hours, up_prior.times(up.pace(tick_hours, up_prior)), ZONE_PRIOR_HOURS)
+        for _, up in counted
+    )
     return Knowledge(zones, _joint(histories, zones, tick_hours, (down_prior, up_prior)))
 
 

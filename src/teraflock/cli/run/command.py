@@ -196,7 +196,9 @@ def start(
             return
         if not yes:
             show(plan, files)
-            confirm("Start this run?", "Starting a run")
+            confirm(
+                f"Start these {plan.runs} runs?" if plan.runs > 1 else "Start this run?", "Starting a run"
+            )
         if words.sweep:
             _upload(client, files)
             made = client.runs.create_sweep(SweepRequest(run=plan.request, grid=words.sweep))
