@@ -24,7 +24,6 @@ from teraflock.wire.shape import ShapeRequest
 
 SETUP_BYTES_MAX: Final = 65_536
 PYTHON: Final = "python3"
-VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PARAMETER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
