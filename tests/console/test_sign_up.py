@@ -15,7 +15,7 @@ from tests.contract.tenant.test_tenants import at_once
 from teraflock.app.settings import Settings
 from teraflock.app.sign_up import credit_of, quotas_of, sign_up_of
 from teraflock.base.errors import BadInput, Conflict
-from teraflock.tenant.names import check_name
+from teraflock.base.names import check_name
 from teraflock.tenant.session.model import Browser
 from teraflock.tenant.sign_up.rules import organisation_name
 

@@ -56,7 +56,7 @@ def test_a_change_that_changes_nothing_leaves_no_event(lab: Lab) -> None:
 
 
 def test_labels_are_checked_and_bounded(lab: Lab) -> None:
-    with pytest.raises(BadInput, match="cannot be the name of a label"):
+    with pytest.raises(BadInput, match="is not a valid name for a label"):
         lab.ask("label", "one", {"-": "x"})
     with pytest.raises(BadInput, match="cannot be stored"):
         lab.ask("label", "one", {"a": "\0"})

@@ -175,7 +175,7 @@ def test_tenants_see_nothing_of_each_other(cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["launch", "--name", "a/b"], 2, "`a/b` cannot be the name"),
+        (["launch", "--name", "a/b"], 2, "`a/b` is not a valid name"),
         (["launch", "--gpu", "V1000"], 2, "V1000"),
         (["launch", "--image", "nope"], 2, "nope"),
         (["launch", "--shape", "nope"], 2, "nope"),

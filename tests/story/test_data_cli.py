@@ -70,7 +70,7 @@ def test_interrupted_push_continues(cloud: Cloud, folder: Path) -> None:
 
 def test_bad_words_get_one_sentence(cloud: Cloud, folder: Path) -> None:
     for words, part in (
-        (("data", "push", "Bad Name", folder), "cannot be the name of a dataset"),
+        (("data", "push", "Bad Name", folder), "is not a valid name for a dataset"),
         (("data", "push", "x", folder / "nowhere"), "There is no file or folder"),
         (("data", "show", "nothing"), "dataset"),
         (("run", "--yes", "--data", "nothing", "--", "true"), "dataset"),

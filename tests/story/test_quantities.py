@@ -35,7 +35,7 @@ def test_snapshots_traffic_and_regions(cloud: Cloud, tmp_path: Path) -> None:
     cloud.ok("price", "set", book)
     host = told(cloud, "host", "list")[0]["name"]
     assert "region north" in cloud.ok("host", "set", host, "--region", "north").out
-    assert "cannot be the name of a region" in cloud.fails("host", "set", host, "--region", "No rth").err
+    assert "is not a valid name for a region" in cloud.fails("host", "set", host, "--region", "No rth").err
     assert told(cloud, "host", "show", host)["region"] == "north"
     quote = told(cloud, "quote")
     assert (quote["egress_micros_per_gb"], quote["snapshot_micros_per_gb"]) == (90_000_000, 7_300_000_000)

@@ -167,8 +167,8 @@ def test_wrong_input_gets_one_sentence(cloud: Runner) -> None:
     for words, sentence in (
         (("train.py", "--lr", "0.1"), "Unknown option `--lr`"),
         (("--env", "TERA_X=1", "--", "true"), "is set by Teraflock"),
-        (("--env", "A B=1", "--", "true"), "`A B` cannot be the name of a variable"),
-        (("--secret", "A B", "--", "true"), "`A B` cannot be the name of a variable"),
+        (("--env", "A B=1", "--", "true"), "`A B` is not a valid name for an environment variable"),
+        (("--secret", "A B", "--", "true"), "`A B` is not a valid name for an environment variable"),
         (("--epochs", "3", "--", "true"), "`--epochs` needs `--samples`"),
         (("--outputs", "../..", "--", "true"), "not an absolute path"),
         (("--image", "absent", "--", "true"), "There is no image `absent`"),

@@ -55,7 +55,7 @@ def test_volume_is_copied_if_asked(cloud: Cloud) -> None:
 
 def test_bad_words_get_one_sentence(cloud: Cloud) -> None:
     for words, part in (
-        (("volume", "create", "Bad Name", "--size", "10GB"), "cannot be the name of a volume"),
+        (("volume", "create", "Bad Name", "--size", "10GB"), "is not a valid name for a volume"),
         (("volume", "create", "x", "--size", "ten"), "ten"),
         (("volume", "create", "x", "--size", "1MB"), "cannot have"),
         (("volume", "attach", "nothing", "nobody"), "volume"),

@@ -104,3 +104,22 @@ def test_what_a_name_may_be_is_written_once() -> None:
         if lengths.search(line) and path.name != "limits.py"
     ]
     assert copies == []
+
+
+def test_names_are_checked_in_one_place() -> None:
+    """`base/names.py` has the sentence and the hint; the types of the API have the patterns for clients."""
+    others = {
+        "api/query.py": "the form of a filter",
+        "drivers/lxd/names.py": "names on the host",
+        "fleet/label/rules.py": "values of labels",
+        "instance/account/rules.py": "a reference to a variable",
+    }
+    patterns = re.compile(r"from teraflock\.base\.limits import [^(\n]*\b(?:NAME|PLACE|LABEL_KEY|VARIABLE)\b")
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if patterns.search(
+            re.sub(r"\(\n([^)]*)\)", lambda names: names[1].replace("\n", ""), path.read_text("utf-8"))
+        )
+    }
+    assert {each for each in found if not each.startswith("wire/")} == {*others, "base/names.py"}

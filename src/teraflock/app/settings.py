@@ -7,7 +7,6 @@ Invariants:
 """
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -17,7 +16,7 @@ from msgspec import Meta
 
 from teraflock.app.home import home as default_home
 from teraflock.base.errors import BadInput, unknown_name
-from teraflock.base.limits import PLACE
+from teraflock.base.names import check_place
 
 FOLDER: Final = "cloud"
 FILE: Final = "settings.toml"
@@ -351,10 +350,7 @@ def _check_sites(settings: Settings) -> None:
             f"The setting `engine` cannot be `{settings.engine[:40]}`", hint=f"Use one of: {', '.join(known)}"
         )
     for name, options in settings.sites.items():
-        if not re.fullmatch(PLACE, name):
-            raise BadInput(
-                f"`{name[:60]}` is not a valid name for a site", hint="Use up to 40 of `a-z`, `0-9` and `-`"
-            )
+        check_place(name, "a site")
         if options.get("kind") not in kinds():
             raise BadInput(
                 f"The site `{name}` needs a `kind`",

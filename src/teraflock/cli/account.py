@@ -8,6 +8,7 @@ import click
 from teraflock import __version__
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.names import check_place
 from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
@@ -117,7 +118,7 @@ def add(
     check_provider(provider)
     given = parse_pairs(options, "--set")
     request = AccountRequest(
-        name=name or provider,
+        name=check_place(name or provider, "an account"),
         provider=provider,
         secret=None if key_from else read_secret(key_file),
         secret_from=key_from,

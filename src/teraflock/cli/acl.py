@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.names import check_name
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, tell, write_json
-from teraflock.cli.parse import check_name
 from teraflock.cli.security_group import direction_of, rule_options, rule_request
 from teraflock.cli.table import write_list, write_table
 from teraflock.wire.acl import AclRuleRequest
@@ -71,7 +71,7 @@ def show(name: str, project: str | None, as_json: bool) -> None:
 @json_option
 def create(name: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        acl = client.acls.create(check_name(name, "name of an ACL"))
+        acl = client.acls.create(check_name(name, "an ACL"))
     tell(acl, f"Created ACL `{acl.name}`. Add rules with `tera acl allow {acl.name} NUMBER`", as_json)
 
 

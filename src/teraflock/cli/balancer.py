@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.names import check_name
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, tell, write_json
-from teraflock.cli.parse import check_name, port_number
+from teraflock.cli.parse import port_number
 from teraflock.cli.table import write_list, write_table
 from teraflock.wire.balancer import BalancerProtocolWord, BalancerRequest
 from teraflock.words.balancer import backend_fields, backends_text, facts, fields, published_text
@@ -112,7 +113,7 @@ def show(name: str, project: str | None, as_json: bool) -> None:
 @project_option
 @json_option
 def create(name: str, project: str | None, as_json: bool, **words: Any) -> None:
-    request = _request(check_name(name, "name of a balancer"), **words)
+    request = _request(check_name(name, "a balancer"), **words)
     with connected(project) as client:
         mark_simulated(client)
         made = client.balancers.create(request)

@@ -8,6 +8,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Conflict
+from teraflock.base.names import check_name
 from teraflock.base.quantities import bytes_text, count_text
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.dataset_files import LocalDataset
@@ -16,7 +17,6 @@ from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.parse import check_name
 from teraflock.cli.progress import ProgressLine
 from teraflock.cli.table import write_list
 from teraflock.words.dataset import facts, fields
@@ -53,7 +53,7 @@ command = NamingGroup("command", help=HELP)
 @project_option
 @json_option
 def push(name: str, path: Path, project: str | None, as_json: bool) -> None:
-    check_name(name, "name of a dataset")
+    check_name(name, "a dataset")
     local = LocalDataset(path)
     with ProgressLine("Reading", "bytes") as shown:
         manifest = local.manifest(shown)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.clock import SystemClock
+from teraflock.base.names import check_name
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import write_json
-from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list, write_table
 from teraflock.cli.waiting import NotDone, wait
 from teraflock.wire.image import ImageRequest
@@ -55,7 +55,7 @@ def list_images(project: str | None, as_json: bool) -> None:
 def build(
     recipe: str, name: str | None, project: str | None, wait: bool, timeout: float, as_json: bool
 ) -> None:
-    request = ImageRequest(name=check_name(name or recipe, "name of an image"), recipe=recipe)
+    request = ImageRequest(name=check_name(name or recipe, "an image"), recipe=recipe)
     with connected(project) as client:
         _make(client, request, wait, timeout, as_json)
 
@@ -67,7 +67,7 @@ def build(
 @project_option
 @json_option
 def create(name: str, instance: str, project: str | None, wait: bool, timeout: float, as_json: bool) -> None:
-    request = ImageRequest(name=check_name(name, "name of an image"), instance=instance)
+    request = ImageRequest(name=check_name(name, "an image"), instance=instance)
     with connected(project) as client:
         _make(client, request, wait, timeout, as_json)
 

@@ -4,13 +4,13 @@ from typing import Final
 
 import click
 
+from teraflock.base.names import check_member_name
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, organisation_option, yes_option
 from teraflock.cli.output import tell
 from teraflock.cli.pages import names_of
-from teraflock.cli.parse import check_member_name
 from teraflock.cli.table import write_list
 from teraflock.wire.member import MemberRequest, RoleChange, RoleWord
 from teraflock.words.member import fields, member_roles_text

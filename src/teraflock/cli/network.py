@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.names import check_name
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.pages import project_ref
-from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list, write_table
 from teraflock.words.network import (
     deciding_text,
@@ -113,7 +113,7 @@ def show(name: str, project: str | None, as_json: bool) -> None:
 @json_option
 def create(name: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        made = client.networks.create(check_name(name, "name of a network"))
+        made = client.networks.create(check_name(name, "a network"))
     tell(
         made,
         f"Created network `{made.name}` with {made.cidr}. Use it with `tera launch --network {made.name}`",

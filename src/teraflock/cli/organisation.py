@@ -4,6 +4,7 @@ from typing import Final
 
 import click
 
+from teraflock.base.names import check_member_name, check_name
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
@@ -11,7 +12,6 @@ from teraflock.cli.key import show_secret
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import checked_reason, json_option, wait_option, yes_option
 from teraflock.cli.output import remark, tell, write_json
-from teraflock.cli.parse import check_member_name, check_name
 from teraflock.cli.table import write_list
 from teraflock.cli.waiting import wait as wait_until
 from teraflock.wire.organisation import (
@@ -58,9 +58,7 @@ def list_organisations(as_json: bool) -> None:
 )
 @json_option
 def create(name: str, owner: str, as_json: bool) -> None:
-    request = OrganisationRequest(
-        name=check_name(name, "name of an organisation"), owner=check_member_name(owner)
-    )
+    request = OrganisationRequest(name=check_name(name, "an organisation"), owner=check_member_name(owner))
     with connected() as client:
         made = client.organisations.create(request)
     if as_json:
@@ -120,7 +118,7 @@ def resume(name: str, reason: str, as_json: bool) -> None:
 @REASON
 @json_option
 def rename(name: str, new_name: str, reason: str, as_json: bool) -> None:
-    change = OrganisationRename(name=check_name(new_name, "name of an organisation"), reason=reason)
+    change = OrganisationRename(name=check_name(new_name, "an organisation"), reason=reason)
     with connected() as client:
         changed = client.organisations.rename(name, change)
     tell(changed, f"Renamed `{name}` to `{changed.name}`", as_json)

@@ -6,38 +6,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from teraflock.base.errors import BadInput
-from teraflock.base.limits import NAME
 from teraflock.words.text import SECONDS
 
 _PART: Final = re.compile(r"(\d+)([dhms])")
 _DURATION: Final = re.compile(r"(\d{1,9}[dhms])+")
 
 
-def check_name(name: str, what: str = "name") -> str:
-    """Check a name before the request, for a better hint. The server checks it again."""
-    if not re.fullmatch(NAME, name):
-        raise BadInput(
-            f"`{name}` cannot be the {what}",
-            hint="Use up to 63 of `a-z`, `0-9` and `-`. Start with a letter and do not end with `-`"
-            + (". It becomes the host name" if what == "name" else ""),
-        )
-    return name
-
-
 def port_number(text: str, option: str) -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > 9:
         raise BadInput(f"`{text[:40]}` is not a port", hint=f"Write {option} as a number from 1 to 65535")
     return int(text)
-
-
-def check_member_name(name: str) -> str:
-    """Check a member's name before the request. The server checks it again."""
-    if not 0 < len(name) <= 255 or not name.isprintable() or " " in name or name.startswith("mem_"):
-        raise BadInput(
-            f"`{name}` cannot be the name of a member",
-            hint="Use an e-mail address or a short name without spaces",
-        )
-    return name
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -4,12 +4,12 @@ from typing import Final
 
 import click
 
+from teraflock.base.names import check_name
 from teraflock.cli.connection import connected
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, organisation_option, yes_option
 from teraflock.cli.output import tell
-from teraflock.cli.parse import check_name
 from teraflock.cli.quota import limit_options, limits_from
 from teraflock.cli.table import write_list
 from teraflock.wire.project import ProjectRequest
@@ -48,9 +48,7 @@ def list_projects(organisation: str, as_json: bool) -> None:
 @organisation_option
 @json_option
 def create(name: str, organisation: str, as_json: bool, **words: object) -> None:
-    request = ProjectRequest(
-        name=check_name(name, "name of a project"), quota=limits_from(words, QuotaRequest())
-    )
+    request = ProjectRequest(name=check_name(name, "a project"), quota=limits_from(words, QuotaRequest()))
     with connected() as client:
         made = client.projects.create(request, organisation=organisation)
     tell(

@@ -6,12 +6,12 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, NotFound
+from teraflock.base.names import check_name
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, tell, write_json
-from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list, write_table
 from teraflock.wire.security_group import DirectionWord, ProtocolWord, RuleRequest
 from teraflock.words.security_group import fields, members_text, rule_fields, rule_text
@@ -112,7 +112,7 @@ def show(name: str, project: str | None, as_json: bool) -> None:
 @json_option
 def create(name: str, project: str | None, as_json: bool) -> None:
     with connected(project) as client:
-        group = client.security_groups.create(check_name(name, "name of a security group"))
+        group = client.security_groups.create(check_name(name, "a security group"))
     tell(
         group, f"Created security group `{group.name}`. Add rules with `tera sg allow {group.name}`", as_json
     )

@@ -5,6 +5,7 @@ from typing import Final
 import click
 
 from teraflock.base.clock import SystemClock
+from teraflock.base.names import check_place
 from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
@@ -85,7 +86,9 @@ def check(name: str, as_json: bool) -> None:
 @json_option
 def add(name: str, kind: str, options: tuple[str, ...], as_json: bool) -> None:
     with connected() as client:
-        made = client.sites.add(SiteRequest(name=name, kind=kind, options=parse_pairs(options, "--set")))
+        made = client.sites.add(
+            SiteRequest(name=check_place(name, "a site"), kind=kind, options=parse_pairs(options, "--set"))
+        )
     tell(
         made,
         f"Added `{made.name}`. In a moment, `tera site check {made.name}` tells you whether it answers",

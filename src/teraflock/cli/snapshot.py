@@ -7,12 +7,12 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, not_found
+from teraflock.base.names import check_name
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.instance.lifecycle import act_on, tell_states
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import tell, write_json
-from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list
 from teraflock.cli.waiting import NotDone, wait
 from teraflock.wire.snapshot import RestoreRequest, SnapshotRequest
@@ -67,7 +67,7 @@ def snapshot(
             client.snapshots.delete(name, snapshot_name)
             tell({"deleted": snapshot_name}, f"Deleted snapshot `{snapshot_name}` of `{name}`", as_json)
         else:
-            _make(client, name, check_name(snapshot_name, "name of a snapshot"), wait, timeout, as_json)
+            _make(client, name, check_name(snapshot_name, "a snapshot"), wait, timeout, as_json)
 
 
 def _make(

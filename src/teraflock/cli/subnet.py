@@ -4,13 +4,13 @@ from typing import Final
 
 import click
 
+from teraflock.base.names import check_name
 from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import tell, write_json
-from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list
 from teraflock.wire.subnet import SubnetRequest
 from teraflock.words.subnet import fields
@@ -78,9 +78,7 @@ def show(name: str, network: str, project: str | None, as_json: bool) -> None:
 def create(
     name: str, network: str, cidr: str, prefix: int | None, project: str | None, as_json: bool
 ) -> None:
-    request = SubnetRequest(
-        name=check_name(name, "name of a subnet"), network=network, cidr=cidr, prefix=prefix
-    )
+    request = SubnetRequest(name=check_name(name, "a subnet"), network=network, cidr=cidr, prefix=prefix)
     with connected(project) as client:
         made = client.subnets.create(request)
     tell(made, f"Created subnet `{made.name}` of the network `{made.network}` with {made.cidr}", as_json)

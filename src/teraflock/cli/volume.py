@@ -7,6 +7,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
+from teraflock.base.names import check_name
 from teraflock.base.quantities import bytes_text, parse_memory_bytes
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
@@ -14,7 +15,6 @@ from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.parse import check_name
 from teraflock.cli.table import write_list
 from teraflock.cli.waiting import wait
 from teraflock.words.volume import copied_text, facts, fields
@@ -75,7 +75,7 @@ def show(name: str, project: str | None, as_json: bool) -> None:
 @project_option
 @json_option
 def create(name: str, size: str, copied: bool, project: str | None, as_json: bool) -> None:
-    check_name(name, "name of a volume")
+    check_name(name, "a volume")
     size_bytes = parse_memory_bytes(size)
     with connected(project) as client:
         mark_simulated(client)
@@ -161,7 +161,7 @@ def recover(name: str, yes: bool, project: str | None, as_json: bool) -> None:
 @project_option
 @json_option
 def snapshot(name: str, snapshot: str, delete: bool, project: str | None, as_json: bool) -> None:
-    check_name(snapshot, "name of a snapshot")
+    check_name(snapshot, "a snapshot")
     with connected(project) as client:
         if delete:
             client.volumes.delete_snapshot(name, snapshot)

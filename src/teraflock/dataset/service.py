@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, TeraflockError, Unavailable, not_found
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.base.quantities import GIB, count_text
 from teraflock.dataset import events, store
 from teraflock.dataset.files import DatasetFiles
@@ -18,7 +19,6 @@ from teraflock.dataset.rules import MANIFEST_BYTES_MAX, manifest_from
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project, ProjectId
-from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 from teraflock.tenant.quota import rules as quotas
@@ -67,7 +67,7 @@ class DatasetService:
 
     def create(self, actor: Actor, project: Project, name: str, digest: str) -> Dataset:
         """Announce a dataset by its manifest, which was uploaded before. The same name and content: continue."""
-        check_name("a dataset", name)
+        check_name(name, "a dataset")
         with self._database.read() as tx:
             known = _same(tx, project, name, digest)
         if known is not None:

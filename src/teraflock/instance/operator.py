@@ -11,6 +11,7 @@ from typing import Final
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound, ambiguous_name, not_found
+from teraflock.base.names import check_reason
 from teraflock.fleet import store as fleet
 from teraflock.instance.across import store as across
 from teraflock.instance.events import operated
@@ -20,7 +21,6 @@ from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
 from teraflock.tenant.audit.service import Audit
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.names import check_reason
 from teraflock.tenant.organisation.rules import resolve
 from teraflock.tenant.project.service import project_in
 from teraflock.tenant.project.store import project_of_any_organisation

@@ -12,14 +12,12 @@ from teraflock.base.limits import (
     ALTERNATIVES_MAX,
     DISK_BYTES_MIN,
     INSTANCES_PER_LAUNCH_MAX,
-    LABEL_KEY,
-    NAME,
     RAM_BYTES_MIN,
     TIME_LIMIT_SECONDS_MAX,
     TIME_LIMIT_SECONDS_MIN,
     USER_DATA_BYTES_MAX,
-    VARIABLE,
 )
+from teraflock.base.names import check_label_key, check_name, check_variable
 from teraflock.base.quantities import GIB, bytes_text, count_text
 from teraflock.base.size import Size
 from teraflock.catalog.cards import cards_by_id
@@ -156,7 +154,7 @@ def check(order: Order) -> None:
 
 def _check_one(order: Order) -> None:
     if order.name is not None:
-        check_name(order.name)
+        check_name(order.name, "an instance")
     if not 1 <= order.instances <= INSTANCES_PER_LAUNCH_MAX:
         raise BadInput(
             f"{order.instances} instances cannot be launched at once",
@@ -279,14 +277,6 @@ def _check_end(order: Order) -> None:
         )
 
 
-def check_name(name: str) -> None:
-    if not re.fullmatch(NAME, name):
-        raise BadInput(
-            f"`{name[:80]}` cannot be the name of an instance",
-            hint="Use up to 63 of `a-z`, `0-9` and `-`. Start with a letter, and do not end with `-`",
-        )
-
-
 def _check_texts(order: Order) -> None:
     if len(order.user_data.encode("utf-8", "surrogatepass")) > USER_DATA_BYTES_MAX:
         raise BadInput(
@@ -306,11 +296,7 @@ def _check_texts(order: Order) -> None:
             )
     check_labels(order.labels)
     for name in order.environment:
-        if not re.fullmatch(VARIABLE, name):
-            raise BadInput(
-                f"`{name[:80]}` cannot be the name of an environment variable",
-                hint="Use letters, digits and `_`. Do not start with a digit",
-            )
+        check_variable(name)
     _check_storable((*order.command, order.user_data, *order.environment.values()))
 
 
@@ -320,10 +306,7 @@ def check_labels(labels: Mapping[str, str]) -> None:
             f"An instance can have at most {LABELS_MAX} labels, not {len(labels)}", hint="Remove some of them"
         )
     for name in labels:
-        if not re.fullmatch(LABEL_KEY, name):
-            raise BadInput(
-                f"`{name[:80]}` cannot be the name of a label", hint="Use up to 63 letters, digits and `._/-`"
-            )
+        check_label_key(name)
     _check_storable(labels.values())
 
 

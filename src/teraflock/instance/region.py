@@ -1,12 +1,10 @@
 """Moves a host to another region, together with its instances: prices can differ by region."""
 
-import re
 from datetime import datetime
 
 from msgspec.structs import replace
 
-from teraflock.base.errors import BadInput, NotFound
-from teraflock.base.limits import PLACE
+from teraflock.base.errors import NotFound
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostId, HostKind
 from teraflock.instance import store
@@ -15,13 +13,6 @@ from teraflock.instance.changes import InstanceChanges
 from teraflock.instance.model import Instance
 from teraflock.storage.database import Overtaken, Transaction
 from teraflock.tenant.model import Actor
-
-
-def check_region(region: str) -> None:
-    if not re.fullmatch(PLACE, region):
-        raise BadInput(
-            f"`{region[:80]}` cannot be the name of a region", hint="Use up to 40 of `a-z`, `0-9` and `-`"
-        )
 
 
 def move_host(

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, QuotaReached, Refused
+from teraflock.base.names import check_place
 from teraflock.base.size import Size
 from teraflock.dataset import store as datasets
 from teraflock.fleet import store as fleet
@@ -53,7 +54,7 @@ from teraflock.instance.providing import own_first
 from teraflock.instance.queue.look import UsedBy
 from teraflock.instance.queue.model import QueuedLaunch
 from teraflock.instance.queue.service import QueueService
-from teraflock.instance.region import check_region, move_host
+from teraflock.instance.region import move_host
 from teraflock.instance.rentable import Rentable
 from teraflock.instance.renting import choose
 from teraflock.instance.rules import asked_at, end_of, holding, started, withdrawn
@@ -390,7 +391,7 @@ class InstanceService:
 
     def set_region(self, actor: Actor, host_ref: str, region: str) -> Host:
         """Move a host to another region. Its instances get an event, because other prices apply from now on."""
-        check_region(region)
+        check_place(region, "a region")
         return self._database.write_with_locks(
             lambda tx: move_host(tx, self._changes, actor, host_ref, region, self._clock.now())
         )

@@ -11,6 +11,7 @@ import msgspec
 
 from teraflock.base.errors import BadInput, Conflict, Refused, not_found
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.network import store
 from teraflock.network.acl import store as acls
 from teraflock.network.acts import NetworkActs
@@ -22,7 +23,6 @@ from teraflock.network.peering.model import Peering
 from teraflock.network.rules import NETWORKS_KEPT, NETWORKS_MAX, number_of
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 from teraflock.tenant.project.store import lock_networks
@@ -57,7 +57,7 @@ class NetworkService(NetworkActs):
             return _view(tx, named(tx, project, ref), store.tenancies(tx, project.id))
 
     def create(self, actor: Actor, project: Project, name: str) -> NetworkView:
-        check_name("a network", name)
+        check_name(name, "a network")
         if name == SUBDOMAIN:  # the names of its instances would be those of balancers
             raise BadInput(f"`{name}` is the name of all balancers in DNS", hint="Choose another name")
 

@@ -4,7 +4,6 @@
 stop, or its instance was lost. Only a lost instance leads to another attempt.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -15,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, TeraflockError, Unavailable
-from teraflock.base.limits import VARIABLE
+from teraflock.base.names import check_variable
 from teraflock.dataset.model import FOLDER
 from teraflock.instance.archive import checked_path
 from teraflock.instance.model import Access, Instance, RestartPolicy
@@ -305,11 +304,7 @@ def check_spec(spec: RunSpec) -> None:
             "A run needs a command", hint="For example `tera run train.py` or `tera run -- ./train.sh`"
         )
     for name in (*spec.environment, *spec.secrets):
-        if not re.fullmatch(VARIABLE, name):
-            raise BadInput(
-                f"`{name[:80]}` cannot be the name of an environment variable",
-                hint="Use letters, digits and `_`. Do not start with a digit",
-            )
+        check_variable(name)
         if name.startswith(RESERVED):
             raise BadInput(f"`{name[:80]}` is set by Teraflock", hint=f"Use a name without `{RESERVED}`")
     for path in (spec.outputs, spec.checkpoints):

@@ -10,11 +10,11 @@ import msgspec
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, QuotaReached
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.dataset.service import usable
 from teraflock.image import store as images
 from teraflock.instance.naming import new_name
 from teraflock.instance.orders import check as check_order
-from teraflock.instance.orders import check_name
 from teraflock.run import store
 from teraflock.run.bucket import RunBuckets, key_of
 from teraflock.run.events import run_event
@@ -150,7 +150,7 @@ class RunService:
         spec = msgspec.structs.replace(spec, secrets=tuple(sorted(secrets)))
         check_spec(spec)
         if name:
-            check_name(name)
+            check_name(name, "a run")
         if spec.workdir and not self.files.received_bytes(project.id, spec.workdir)[1]:
             raise Conflict("The files of the run have not been uploaded", hint="Upload them first")
         now = self._clock.now()

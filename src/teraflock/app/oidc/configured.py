@@ -9,9 +9,9 @@ from teraflock.app.oidc.provider import OidcProvider, ProviderSettings
 from teraflock.app.settings import Settings
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput
+from teraflock.base.names import check_name
 from teraflock.tenant.identity.model import Joining
 from teraflock.tenant.model import Role
-from teraflock.tenant.names import check_name
 
 RETURN_PATH: Final = "/console/sign-in/oidc/return"
 
@@ -53,7 +53,7 @@ def provider_of(settings: Settings, clock: Clock) -> OidcProvider | None:
 def joining_of(settings: Settings) -> Joining:
     domains = frozenset(settings.oidc_domains.lower().replace(",", " ").split())
     if settings.oidc_organisation:
-        check_name("an organisation", settings.oidc_organisation)
+        check_name(settings.oidc_organisation, "an organisation")
         if not domains:
             raise BadInput(
                 "`oidc_organisation` needs the setting `oidc_domains`",

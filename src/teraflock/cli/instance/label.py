@@ -1,12 +1,11 @@
 """`tera label`: change the labels of instances."""
 
-import re
 from typing import Final
 
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.base.limits import LABEL_KEY
+from teraflock.base.names import check_label_key
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import write_json
@@ -60,10 +59,7 @@ def parse_changes(texts: tuple[str, ...]) -> dict[str, str | None]:
             raise BadInput(
                 f"`{text}` does not name a label", hint="Write `key=value`, or `key-` to remove it"
             )
-        if not re.fullmatch(LABEL_KEY, key):
-            raise BadInput(
-                f"`{key}` cannot be the name of a label", hint="Use up to 63 letters, digits and `._/-`"
-            )
+        check_label_key(key)
         if key in changes:
             raise BadInput(f"The label `{key}` is given twice", hint="Give each label once")
         changes[key] = value if is_pair else None

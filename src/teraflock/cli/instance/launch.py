@@ -13,6 +13,7 @@ from teraflock.base.limits import (
     TIME_LIMIT_SECONDS_MIN,
     USER_DATA_BYTES_MAX,
 )
+from teraflock.base.names import check_name
 from teraflock.cli.connection import connected
 from teraflock.cli.instance import offer_file, plan_file, ssh_files
 from teraflock.cli.instance.costs import price_of
@@ -21,7 +22,7 @@ from teraflock.cli.instance.launched import complain_of_failed, end_as, say_what
 from teraflock.cli.instance.list import write_instances
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
+from teraflock.cli.parse import parse_command, parse_duration_seconds, parse_pairs, unquoted_shell
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.placement import (
     place_from,
@@ -288,7 +289,7 @@ def request_from(words: dict[str, Any]) -> LaunchRequest:
             f"`--access {access}` cannot run a command", hint="Leave out `--access` or the command"
         )
     return LaunchRequest(
-        name=check_name(words["name"]) if words["name"] is not None else None,
+        name=check_name(words["name"], "an instance") if words["name"] is not None else None,
         shape=shape,
         image=words["image"],
         access=access,

@@ -13,7 +13,8 @@ import click
 import msgspec
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.parse import check_name, parse_pairs
+from teraflock.base.names import check_name, check_variable
+from teraflock.cli.parse import parse_pairs
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.run.file import FILE, read_file
 from teraflock.cli.shape_options import shape_from
@@ -23,7 +24,6 @@ from teraflock.wire.shape import ShapeRequest
 
 SETUP_BYTES_MAX: Final = 65_536
 PYTHON: Final = "python3"
-VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PARAMETER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
@@ -99,7 +99,7 @@ def request_from(words: RunWords, digest: str | None, now: datetime) -> RunReque
     )
     given = {name: said[name] for name in same if name in said}
     if "name" in said:
-        given["name"] = check_name(str(said["name"]))
+        given["name"] = check_name(str(said["name"]), "a run")
     if "bid" in said:
         given["bid_micros_per_hour"] = parse_amount(str(said["bid"]), at_least=1)
     if "max_price" in said:
@@ -236,7 +236,7 @@ def secret_value(name: str) -> str:
             "`--secret` takes a name, not a value: arguments can be seen by other users of this machine",
             hint=f"Set the variable `{name.partition('=')[0]}` and pass only its name",
         )
-    _check_variable(name)
+    check_variable(name)
     if name in os.environ:
         return os.environ[name]
     if sys.stdin.isatty():
@@ -274,20 +274,12 @@ def _pairs(value: Any) -> dict[str, str]:
     else:
         found = parse_pairs(_list(value), "--env")
     for name in found:
-        _check_variable(name)
+        check_variable(name)
     return found
 
 
 def _list(value: Any) -> tuple[Any, ...]:
     return () if value is None else tuple(value) if isinstance(value, list | tuple) else (value,)
-
-
-def _check_variable(name: str) -> None:
-    if not VARIABLE.fullmatch(name):
-        raise BadInput(
-            f"`{name}` cannot be the name of a variable",
-            hint="Use letters, digits and `_`, and do not start with a digit",
-        )
 
 
 def _check_work(words: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 from teraflock.base.errors import BadInput
 from teraflock.base.limits import LABEL_KEY
+from teraflock.base.names import check_label_key
 
 LABELS_MAX: Final = 64
 
@@ -25,10 +26,7 @@ def changed(labels: Mapping[str, str], changes: Mapping[str, str | None]) -> dic
 
 
 def check_pair(key: str, value: str | None) -> None:
-    if not re.fullmatch(LABEL_KEY, key):
-        raise BadInput(
-            f"`{key[:80]}` cannot be the name of a label", hint="Use up to 63 letters, digits and `._/-`"
-        )
+    check_label_key(key)
     if key == "region":
         raise BadInput(
             "The region of a host is not a label, because prices depend on it",

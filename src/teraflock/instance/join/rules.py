@@ -6,7 +6,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from teraflock.base.errors import BadInput, Conflict, Refused
-from teraflock.base.limits import PLACE
+from teraflock.base.names import check_place
 from teraflock.instance.join.model import Invitation, JoinRequest, Surrounding
 
 VALID_FOR: Final = timedelta(hours=1)
@@ -15,13 +15,6 @@ SKEW_MAX: Final = timedelta(minutes=2)
 PORT_MAX: Final = 65_535
 CARDS_MAX: Final = 1024
 _UUID: Final = re.compile(r"[A-Za-z0-9-]{1,80}")
-
-
-def check_name(name: str) -> None:
-    if not re.fullmatch(PLACE, name):
-        raise BadInput(
-            f"`{name[:60]}` is not a valid name for a host", hint="Use up to 40 of `a-z`, `0-9` and `-`"
-        )
 
 
 def check_address(address: str) -> None:
@@ -59,7 +52,7 @@ def check(invitation: Invitation, request: JoinRequest, around: Surrounding) -> 
             " reach, use `tera host add --trusted-wire`",
         )
     name = name_of(invitation, request)
-    check_name(name)
+    check_place(name, "a host")
     if name in around.names:
         raise Conflict(
             f"There is already a host or site `{name}`",

@@ -20,6 +20,7 @@ from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Refused, not_found
 from teraflock.base.events import Event
 from teraflock.base.ids import EventId, new_id
+from teraflock.base.names import check_place
 from teraflock.fleet import store as fleet
 from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import Host, HostState
@@ -84,7 +85,7 @@ class JoinService:
     ) -> Invited:
         """Create a token with which one host may join within an hour."""
         if name:
-            rules.check_name(name)
+            check_place(name, "a host")
         if address:
             rules.check_address(address)
         place = self._door.join_place()

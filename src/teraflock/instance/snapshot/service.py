@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import Conflict, NotFound
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.instance import store as instances
 from teraflock.instance.across import store as across
 from teraflock.instance.changes import InstanceChanges, handle_of_view
@@ -20,7 +21,6 @@ from teraflock.instance.model import (
     Snapshot,
     SnapshotId,
 )
-from teraflock.instance.orders import check_name
 from teraflock.instance.snapshot import store
 from teraflock.instance.states import Phase
 from teraflock.storage.database import Transaction
@@ -39,7 +39,7 @@ class SnapshotService:
             return store.of_instance(tx, found(tx, project, ref).instance.id)
 
     def create(self, actor: Actor, project: Project, ref: str, name: str) -> Snapshot:
-        check_name(name)
+        check_name(name, "a snapshot")
         id = SnapshotId(new_id("snp", self._changes.clock.now(), self._changes.random_bytes))
 
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict, not_found
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.fleet import store as fleet
 from teraflock.instance import store as instances
 from teraflock.instance.changes import InstanceChanges
@@ -32,7 +33,6 @@ from teraflock.instance.volume.model import (
 )
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 from teraflock.tenant.quota import rules as quotas
@@ -61,7 +61,7 @@ class VolumeService:
     ) -> ShownVolume:
         """Create a volume. It is charged from now on, and made when an instance first gets it. `copied`: it is copied
         to another host on a schedule."""
-        check_name("a volume", name)
+        check_name(name, "a volume")
         rules.check_size(size_bytes)
 
         def work(tx: Transaction, now: datetime) -> str:
@@ -198,7 +198,7 @@ class VolumeService:
         self._keep(tx, before, tuple(each for each in before.volumes if each.id != volume.disk_id), now)
 
     def snapshot(self, actor: Actor, project: Project, ref: str, name: str) -> ShownVolume:
-        check_name("a snapshot", name)
+        check_name(name, "a snapshot")
 
         def work(tx: Transaction, now: datetime) -> str:
             fresh = claimed(tx, project)

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import Conflict, NotFound, Refused, not_found
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.network import store as networks
 from teraflock.network.acl import store
 from teraflock.network.acl.model import Acl, AclId, AclRule
@@ -12,7 +13,6 @@ from teraflock.network.acts import NetworkActs
 from teraflock.network.model import DEFAULT
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.names import check_name
 from teraflock.tenant.project.store import claim
 
 
@@ -27,7 +27,7 @@ class AclService(NetworkActs):
 
     def create(self, actor: Actor, project: Project, name: str) -> Acl:
         """A new ACL has no rules and guards nothing. Attached without rules, it would stop everything."""
-        check_name("an ACL", name)
+        check_name(name, "an ACL")
         now = self._clock.now()
         id = AclId(new_id("acl", now, self._random_bytes))
         made = Acl(id=id, project_id=project.id, name=name, created_at=now)

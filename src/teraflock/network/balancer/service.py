@@ -10,6 +10,7 @@ import msgspec
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused, not_found, one_of
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.fleet.model import HostId
 from teraflock.fleet.store import lock_hosts
 from teraflock.network.acts import NetworkActs
@@ -36,7 +37,6 @@ from teraflock.network.service import layouts_to_launch
 from teraflock.network.store import tenancies
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 
@@ -224,7 +224,7 @@ class BalancerService(NetworkActs):
 
 
 def _check(order: BalancerOrder) -> None:
-    check_name("a balancer", order.name)
+    check_name(order.name, "a balancer")
     one_of("protocol", order.protocol, tuple(BalancerProtocol))
     rules.check_port(order.port, "--port")
     if order.target_port is not None:

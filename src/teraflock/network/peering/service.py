@@ -8,6 +8,7 @@ import re
 from typing import Final
 
 from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.base.names import check_name
 from teraflock.network.acts import NetworkActs
 from teraflock.network.model import ProjectNetwork
 from teraflock.network.peering import store
@@ -15,7 +16,6 @@ from teraflock.network.peering.model import Peering
 from teraflock.network.service import named
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project, ProjectId
-from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 from teraflock.tenant.project.service import project_in
@@ -85,7 +85,7 @@ def _peer(
         far = project_in(tx, actor, ref) if slash else project
     except NotFound:
         if _PROJECT_ID.fullmatch(ref):
-            check_name("a network", name)
+            check_name(name, "a network")
             return ProjectId(ref), name
         raise NotFound(
             "There is no such project",

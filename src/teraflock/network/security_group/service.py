@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, Conflict, NotFound, Refused, not_found
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.base.quantities import count_text
 from teraflock.network.acts import NetworkActs
 from teraflock.network.security_group import store
@@ -28,7 +29,6 @@ from teraflock.network.security_group.rules import (
 )
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.names import check_name
 
 T = TypeVar("T")
 Groups = tuple[SecurityGroup, ...]
@@ -68,7 +68,7 @@ class SecurityGroupService(NetworkActs):
 
     def create(self, actor: Actor, project: Project, name: str) -> SecurityGroup:
         """A new group lets nothing in and everything out."""
-        check_name("a security group", name)
+        check_name(name, "a security group")
         now = self._clock.now()
         id = GroupId(new_id(PREFIX.rstrip("_"), now, self._random_bytes))
 

@@ -4,6 +4,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from teraflock.base.errors import BadInput, Conflict, not_found
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.network import store
 from teraflock.network.acl import store as acls
 from teraflock.network.acts import NetworkActs
@@ -12,7 +13,6 @@ from teraflock.network.service import check_unused, layouts_to_launch, named, su
 from teraflock.network.subnet.rules import placed
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
-from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 
@@ -35,7 +35,7 @@ class SubnetService(NetworkActs):
     def create(
         self, actor: Actor, project: Project, name: str, *, network: str, cidr: str, prefix: int | None
     ) -> SubnetView:
-        check_name("a subnet", name)
+        check_name(name, "a subnet")
 
         def work(tx: Transaction) -> SubnetView:
             fresh, now = claimed(tx, project), self._clock.now()

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import Forbidden, NotFound, ambiguous_name
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_key_name
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
@@ -23,7 +24,6 @@ from teraflock.tenant.key.rules import check_life, key_within
 from teraflock.tenant.key.secret import digest_of, new_secret
 from teraflock.tenant.member.service import member_in
 from teraflock.tenant.model import Actor, ApiKey, KeyId, MadeKey, Member, Role
-from teraflock.tenant.names import check_key_name
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.service import OPTIONS_MAX, project_in
 from teraflock.tenant.rules import Permission

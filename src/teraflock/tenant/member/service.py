@@ -21,12 +21,12 @@ from teraflock.base.errors import (
     suggestion,
 )
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_member_name
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.member import store
 from teraflock.tenant.model import Actor, Member, MemberId, OrganisationId, Project, Role
-from teraflock.tenant.names import check_member_name
 from teraflock.tenant.organisation.rules import NAMES_MAX
 from teraflock.tenant.project.service import OPTIONS_MAX, project_in
 from teraflock.tenant.rules import Permission

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import Conflict, Refused
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_member_name, check_name, check_reason
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
@@ -31,7 +32,6 @@ from teraflock.tenant.model import (
     ProjectId,
     Role,
 )
-from teraflock.tenant.names import check_member_name, check_name, check_reason
 from teraflock.tenant.organisation import rules as organisations
 from teraflock.tenant.organisation import store
 from teraflock.tenant.organisation.rules import existing
@@ -92,7 +92,7 @@ class OrganisationService(Acts):
         return self._change(actor, ref, "resume", reason, change)
 
     def rename(self, actor: Actor, ref: str, name: str, reason: str) -> Organisation:
-        check_name("an organisation", name)
+        check_name(name, "an organisation")
 
         def change(tx: Transaction, found: Organisation) -> Organisation:
             if found.name == name:
@@ -205,7 +205,7 @@ class OrganisationService(Acts):
     def make(self, actor: Actor, name: str, owner: str) -> MadeOrganisation:
         """Create an organisation with its first project, an owner with a key, and the default quotas."""
         rules.require(actor, Permission.ORGANISATION_WRITE, None)
-        check_name("an organisation", name)
+        check_name(name, "an organisation")
         check_member_name(owner)
 
         def work(tx: Transaction) -> MadeOrganisation:

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import Conflict, NotFound, Refused, ambiguous_name, not_found, suggestion
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_name
 from teraflock.base.quantities import count_text
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, OrganisationId, Project, ProjectId, Quota
-from teraflock.tenant.names import check_name
 from teraflock.tenant.organisation.rules import NAMES_MAX, check_active
 from teraflock.tenant.organisation.rules import find as find_organisation
 from teraflock.tenant.project import store
@@ -65,7 +65,7 @@ class ProjectService(Acts):
         rules.check_held(Permission.PROJECT_WRITE, held)
         if quota not in (None, Quota()):
             rules.check_held(Permission.QUOTA_WRITE, held)
-        check_name("a project", name)
+        check_name(name, "a project")
 
         return self._database.write(lambda tx: self._made(tx, actor, home, name, quota or Quota()))
 

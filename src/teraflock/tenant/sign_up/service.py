@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict
+from teraflock.base.names import check_member_name
 from teraflock.storage.database import Database, Transaction
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.model import Actor, KeyId, MemberId
-from teraflock.tenant.names import check_member_name
 from teraflock.tenant.organisation.service import OrganisationService
 from teraflock.tenant.session.model import Browser, MadeSession, SessionLimits
 from teraflock.tenant.session.rules import check_password, user_name_from

@@ -6,12 +6,12 @@ when they are launched: instances that exist keep the keys that they have.
 
 from teraflock.base.errors import Conflict, NotFound, QuotaReached
 from teraflock.base.ids import new_id
+from teraflock.base.names import check_key_name
 from teraflock.storage.database import Transaction
 from teraflock.tenant import rules as permissions
 from teraflock.tenant.acts import Acts
 from teraflock.tenant.key.service import may_change_all
 from teraflock.tenant.model import Actor
-from teraflock.tenant.names import check_key_name
 from teraflock.tenant.rules import Permission
 from teraflock.tenant.ssh_key import rules, store
 from teraflock.tenant.ssh_key.model import SshKey

@@ -106,8 +106,8 @@ def test_command_sets_the_access(words: dict[str, Any], command: tuple[str, ...]
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ({"name": "a/b"}, "`a/b` cannot be the name"),
-        ({"name": ""}, "cannot be the name"),
+        ({"name": "a/b"}, "`a/b` is not a valid name"),
+        ({"name": ""}, "is not a valid name"),
         ({"gpu": "V100", "gpus": 0}, "contradict each other"),
         ({"ram": "1MB"}, "`--ram 1MB` is too small"),
         ({"disk": "much"}, "`much` is not an amount of memory"),

@@ -10,7 +10,7 @@ from tests.unit.cli.instance.answers import CARDS, instance
 
 from teraflock.base.errors import BadInput
 from teraflock.cli.instance.logs import news
-from teraflock.cli.parse import check_name, parse_command, parse_duration_seconds, parse_pairs
+from teraflock.cli.parse import parse_command, parse_duration_seconds, parse_pairs
 from teraflock.words.instance import state_text
 from teraflock.words.shape import cards_text
 from teraflock.words.text import age_text, details_text, duration_text
@@ -37,20 +37,6 @@ def test_a_command_is_split_as_a_shell_would(words: list[str]) -> None:
 def test_unclosed_quote_is_refused() -> None:
     with pytest.raises(BadInput, match="no closing quotation"):
         parse_command("echo 'hello")
-
-
-@pytest.mark.parametrize("name", ["a", "web-1", "a" * 63])
-def test_good_names(name: str) -> None:
-    assert check_name(name) == name
-
-
-@pytest.mark.parametrize(
-    "name", ["", "a/b", "../x", "-a", "a-", "A", "1a", "a" * 64, "a b", "a\n", "ä", "$(x)"]
-)
-def test_bad_names_are_refused_with_a_hint(name: str) -> None:
-    with pytest.raises(BadInput) as refusal:
-        check_name(name)
-    assert "host name" in refusal.value.hint
 
 
 @pytest.mark.parametrize(
