@@ -350,3 +350,22 @@ def test_gradients_of_selected_numbers_fill_zeros_in_place(picked: str, twice: b
     names = {name.partition(".")[0] for name, _ in found}
     out_of_place = {"scatter", "scatter_add", "index_put", "index_add"} & names
     assert bool(out_of_place) is twice
+
+
+def test_inference_mode_computes_as_without_gradients(tmp_path: Path) -> None:
+    """There composite operations such as `linear` reach a mode whole: they had no time and no workspace."""
+    body = (
+        HEAD
+        + "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.LayerNorm(288), nn.Linear(288, 16))"
+        ".cuda().eval()\n"
+        "layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).cuda().eval()\n"
+        "with torch.MODE():\n"
+        "    for _ in range(4):\n"
+        "        y = layer(net(torch.randn(4, 3, 8, 8, device='cuda'))[:, None]).softmax(-1)\n"
+        "        shown = f'{(y[0] @ y[0].T).std().item():.3f}'\n"
+    )
+    plain, inference = (
+        operations_of(body.replace("MODE", mode), tmp_path) for mode in ("no_grad", "inference_mode")
+    )
+    assert inference == plain
+    assert "addmm" in {name for name, _ in plain}

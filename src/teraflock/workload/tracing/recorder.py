@@ -100,6 +100,13 @@ SHAPED: dict[str, Callable[..., Any]] = {
 fewer types."""
 
 
+COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
+
+
+def _is_composite(func: Any) -> bool:
+    return func.namespace == "aten" and bool(func.has_kernel_for_dispatch_key(COMPOSITE))
+
+
 ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
 FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
 """Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""
@@ -138,6 +145,9 @@ class Recorder(TorchDispatchMode):
     # What the dispatcher calls for every operation.
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if torch.is_inference_mode_enabled() and _is_composite(func):
+            with self:  # without this mode, autograd has divided it into its parts by now
+                return func.decompose(*args, **kwargs)
         if (sides := self.sides) is None:
             return self._on_gpu(func, args, kwargs)
         if func is torch.ops.aten._local_scalar_dense.default:
