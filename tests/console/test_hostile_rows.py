@@ -66,7 +66,10 @@ def poisoned(home: Path) -> None:
 def ids_of(home: Path, tenants: Tenants) -> Mapping[str, str]:
     """What stands in addresses: names are not usable any more."""
     with sqlite3.connect(home / "cloud.db") as database:
-        first = lambda query: database.execute(query).fetchone()[0]  # noqa: E731
+
+        def first(query: str) -> str:
+            return str(database.execute(query).fetchone()[0])
+
         acme = tenants.ids["project"]
         ids = {
             name: first(f"SELECT id FROM {table} WHERE project_id = '{acme}' ORDER BY id DESC")

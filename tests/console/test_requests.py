@@ -27,7 +27,7 @@ from teraflock.console.request import parse_form
 from teraflock.instance.terminal.model import OpenTerminal
 from teraflock.instance.terminal.service import READERS_MAX
 from teraflock.tenant.key.secret import id_of
-from teraflock.tenant.rules import Role
+from teraflock.tenant.model import Role
 from teraflock.wire.console import ConsoleLinkRequest
 
 LIST = "/console/projects/default/instances"
