@@ -94,6 +94,11 @@ def test_sweep_runs_every_combination(cloud: Runner) -> None:
     assert cloud.ok("run", "logs", "-f", "grid-2").out == "2 --b x\n"
     shown = cloud.ok("runs", "--sweep", "grid", "--json").json
     assert {each["name"] for each in shown} == {"grid-1", "grid-2"}
+    words = ("--sweep", "a=1,2,3", "--sweep", "b=x", "--budget", "5", "--dry-run")
+    assert json.loads(cloud.run_in(*words, "--json", "--", "true").out)["runs"] == 3
+    plan = cloud.run_in(*words, "--", "true").out
+    assert "3 runs; time and cost are those of one" in plan
+    assert "5.00 for all of them together" in plan
     refused = cloud.run_in("--yes", "--sweep", "nonsense", "--", "true")
     assert refused.code == 2
 
@@ -135,6 +140,9 @@ def test_plan_is_shown_and_nothing_starts_without_yes(cloud: Runner) -> None:
     assert (plan["files"], plan["command"]) == (2, ["python3", "train.py"])
     assert plan["estimate"]["hours"] == [2.0, 2.0, 2.0]
     assert plan["meets_deadline"] is False
+    command = cloud.run_in("--dry-run", "--", "python3", "train.py")
+    assert "No files are uploaded, also not `train.py`" in command.err
+    assert "No files" not in cloud.run_in("--dry-run", "--workdir", ".", "--", "python3", "train.py").err
     asked = cloud.run_in("train.py")
     assert (asked.code, "Add `--yes`" in asked.hint) == (2, True)
     assert len(cloud.ok("runs", "--json").json) == before

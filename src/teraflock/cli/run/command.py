@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from teraflock.client import Client
     from teraflock.wire.run import RunAnswer, RunDetails, RunRequest
 
+FILE_NAME_MAX: Final = 255  # of the system: longer words would be an error, not a file
 HELP: Final = """Run a script or a command on an instance of its own, and bring back its results.
 
 Teraflock launches an instance, prepares it, copies your files, starts the command, prints its output, keeps its
@@ -181,6 +182,10 @@ def start(
         )
     words = given_words(script, ctx.meta["after"], options)
     files = pack(Path(words.workdir)) if words.workdir else None
+    if files is None and (named := _file_here(words.command)):
+        remark(
+            f"No files are uploaded, also not `{printable(named)}`. To upload this folder, add `--workdir .`"
+        )
     if not yes and not as_json and sys.stdin.isatty():
         from teraflock.cli.run.estimate import with_steps
 
@@ -213,6 +218,12 @@ def start(
 
 
 command = _Run("run", start, help=HELP)
+
+
+def _file_here(command: tuple[str, ...]) -> str:
+    """A file of the current folder that a command names. Empty: none. Absolute paths are those of the image."""
+    found = (each for each in command if not each.startswith("/") and len(each) <= FILE_NAME_MAX)
+    return next((each for each in found if Path(each).is_file()), "")
 
 
 def _started(client: "Client", request: "RunRequest", files: Packed | None) -> "RunAnswer":
