@@ -112,6 +112,8 @@ def test_cancel_and_retry_continue_from_the_checkpoint(cloud: Runner) -> None:
     shown = cloud.ok("run", "show", "stopped", "--json").json
     assert (shown["state"], len(shown["checkpoints"])) == ("cancelled", 1)
     done = cloud.ok("run", "retry", "stopped")
+    assert "`stopped` is done" in done.err
+    assert "run_" not in done.err, "it is called by its name"
     assert done.out.endswith("step 30\n")
     assert "step 1\n" not in done.out
     assert "done" in cloud.fails("run", "retry", "stopped").err
