@@ -26,6 +26,9 @@ HORIZON_HOURS = 48.0  # places that last longer than this are equally good
 ZONE_PRIOR_HOURS = (
     20.0  # of the rates of all zones times the pace of the zone: its own history has little of each age
 )
+CAUTION = 1.25
+"""Several zones are expected to be lost this much oftener than they were, and to be away this much longer: they change
+from week to week, and time that a run has lost in a bad week cannot be regained in a good one."""
 OTHER_UP_CHANCE = 0.5  # prior chance that another place is available when one is lost
 
 
@@ -100,8 +103,8 @@ def _joint(
                 after[0 if held is None else 1 + age_class(now[held].age_hours)] += 1
         before = age_class(now[held].age_hours if held is not None else down_ticks * tick_hours)
     return Chances(
-        up.survival(tick_hours, prior[1]),
-        down.survival(tick_hours, prior[0]),
+        up.survival(tick_hours, prior[1]).times(CAUTION),
+        down.survival(tick_hours, prior[0]).times(1 / CAUTION),
         _after_loss(after, len(zones)),
     )
 
