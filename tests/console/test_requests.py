@@ -3,6 +3,7 @@
 import asyncio
 import html
 import re
+import sqlite3
 import threading
 from collections.abc import Callable
 from contextlib import aclosing
@@ -422,6 +423,23 @@ async def output_of(console: ConsoleServer, opened: OpenTerminal, session: str, 
             if not reads:
                 break
     return sent
+
+
+@pytest.mark.parametrize(
+    ("phase", "ends"),
+    [("running", False), ("changing", False), ("away", False), ("stopped", True), ("gone", True)],
+)
+def test_a_terminal_ends_with_its_instance(
+    console: ConsoleServer, owner: str, phase: str, ends: bool
+) -> None:
+    """Also where the engine does not say so, such as on a host that is lost."""
+    id = msgspec.json.decode(console.post(f"{LIST}/web/terminals", owner).body)["id"]
+    opened = console.cloud.terminals._open[id]
+    with sqlite3.connect(console.cloud.at.folder / "cloud.db") as database:
+        database.execute("UPDATE instance SET phase = ? WHERE id = ?", (phase, opened.instance_id))
+    database.close()
+    console.cloud.terminals.end_stopped()
+    assert opened.ended == ends
 
 
 def test_a_terminal_has_few_readers(console: ConsoleServer, owner: str) -> None:

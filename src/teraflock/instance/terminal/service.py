@@ -4,22 +4,25 @@ Invariants:
 - a terminal belongs to the session that opened it, in one project; for everyone else it does not exist;
 - every terminal has an audit row. What is typed is not recorded: it may contain passwords;
 - a terminal without a reader ends after a minute, so a closed page leaves no shell behind;
+- a terminal ends when its instance no longer runs;
 - an organisation has a bounded number of terminals, and a terminal a bounded number of readers.
 """
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
 from teraflock.base.clock import Clock
-from teraflock.base.errors import Conflict, NotFound, Refused, TooMany
+from teraflock.base.errors import Conflict, NotFound, Refused, TeraflockError, TooMany
 from teraflock.base.ids import new_id
+from teraflock.instance import store
 from teraflock.instance.changes import handle_of_view
 from teraflock.instance.engines import Engines
 from teraflock.instance.lookup import found
 from teraflock.instance.model import View
-from teraflock.instance.states import Phase
+from teraflock.instance.states import BILLABLE, Phase
 from teraflock.instance.terminal.model import OpenTerminal, TerminalDriver
 from teraflock.storage.database import Database
 from teraflock.tenant.audit.service import Audit
@@ -31,6 +34,8 @@ READERS_MAX: Final = 4
 """Of one terminal. A page has one, and for a moment two when its connection broke."""
 UNREAD_FOR_MAX: Final = timedelta(seconds=60)
 LOOK_SECONDS: Final = 5.0
+OPEN_IN: Final = BILLABLE | {Phase.AWAY}
+"""An instance whose host does not answer for a moment may still run."""
 COLUMNS_MAX: Final = 1000
 INPUT_BYTES_MAX: Final = 256 << 10
 
@@ -118,6 +123,15 @@ class TerminalService:
             if not each.readers and each.left_at <= before:
                 each.end()
 
+    def end_stopped(self) -> None:
+        """End the terminals of instances that no longer run. The connection to a lost host does not break by itself."""
+        opened = tuple(self._open.values())
+        with self._database.read() as tx:
+            views = [store.find(tx, each.project_id, each.instance_id) for each in opened]
+        for each, view in zip(opened, views, strict=True):
+            if view is None or view.instance.phase not in OPEN_IN:
+                each.end()
+
     def _found(self, project: ProjectId, ref: str) -> tuple[View, TerminalDriver]:
         with self._database.read() as tx:
             view = found(tx, project, ref)
@@ -156,6 +170,8 @@ class TerminalService:
     def _look(self) -> None:
         while not self._stopping.wait(LOOK_SECONDS):
             self.end_unread()
+            with suppress(TeraflockError):  # the database does not answer now
+                self.end_stopped()
             with self._lock:
                 gone = [id for id, each in self._open.items() if each.ended and not each.readers]
                 for id in gone:
