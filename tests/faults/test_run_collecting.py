@@ -46,3 +46,13 @@ def test_run_whose_guest_is_made_again_before_its_outputs_are_copied_runs_again(
     assert struck
     assert (run.phase, run.exit_code, run.attempt) == (RunPhase.DONE, 0, 2)
     assert result(installation, run) == chain(30).hex()
+
+
+def test_done_run_says_which_checkpoint_could_not_be_kept(
+    installation: RunInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is deleted with the instance: nobody would look for it otherwise."""
+    monkeypatch.setattr(RunPulls, "checkpoints", lambda *_: "`big`: The folder has more than 10,000 files")
+    run = installation.finish(installation.ask("train", "3", "1", "100"))
+    assert run.phase == RunPhase.DONE
+    assert "`big`" in run.problem

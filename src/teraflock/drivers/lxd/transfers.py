@@ -8,21 +8,25 @@ delete that guest. Such a process is killed here; the engine starts another one 
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Final
 
 PROCESSES: Final = Path("/proc")
 COMMAND: Final = b"forkfile"
+END_SECONDS_MAX: Final = 2.0
 DISK: Final = "fd/4"
 """The process has the guest's root folder open as this number: an argument of its command."""
 
 
 def end_transfers(guest: str) -> None:
-    """Kill the processes that read files of a guest."""
+    """Kill the processes that read files of a guest, and wait until the engine knows: until then it would ask a dead
+    one for the next file."""
     for process in PROCESSES.glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if _reads_from(process, guest):
                 _kill(process)
+                _wait_for_end(process)
 
 
 def _reads_from(process: Path, guest: str) -> bool:
@@ -41,3 +45,10 @@ def _kill(process: Path) -> None:
         signal.pidfd_send_signal(there, signal.SIGKILL)
     finally:
         os.close(there)
+
+
+def _wait_for_end(process: Path) -> None:
+    """The folder is there until the engine has asked how the process ended."""
+    until = time.monotonic() + END_SECONDS_MAX
+    while process.exists() and time.monotonic() < until:
+        time.sleep(0.01)
