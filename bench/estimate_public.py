@@ -35,6 +35,11 @@ def measure(truth: Path) -> Iterator[Section]:
     rows = [Judged(row, model) for row in public_steps(truth / "public_steps.csv")]
     judged = left_out(rows)
     yield _section("whole steps of public tables, each card left out of the fit", _covered(judged), judged)
+    yield _section(
+        "the same with the numbers that ship, which are fitted on these steps",
+        None,
+        [(each, each.seconds(model.age)) for each in rows],
+    )
     hosts = paces(truth / "public_steps.csv")
     hosted = [replace(each, pace=hosts.get(each.row.host)) for each in rows]
     yield _section("the same, with the pace of the host where a table shows it", None, left_out(hosted))

@@ -1,10 +1,12 @@
 """Known policies and the optimum, to compare with: Uniform Progress, the slack rule, and full knowledge.
 
 Uniform Progress is from "Can't Be Late" (NSDI 2024). The slack rule waits for spot while slack is more than a fifth of
-the work left. All take the first available zone, and use the guard of our policy. The optimum knows the whole future.
+the work left. Both stay in a zone until it is lost, and then take the first available one, or the best one by a score.
+They use the guard of our policy. The optimum knows the whole future.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from math import gcd
 
 import numpy as np
@@ -16,18 +18,46 @@ from teraflock.run.policy import safe
 Floats = npt.NDArray[np.float64]
 NEVER = 1e18
 SLACK_SHARE = 0.2
+WEEK_HOURS = 168.0
+
+Score = Callable[[int, int], float]
+"""How good a zone is at a tick of the run."""
+
+
+def week_scores(up: Sequence[Sequence[bool]], tick_hours: float, start: int) -> dict[str, Score]:
+    """How long zones were available in the week before, and how long their available periods were on average."""
+    week = round(WEEK_HOURS / tick_hours)
+    ups = [[0, *accumulate(map(int, zone))] for zone in up]
+    begun = [
+        [0, *accumulate(int(now and not before) for before, now in zip((False, *zone), zone, strict=False))]
+        for zone in up
+    ]
+
+    def within(counts: Sequence[int], tick: int) -> int:
+        return counts[start + tick] - counts[max(0, start + tick - week)]
+
+    return {
+        "last week": lambda zone, tick: within(ups[zone], tick),
+        "mean period": lambda zone, tick: within(ups[zone], tick) / max(1, within(begun[zone], tick)),
+    }
+
+
+def _first(zone: int, _tick: int) -> float:
+    return -zone
 
 
 class _Rule:
     """Takes what `choose` prefers, or on-demand if that is not safe. The last place is on-demand."""
 
-    def __init__(self, terms: RunTerms, places: Sequence[RunPlace]) -> None:
-        self.terms, self.places, self.on_demand = terms, places, len(places) - 1
+    def __init__(self, terms: RunTerms, places: Sequence[RunPlace], score: Score = _first) -> None:
+        self.terms, self.places, self.on_demand, self._score = terms, places, len(places) - 1, score
 
     def decide(self, state: RunState, sights: Sequence[Sight]) -> NextPlace:
         spot = state.held if state.held not in (None, self.on_demand) else None
         if spot is None:
-            spot = next((each for each in range(self.on_demand) if sights[each].up), None)
+            tick = round((self.terms.deadline_hours - state.time_left_hours) / self.terms.tick_hours)
+            found = (each for each in range(self.on_demand) if sights[each].up)
+            spot = max(found, key=lambda each: self._score(each, tick), default=None)
         chosen = self.choose(state, spot)
         if safe(state, chosen, self.terms, self.places):
             return NextPlace(chosen, "rule")

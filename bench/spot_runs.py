@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from bench.processes import Fault
-from bench.spot_reference import SlackRule, UniformProgress, optimum
+from bench.spot_reference import SlackRule, UniformProgress, optimum, week_scores
 from teraflock.run.learn import Knowledge, learn, pooled
 from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight, gang, sights_of
 from teraflock.run.policy import SpotPolicy
@@ -128,20 +128,25 @@ def _zones(traces: tuple[Trace, ...], setting: Setting) -> Zones:
 def scores(found: Sequence[Zones], setting: Setting) -> dict[str, Score]:
     """Replay all policies on all starts."""
     learner = _Learner(found)
-    runs: dict[str, list[Replay]] = {"ours": [], "uniform progress": [], "slack rule": []}
+    runs: dict[str, list[Replay]] = {}
     best: list[float] = []
     for zones in found:
         places, terms = _places(zones, setting), _terms(zones, setting)
         sights = aligned([*(sights_of(trace.up, zones.tick_hours) for trace in zones.traces)])
         seen = [(*row, ALWAYS) for row in sights]
-        others = {"uniform progress": UniformProgress(terms, places), "slack rule": SlackRule(terms, places)}
+        up = [trace.up for trace in zones.traces]
         for position, start in enumerate(zones.starts):
-            ours = _Ours(learner, zones, start, terms, places)
-            rules: dict[str, Decides] = {"ours": ours, **others}
+            rules: dict[str, Decides] = {
+                "ours": _Ours(learner, zones, start, terms, places),
+                "uniform progress": UniformProgress(terms, places),
+                "slack rule": SlackRule(terms, places),
+            }
+            for score, of in week_scores(up, zones.tick_hours, start).items() if len(up) > 1 else ():
+                rules[f"uniform progress, zone by {score}"] = UniformProgress(terms, places, of)
             for name, rule in rules.items():
-                runs[name].append(replay(terms, places, seen, start, rule))
+                runs.setdefault(name, []).append(replay(terms, places, seen, start, rule))
             if position % setting.optimum_every == 0:
-                best.append(optimum(terms, places, [trace.up for trace in zones.traces], start))
+                best.append(optimum(terms, places, up, start))
     whole = setting.work_hours * setting.k * SPOT_MICROS / 100
     return {
         name: Score(

@@ -1,5 +1,7 @@
-"""Fits the slowdown of older generations: `python -m lab.fit_cards PUBLIC_STEPS TRACES` writes to
-estimate/data/cards.json.
+"""Fits the slowdown of older generations: `python -m lab.fit_cards PUBLIC_STEPS` writes to estimate/data/cards.json.
+
+`TRACES` as another argument adds models that the zoo lacks. The numbers that ship are fitted without: `bench` then
+judges the same fit, and public BERT steps count as the BERT of the zoo, which is what an estimate of them would use.
 
 The split was frozen before the first fit: each card of the table is held out in turn and predicted from the others. The
 written numbers are fitted on all cards. The fit has one number per class of work: the slowdown per five years of age of

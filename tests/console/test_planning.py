@@ -1,5 +1,7 @@
 """Offers, Plan, Costs and Learn in a real browser, and their answers without one."""
 
+import html
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,6 +168,30 @@ def test_a_plan_that_cannot_be_made_says_why(
     assert "Traceback" not in page.text
 
 
+def test_errors_of_plans_name_the_fields_of_the_form_in_its_language(
+    unchanged: ConsoleServer, owner: str
+) -> None:
+    headers = {"cookie": "tera_language=ja"}
+    answers = [
+        unchanged.post("/console/plan/answer", owner, form, headers=headers).words
+        for form in ({"model": "resnet50", "batch": "8"}, {"batch": "8"})
+    ]
+    assert "エポック数とエポックあたりのサンプル数、または" in "".join(answers[0].split())
+    assert "プランにはモデルが必要です" in answers[1]
+    assert not any("Give" in words or "--" in words for words in answers), answers
+
+
+@pytest.mark.parametrize("language", ["zh", "ja"])
+def test_what_a_plan_says_is_translated(unchanged: ConsoleServer, owner: str, language: str) -> None:
+    """Its warnings, what its cost consists of, and why other offers were rejected."""
+    headers = {"cookie": f"tera_language={language}"}
+    for more in ({"deadline": "7d"}, {"budget": "100", "gpus": "2-4"}):
+        form = {"model": "resnet50", "batch": "64", "epochs": "90", "samples": "1281167", **more}
+        page = unchanged.post("/console/plan/answer", owner, form, headers=headers)
+        assert "<tbody>" in page.text, page.words
+        assert re.findall("<q lang=.en.>(.*?)</q>", page.text) == []
+
+
 def test_a_plan_with_an_uploaded_model_has_choices(unchanged: ConsoleServer, owner: str) -> None:
     page = unchanged.post("/console/plan/answer", owner, {"config": CONFIG, "batch": "1", "steps": "1000"})
     assert "Expected cost" in page.words, page.words
@@ -190,6 +216,21 @@ def test_buying_is_compared_with_renting(
 ) -> None:
     page = unchanged.get(f"/console/plan/buy-or-rent?{query}", owner)
     assert (page.status, words in page.words) == (200, True), page.words
+
+
+@pytest.mark.parametrize(
+    ("language", "own", "rented"), [("en", "own V100", "on-demand, "), ("zh", "自有 V100", "按需, ")]
+)
+def test_the_curves_of_buying_have_names_in_the_language(
+    unchanged: ConsoleServer, owner: str, language: str, own: str, rented: str
+) -> None:
+    query = "gpu=V100&count=2&purchase=16000&years=3&watts=900&power=0.15"
+    page = unchanged.get(f"/console/plan/buy-or-rent?{query}", owner, cookie=f"tera_language={language}")
+    drawn = re.search('data-curves="([^"]*)"', page.text)
+    assert drawn
+    labels = [each["label"] for each in json.loads(html.unescape(drawn[1]))["lines"]]
+    assert labels[0].startswith(own)
+    assert any(each.startswith(rented) for each in labels[1:]), labels
 
 
 # --- costs ---------------------------------------------------------------------------------------------------------

@@ -1,9 +1,14 @@
 """What every page keeps to: headers, cookies, limits, errors, and what it must not reveal."""
 
+import asyncio
 import html
 import re
 import threading
+from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -19,7 +24,10 @@ from teraflock.console.cookies import is_own_origin, parse_cookies
 from teraflock.console.pages import terminal
 from teraflock.console.pages.sign_in import safe_next
 from teraflock.console.request import parse_form
+from teraflock.instance.terminal.model import OpenTerminal
 from teraflock.instance.terminal.service import READERS_MAX
+from teraflock.tenant.key.secret import id_of
+from teraflock.tenant.model import Role
 from teraflock.wire.console import ConsoleLinkRequest
 
 LIST = "/console/projects/default/instances"
@@ -359,21 +367,61 @@ def test_a_terminal_belongs_to_its_session_and_ends_with_the_server(
     assert terminal.ended
 
 
-def test_a_terminal_ends_with_its_session_however_much_it_writes(
-    console: ConsoleServer, tenants: Tenants, owner: str, monkeypatch: pytest.MonkeyPatch
+def sign_out(console: ConsoleServer, tenants: Tenants, session: str) -> None:
+    nouns = console.cloud.services.nouns
+    nouns.sessions.sign_out(nouns.tenants.authenticate(session))
+
+
+def revoke_key(console: ConsoleServer, tenants: Tenants, session: str) -> None:
+    nouns, key = console.cloud.services.nouns, tenants.keys["member"]
+    nouns.tenants.keys.revoke(nouns.tenants.authenticate(tenants.keys["owner"]), str(id_of(key)))
+
+
+def lower_role(console: ConsoleServer, tenants: Tenants, session: str) -> None:
+    tenant = console.cloud.services.nouns.tenants
+    tenant.members.set_role(tenant.authenticate(tenants.keys["owner"]), "member@acme", Role.VIEWER)
+
+
+@pytest.mark.parametrize("withdraw", [sign_out, revoke_key, lower_role])
+@pytest.mark.parametrize("reads", [True, False])
+def test_a_terminal_ends_with_its_permission_however_much_it_writes(
+    console: ConsoleServer,
+    tenants: Tenants,
+    monkeypatch: pytest.MonkeyPatch,
+    withdraw: Callable[[ConsoleServer, Tenants, str], None],
+    reads: bool,
 ) -> None:
+    """Also for a browser that keeps the connection and reads nothing."""
     monkeypatch.setattr(terminal, "CHECK_SECONDS", 0.05)
-    id = msgspec.json.decode(console.post(f"{LIST}/web/terminals", owner).body)["id"]
+    member = console.session(tenants.keys["member"])
+    id = msgspec.json.decode(console.post(f"{LIST}/web/terminals", member).body)["id"]
     opened = console.cloud.terminals._open[id]
     monkeypatch.setattr(opened.engine, "read", lambda: b"and more\r\n")
-    assert console.post(f"{LIST}/web/terminals/{id}/input", owner, {"data": "bHMN"}).status == 204
-    actor = console.cloud.services.nouns.tenants.authenticate(owner)
-    revoke = threading.Timer(0.2, console.cloud.services.nouns.sessions.sign_out, [actor])
-    revoke.start()
-    output = console.get(f"{LIST}/web/terminals/{id}/output", owner).body
-    revoke.join()
-    assert output.count(b"and more") > 1000, "it wrote all the time"
+    assert console.post(f"{LIST}/web/terminals/{id}/input", member, {"data": "bHMN"}).status == 204
+    timer = threading.Timer(0.2, withdraw, [console, tenants, member])
+    timer.start()
+    sent = asyncio.run(asyncio.wait_for(output_of(console, opened, member, reads=reads), 20))
+    timer.join()
     assert opened.ended, "no shell is left behind"
+    assert sent > 1000 if reads else sent == 1, "it wrote all the time"
+    assert console.post(f"{LIST}/web/terminals/{id}/input", member, {"data": "bHMN"}).status in (303, 403)
+
+
+async def output_of(console: ConsoleServer, opened: OpenTerminal, session: str, *, reads: bool) -> int:
+    """How much is sent until the stream or the terminal ends. Who does not read takes the first piece only."""
+    tenant = console.cloud.services.nouns.tenants
+    project = tenant.project_for(tenant.authenticate(session), "default")
+    services = SimpleNamespace(terminals=console.cloud.terminals, tenants=tenant)
+    call: Any = SimpleNamespace(services=services, secret=session, project=project)
+    sent = 0
+    async with aclosing(terminal._followed(call, opened, 0)) as pieces:
+        async for piece in pieces:
+            sent += piece.count(b"more") if reads else 1
+            while not reads and not opened.ended:
+                await asyncio.sleep(0.01)
+            if not reads:
+                break
+    return sent
 
 
 def test_a_terminal_has_few_readers(console: ConsoleServer, owner: str) -> None:

@@ -254,3 +254,118 @@ def test_a_table_in_host_memory_with_sparse_gradients_stays_there(tmp_path: Path
         tmp_path,
     )
     assert "_embedding_bag" not in {name for name, _ in found}
+
+
+def test_layers_without_sizes_get_them_from_a_batch_on_the_host(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.Sequential(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(4))\nnet(torch.zeros(1, 16))\n"
+        "net.cuda()\nstep = lambda: net(torch.randn(2, 16, device='cuda')).sum()" + LOOP,
+        tmp_path,
+    )
+    assert sum(seen["parameters"].values()) == 16 * 8 + 8 + 8 * 4 + 4
+    assert seen["samples_per_step"] == 2
+
+
+FUNC = HEAD + "from torch.func import functional_call, grad, stack_module_state, vmap\n"
+STACKED = """
+from copy import deepcopy
+models = [nn.Linear(4, 3).cuda() for _ in range(5)]
+params, buffers = stack_module_state(models)
+base = deepcopy(models[0]).to("meta")
+one = lambda p, b, x: functional_call(base, (p, b), (x,))
+step = lambda: vmap(one, in_dims=(0, 0, None))(params, buffers, torch.randn(6, 4, device="cuda")).sum()
+class net:
+    parameters = params.values
+"""
+INNER = """
+net = nn.Linear(4, 3).cuda()
+lost = lambda p, x: functional_call(net, p, (x,)).pow(2).mean()
+def task(p, x, y):
+    found = grad(lost)(p, x)
+    return lost({name: each - 0.1 * found[name] for name, each in p.items()}, y)
+def step():
+    x, y = torch.randn(6, 2, 4, device="cuda"), torch.randn(6, 9, 4, device="cuda")
+    return vmap(task, in_dims=(None, 0, 0))(dict(net.named_parameters()), x, y).mean()
+"""
+
+
+@pytest.mark.parametrize(("step", "parameters"), [(STACKED, 5 * 15), (INNER, 15)], ids=["stacked", "inner"])
+def test_functional_transforms_are_traced(step: str, parameters: int, tmp_path: Path) -> None:
+    """The samples are those of the whole batch, and a model on the meta device holds no parameters."""
+    seen = traced(FUNC + step + LOOP, tmp_path)
+    assert (seen["task"], seen["samples_per_step"], seen["backward_passes"]) == ("train", 6, 1)
+    assert sum(seen["parameters"].values()) == parameters
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "found = torch.autograd.grad(F.mse_loss(net(x), y), [*net.parameters()])\n"
+        "    for p, g in zip(net.parameters(), found): p.data -= 0.1 * g",
+        "g = vmap(grad(lost), in_dims=(None, 0, 0))(dict(net.named_parameters()), x, y)\n"
+        "    for n, p in net.named_parameters(): p.grad = g[n].mean(0)\n"
+        "    opt.step()",
+    ],
+    ids=["by hand", "for each sample"],
+)
+def test_gradients_without_a_backward_pass_are_training(update: str, tmp_path: Path) -> None:
+    seen = traced(
+        FUNC
+        + "net = nn.Linear(4, 3).cuda()\n"
+        + ("opt = torch.optim.SGD(net.parameters(), lr=0.1)\n" if "opt." in update else "")
+        + "lost = lambda p, x, y: F.mse_loss(functional_call(net, p, (x,)), y)\n"
+        "for _ in range(5):\n"
+        "    x, y = torch.randn(6, 4, device='cuda'), torch.randn(6, 3, device='cuda')\n"
+        f"    {update}\n",
+        tmp_path,
+    )
+    assert (seen["task"], seen["samples_per_step"], seen["backward_passes"]) == ("train", 6, 1)
+
+
+def test_the_gradients_of_a_penalty_are_no_backward_pass_of_their_own(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.Linear(4, 3).cuda()\n"
+        "def step():\n"
+        "    loss = net(torch.randn(6, 4, device='cuda')).pow(2).mean()\n"
+        "    found = torch.autograd.grad(loss, net.parameters(), create_graph=True)\n"
+        "    return loss + sum(each.pow(2).sum() for each in found)" + LOOP,
+        tmp_path,
+    )
+    assert (seen["samples_per_step"], seen["backward_passes"]) == (6, 1)
+
+
+@pytest.mark.parametrize(
+    "picked", ["x.max(0)[0]", "x[at]", "x.index_select(0, at)", "x.gather(0, at[:, None])"]
+)
+@pytest.mark.parametrize("twice", [False, True])
+def test_gradients_of_selected_numbers_fill_zeros_in_place(picked: str, twice: bool, tmp_path: Path) -> None:
+    """As PyTorch does without a mode; gradients of gradients need the zeros."""
+    found = operations_of(
+        HEAD + "net = nn.Linear(8, 8).cuda()\nat = torch.tensor([0, 3, 3]).cuda()\n"
+        "def step():\n"
+        f"    x = net(torch.randn(4, 8, device='cuda'))\n    loss = {picked}.pow(2).sum()\n"
+        f"    return torch.autograd.grad(loss, x, create_graph=True)[0].sum() if {twice} else loss" + LOOP,
+        tmp_path,
+    )
+    names = {name.partition(".")[0] for name, _ in found}
+    out_of_place = {"scatter", "scatter_add", "index_put", "index_add"} & names
+    assert bool(out_of_place) is twice
+
+
+def test_inference_mode_computes_as_without_gradients(tmp_path: Path) -> None:
+    """There composite operations such as `linear` reach a mode whole: they had no time and no workspace."""
+    body = (
+        HEAD
+        + "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.LayerNorm(288), nn.Linear(288, 16))"
+        ".cuda().eval()\n"
+        "layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).cuda().eval()\n"
+        "with torch.MODE():\n"
+        "    for _ in range(4):\n"
+        "        y = layer(net(torch.randn(4, 3, 8, 8, device='cuda'))[:, None]).softmax(-1)\n"
+        "        shown = f'{(y[0] @ y[0].T).std().item():.3f}'\n"
+    )
+    plain, inference = (
+        operations_of(body.replace("MODE", mode), tmp_path) for mode in ("no_grad", "inference_mode")
+    )
+    assert inference == plain
+    assert "addmm" in {name for name, _ in plain}

@@ -17,6 +17,8 @@ import pytest
 pytest.importorskip("torch", reason="PyTorch is not installed: `make corpus` runs these")
 
 SCRIPTS = Path(__file__).parent / "scripts"
+DECLARED = Path(__file__).parent / "declared"
+"""So that scripts which import torchvision can do so where its compiled library does not load."""
 QUICK = frozenset({"dcgan.py", "widths.py"})
 SECONDS_MAX = 120
 
@@ -82,7 +84,7 @@ def traced(folder: Path, script: str, *words: str) -> Any:
         text=True,
         check=False,
         timeout=SECONDS_MAX,
-        env={**os.environ, "EVAL_ITERS": "8"},
+        env={**os.environ, "EVAL_ITERS": "8", "PYTHONPATH": str(DECLARED)},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return json.loads(done.stdout)

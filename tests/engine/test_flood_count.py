@@ -2,6 +2,7 @@
 a real firewall. No engine is needed."""
 
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -9,7 +10,7 @@ from itertools import count
 import pytest
 from tests.engine.namespaces import Namespaces, NoNamespaces, entered
 
-from teraflock.drivers.lxd import flood
+from teraflock.drivers.lxd import flood, kernel
 from teraflock.drivers.lxd.flood import FloodLimits
 from teraflock.network.ipv6 import six
 from teraflock.network.security_group.model import Protocol
@@ -64,6 +65,31 @@ def test_a_guest_cannot_fill_the_table_of_connections(place: Namespaces, of: Fam
         assert held(place, other, of(TARGET), 2 * MOST) == MOST, "as many in the other direction"
         load(place, keep=False)  # other limits, or a new process
         assert held(place, target, of(OTHER), MOST) == MOST
+
+
+@families
+def test_a_guest_cannot_fill_the_table_of_neighbours(place: Namespaces, of: Family) -> None:
+    """Linux has one for the host and all guests. What a guest lists itself counts like what it asked for."""
+    kernel.raise_limits()
+    load(place, keep=False)
+    base = "10.99." if of is str else "2001:db8:99::"
+    hardware = "02:00:00:00:00:01"
+    more = 4 * 1024  # than Linux allows for all
+    names = (f"{base}{each >> 8}.{each & 255}" if of is str else f"{base}{each:x}" for each in range(1, more))
+    lines = "".join(f"neighbour replace {each} lladdr {hardware} dev eth0 nud stale\n" for each in names)
+    with heard_at(place, of(TARGET)) as target:
+        for address in (OTHER, TARGET):
+            with entered(place.places[address]):
+                subprocess.run(["ip", "neighbour", "flush", "all"], check=True)
+        with entered(place.places[GREEDY]):
+            command = ["ip", "-batch", "-"]
+            done = subprocess.run(command, input=lines.encode(), capture_output=True, check=False)
+        try:
+            assert done.stderr == b"", "the table has room"
+            assert held(place, target, of(OTHER), 1) == 1, "others find their neighbours"
+        finally:
+            with entered(place.places[GREEDY]):
+                subprocess.run(["ip", "neighbour", "flush", "all"], check=True)
 
 
 @families

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 from tests.engine import frames
 from tests.engine.frames import BROADCAST, MARK
-from tests.engine.namespaces import Namespaces, NoNamespaces, entered
+from tests.engine.namespaces import INSIDE6, Namespaces, NoNamespaces, entered
 from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS
 
 from teraflock.drivers.lxd import counting, firewall, flood, guard, host_links, kernel
 from teraflock.drivers.lxd.enforcing import Enforcing
+from teraflock.network.ipv6 import six
 from teraflock.network.security_group.model import Direction, GroupId, Protocol, Rule
-from teraflock.network.walls import Floating, Published, Walls
+from teraflock.network.walls import Floating, Published, Walls, is_ours
 
 EVIL, NEIGHBOUR, STRANGER = "10.128.1.16", "10.128.1.17", "10.128.16.16"
 BRIDGES = {EVIL: "tfframe0", NEIGHBOUR: "tfframe0", STRANGER: "tfframe1"}
@@ -256,6 +257,41 @@ def test_a_guest_cannot_take_the_place_of_another_on_the_bridge(stage: Stage) ->
         stage.send(hardware, honest, source=stage.own[NEIGHBOUR])
     stage.send(stage.own[NEIGHBOUR], honest)
     assert len(stage.heard()[NEIGHBOUR]) == 2, "the bridge still finds it"
+
+
+def test_the_host_says_nothing_about_its_other_addresses(stage: Stage) -> None:
+    """Those of other networks would tell which tenants are there, and the others where the operator is."""
+    public, own = "203.0.113.9", stage.own[EVIL]
+    stage.place.on_host("ip", "link", "set", "lo", "up")
+    stage.place.on_host("ip", "address", "add", f"{public}/32", "dev", "lo")
+    gateway, *others = *GATEWAYS.values(), INSIDE_ADDRESS, public, "127.0.0.1"
+
+    def answered() -> set[str]:
+        ear = stage._ear(stage.place.places[EVIL])
+        for address in (gateway, *others):
+            stage.send(BROADCAST, frames.arp(own, EVIL, address, operation=1), 0x0806)
+            stage.send(stage.bridge_hardware(), frames.arp(own, EVIL, address, operation=1), 0x0806)
+            asking = frames.neighbour(135, six(address) if is_ours(address) else INSIDE6, 1, own)
+            packet = frames.ipv6(six(EVIL), six(gateway), asking, protocol=58)
+            stage.send(stage.bridge_hardware(), packet, 0x86DD)
+        select.select([], [], [], 0.3)
+        heard = drained(ear)
+        ear.close()
+        found = {
+            socket.inet_ntoa(each[28:32]) for each in heard if each[12:14] + each[20:22] == b"\x08\x06\0\2"
+        }
+        about = (
+            each[62:78] for each in heard if each[12:14] == b"\x86\xdd" and each[20] == 58 and each[54] == 136
+        )
+        return found | {socket.inet_ntop(socket.AF_INET6, each) for each in about}
+
+    assert answered() == {gateway, six(gateway)}
+    for bridge in GATEWAYS:
+        stage.place.on_host("sysctl", "-qw", f"net.ipv4.conf.{bridge}.arp_ignore=0")
+    assert answered() >= {INSIDE_ADDRESS, public, GATEWAYS["tfframe1"]}, "only this setting prevents it"
+    with entered(stage.place.host):
+        host_links.secure(GATEWAYS)
+    assert answered() == {gateway, six(gateway)}
 
 
 def frames_of_arp(own: str, gateway: str) -> list[tuple[int, bytes]]:

@@ -1,10 +1,14 @@
 """Files of a hostile guest, read through the engine: the guest says whatever it likes about them."""
 
+import contextlib
+import io
+import tarfile
 import threading
 import time
+from collections.abc import Container
 
 import pytest
-from tests.engine.inside import python
+from tests.engine.inside import python, ran
 
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.lxd.driver import Lxd
@@ -25,6 +29,11 @@ os.mkfifo("pipe")
 socket.socket(socket.AF_UNIX).bind("socket")
 os.truncate(os.open("sparse", os.O_CREAT | os.O_RDWR), 1 << 40)
 """
+LEFT = """
+os.unlink("sparse")
+os.mkfifo("good/pipe")
+os.link("good/plain", "good/same")
+"""
 
 
 @pytest.fixture
@@ -35,6 +44,10 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def pulled(guest: RunGuest, name: str) -> bytes:
     return b"".join(guest.archive(f"{CHECKPOINTS}/{name}", GIB))
+
+
+def archived(guest: RunGuest, left_out: Container[str]) -> bytes:
+    return b"".join(guest.archive(CHECKPOINTS, GIB, left_out))
 
 
 def refused(guest: RunGuest, name: str) -> None:
@@ -51,6 +64,41 @@ def test_only_regular_files_of_a_checkpoint_are_read(driver: Lxd, red: Machine) 
     assert b"root:" not in found, "the link to / is not followed"
     for name in ("link", "socket", "sparse", "../../etc/shadow"):
         refused(guest, name)
+
+
+def test_outputs_come_without_pipes_sockets_and_links(driver: Lxd, red: Machine) -> None:
+    """A socket or a pipe that a program left must not keep its outputs from being copied."""
+    python(driver, red, CREATE + LEFT)
+    guest = RunGuest(driver, red.handle)
+    special = guest.special(CHECKPOINTS)
+    assert special == {f"{CHECKPOINTS}/{name}" for name in ("pipe", "socket", "good/pipe")}
+    with tarfile.open(fileobj=io.BytesIO(archived(guest, special))) as tar:
+        found = {each.name: each for each in tar}
+    assert all(each.isfile() or each.isdir() for each in found.values()), "hard links are files"
+    names = {name.removeprefix("checkpoints/") for name in found}
+    assert {"good/plain", "good/same", "good/new\nline", "good/esc\x1b[2J"} <= names
+    assert not names & {"link", "pipe", "socket", "good/up", "good/pipe"}
+
+
+def test_folder_replaced_by_a_link_shows_only_the_guest(driver: Lxd, red: Machine) -> None:
+    """The engine reads files for us. It must not follow links of a guest to its own files or processes."""
+    guest = RunGuest(driver, red.handle)
+    for target in ("/proc/self", "/proc/self/fd", "/proc/thread-self", "/dev/fd", "/proc/1", "/"):
+        python(driver, red, REPLACE, target)
+        for name in ("environ", "cmdline", "cwd/etc/hostname", "root/etc/hostname", "3", "etc/hostname"):
+            with contextlib.suppress(TeraflockError):
+                content = pulled(guest, name)
+                assert b"LXD_DIR" not in content
+                assert b"forkfile" not in content
+                if name == "etc/hostname":
+                    assert ran(driver, red, "cat", "/etc/hostname").encode() in content
+
+
+REPLACE = """
+import os, shutil, sys
+shutil.rmtree("/root/checkpoints") if not os.path.islink("/root/checkpoints") else os.unlink("/root/checkpoints")
+os.symlink(sys.argv[1], "/root/checkpoints")
+"""
 
 
 @pytest.mark.usefixtures("hurried")

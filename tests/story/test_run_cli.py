@@ -94,6 +94,11 @@ def test_sweep_runs_every_combination(cloud: Runner) -> None:
     assert cloud.ok("run", "logs", "-f", "grid-2").out == "2 --b x\n"
     shown = cloud.ok("runs", "--sweep", "grid", "--json").json
     assert {each["name"] for each in shown} == {"grid-1", "grid-2"}
+    words = ("--sweep", "a=1,2,3", "--sweep", "b=x", "--budget", "5", "--dry-run")
+    assert json.loads(cloud.run_in(*words, "--json", "--", "true").out)["runs"] == 3
+    plan = cloud.run_in(*words, "--", "true").out
+    assert "3 runs; time and cost are those of one" in plan
+    assert "5.00 for all of them together" in plan
     refused = cloud.run_in("--yes", "--sweep", "nonsense", "--", "true")
     assert refused.code == 2
 
@@ -107,6 +112,8 @@ def test_cancel_and_retry_continue_from_the_checkpoint(cloud: Runner) -> None:
     shown = cloud.ok("run", "show", "stopped", "--json").json
     assert (shown["state"], len(shown["checkpoints"])) == ("cancelled", 1)
     done = cloud.ok("run", "retry", "stopped")
+    assert "`stopped` is done" in done.err
+    assert "run_" not in done.err, "it is called by its name"
     assert done.out.endswith("step 30\n")
     assert "step 1\n" not in done.out
     assert "done" in cloud.fails("run", "retry", "stopped").err
@@ -135,6 +142,9 @@ def test_plan_is_shown_and_nothing_starts_without_yes(cloud: Runner) -> None:
     assert (plan["files"], plan["command"]) == (2, ["python3", "train.py"])
     assert plan["estimate"]["hours"] == [2.0, 2.0, 2.0]
     assert plan["meets_deadline"] is False
+    command = cloud.run_in("--dry-run", "--", "python3", "train.py")
+    assert "note: `train.py` is not uploaded" in command.err
+    assert "not uploaded" not in cloud.run_in("--dry-run", "--workdir", ".", "--", "python3", "train.py").err
     asked = cloud.run_in("train.py")
     assert (asked.code, "Add `--yes`" in asked.hint) == (2, True)
     assert len(cloud.ok("runs", "--json").json) == before

@@ -85,6 +85,8 @@ def test_a_check_names_the_rules_that_decide(cloud: Cloud) -> None:
         1,
         "Hosts do not let instances into the network of 169.254.169.254",
     )
+    outside = cloud.run("network", "check", "--from", "web", "--to", "2001:db8::1", "--port", "80")
+    assert "IPv6 stays inside the networks of projects, and 2001:db8::1 is outside" in outside.out
     foreign = cloud.run("network", "check", "--from", "web", "--to", "10.200.0.9", "--port", "80")
     assert "have no common network" in foreign.out
     assert (

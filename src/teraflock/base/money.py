@@ -86,11 +86,14 @@ AMOUNT_DIGITS_MAX: Final = 18  # the limit of a 64-bit column; no real price com
 
 
 SMALL_MICROS: Final = 1_000_000  # below one unit, two decimals would hide the price of a vCPU
+TINY_MICROS: Final = 100  # below the fourth decimal
 
 
 def amount_text(micros: int, currency: str, decimals: int | None = None) -> str:
-    """`12.50 USD`. Small amounts have four decimals unless `decimals` is set."""
+    """`12.50 USD`. Small amounts have four decimals unless `decimals` is set, and six if four would show zero."""
     places = decimals_for([micros]) if decimals is None else decimals
+    if decimals is None and 0 < abs(micros) < TINY_MICROS:
+        places = 6
     return f"{decimal_text(micros, places)} {currency}".rstrip()
 
 

@@ -58,6 +58,15 @@ def all_slices() -> tuple[CardSlice, ...]:
     return table("slices.csv", CardSlice)
 
 
+def slices_of(card: Card) -> tuple[CardSlice, ...]:
+    """Return the slices into which a card can be divided: those of its form, if they differ."""
+    alike = [
+        each for each in all_slices() if (each.family, each.card_memory_gb) == (card.family, card.memory_gb)
+    ]
+    own = tuple(each for each in alike if each.form == card.form)
+    return own or tuple(each for each in alike if not each.form)
+
+
 @cache
 def all_aliases() -> tuple[Alias, ...]:
     return table("aliases.csv", Alias)

@@ -15,6 +15,16 @@ SM_LANES: Final = {
     "Maxwell": 128, "Kepler": 192, "AMD": 64,
 }  # fmt: skip
 """fp32 lanes of an SM, by generation."""
+CHIP_LANES: Final = {
+    "Ampere GA100": 64, "Pascal GP100": 64, "AMD CDNA3 Aqua Vanjaram": 128, "AMD CDNA3": 128, "AMD CDNA4": 128,
+    "AMD RDNA3 Navi 31": 128,
+}  # fmt: skip
+"""The same for architectures that differ from their generation."""
+
+
+def sm_lanes(architecture: str) -> int:
+    """fp32 lanes of an SM."""
+    return CHIP_LANES.get(architecture) or SM_LANES[architecture.split()[0]]
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +125,8 @@ class CardSlice(msgspec.Struct, frozen=True, kw_only=True):
     card_memory_gb: int | float
     profile: str
     """NVIDIA's name of the partition, such as `1g.10gb`."""
+    form: str = ""
+    """The form of the card, if the slices of this form differ from those of the others."""
     share: float
     """Fraction of the multiprocessors."""
     memory_gb: int | float

@@ -23,6 +23,7 @@ from teraflock.catalog.cards import (
     all_slices,
     cards_by_id,
     families,
+    slices_of,
 )
 from teraflock.catalog.model import Accelerator, Card, CardSlice, Resolution
 from teraflock.catalog.words import Variant, key_of, read_variant, words_of
@@ -239,9 +240,8 @@ def _parts(cards: Sequence[Card], variant: Variant) -> list[tuple[Card, CardSlic
     return [
         (card, part)
         for card in cards
-        for part in all_slices()
-        if (part.family, part.card_memory_gb) == (card.family, card.memory_gb)
-        and (variant.profile is None or part.profile == variant.profile)
+        for part in slices_of(card)
+        if (variant.profile is None or part.profile == variant.profile)
         and (variant.part_memory_gb is None or part.memory_gb == variant.part_memory_gb)
     ]
 

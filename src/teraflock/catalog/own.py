@@ -9,7 +9,8 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import BadInput
-from teraflock.catalog.model import SM_LANES, Card
+from teraflock.catalog.cards import all_cards
+from teraflock.catalog.model import Card, sm_lanes
 
 CAPABILITIES: Final = {
     "Blackwell": "12.0", "Hopper": "9.0", "Ada": "8.9", "Ampere": "8.6", "Turing": "7.5", "Volta": "7.0",
@@ -19,6 +20,17 @@ YEARS: Final = {
     "Blackwell": 2025, "Hopper": 2022, "Ada": 2022, "Ampere": 2020, "Turing": 2018, "Volta": 2017, "Pascal": 2016,
     "Maxwell": 2014, "Kepler": 2012,
 }  # fmt: skip
+CHIPS: Final = {
+    "Pascal": ("GP100", "6.0", 0.5),
+    "Ampere": ("GA100", "8.0", 6.0),
+    "Blackwell": ("GB100", "10.0", 6.0),
+}
+"""The chip for data centers that differs from the rest of its generation, its capability, and the rate in 16 bits
+relative to fp32 above which a card has this chip."""
+MAY_LACK: Final = frozenset({"fp16_tflops", "tf32_tensor_tflops", "fp16_tensor_tflops", "nvlink_gbs"})
+"""Figures that are 0 if the card lacks the feature."""
+BOOLEANS: Final = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+"""YAML's other words."""
 BF16_SINCE: Final = 2020
 SIZE_MAX: Final = 65_536
 EXAMPLE: Final = "name: MyCard\ngeneration: Ada\nmemory_gb: 24\nbandwidth_gbs: 600\nsms: 60\nfp32_tflops: 40"
@@ -29,6 +41,7 @@ class CardFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     name: str
     generation: str
+    """May name the chip as well: `Ampere GA100`."""
     memory_gb: float
     bandwidth_gbs: float
     sms: int
@@ -42,6 +55,7 @@ class CardFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     watts: float | None = None
     nvlink_gbs: float = 0.0
     usable_memory_mib: int | None = None
+    memory_type: str = ""
     bf16: bool | None = None
 
 
@@ -50,22 +64,10 @@ def card_from(text: str) -> Card:
         raise BadInput(f"The file is longer than {SIZE_MAX:,} characters")
     pairs = _pairs(text)
     _check_keys(pairs)
-    try:
-        given = msgspec.convert(pairs, CardFile, strict=False)
-    except msgspec.ValidationError as error:
-        raise BadInput(f"Invalid GPU model file: {error}", hint=f"Example:\n{EXAMPLE}") from None
-    generation = next((each for each in CAPABILITIES if each.casefold() == given.generation.casefold()), None)
-    if generation is None:
-        raise BadInput(
-            f"Unknown NVIDIA generation `{given.generation}`",
-            hint="Use one of " + ", ".join(CAPABILITIES),
-        )
+    given = msgspec.convert(pairs, CardFile, strict=False)
     _check(given)
-    fp32 = given.fp32_tflops
-    if fp32 is None:
-        if given.clock_mhz is None:
-            raise BadInput("The file has neither `fp32_tflops` nor `clock_mhz`", hint=f"Example:\n{EXAMPLE}")
-        fp32 = 2 * SM_LANES[generation] * given.sms * given.clock_mhz / 1e6
+    architecture, capability = _architecture(given)
+    generation = architecture.split()[0]
     return Card(
         id=given.name.strip(),
         name=given.name.strip(),
@@ -73,14 +75,14 @@ def card_from(text: str) -> Card:
         rank=1,
         maker="NVIDIA",
         year=YEARS[generation],
-        architecture=generation,
-        compute_capability=CAPABILITIES[generation],
+        architecture=architecture,
+        compute_capability=capability,
         memory_gb=given.memory_gb,
         usable_memory_mib=given.usable_memory_mib,
-        memory_type="",
+        memory_type=given.memory_type,
         bandwidth_gbs=given.bandwidth_gbs,
         sms=given.sms,
-        fp32_tflops=fp32,
+        fp32_tflops=_fp32_tflops(given, architecture),
         fp16_tflops=given.fp16_tflops,
         tf32_tensor_tflops=given.tf32_tensor_tflops,
         fp16_tensor_tflops=given.fp16_tensor_tflops,
@@ -92,12 +94,43 @@ def card_from(text: str) -> Card:
     )
 
 
+def _architecture(given: CardFile) -> tuple[str, str]:
+    """The architecture as the catalog writes it, and its compute capability."""
+    known = {each.architecture: each.compute_capability for each in all_cards() if each.cuda} | CAPABILITIES
+    named = next((each for each in known if each.casefold() == given.generation.casefold()), None)
+    if named is None:
+        raise BadInput(
+            f"Unknown NVIDIA generation `{given.generation}`",
+            hint="Use one of " + ", ".join(CAPABILITIES) + ", or with the chip, such as `Ampere GA100`",
+        )
+    if named in CHIPS:
+        chip, capability, least = CHIPS[named]
+        half = max(given.fp16_tensor_tflops or 0.0, given.fp16_tflops or 0.0)
+        if half >= least * _fp32_tflops(given, named):
+            return f"{named} {chip}", capability
+    return named, known[named]
+
+
+def _fp32_tflops(given: CardFile, architecture: str) -> float:
+    if given.fp32_tflops is not None:
+        return given.fp32_tflops
+    if given.clock_mhz is None:
+        raise BadInput("The file has neither `fp32_tflops` nor `clock_mhz`", hint=f"Example:\n{EXAMPLE}")
+    return 2 * sm_lanes(architecture) * given.sms * given.clock_mhz / 1e6
+
+
 def _check_keys(pairs: Mapping[str, object]) -> None:
-    fields = {each.name: each.required for each in msgspec.structs.fields(CardFile)}
-    for key in pairs:
+    fields = {each.name: each for each in msgspec.structs.fields(CardFile)}
+    for key, value in pairs.items():
         if key not in fields:
             raise BadInput(f"Unknown key `{key}` in the file", hint=f"Keys: {', '.join(fields)}")
-    missing = [name for name, required in fields.items() if required and name not in pairs]
+        kind = fields[key].type
+        try:
+            msgspec.convert(value, kind, strict=False)
+        except msgspec.ValidationError:
+            needed = {str: "text", int: "a whole number", bool | None: "true or false"}.get(kind, "a number")
+            raise BadInput(f"`{key}` must be {needed}, not `{value}`", hint=f"Example:\n{EXAMPLE}") from None
+    missing = [name for name, each in fields.items() if each.required and name not in pairs]
     if missing:
         raise BadInput(
             f"The file lacks {', '.join(f'`{each}`' for each in missing)}", hint=f"Example:\n{EXAMPLE}"
@@ -109,8 +142,12 @@ def _check(given: CardFile) -> None:
         raise BadInput("`name` must have 1 to 64 printable characters")
     for field in msgspec.structs.fields(CardFile):
         value = getattr(given, field.name)
-        least = 0.0 if field.name == "nvlink_gbs" else 1e-3
-        if isinstance(value, int | float) and not isinstance(value, bool) and not least <= value < 1e9:
+        lacks = field.name in MAY_LACK and value == 0
+        if (
+            isinstance(value, int | float)
+            and not isinstance(value, bool)
+            and not (lacks or 1e-3 <= value < 1e9)
+        ):
             raise BadInput(f"`{field.name}` must be above 0 and below 1e9, not {value:g}")
 
 
@@ -128,5 +165,5 @@ def _pairs(text: str) -> Mapping[str, object]:
         key, colon, value = (each.strip() for each in words.partition(":"))
         if not colon or not value:
             raise BadInput(f"Line {number} of the file is not `key: value`", hint=f"Example:\n{EXAMPLE}")
-        found[key] = value.strip("'\"")
+        found[key] = BOOLEANS.get(value.lower(), value).strip("'\"")
     return found

@@ -16,8 +16,9 @@ ADD_HELP: Final = """Add a GPU model that Teraflock does not know, from a file.
 
 FILE has one `key: value` per line, or is a JSON object. `tera estimate --gpu NAME` then accepts the GPU model.
 Required: name, generation, memory_gb, bandwidth_gbs, sms, and fp32_tflops or clock_mhz (the boost clock). Optional:
-fp16_tflops, tf32_tensor_tflops, fp16_tensor_tflops, watts, nvlink_gbs, usable_memory_mib, bf16. Rates are dense and
-accumulate in fp32. Adding a GPU model again replaces it.
+fp16_tflops, tf32_tensor_tflops, fp16_tensor_tflops, watts, nvlink_gbs, usable_memory_mib, memory_type, bf16. Rates
+are dense and accumulate in fp32. The generation may name the chip, such as Ampere GA100. Adding a GPU model again
+replaces it.
 
 \b
 Example, card.yaml:

@@ -44,8 +44,17 @@ def columns() -> int:
 
 def gpus_text(count: int | None, name: str, share: float = 1.0) -> str:
     """`2× V100`, `1× L4 1/8` for a slice, or the name alone if the number is unknown."""
-    named = name if share >= 1 else f"{name} 1/{round(1 / share)}"
+    named = name if share >= 1 else f"{name} {_fraction(share)}"
     return f"{count}× {named}" if count else named
+
+
+def _fraction(share: float) -> str:
+    """The nearest fraction with a small denominator: MIG divides a card into sevenths."""
+    for below in range(2, 10):
+        above = round(share * below)
+        if above and abs(above / below - share) < 0.001:
+            return f"{above}/{below}"
+    return f"1/{round(1 / share)}"
 
 
 def is_screen(stream: TextIO) -> bool:

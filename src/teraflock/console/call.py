@@ -4,6 +4,8 @@ from functools import cached_property
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+from markupsafe import Markup
+
 from teraflock.base.errors import TeraflockError
 from teraflock.base.ids import id_at
 from teraflock.client import Client
@@ -84,7 +86,7 @@ class PageCall:
         """The projects of the reader, as many as the switch in the navigation lists."""
         return self.services.tenants.projects.page(self.actor, limit=PROJECTS_MAX)
 
-    def text(self, message: str, /, **values: object) -> str:
+    def text(self, message: str, /, **values: object) -> Markup:
         return self.language.text(message, **values)
 
     def may(self, permission: Permission | str) -> bool:

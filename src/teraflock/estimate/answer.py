@@ -1,5 +1,6 @@
 """Estimates one workload on many cards."""
 
+from collections.abc import Iterator
 from math import erf, sqrt
 from typing import Final
 
@@ -18,6 +19,7 @@ from teraflock.estimate.speed import Peaks
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
+from teraflock.workload.zoo import head_note
 
 COMPUTED: Final = "tensor parallelism is computed, not measured; the rest: "
 SEVERAL: Final = "several GPUs are computed, not measured; the rest: "
@@ -71,21 +73,43 @@ def answer(workload: Workload, question: Question) -> Estimate:
             *(_on_card(known, card) for card in question.cards),
         ],
         cpu=_on_cpu(known) if question.cpu_cores and question.tensor_parallel == 1 else None,
-        assumptions=list(
-            assumptions(
+        assumptions=[
+            *_other_head(estimator),
+            *_shared_out(known),
+            *assumptions(
                 groups=question.groups,
                 tensor_parallel=question.tensor_parallel,
                 stage=question.stage,
                 offload=question.offload,
-            )
-        ),
+            ),
+        ],
     )
 
 
 def _on_cpu(known: _Known) -> OnCpu:
+    question, samples = known.question, _samples(known)
+    total, batch = question.global_batch, known.estimator.workload.batch
+    parts = total / batch if total is not None else question.groups
+    return on_cpu(known.step, question.cpu_cores, samples, _steps(samples, question), parts=parts)
+
+
+def _samples(known: _Known) -> int:
+    """Samples of one step on all GPUs together."""
     question, workload = known.question, known.estimator.workload
-    samples = workload.batch * workload.accumulate * question.groups
-    return on_cpu(known.step, question.cpu_cores, samples, _steps(samples, question), parts=question.groups)
+    return (question.global_batch or workload.batch * question.groups) * workload.accumulate
+
+
+def _other_head(estimator: Estimator) -> Iterator[str]:
+    if not estimator.is_trace and (note := head_note(estimator.workload.model)):
+        yield note
+
+
+def _shared_out(known: _Known) -> Iterator[str]:
+    """What each GPU has of a global batch."""
+    total, groups, batch = known.question.global_batch, known.question.groups, known.estimator.workload.batch
+    if total is not None and groups > 1:
+        among = f"{groups} GPUs" if known.question.tensor_parallel == 1 else f"{groups} groups of GPUs"
+        yield f"{total:,} samples on {among}: {'' if batch * groups == total else 'at most '}{batch:,} on each"
 
 
 def _on_limit(known: _Known, limit: Limit) -> OnGpu:
@@ -118,7 +142,7 @@ def _on_card(known: _Known, card: Card) -> OnGpu:
         )  # fmt: skip
     largest, there = _largest(known, room), known_peaks(card)
     seconds = _seconds(known, card)
-    samples = workload.batch * workload.accumulate * question.groups
+    samples = _samples(known)
     return OnGpu(
         gpu=card.id,
         fits=_fits(known, largest, room),

@@ -13,7 +13,7 @@ import msgspec
 
 from teraflock.base.quantities import GIB, MIB
 from teraflock.catalog.cards import all_cards
-from teraflock.catalog.model import SM_LANES, Card
+from teraflock.catalog.model import Card, sm_lanes
 from teraflock.estimate.bounds import (
     CLASSES,
     CONVOLUTION,
@@ -50,11 +50,6 @@ GENERATIONS: Final = {
     "Kepler": Generation(330, 2012),
     "AMD": Generation(900, 2018, steps=False),
 }
-LANES: Final = {
-    "Ampere GA100": 64, "Pascal GP100": 64, "AMD CDNA3 Aqua Vanjaram": 128, "AMD CDNA3": 128, "AMD CDNA4": 128,
-    "AMD RDNA3 Navi 31": 128,
-}  # fmt: skip
-"""fp32 lanes per SM of chips that differ from their generation."""
 YEAR_NOW: Final = 2025
 AGE_MAX: Final = 1.4
 """In units of five years. In cross-validation, Pascal and Kepler were no slower for their age than Turing."""
@@ -78,17 +73,12 @@ def age(card: Card) -> float:
     return min(AGE_MAX, (YEAR_NOW - known.year) / 5) if known else AGE_MAX
 
 
-def _lanes(card: Card) -> int:
-    """fp32 lanes per SM."""
-    return LANES.get(card.architecture) or SM_LANES[card.architecture.split()[0]]
-
-
 def clock_hz(card: Card) -> float:
     """The boost clock: the fp32 rate of the data sheet divided by the lanes."""
     known = generation(card)
     if known is None or not card.sms or not card.fp32_tflops:
         return CLOCK_H200
-    return card.fp32_tflops * 1e12 / (2 * card.sms * _lanes(card))
+    return card.fp32_tflops * 1e12 / (2 * card.sms * sm_lanes(card.architecture))
 
 
 def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None) -> Peaks | None:
@@ -159,7 +149,7 @@ ROCM_SLOWER: Final = 1.3
 
 def _likely_sms(card: Card) -> int:
     """The SMs of a card without a published number, from its fp32 rate at the H200's clock."""
-    return max(1, round((card.fp32_tflops or 0.0) * 1e12 / (2 * _lanes(card) * CLOCK_H200)))
+    return max(1, round((card.fp32_tflops or 0.0) * 1e12 / (2 * sm_lanes(card.architecture) * CLOCK_H200)))
 
 
 FITTED_CARDS: Final = frozenset(
@@ -225,13 +215,16 @@ def context_bytes(card: Card) -> int:
     return (known.context_mib if known else 500) * MIB
 
 
+USABLE_SHARE: Final = 0.974
+"""The part of a card's memory that its driver reports, if the catalog does not say: the least among cards that do not
+store error correction in it (`reach.ECC_SHARE`). The catalog has the figures of those that do."""
 DRIVER_SHARE: Final = 0.9957  # PyTorch sees 143,155 of the H200's 143,771 MiB
 
 
 @cache
 def reservable_bytes(card: Card) -> int:
     """What PyTorch may reserve on an otherwise empty card."""
-    total = card.usable_memory_bytes or round(0.945 * card.memory_gb * GIB)
+    total = card.usable_memory_bytes or round(USABLE_SHARE * card.memory_gb * GIB)
     return max(0, round(total * DRIVER_SHARE) - context_bytes(card))
 
 

@@ -28,7 +28,7 @@ class OnCpu(msgspec.Struct, frozen=True, kw_only=True):
     hours: Seconds | None = None
 
 
-def on_cpu(step: StepWork, cores: int, samples: int, steps: float | None, *, parts: int = 1) -> OnCpu:
+def on_cpu(step: StepWork, cores: int, samples: int, steps: float | None, *, parts: float = 1) -> OnCpu:
     """Estimate a step on so many cores. `step` is the part of one of `parts` GPUs: the cores compute all of them.
     `steps` is the amount of work, if known."""
     rate = cores * FLOPS_PER_CORE

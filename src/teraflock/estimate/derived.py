@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
-from teraflock.catalog.cards import all_slices
+from teraflock.catalog.cards import cards_by_id, slices_of
 from teraflock.catalog.model import Card, CardSlice
 from teraflock.estimate.cards import clock_hz
 
@@ -45,7 +45,7 @@ def sliced(card: Card, part: CardSlice) -> Card:
 
 
 def is_slice(card: Card) -> bool:
-    return card.id.partition(" ")[2] in {each.profile for each in all_slices()}
+    return _whole_of(card) is not card
 
 
 def throttled(card: Card, *, clock_mhz: float | None = None, watts: float | None = None) -> Card:
@@ -77,13 +77,24 @@ def _with_clock(card: Card, clock_mhz: float) -> Card:
 
 
 def _with_watts(card: Card, watts: float) -> Card:
-    if card.tdp_watts is not None and watts < WATTS_SHARE_MIN * card.tdp_watts:
+    """A limit belongs to the whole card: a slice has its share of it."""
+    whole = _whole_of(card)
+    rated, share = whole.tdp_watts, 1.0 if whole is card else (card.sms or 1) / (whole.sms or 1)
+    if rated is not None and watts < WATTS_SHARE_MIN * rated:
         raise BadInput(
-            f"A power limit of {watts:g} W is too low for {card.id}: its rated power is {card.tdp_watts:g} W"
+            f"A power limit of {watts:g} W is too low for {whole.id}: its rated power is {rated:g} W"
         )
-    if card.tdp_watts is not None and watts >= card.tdp_watts:
+    if rated is not None and watts >= rated:
         return card
-    return replace(card, id=f"{card.id} at {watts:g} W", tdp_watts=watts)
+    return replace(card, id=f"{card.id} at {watts:g} W", tdp_watts=watts * share)
+
+
+def _whole_of(card: Card) -> Card:
+    """The card that a slice is a part of. Any other card is whole."""
+    name, _, rest = card.id.partition(" ")
+    profile = rest.partition(" ")[0]
+    whole = cards_by_id().get(name)
+    return whole if whole and any(each.profile == profile for each in slices_of(whole)) else card
 
 
 def _rates(card: Card, share: float) -> dict[str, float | None]:

@@ -88,8 +88,8 @@ class _Steps:
             elif move < FIRST_OPERATION:
                 size = sizes[move]
                 append(allocate(size) if size > SMALL_BYTES_MAX else self._small(size))
-            elif move == TO_BACKWARD:
-                self.backward = True
+            elif move >= TO_BACKWARD:
+                self.backward = move == TO_BACKWARD
             else:
                 self._operate(move - FIRST_OPERATION)
 

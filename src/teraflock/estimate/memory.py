@@ -70,6 +70,11 @@ class Scene:
         used = {at for at, size in enumerate(self.workspaces) if size}
         return self._outline.lean_moves if used <= self._outline.specials else self._outline.moves(used)
 
+    @property
+    def workspace_count(self) -> int:
+        """How many workspaces matrix products have; known after `moves`."""
+        return len(self._outline.sides)
+
     def all_moves(self) -> tuple[Moves, Moves]:
         """Setup and step with all operations."""
         return self._outline.moves(range(len(self.trace.operations)))
@@ -156,7 +161,7 @@ def plain_peak(scene: Scene, optimizer: str, *, cublas_bytes: int, temporary_sha
     live = peak = 0
     for moves in (setup, step):
         if moves is step:
-            live += (1 + scene.trace.has_backward) * cublas_bytes * any(scene.matmuls)
+            live += cublas_bytes * scene.workspace_count
             if trains:
                 states = zip(shapes, parameters, strict=True)
                 live += sum(sum(optimizer_state(optimizer, shape, size)) for (shape, _), size in states)
@@ -265,8 +270,8 @@ class _Player:
                 if allocator.live_bytes > self.recorded_peak_bytes:
                     self.rising = True
                 blocks.append(block)
-            elif move == TO_BACKWARD:
-                self.backward = True
+            elif move >= TO_BACKWARD:
+                self.backward = move == TO_BACKWARD
             else:
                 self._operate(move - FIRST_OPERATION)
 

@@ -29,6 +29,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """GPUs in total, in one machine."""
     tensor_parallel: int = 1
     """How many GPUs run each batch together. A divisor of `gpus`."""
+    global_batch: int | None = None
+    """Samples per step on all GPUs together, if that was asked. They may not divide evenly: each GPU has at most the
+    workload's batch."""
     stage: int = 0
     """The ZeRO stage, as in `Survey`."""
     offload: bool = False

@@ -51,7 +51,7 @@ Shaped = tuple[str, list[int], bool]
 
 def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attributes: Sequence[int]) -> Work:
     base = name.split(".")[0]
-    moved = float(sum(prod(shape) * DTYPE_BYTES.get(dtype, 4) for dtype, shape, _ in (*inputs, *outputs)))
+    moved = sum(_bytes(each) for each in (*inputs, *outputs))
     dtype = _dtype(inputs or outputs)
     if base in NO_KERNEL or not any(
         prod(shape) for _, shape, _ in (*outputs, *inputs)[: len(outputs) or None]
@@ -69,6 +69,9 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
     if base.startswith("_cudnn_rnn"):
         return _recurrent(base, dtype, inputs, attributes, moved)
     if base in INDEXED and (picks := _picks(inputs)):
+        if base in WRITTEN:  # only the rows at these positions
+            moved -= _bytes(inputs[0]) + sum(_bytes(each) for each in outputs)
+            moved, inputs, outputs = 2.0 * moved, inputs[1:], []
         return Work(f"{base}.rows", "bytes", dtype, 0.0, moved, _rows(inputs, outputs, picks))
     if base == "embedding_dense_backward":
         moved += float(prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)) if outputs else 0.0
@@ -84,7 +87,26 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
             dtype = "m"
         if any(shape != whole[0][1] for _, shape in whole):
             base += ".broadcast"
+    if base in NORMS:
+        inputs = [(kind, _image(shape), contiguous) for kind, shape, contiguous in inputs]
     return Work(base, "bytes", dtype, 0.0, moved, _tail(inputs or outputs))
+
+
+NORMS: Final = frozenset(
+    {
+        "native_batch_norm", "native_batch_norm_backward", "cudnn_batch_norm", "cudnn_batch_norm_backward",
+        "batch_norm_eval",
+    }
+)  # fmt: skip
+
+
+def _image(shape: list[int]) -> list[int]:
+    """The same numbers as an image: to a batch norm, a sequence or a volume is one with other sides."""
+    return [shape[0], shape[1], prod(shape[2:]), 1] if len(shape) > 1 else shape
+
+
+def _bytes(tensor: Shaped) -> float:
+    return float(prod(tensor[1]) * DTYPE_BYTES.get(tensor[0], 4))
 
 
 INDEXED: Final = frozenset(
@@ -94,6 +116,8 @@ INDEXED: Final = frozenset(
     }
 )  # fmt: skip
 """Operations that read or write rows at given positions. The number of rows limits them as much as their bytes."""
+WRITTEN: Final = frozenset({"index_add_", "_index_put_impl_", "index_put_", "scatter_", "scatter_add_"})
+"""Those that leave all other rows of their first input as they are."""
 PICKS_MIN: Final = 1000
 
 

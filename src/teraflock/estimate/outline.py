@@ -14,17 +14,22 @@ FREE: Final = int(EventKind.FREE)
 OPERATE: Final = int(EventKind.OPERATE)
 BACKWARD: Final = int(Mark.BACKWARD)
 OPTIMIZER: Final = int(Mark.OPTIMIZER)
+FORWARD: Final = int(Mark.FORWARD)
 FIRST_OPERATION: Final = 1 << 40
 TO_BACKWARD: Final = 1 << 50
+TO_FORWARD: Final = 1 << 51
 
 Moves = list[int]
 """Events in a form that is fast to replay. A number up to `FIRST_OPERATION` allocates the size with this index. From
-there on it is an operation, and `TO_BACKWARD` begins the backward pass. A negative number -n frees the block that was
-allocated n-th."""
+there on it is an operation; `TO_BACKWARD` begins a backward pass, and `TO_FORWARD` ends it. A negative number -n frees
+the block that was allocated n-th."""
 
 
 class Outline:
     def __init__(self, trace: Trace) -> None:
+        self.sides: set[bool] = set()
+        """Where matrix products run, known after `moves`: in the backward pass (true), which has a thread of its own,
+        or elsewhere. Each thread has a workspace."""
         self.matmuls = [operation.name.split(".")[0] in MATMULS for operation in trace.operations]
         self.setup, self.step = _parts(trace)
         self.specials = {
@@ -59,7 +64,7 @@ class Outline:
 
     def _moves_of(self, events: Sequence[int], births: int, wanted: set[int]) -> tuple[Moves, int]:
         moves: Moves = []
-        seeks_matmul = True
+        seeks_matmul, is_backward = True, False
         for event in events:
             kind, argument = event & 3, event >> 2
             if kind == ALLOCATE:
@@ -69,11 +74,14 @@ class Outline:
                 moves.append(argument - births - 1)
             elif kind == OPERATE:
                 is_first_matmul = seeks_matmul and self.matmuls[argument]
+                if is_first_matmul:
+                    self.sides.add(is_backward)
                 if is_first_matmul or argument in wanted:
                     moves.append(FIRST_OPERATION + argument)
                     seeks_matmul = seeks_matmul and not is_first_matmul
-            elif argument == BACKWARD:
-                moves.append(TO_BACKWARD)
+            elif argument in (BACKWARD, FORWARD):
+                is_backward = argument == BACKWARD
+                moves.append(TO_BACKWARD if is_backward else TO_FORWARD)
                 seeks_matmul = True
         return moves, births
 

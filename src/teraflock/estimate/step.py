@@ -137,6 +137,11 @@ class StepWork:
         """The pace of a host that alone needs this long for the step. Used to judge tables with a slow host."""
         return seconds / (self._lines.host_seconds + self._wait_seconds)
 
+    @property
+    def host_seconds(self) -> float:
+        """What the host takes to issue the step, at its pace."""
+        return self._pace * (self._lines.host_seconds + self._wait_seconds)
+
     def waits_for_host(self, peaks: Peaks) -> bool:
         return self.gpu_seconds(peaks) < HOSTED_SHARE * self._seconds(self._slower(peaks), self._pace)
 

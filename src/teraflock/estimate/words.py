@@ -79,6 +79,7 @@ def question_from(words: EstimateWords, *, cards: Sequence[Card]) -> Question:
         limits=[_limit(text) for text in words.memory_limit],
         gpus=gpus_of(words),
         tensor_parallel=words.ways,
+        global_batch=words.global_batch,
         stage=_stage(words),
         offload=words.offload,
         steps=words.steps,

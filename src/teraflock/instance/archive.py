@@ -7,7 +7,7 @@ Invariants:
 """
 
 import tarfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterator
 from contextlib import AbstractContextManager
 from pathlib import PurePosixPath
 from typing import Final
@@ -28,7 +28,8 @@ OpenFile = Callable[[str], AbstractContextManager[GuestFile]]
 class _Room:
     """What may still be added to the archive."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, left_out: Container[str]) -> None:
+        self.left_out = left_out
         self.bytes_max = bytes_max
         self.bytes_left = bytes_max
         self.entries_left = ENTRIES_MAX
@@ -38,12 +39,12 @@ class _Room:
         self.entries_left -= 1
         if self.bytes_left < 0:
             raise Refused(
-                f"You can fetch up to {bytes_text(self.bytes_max)} from a stopped instance, and this is more",
+                f"The files have more than {bytes_text(self.bytes_max)}, the most that can be fetched at once",
                 hint="Fetch parts of it, or start the instance and run `tera cp` again",
             )
         if self.entries_left < 0:
             raise Refused(
-                f"You can fetch up to {ENTRIES_MAX:,} files at once; this folder has more",
+                f"The folder has more than {ENTRIES_MAX:,} files, the most that can be fetched at once",
                 hint="Fetch parts of the folder, or pack it into one file",
             )
 
@@ -59,14 +60,16 @@ def checked_path(path: str) -> str:
     return "/" + str(pure).lstrip("/")  # POSIX gives two leading slashes a meaning of their own
 
 
-def archive(open_file: OpenFile, path: str, *, bytes_max: int = BYTES_MAX) -> Generator[bytes, None, None]:
-    """A file, or a folder with its contents, as a tar stream."""
-    path = checked_path(path)
+def archive(
+    open_file: OpenFile, path: str, *, bytes_max: int = BYTES_MAX, left_out: Container[str] = ()
+) -> Generator[bytes, None, None]:
+    """A file, or a folder with its contents, as a tar stream. `left_out` are paths that are not opened."""
+    path, room = checked_path(path), _Room(bytes_max, left_out)
     try:
         with open_file(path) as found:
             if found.kind == FileKind.LINK:
                 raise BadInput(f"`{path}` is a link", hint="Use the path that it points to")
-            yield from _entry(open_file, path, PurePosixPath(path).name or "root", found, _Room(bytes_max), 0)
+            yield from _entry(open_file, path, PurePosixPath(path).name or "root", found, room, 0)
     except EngineMissing:
         raise NotFound(
             f"There is no `{path[:80]}` in the instance", hint="Use a path on the instance's disk"
@@ -82,14 +85,13 @@ def _entry(
     if found.kind == FileKind.FILE:
         yield from _padded(found)
     for child in found.names if depth < DEPTH_MAX else ():
-        if not is_plain_name(child):
+        there = f"{path.rstrip('/')}/{child}"
+        if not is_plain_name(child) or there in room.left_out:
             continue
         try:
-            with open_file(f"{path.rstrip('/')}/{child}") as below:
+            with open_file(there) as below:
                 if below.kind != FileKind.LINK:
-                    yield from _entry(
-                        open_file, f"{path.rstrip('/')}/{child}", f"{name}/{child}", below, room, depth + 1
-                    )
+                    yield from _entry(open_file, there, f"{name}/{child}", below, room, depth + 1)
         except EngineMissing:
             continue  # removed since its folder was read
 

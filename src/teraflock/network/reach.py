@@ -95,7 +95,8 @@ class Reached(msgspec.Struct, frozen=True, kw_only=True):
 def reach(walls: Walls, source: End, target: End, protocol: Protocol, port: int) -> Reached:
     packet = Packet(source.address, target.address, protocol, port)
     leaving = permit(walls, source.address, Direction.OUT, packet) if source.site else None
-    if source.site and leaving is None:
+    outside6 = is_six(target.address) and not is_ours(target.address)  # no rule of a group could let it out
+    if source.site and leaving is None and not outside6:
         return Reached(stop=Stop.OUT)
     stop = _stop_on_the_way(walls, source, target, protocol, port) or _stop_at_borders(walls, packet)
     if stop is not None:

@@ -94,7 +94,7 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], today: date) -> Query:
     """Parse the filters. Unknown names get an error with suggestions."""
-    gpus, shares = _gpus(asked), _shares(asked.gpu)
+    gpus, shares = _gpus(asked), shares_named(asked.gpu)
     count_min, count_max = parse_count(asked.count)
     kinds: tuple[Kind, ...] = ("none",) if count_max == 0 else WITH_GPU
     for mode in asked.mode:
@@ -145,7 +145,7 @@ def _gpus(asked: OfferWords) -> tuple[str, ...]:
     return kept
 
 
-def _shares(names: Sequence[str]) -> tuple[float, ...]:
+def shares_named(names: Sequence[str]) -> tuple[float, ...]:
     """Return the sizes of the named parts of GPUs. Empty if the names mean whole GPUs."""
     from teraflock.catalog.names import find_parts  # imported here because only `--gpu` needs it
 

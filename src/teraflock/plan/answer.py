@@ -123,8 +123,18 @@ def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:
         yield OFFLOADED
     if (words.shard or words.zero) and any(choice.gpu_count > 1 for choice in shown):
         yield SHARDED
-    if words.model is not None and (slow := _pipeline(words, words.model, shown)):
+    if words.model is not None:
+        yield from _of_model(words, words.model, shown)
+
+
+def _of_model(words: PlanWords, model: str, shown: Sequence[Choice]) -> Iterator[str]:
+    from teraflock.workload.model import is_trace
+    from teraflock.workload.zoo import head_note
+
+    if slow := _pipeline(words, model, shown):
         yield slow
+    if not is_trace(model) and (note := head_note(model)):
+        yield note
 
 
 def _pipeline(words: PlanWords, model: str, shown: Sequence[Choice]) -> str:

@@ -16,6 +16,7 @@ from teraflock.catalog.costs import costs_of
 from teraflock.catalog.providers import all_providers
 from teraflock.catalog.retired import retired_on
 from teraflock.offer.model import Shape
+from teraflock.offer.rules import SAME_SHARE
 from teraflock.plan.assumptions import Assumptions, billing_of, notice_of
 from teraflock.plan.model import Choice, Hours, Misfit, Plan, Rejection, Wish
 
@@ -267,6 +268,8 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
         return "its provider has retired it"
     if shape.gpu_share < 1 and not wish.slices:
         return "it is a part of a GPU"
+    if wish.shares and min(abs(shape.gpu_share - one) for one in wish.shares) >= SAME_SHARE:
+        return "it is not the slice that was requested"
     if instances > 1 and shape.provider in _markets():
         return "it exists only once"
     if shape.kind == "other" and not (wish.use != "job" and shape.gpu in wish.cards):

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import memory_text
-from teraflock.catalog.cards import all_cards, all_slices, cards_by_id
+from teraflock.catalog.cards import all_cards, cards_by_id, slices_of
 from teraflock.catalog.model import Card
 from teraflock.estimate.cards import refuses, unsupported
 from teraflock.estimate.derived import sliced
@@ -179,13 +179,9 @@ class Job:
 
 def _slice_of(card: Card, shape: Shape) -> Card | None:
     """Return the MIG slice of an offer, or None if the part is not a known slice."""
-    for part in all_slices():
-        whole = (part.family, part.card_memory_gb) == (card.family, card.memory_gb)
-        if (
-            whole
-            and abs(part.share - shape.gpu_share) < SHARE_APART
-            and part.memory_bytes == shape.gpu_memory_bytes
-        ):
+    for part in slices_of(card):
+        same_share = abs(part.share - shape.gpu_share) < SHARE_APART
+        if same_share and part.memory_bytes == shape.gpu_memory_bytes:
             return sliced(card, part)
     return None
 

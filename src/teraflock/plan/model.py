@@ -60,6 +60,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """Only prices that were confirmed on this date or later."""
     slices: bool = False
     """Whether parts of GPUs may be chosen."""
+    shares: tuple[float, ...] = ()
+    """The sizes of the requested slices, as shares of a GPU. Empty unless `--gpu` names slices."""
     deadline_hours: float | None = None
     budget_micros: int | None = None
     """In `currency`."""

@@ -76,7 +76,8 @@ class RunPulls:
             return None
         self._check_room(run, 0)
         try:
-            return self._files.keep(run.id, OUTPUTS_FILE, guest.archive(folder, PULL_BYTES_MAX))[0]
+            pieces = guest.archive(folder, PULL_BYTES_MAX, guest.special(folder))
+            return self._files.keep(run.id, OUTPUTS_FILE, pieces)[0]
         except NotFound:
             return None
 

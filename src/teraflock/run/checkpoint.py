@@ -19,6 +19,8 @@ from teraflock.run.model import Checkpoint
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@-]{0,199}")
 """Other names are ignored: they come from the guest, and are shown on terminals and pages."""
 UNFINISHED: Final = (".tmp", ".part", ".partial", ".new", ".incomplete")
+KEPT_MAX: Final = 1000
+"""Copies of one run over all series: a command may give each checkpoint a new name."""
 DIGITS: Final = re.compile(r"\d+")
 SAVE_SECONDS: Final = 10.0
 """How long a save blocks the command, as long as nothing is known about it."""
@@ -69,15 +71,16 @@ def is_complete(entry: GuestEntry) -> bool:
 
 
 def newest(entries: Sequence[Entry], keep: int) -> list[Entry]:
-    """Return the newest `keep` entries of each series."""
+    """Return the newest `keep` entries of each series, and of all of them the newest that may be kept."""
     series: dict[str, list[Entry]] = defaultdict(list)
     for each in entries:
         series[DIGITS.sub("#", each.name)].append(each)
-    return [
-        each
-        for found in series.values()
-        for each in sorted(found, key=lambda one: (one.written_ns, one.name), reverse=True)[:keep]
-    ]
+    found = [each for one in series.values() for each in _newest_first(one)[:keep]]
+    return _newest_first(found)[:KEPT_MAX]
+
+
+def _newest_first(entries: Sequence[Entry]) -> list[Entry]:
+    return sorted(entries, key=lambda each: (each.written_ns, each.name), reverse=True)
 
 
 def checkpoint_every_seconds(loss_hours: float, save_seconds: float = SAVE_SECONDS) -> int:

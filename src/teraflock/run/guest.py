@@ -4,9 +4,9 @@ The guest belongs to a tenant and may be hostile: everything that it returns is 
 come as an archive that `instance/archive.py` writes, so that no name or link of the guest reaches the server's disk.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import Annotated, Final, Literal
@@ -148,8 +148,16 @@ class RunGuest:
     def signal(self, key: str, number: int) -> None:
         self._call("signal", key, str(number))
 
-    def archive(self, path: str, bytes_max: int) -> Iterable[bytes]:
-        return archive(lambda each: self._driver.file(self._handle, each), path, bytes_max=bytes_max)
+    def special(self, folder: str) -> frozenset[str]:
+        """The pipes, sockets and devices below a folder. They have no content."""
+        try:
+            return frozenset(msgspec.json.decode(self._call("special", folder).stdout, type=list[str]))
+        except msgspec.MsgspecError:
+            raise _nonsense() from None
+
+    def archive(self, path: str, bytes_max: int, left_out: Container[str] = ()) -> Iterable[bytes]:
+        open_file = partial(self._driver.file, self._handle)
+        return archive(open_file, path, bytes_max=bytes_max, left_out=left_out)
 
     def _call(self, *words: str, stdin: bytes = b"", seconds_max: float = SECONDS_MAX) -> Ran:
         command = ("python3", "-I", "-c", program_text(), *words)

@@ -7,6 +7,7 @@ Nothing of it stays running except the supervisor of `start`, which waits for th
     start KEY               start the program that stdin describes, once: a second call changes nothing
     state KEY OFFSET MAX    a JSON line with the state, then the log from OFFSET
     list FOLDER             the entries of a folder as JSON: name, mark, size, and its times
+    special FOLDER          the paths of pipes, sockets and devices below a folder, as JSON
     signal KEY NUMBER       send a signal to the program and its children
     pack KEY PATH           make a tar of a file or folder; its size and SHA-256 as JSON
     push KEY                send that tar to the address on stdin
@@ -17,10 +18,12 @@ import contextlib
 import ctypes
 import hashlib
 import heapq
+import itertools
 import json
 import os
 import shutil
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -35,6 +38,7 @@ PROGRESS_BYTES_MAX = 4096
 ENTRIES_MAX = 1000
 SECONDS_MAX = 120
 LIBC = ctypes.CDLL(None)
+CONTENT = (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK)
 AT_FDCWD, AT_SYMLINK_NOFOLLOW, STATX_BTIME = -100, 0x100, 0x800
 Mark = tuple[str, int, int, int]
 
@@ -140,13 +144,32 @@ def _entry(path: Path) -> dict[str, Any]:
     marks = [_mark(each, path) for each in every if not each.is_dir()]
     text = ";".join(":".join(map(str, mark)) for mark in marks)
     return {
-        "name": path.name,
+        "name": _text(path.name),
         "mark": hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(),
         "size_bytes": sum(mark[1] for mark in marks),
         "begun_ns": min(map(_created_ns, [path, *every])),
         "written_ns": max([mark[2] for mark in marks], default=0),
         "done_ns": max(each.lstat().st_ctime_ns for each in [path, *every]),
     }
+
+
+def special(folder: str) -> None:
+    """Whoever opens one of these waits, or gets an error."""
+    walked = (Path(at, name) for at, _, names in os.walk(folder) for name in names)
+    found = (_text(str(path)) for path in walked if stat.S_IFMT(_mode(path)) not in CONTENT)
+    json.dump(list(itertools.islice(found, ENTRIES_MAX)), sys.stdout)
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.lstat().st_mode
+    except OSError:  # removed meanwhile
+        return stat.S_IFREG
+
+
+def _text(name: str) -> str:
+    """A name that JSON can have. Others are not UTF-8, and nothing can be opened by them."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _is_content(entry: "os.DirEntry[str]") -> bool:
@@ -299,6 +322,7 @@ VERBS: dict[str, Callable[..., None]] = {
     "start": start,
     "state": state,
     "list": entries,
+    "special": special,
     "signal": send,
     "pack": pack,
     "push": push,

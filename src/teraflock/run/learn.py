@@ -23,6 +23,12 @@ from teraflock.run.survival import (
 )
 
 HORIZON_HOURS = 48.0  # places that last longer than this are equally good
+ZONE_PRIOR_HOURS = (
+    20.0  # of the rates of all zones times the pace of the zone: its own history has little of each age
+)
+CAUTION = 1.25
+"""Several zones are expected to be lost this much oftener than they were, and to be away this much longer: they change
+from week to week, and time that a run has lost in a bad week cannot be regained in a good one."""
 OTHER_UP_CHANCE = 0.5  # prior chance that another place is available when one is lost
 
 
@@ -55,10 +61,15 @@ def learn(
     """
     counted = [tallies(series, tick_hours, half_life_hours) for series in histories]
     down_prior, up_prior = prior or pooled(histories, tick_hours)
-    zones = tuple(up.survival(tick_hours, up_prior) for _, up in counted)
-    if len(zones) == 1:
-        down = counted[0][0].survival(tick_hours, down_prior)
-        return Knowledge(zones, Chances(zones[0], down, _after_loss([0.0] * (CLASSES + 1), 1)))
+    if len(counted) == 1:
+        (down, up) = (
+            each.survival(tick_hours, of) for each, of in zip(counted[0], (down_prior, up_prior), strict=True)
+        )
+        return Knowledge((up,), Chances(up, down, _after_loss([0.0] * (CLASSES + 1), 1)))
+    zones = tuple(
+        up.survival(tick_hours, up_prior.times(up.pace(tick_hours, up_prior)), ZONE_PRIOR_HOURS)
+        for _, up in counted
+    )
     return Knowledge(zones, _joint(histories, zones, tick_hours, (down_prior, up_prior)))
 
 
@@ -92,8 +103,8 @@ def _joint(
                 after[0 if held is None else 1 + age_class(now[held].age_hours)] += 1
         before = age_class(now[held].age_hours if held is not None else down_ticks * tick_hours)
     return Chances(
-        up.survival(tick_hours, prior[1]),
-        down.survival(tick_hours, prior[0]),
+        up.survival(tick_hours, prior[1]).times(CAUTION),
+        down.survival(tick_hours, prior[0]).times(1 / CAUTION),
         _after_loss(after, len(zones)),
     )
 

@@ -94,6 +94,8 @@ class SpotPolicy:
             return NextPlace(allowed[0], "anything else could miss the deadline")
         tables = self._tables_for(spot, steady)
         costs = {each: self._cost(state, each, tables, self._situation(spot, sights)) for each in allowed}
+        if self._takes_rather_than_waits(costs, spot, steady):
+            del costs[None]
         return self._cheapest(state, costs, self._move_least(steady))
 
     def _cheapest(self, state: RunState, costs: Mapping[int | None, float], least: float) -> NextPlace:
@@ -176,6 +178,17 @@ class SpotPolicy:
         if spot is not None:
             return CLASSES + age_class(sights[spot].age_hours)
         return age_class(min((sights[each].age_hours for each in self._spot), default=float("inf")))
+
+    def _takes_rather_than_waits(
+        self, costs: Mapping[int | None, float], spot: int | None, steady: int | None
+    ) -> bool:
+        """Whether a run takes one of several spot places now, not when it is older. The tables know the age of the best
+        of them, but not which one it is: they would wait beside a good one that has just come back."""
+        if None not in costs or spot not in costs or spot is None or len(self._spot) == 1:
+            return False
+        if costs[spot] > costs.get(steady, costs[spot]):
+            return False
+        return self._price(spot) <= (1 + SWITCH_GAIN_MIN) * self._price(self._cheapest_of(self._spot))
 
     def _best_steady(self, state: RunState, sights: Sequence[Sight]) -> int | None:
         there = [each for each in self._steady if sights[each].up or each == state.held]

@@ -23,6 +23,7 @@ PRIOR_DOWN: Final = (3.68, 1.55, 0.94, 0.88, 0.56, 0.31, 0.20, 0.15, 0.06)
 eight public series of 2022 (AWS, K80 and V100, two zones, 27 days, every 10 minutes)."""
 
 PRIOR_HOURS: Final = 5.0  # the prior counts like this many observed hours in each class
+PACE_ENDS: Final = 3.0  # of a zone as flaky as the others: its own periods count beside this many ends
 CHANCE_MIN: Final = 1e-5  # no period lasts for ever, and none ends for sure
 CHANCE_MAX: Final = 0.98
 ROUNDING_HOURS: Final = 1e-6  # so that six times ten minutes is not more than an hour
@@ -32,6 +33,9 @@ class Survival(msgspec.Struct, frozen=True):
     """The rates at which periods of one kind end, by class of age."""
 
     rates: tuple[float, ...]
+
+    def times(self, factor: float) -> "Survival":
+        return Survival(tuple(rate * factor for rate in self.rates))
 
     def residual_hours(self, age_hours: float, horizon_hours: float) -> float:
         """Return the expected remaining time, counted up to a horizon."""
@@ -58,9 +62,16 @@ class AgeTally(msgspec.Struct):
             for position, value in enumerate(others):
                 mine[position] += value
 
-    def survival(self, tick_hours: float, prior: Survival) -> Survival:
+    def pace(self, tick_hours: float, prior: Survival) -> float:
+        """How many periods ended for each one that should have at the rates of a prior, over all ages."""
+        expected = sum(
+            -ticks * expm1(-rate * tick_hours) for ticks, rate in zip(self.ticks, prior.rates, strict=True)
+        )
+        return (sum(self.ends) + PACE_ENDS) / (expected + PACE_ENDS)
+
+    def survival(self, tick_hours: float, prior: Survival, prior_hours: float = PRIOR_HOURS) -> Survival:
         """Return rates between what was observed and the prior."""
-        weight = PRIOR_HOURS / tick_hours
+        weight = prior_hours / tick_hours
         return Survival(
             tuple(
                 _rate((ends - weight * expm1(-rate * tick_hours)) / (ticks + weight), tick_hours)

@@ -36,6 +36,8 @@ class ModelShape(msgspec.Struct, frozen=True, kw_only=True):
     kv_elements_fixed: int = 0
     """Keys and values of the encoder's output for each sample, independent of its length."""
     image: int = 0
+    other_head: str = ""
+    """The class that the config names, if it has another head than the recorded model."""
 
 
 class Fields:
@@ -392,4 +394,25 @@ def shape_of(data: Mapping[str, Any], name: str) -> ModelShape:
             f"`{name}`: configs of the type `{kind}` are not supported",
             hint=f"Supported: {', '.join(f'`{each}`' for each in READERS)}. {TRACE_HINT}",
         )
-    return reader(Fields(data, name))
+    shape = reader(Fields(data, name))
+    return msgspec.structs.replace(shape, other_head=_other_head(data.get("architectures"), shape))
+
+
+SMALL_HEADS: Final = (
+    "ForSequenceClassification",
+    "ForTokenClassification",
+    "ForQuestionAnswering",
+    "ForMultipleChoice",
+)
+
+
+def _other_head(architectures: object, shape: ModelShape) -> str:
+    """Models of text are recorded with the head that predicts tokens, which is as wide as the vocabulary."""
+    name = architectures[0] if isinstance(architectures, list) and architectures else ""
+    if shape.kind != TEXT or shape.family == "clip" or not isinstance(name, str):
+        return ""
+    bare = name.endswith("Model") and not name.endswith("LMHeadModel")
+    return name[:NAME_MAX] if name.isidentifier() and (bare or name.endswith(SMALL_HEADS)) else ""
+
+
+NAME_MAX: Final = 80

@@ -153,6 +153,17 @@ def check(workload: Workload) -> ZooEntry:
     return known
 
 
+def head_note(name: str) -> str:
+    """What a config names and an estimate has not. Empty if there is nothing."""
+    shape = entry(name).shape
+    if shape is None or not shape.other_head:
+        return ""
+    return (
+        f"the config is of {shape.other_head}, but the estimate is for the model with the head that predicts tokens,"
+        " which needs more memory and time; `tera trace` records your own"
+    )
+
+
 def is_encoder(name: str) -> bool:
     """Whether it is BERT or a relative of it."""
     known = entry(name)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
@@ -200,6 +201,12 @@ def test_networks_count_against_the_quota(estate: Estate, monkeypatch: pytest.Mo
     assert estate.names() == ["one", "two"]
 
 
+def test_a_subnet_of_every_size_has_room_for_an_instance(estate: Estate) -> None:
+    for prefix in reversed(range(22, 30)):
+        addresses = ip_network(estate.subnet(f"of-{prefix}", prefix=prefix))
+        assert ip_address(estate.put(f"in-{prefix}", subnets=(f"of-{prefix}",)).address) in addresses
+
+
 def test_subnets_do_not_overlap_and_hold_what_is_launched_into_them(estate: Estate) -> None:
     assert estate.subnet("db", cidr="10.128.4.0/24") == "10.128.4.0/24", "creates the network `default`"
     assert estate.subnet("cache", prefix=24) == "10.128.1.0/24", "the first block has reserved addresses"
@@ -221,6 +228,7 @@ def test_subnets_do_not_overlap_and_hold_what_is_launched_into_them(estate: Esta
         ({"cidr": "10.128.0.0/20"}, BadInput, "A subnet cannot be a /20"),
         ({"cidr": "10.128.5.0/30"}, BadInput, "A subnet cannot be a /30"),
         ({"cidr": "10.128.0.0/24"}, Conflict, "An instance has the address 10.128.0.16"),
+        ({"cidr": "10.128.0.8/29"}, BadInput, "10.128.0.8/29 has only reserved addresses"),
         ({"cidr": "ten"}, BadInput, "`ten` is not a network"),
         ({"cidr": "10.128.5.0/24", "prefix": 24}, BadInput, "needs its addresses or its size"),
         ({}, BadInput, "needs its addresses or its size"),

@@ -13,6 +13,7 @@ from teraflock.base.money import (
     Money,
     Period,
     Price,
+    amount_text,
     decimal_text,
     divided,
     micros_per,
@@ -72,6 +73,12 @@ def test_rounding_is_half_to_even(numerator: int, denominator: int) -> None:
 @given(st.decimals(min_value=-(10**9), max_value=10**9, allow_nan=False, allow_infinity=False, places=6))
 def test_six_decimals_are_parsed_exactly(value: object) -> None:
     assert Fraction(parse_micros(str(value))) == Fraction(str(value)) * 10**6
+
+
+@given(st.one_of(st.integers(-1_000, 1_000), amounts))
+def test_only_zero_is_shown_as_zero(micros: int) -> None:
+    shown = amount_text(micros, "USD").removesuffix(" USD").replace(",", "")
+    assert bool(float(shown)) == bool(micros)
 
 
 @given(st.integers(-(10**15), 10**15), st.integers(0, 6))

@@ -11,7 +11,7 @@ import pytest
 
 from teraflock.base.errors import UnknownName
 from teraflock.base.quantities import GIB
-from teraflock.catalog.cards import all_accelerators, all_cards, all_slices, card, families
+from teraflock.catalog.cards import all_accelerators, all_cards, all_slices, card, families, slices_of
 from teraflock.catalog.model import Card
 
 SPECS = Path(__file__).parents[4] / "shared" / "facts" / "gpu_specs.csv"
@@ -111,6 +111,29 @@ def test_a_slice_is_not_larger_than_its_card() -> None:
         assert 0 < part.share <= 1
         assert part.memory_gb <= part.card_memory_gb
         assert part.profile.endswith(f".{part.memory_gb}gb")
+        assert not part.form or part.form in {each.form for each in cards}
+        for each in cards:
+            if part in slices_of(each):
+                assert (part.sms or 0) <= (each.sms or 0), (each.id, part.profile)
+                assert (part.usable_memory_mib or 0) <= (each.usable_memory_mib or 1024 * each.memory_gb)
+
+
+def test_every_form_of_a_card_has_the_same_slices() -> None:
+    """They differ in their SMs only: an H100 PCIe has fewer than an H100 SXM5."""
+    for cards in families().values():
+        profiles = {
+            each.memory_gb: {part.profile for part in slices_of(each)} for each in cards if slices_of(each)
+        }
+        for each in cards:
+            if each.memory_gb in profiles:
+                assert {part.profile for part in slices_of(each)} == profiles[each.memory_gb]
+                assert len(slices_of(each)) == len(profiles[each.memory_gb])
+    sms = {
+        name: {part.profile: part.sms for part in slices_of(card(name))}
+        for name in ("H100-PCIe", "H100-SXM5")
+    }
+    assert sms["H100-PCIe"]["3g.40gb"] == 46
+    assert sms["H100-SXM5"]["3g.40gb"] == 60
 
 
 def test_boards_with_several_dies_are_listed_per_die() -> None:
@@ -157,6 +180,8 @@ def _numbers(spec: dict[str, str]) -> dict[str, object]:
         column: spec[column] if column in texts else float(spec[column]) if spec[column] else None
         for column in _SAME
     }
+    # Its estimate for cards without a reading is not ours (`estimate.cards.USABLE_SHARE`).
+    row["usable_source"] = spec["usable_source"].removesuffix(": estimate 0.945 x 1024 x mem_gb")
     return row | {"bf16": spec["bf16"] == "yes"}
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from teraflock.base.errors import TeraflockError
 from teraflock.cli.run.command import command
 from teraflock.cli.run.file import NAMES
-from teraflock.cli.run.request import given_words, request_from
+from teraflock.cli.run.request import forgotten_file, given_words, request_from
 from teraflock.cli.run.workdir import pack
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
@@ -82,6 +82,21 @@ def test_script_becomes_a_command(
     words = given_words(script, after, {})
     assert words.command == expected
     assert words.workdir == ("." if script else "")
+
+
+@pytest.mark.parametrize(
+    ("after", "workdir", "named"),
+    [
+        (("python3", "train.py"), "", "train.py"),
+        (("python3", "train.py"), ".", ""),
+        (("python3", "/etc/hostname"), "", ""),
+        (("echo", "absent.py", "x" * 5_000), "", ""),
+    ],
+)
+def test_file_that_a_command_needs_and_nobody_uploads_is_named(
+    folder: Path, after: tuple[str, ...], workdir: str, named: str
+) -> None:
+    assert forgotten_file(given_words(None, after, {"workdir": workdir})) == named
 
 
 def test_upload_depends_on_the_content_only(folder: Path) -> None:

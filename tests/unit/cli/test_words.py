@@ -1,12 +1,15 @@
 """Progress, footers and the width of the output."""
 
 from datetime import date
+from fractions import Fraction
 
 import pytest
 from tests.unit.offer.random_offers import ON, RATES
 
+from teraflock.catalog.cards import all_slices
+from teraflock.catalog.model import CardSlice
 from teraflock.cli.offer.footer import age, footer
-from teraflock.cli.output import columns, emphasised
+from teraflock.cli.output import columns, emphasised, gpus_text
 from teraflock.cli.progress import ProgressLine
 from teraflock.offer.model import Listing, Offer, OfferLine
 
@@ -118,3 +121,11 @@ def test_progress_is_redrawn_and_cleared(
     assert "100 % of 200 bytes" in drawn
     assert "\n" not in drawn
     assert drawn.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("part", all_slices(), ids=lambda part: f"{part.family} {part.profile} {part.form}")
+def test_a_slice_is_shown_with_its_share(part: CardSlice) -> None:
+    shown = gpus_text(1, "A100", part.share)
+    share = Fraction(shown.rpartition(" ")[2]) if part.share < 1 else Fraction(1)
+    assert float(share) == pytest.approx(part.share, abs=0.001)
+    assert gpus_text(2, "L4", 0.001) == "2× L4 1/1000"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
-from teraflock.catalog.cards import all_slices, card
+from teraflock.catalog.cards import card, slices_of
 from teraflock.catalog.model import Card, CardSlice
 from teraflock.estimate.bounds import CLASSES, card_model, sm_share
 from teraflock.estimate.cards import (
@@ -20,7 +20,7 @@ from teraflock.estimate.cards import (
     evidence_kind,
     peaks,
 )
-from teraflock.estimate.derived import sliced, throttled
+from teraflock.estimate.derived import is_slice, sliced, throttled
 from teraflock.estimate.estimator import Estimator, step_of
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.scaled import Scaled, seconds_on
@@ -111,9 +111,7 @@ def test_a_4090_beats_a_v100() -> None:
 @pytest.mark.parametrize("name", ["H200-SXM", "A100-SXM4-80", "H100-SXM5", "H100-PCIe", "A30"])
 def test_larger_slices_are_faster_and_the_whole_card_is_fastest(name: str) -> None:
     whole = card(name)
-    parts = [
-        each for each in all_slices() if (each.family, each.card_memory_gb) == (whole.family, whole.memory_gb)
-    ]
+    parts = slices_of(whole)
     by_size = sorted(parts, key=lambda each: (each.sms or 0, each.memory_share))
     times = [step_seconds(sliced(whole, each)) for each in by_size]
     assert times == sorted(times, reverse=True)
@@ -123,7 +121,7 @@ def test_larger_slices_are_faster_and_the_whole_card_is_fastest(name: str) -> No
 def test_slices_of_an_h200_match_measured_times() -> None:
     """resnet50 in fp32 at batch 64: 212, 105, 61 and 56 ms on slices of 1, 2, 3 and 4 sevenths."""
     measured_ms = {"1g.18gb": 212, "2g.35gb": 105, "3g.71gb": 61, "4g.71gb": 56}
-    parts = {each.profile: each for each in all_slices() if each.family == "H200"}
+    parts = {each.profile: each for each in slices_of(H200)}
     for profile, expected in measured_ms.items():
         found = 1000 * step_seconds(sliced(H200, parts[profile]), precision="fp32")
         assert found == pytest.approx(expected, rel=0.08)
@@ -157,6 +155,26 @@ def test_clock_and_power_slow_a_card() -> None:
     for wrong in ({"clock_mhz": 1}, {"watts": 1}):
         with pytest.raises(BadInput, match="H200-SXM"):
             throttled(H200, **wrong)
+
+
+@pytest.mark.parametrize("name", ["H200-SXM", "A100-SXM4-80", "H100-PCIe", "A30"])
+def test_a_limit_of_the_whole_card_slows_its_slices(name: str) -> None:
+    """Clock and power limit belong to the card: a slice has its share of the power."""
+    whole = card(name)
+    watts = (whole.tdp_watts or 0.0) / 2
+    for part in slices_of(whole):
+        one = sliced(whole, part)
+        limited = throttled(one, watts=watts)
+        assert is_slice(one)
+        assert is_slice(limited)
+        assert is_slice(throttled(one, clock_mhz=900))
+        assert limited.tdp_watts == pytest.approx((one.tdp_watts or 0.0) / 2)
+        assert step_seconds(limited) > step_seconds(one)
+        assert throttled(one, watts=whole.tdp_watts) is one
+    assert not is_slice(whole)
+    assert not is_slice(throttled(whole, watts=watts))
+    with pytest.raises(BadInput, match="too low"):
+        throttled(sliced(whole, slices_of(whole)[0]), watts=1)
 
 
 def test_every_kind_of_evidence_has_a_text_and_an_interval() -> None:

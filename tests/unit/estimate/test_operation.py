@@ -1,11 +1,13 @@
 """Operations as the time model sees them: what slows a kernel is visible, however the operation was recorded."""
 
+from math import prod
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lab.evidence import attributes, tensors
 
-from teraflock.estimate.operation import Shaped, work
+from teraflock.estimate.operation import Shaped, Work, work
 from teraflock.estimate.speed import measured, seconds_h200
 
 IMAGE: Shaped = ("h", [8, 64, 56, 56], True)
@@ -102,3 +104,36 @@ def test_the_words_of_a_measured_recurrent_layer_are_its_attributes() -> None:
         "f[70,64,650] f*8:6765200 4 f[6765200] f[2,64,650] f[2,64,650] 2 650 0 2 False x True False () None"
     )
     assert attributes("_cudnn_rnn", words) == [2, 650, 2, 1, 70]
+
+
+@pytest.mark.parametrize("name", ["native_batch_norm", "cudnn_batch_norm_backward", "batch_norm_eval"])
+@given(sides=st.lists(st.integers(1, 64), min_size=0, max_size=3), channels=st.integers(2, 512))
+def test_a_batch_norm_takes_as_long_over_sequences_and_volumes_as_over_images(
+    name: str, sides: list[int], channels: int
+) -> None:
+    def made(shape: list[int]) -> Work:
+        return work(name, [("f", shape, True), ("f", [channels], True)], [("f", shape, True)], ())
+
+    image = made([4, channels, prod(sides), 1])
+    assert (made([4, channels, *sides]).dims, made([4, channels, *sides]).bytes) == (image.dims, image.bytes)
+
+
+@pytest.mark.parametrize("name", ["index_add_", "index_put_", "scatter_add_"])
+@given(rows=st.integers(50_000, 1 << 24))
+def test_rows_written_in_place_do_not_depend_on_the_size_of_the_table(name: str, rows: int) -> None:
+    def made(rows: int) -> Work:
+        table: Shaped = ("f", [rows, 8], True)
+        picked: Shaped = ("l", [40_000], True)
+        return work(name, [table, picked, ("f", [40_000, 8], True)], [table], ())
+
+    assert (made(rows).dims, made(rows).bytes) == (made(50_000).dims, made(50_000).bytes)
+
+
+def test_short_rows_take_a_least_time_for_each_position() -> None:
+    def seconds(width: int) -> float:
+        table: Shaped = ("f", [20_000, width], True)
+        made = work("index", [table, ("l", [800_000], True)], [("f", [800_000, width], True)], ())
+        return seconds_h200(made, measured(), "fp32")
+
+    assert seconds(8) == pytest.approx(seconds(4)) == pytest.approx(800_000 * 0.6e-9)
+    assert seconds(512) > 1.5 * seconds(8)

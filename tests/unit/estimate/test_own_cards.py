@@ -9,13 +9,24 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields, replace
 
 from teraflock.base.errors import BadInput, TeraflockError
-from teraflock.catalog.cards import card
-from teraflock.catalog.own import EXAMPLE, card_from
+from teraflock.catalog.cards import all_cards, card
+from teraflock.catalog.model import Card
+from teraflock.catalog.own import EXAMPLE, CardFile, card_from
 from teraflock.estimate.answer import answer
-from teraflock.estimate.cards import is_rocm, refuses, reservable_bytes, unsupported
+from teraflock.estimate.cards import (
+    MEASURED_ID,
+    USABLE_SHARE,
+    is_rocm,
+    known_peaks,
+    refuses,
+    reservable_bytes,
+    unsupported,
+)
 from teraflock.estimate.model import Question
+from teraflock.estimate.reach import ECC_SHARE, power_watts
 from teraflock.estimate.words import EstimateWords, cards_from, question_from, understood
 from teraflock.workload.model import Workload
 from teraflock.workload.words import default_optimizer
@@ -94,6 +105,23 @@ def test_a_clock_or_power_limit_is_a_positive_number(value: float) -> None:
             cards_from(["GH200-144"], **{name: value})  # type: ignore[arg-type]
 
 
+@given(total=st.integers(4, 40))
+def test_samples_of_a_global_batch_are_counted_once(total: int) -> None:
+    """Also if they do not divide evenly: five samples on four GPUs are not eight."""
+    words = EstimateWords(model="resnet18", global_batch=total, gpus=4, steps=100, gpu=("V100-SXM2",))
+    workload, question = understood(words, ())
+    found = answer(workload, question)
+    (row,) = (each for each in found.gpus if each.gpu == "V100-SXM2")
+    assert row.step_seconds is not None
+    assert row.samples_per_second == pytest.approx(total / row.step_seconds.p50)
+    assert (
+        f"{total} samples on 4 GPUs: {'' if total % 4 == 0 else 'at most '}{-(-total // 4)} on each"
+        in found.assumptions
+    )
+    assert found.cpu is not None
+    assert found.cpu.samples_per_second == pytest.approx(total / found.cpu.step_seconds.p50)
+
+
 def test_each_gpu_needs_a_sample_of_the_global_batch() -> None:
     with pytest.raises(BadInput, match="cannot be divided among 8 GPUs"):
         understood(EstimateWords(model="resnet18", global_batch=4, gpus=8), ())
@@ -106,6 +134,34 @@ def test_an_added_card_may_have_its_clock_in_place_of_its_rate() -> None:
     assert found.fp32_tflops == pytest.approx(2 * 128 * 60 * 2500e6 / 1e12)
     with pytest.raises(BadInput, match="neither"):
         card_from(EXAMPLE.replace("fp32_tflops: 40", ""))
+
+
+CUDA = [each for each in all_cards() if each.cuda and each.sms and each.fp32_tflops]
+
+
+@pytest.mark.parametrize("one", CUDA, ids=lambda each: each.id)
+def test_a_card_added_with_the_figures_of_a_known_one_is_estimated_like_it(one: Card) -> None:
+    there = known_peaks(one)
+    assert there is not None
+    copied = {each.name for each in fields(CardFile)} - {"name", "generation", "clock_mhz", "watts"}
+    figures = {key: getattr(one, key) for key in copied if getattr(one, key) is not None}
+    figures |= {"name": "Copy", "watts": power_watts(one)}
+    copy = card_from(json.dumps({**figures, "generation": one.architecture}))
+    assert copy.compute_capability == one.compute_capability
+    if one.id != MEASURED_ID:
+        assert known_peaks(copy) == there
+    # Without the name of the chip, the figures tell what kind of chip it is.
+    plain = known_peaks(card_from(json.dumps({**figures, "generation": one.architecture.split()[0]})))
+    assert plain is not None
+    assert plain.clock == pytest.approx(there.clock, rel=1e-3)
+    assert plain.convolution == pytest.approx(there.convolution)
+
+
+def test_booleans_are_those_of_yaml() -> None:
+    for word, value in (("yes", True), ("No", False), ("true", True), ("off", False)):
+        assert card_from(f"{EXAMPLE}\nbf16: {word}").bf16 is value
+    with pytest.raises(BadInput, match="`bf16` must be true or false, not `maybe`"):
+        card_from(f"{EXAMPLE}\nbf16: maybe")
 
 
 def test_an_added_card_can_be_estimated_and_removed(tmp_path: Path) -> None:
@@ -206,3 +262,13 @@ def test_a_table_uses_the_defaults_of_a_single_estimate(tmp_path: Path) -> None:
     assert many[0] == json.loads(single.stdout)
     assert [each["workload"]["optimizer"] for each in many] == ["adamw", "sgd"]
     assert default_optimizer("bert-base", "infer") == ""
+
+
+@pytest.mark.parametrize(
+    "one", [each for each in all_cards() if each.usable_memory_mib], ids=lambda each: each.id
+)
+def test_memory_assumed_without_a_reading_is_what_the_least_card_without_ecc_has(one: Card) -> None:
+    share = (one.usable_memory_mib or 0) / (1024 * one.memory_gb)
+    stores_ecc = one.memory_type.startswith("GDDR") and share < ECC_SHARE
+    assert stores_ecc or share >= USABLE_SHARE
+    assert reservable_bytes(replace(one, usable_memory_mib=None)) <= reservable_bytes(one) or stores_ecc

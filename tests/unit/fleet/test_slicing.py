@@ -5,14 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teraflock.base.errors import BadInput
-from teraflock.fleet.slicing.rules import checked_profiles, slices_of
+from teraflock.catalog.cards import card, slices_of
+from teraflock.fleet.slicing.rules import checked_profiles
 
 H200 = "H200-SXM"
 
 
-@given(st.lists(st.sampled_from([each.profile for each in slices_of(H200)]), max_size=8))
+@given(st.lists(st.sampled_from([each.profile for each in slices_of(card(H200))]), max_size=8))
 def test_only_what_fits_on_one_card_is_accepted(profiles: list[str]) -> None:
-    by_name = {each.profile: each for each in slices_of(H200)}
+    by_name = {each.profile: each for each in slices_of(card(H200))}
     units = sum(int(profile[0]) for profile in profiles)
     memory = sum(by_name[profile].memory_share for profile in profiles)
     if units <= 7 and memory <= 1:

@@ -70,6 +70,14 @@ def test_each_obstacle_is_named() -> None:
     assert reach(one_guest(a_rule("0.0.0.0/0", 22)), internet, guest, tcp, 22).stop is None
 
 
+def test_ipv6_to_the_outside_is_stopped_by_no_group() -> None:
+    """A hint to allow it there would lead nowhere."""
+    guest, outside = ENDS[SIXES[0]], ENDS[OUTSIDE6]
+    for rules in ((), (OUT,), (a_rule("2001:db8::/32", 80, Direction.OUT),)):
+        assert reach(one_guest(*rules), guest, outside, Protocol.TCP, 80).stop == Stop.IPV6
+        assert reach(one_guest(*rules), outside, guest, Protocol.TCP, 80).stop == Stop.IPV6
+
+
 def test_an_allowed_network_is_not_closed() -> None:
     guest = End(name="web", address=GUESTS[0], site="here", allowed_out=("192.168.7.0/24",))
     near = End(name="192.168.7.9", address="192.168.7.9")

@@ -51,6 +51,7 @@ def random_wish(random: Random) -> Wish:
     def sometimes(default: T, *values: T) -> T:
         return random.choice(values) if random.random() < 0.3 else default
 
+    slices = sometimes(False, True)
     return Wish(
         use=random.choice(("job", "hours", "monthly")),
         hours=random.choice((0.01, 5.0, 100.0, 729.9, 2000.0)),
@@ -72,7 +73,8 @@ def random_wish(random: Random) -> Wish:
         egress_micros_per_gb=sometimes(None, 90_000),
         address=sometimes(False, True),
         newer_than=sometimes("", "2020-01-01"),
-        slices=sometimes(False, True),
+        slices=slices,
+        shares=sometimes((), (0.25,)) if slices else (),
         sort=random.choice(SORTS),
     )
 

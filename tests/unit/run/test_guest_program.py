@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 import tarfile
@@ -11,9 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from teraflock.run.checkpoint import GuestEntry, saved_seconds
+from teraflock.run.checkpoint import GuestEntry, saved_seconds, to_pull
 from teraflock.run.guest import program_text
 
 SECONDS_MAX = 20.0
@@ -172,6 +174,29 @@ def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> No
     assert after[0] == before[0]
     assert after[1]["mark"] != before[1]["mark"], "a replaced file of the same size is another one"
     assert json.loads(inside.call("list", str(inside.folder / "absent"))) == []
+
+
+def test_names_that_are_not_utf8_do_not_hide_other_entries(inside: Inside) -> None:
+    saved = inside.folder / "saved"
+    saved.mkdir()
+    (saved / "good").write_bytes(b"1")
+    (saved / os.fsdecode(b"bad\xff")).write_bytes(b"1")
+    found = msgspec.json.decode(inside.call("list", str(saved)), type=tuple[GuestEntry, ...])
+    assert [each.name for each in to_pull(found, (), keep=9, bytes_max=9)] == ["good"]
+
+
+def test_only_what_has_no_content_is_special(inside: Inside) -> None:
+    outputs = inside.folder / "outputs"
+    (outputs / "deep").mkdir(parents=True)
+    (outputs / "file").write_bytes(b"1")
+    (outputs / "link").symlink_to("/dev/null")
+    os.mkfifo(outputs / "deep" / "pipe")
+    os.mkfifo(outputs / os.fsdecode(b"bad\xff"))
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(outputs / "socket"))
+    found = msgspec.json.decode(inside.call("special", str(outputs)), type=list[str])
+    assert set(found) == {f"{outputs}/{name}" for name in ("deep/pipe", "socket", "bad?")}
+    assert json.loads(inside.call("special", str(outputs / "absent"))) == []
 
 
 SAVES = """

@@ -1,13 +1,18 @@
 """A guest belongs to a tenant: whatever it answers is bounded, and nothing of it is believed."""
 
+from datetime import UTC, datetime
+
 import msgspec
 import pytest
 
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Handle, Ran
 from teraflock.instance.model import InstanceId
-from teraflock.run.checkpoint import GuestEntry, to_pull
+from teraflock.run.checkpoint import KEPT_MAX, GuestEntry, to_drop, to_pull
 from teraflock.run.guest import RunGuest
+from teraflock.run.model import Checkpoint, RunId
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Liar:
@@ -89,6 +94,37 @@ def test_checkpoints_of_each_series_are_kept_apart() -> None:
     pulled = to_pull(seen, (), keep=2, bytes_max=10)
     assert [each.name for each in pulled] == ["step-2", "step-10", "best.pt", "optimizer.pt"]
     assert to_pull(seen, (), keep=2, bytes_max=0) == (), "too large"
+
+
+def test_names_that_are_always_new_are_not_kept_without_end() -> None:
+    kept: list[Checkpoint] = []
+    for turn in range(3):
+        names = [f"{turn * 1000 + at:04d}".translate(LETTERS) for at in range(1000)]
+        seen = [
+            GuestEntry(name=name, mark="", written_ns=turn * 1000 + at, size_bytes=1)
+            for at, name in enumerate(names)
+        ]
+        kept += map(copy_of, to_pull(seen, kept, keep=3, bytes_max=10))
+        gone = {each.id for each in to_drop(kept, keep=3)}
+        kept = [each for each in kept if each.id not in gone]
+    assert len(kept) == KEPT_MAX
+    assert min(each.written_ns for each in kept) == 2000, "the newest"
+
+
+LETTERS = str.maketrans("0123456789", "abcdefghij")
+
+
+def copy_of(entry: GuestEntry) -> Checkpoint:
+    return Checkpoint(
+        id=f"ckp_{entry.name}",
+        run_id=RunId("run_1"),
+        name=entry.name,
+        mark=entry.mark,
+        written_ns=entry.written_ns,
+        size_bytes=1,
+        digest="",
+        pulled_at=NOW,
+    )
 
 
 class Notes:

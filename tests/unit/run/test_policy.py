@@ -94,6 +94,23 @@ def test_a_run_stays_in_a_zone_unless_another_is_much_cheaper() -> None:
     assert slightly.decide(held, (UP, UP, ALWAYS)).place == 0
 
 
+def test_a_run_does_not_wait_beside_a_zone_unless_for_a_cheaper_one() -> None:
+    """The tables know how long the best place has been there, not that it is a good one that has just come back."""
+    lasts = Survival((4.0, 4.0, 2.0, *[0.02] * (CLASSES - 3)))
+    zones = lasts, lasts
+    chances = Chances(lasts, lasts, (0.9, *[0.1 / CLASSES] * CLASSES))
+    known, young = Knowledge(zones, chances), Sight(True, TICK)
+    job = terms(4, 80)
+    start = RunState(left_hours=4, time_left_hours=80)
+    places = [spot("a", changeover=0.5), spot("b", changeover=0.5), on_demand(changeover=0.5)]
+    assert SpotPolicy(job, places, known).decide(start, (young, DOWN, ALWAYS)).place == 0
+    dear = [spot("a", price=3_000_000, changeover=0.5), *places[1:]]
+    assert SpotPolicy(job, dear, known).decide(start, (young, DOWN, ALWAYS)).place is None
+    (alone, *_, steady) = places
+    one = Knowledge(zones[:1], Chances(zones[0], chances.down, (1.0, *[0.0] * CLASSES)))
+    assert SpotPolicy(job, [alone, steady], one).decide(start, (young, ALWAYS)).place is None
+
+
 def test_egress_is_part_of_the_cost_of_a_move() -> None:
     held = RunState(left_hours=48, time_left_hours=60, held=0, last=0)
     far = two_zones(0.05, 0.05, spot("a", price=1_500_000), spot("b", egress=30_000_000))

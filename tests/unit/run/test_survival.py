@@ -108,3 +108,25 @@ def test_classes_cover_every_age() -> None:
     assert [age_class(end) for end in AGES] == list(range(CLASSES))
     assert age_class(0.0) == 0
     assert len(PRIOR_UP) == len(PRIOR_DOWN) == CLASSES == len(new_tally().ticks)
+
+
+def test_zone_that_loses_places_oftener_is_expected_to_do_so_at_ages_never_seen() -> None:
+    flaky = ([True] * 2 + [False] * 4) * 60
+    calm = ([True] * 30 + [False] * 6) * 10
+    zones = learn([flaky, calm], 1 / 6).zones
+    for age in (3.0, 10.0, 30.0):
+        assert zones[0].residual_hours(age, 48) < zones[1].residual_hours(age, 48)
+
+
+def test_zone_that_was_never_there_is_like_the_others_together() -> None:
+    seen = ([True] * 9 + [False] * 6) * 30
+    zones = learn([seen, [False] * len(seen), seen], 1 / 6).zones
+    assert zones[1].residual_hours(0.2, 48) == pytest.approx(zones[0].residual_hours(0.2, 48), rel=0.2)
+
+
+def test_several_zones_are_expected_to_be_worse_than_they_were() -> None:
+    seen = ([True] * 9 + [False] * 6) * 40
+    one, two = (learn([seen] * zones, 1 / 6).chances for zones in (1, 2))
+    for age in (0.1, 0.4, 1.2):
+        assert two.up.residual_hours(age, 48) < one.up.residual_hours(age, 48)
+        assert two.down.residual_hours(age, 48) > one.down.residual_hours(age, 48)

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from teraflock.base.errors import BadInput, UnknownName
+from teraflock.estimate.answer import answer
 from teraflock.estimate.estimator import Estimator
+from teraflock.estimate.model import Question
 from teraflock.workload import zoo
 from teraflock.workload.config import FAMILIES, named
 from teraflock.workload.expression import evaluate_all
@@ -200,3 +202,39 @@ def test_kv_cache_of_whisper_counts_what_it_heard() -> None:
 def test_every_family_that_a_config_can_name_is_recorded() -> None:
     families = {each.name.partition("+")[0] for each in Path(FAMILIES).iterdir()}
     assert {zoo.entry(each).shape.family for each in named()} <= families  # type: ignore[union-attr]
+
+
+BERT = {"model_type": "bert", "vocab_size": 30522}
+
+
+@pytest.mark.parametrize(
+    ("data", "named_head"),
+    [
+        (BERT, ""),
+        ({**BERT, "architectures": ["BertForMaskedLM"]}, ""),
+        ({**BERT, "architectures": ["BertForPreTraining"]}, ""),
+        ({**BERT, "architectures": []}, ""),
+        ({**BERT, "architectures": "BertForSequenceClassification"}, ""),
+        ({**BERT, "architectures": [7]}, ""),
+        ({**BERT, "architectures": ["a `tick` ForSequenceClassification"]}, ""),
+        ({**BERT, "architectures": ["BertForSequenceClassification"]}, "BertForSequenceClassification"),
+        ({**BERT, "architectures": ["BertModel"]}, "BertModel"),
+        (LLAMA, ""),
+        ({**LLAMA, "architectures": ["LlamaForTokenClassification"]}, "LlamaForTokenClassification"),
+    ],
+)
+def test_another_head_than_the_recorded_one_is_said(
+    data: dict[str, object], named_head: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(data))
+    note = zoo.head_note(str(path))
+    assert note.startswith(f"the config is of {named_head}, ") if named_head else not note
+    found = answer(
+        Workload(model=str(path), batch=1, seq=16, precision="bf16", optimizer="adamw"), Question()
+    )
+    assert (note in found.assumptions) == bool(named_head)
+
+
+def test_public_models_have_the_head_that_was_recorded() -> None:
+    assert [name for name in (*zoo.ENTRIES, *named()) if zoo.head_note(name)] == []

@@ -8,18 +8,20 @@ from teraflock.workload.tracing.steps import (
     BACKWARD,
     EVALUATION,
     FORWARD,
+    GRADIENT,
     LOAD,
     STEP,
     Happening,
     Window,
     backward_passes_of,
+    counted,
     hand_updated_window,
     inference_window,
     samples_of,
     training_window,
 )
 
-KINDS = {"f": FORWARD, "b": BACKWARD, "s": STEP, "l": LOAD, "e": EVALUATION}
+KINDS = {"f": FORWARD, "b": BACKWARD, "s": STEP, "l": LOAD, "e": EVALUATION, "g": GRADIENT}
 
 
 def run_of(text: str) -> list[Happening]:
@@ -117,3 +119,13 @@ def test_a_pipeline_that_runs_once_is_one_step() -> None:
     window = inference_window(run_of("f1:2 f2:2 f2:2 f2:2 f3:2"), 99)
     assert window is not None
     assert (window.start, window.end) == (0, 99)
+
+
+@given(st.lists(st.sampled_from(["f:8", "s", "g", "l:8", "b"]), max_size=12))
+def test_gradients_count_as_backward_passes_only_where_there_are_no_others(words: list[str]) -> None:
+    run = run_of(" ".join(words))
+    kinds = [each.kind for each in counted(run)]
+    if "b" in words:
+        assert counted(run) == run
+    else:
+        assert kinds == [BACKWARD if each.kind == GRADIENT else each.kind for each in run]

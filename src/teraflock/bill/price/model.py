@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from teraflock.base.money import HOURS_PER_MONTH, divided
-from teraflock.catalog.cards import all_slices, cards_by_id
+from teraflock.catalog.cards import cards_by_id, slices_of
 
 FOREVER_US: Final = 1 << 62
 BASIS: Final = 10_000  # basis points, the unit of discounts and taxes
@@ -248,11 +248,5 @@ def _named(tables: Sequence[PriceTable], gpu: str) -> Unit | None:
 def share_ppm(card_id: str, profile: str) -> int | None:
     """A slice's share of its card in millionths; None if there is no such slice."""
     card = cards_by_id().get(card_id)
-    for part in all_slices():
-        if card and (part.family, part.card_memory_gb, part.profile) == (
-            card.family,
-            card.memory_gb,
-            profile,
-        ):
-            return round(part.share * 1_000_000)
-    return None
+    shares = {part.profile: part.share for part in slices_of(card)} if card else {}
+    return round(shares[profile] * 1_000_000) if profile in shares else None

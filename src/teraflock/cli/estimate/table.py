@@ -29,7 +29,12 @@ def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
         remark(f"{', '.join(gpus)}: {reason}")
     memory = estimate.memory
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
-    from teraflock.estimate.parallel import OFFLOADED, SHARDED  # imported here: completion loads this module
+    from teraflock.estimate.parallel import (  # imported here: completion loads this module
+        LINKS,
+        OFFLOADED,
+        SHARDED,
+        TENSOR,
+    )
 
     divided = any(each in estimate.assumptions for each in (SHARDED, OFFLOADED))
     peak = "Peak on one GPU, without sharding and offload" if divided else "Peak"
@@ -38,7 +43,7 @@ def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
         f" {_gib(memory.device_peak_bytes)} on the device"
     )
     if estimate.gpus:
-        each = " on each GPU" if estimate.assumptions else ""
+        each = " on each GPU" if {LINKS, TENSOR} & {*estimate.assumptions} else ""
         need = _gib(estimate.gpus[0].need_bytes)
         remark(f"Minimum to fit{each}: {need} (without convolution workspaces)")
     remark(

@@ -14,20 +14,20 @@ from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import DEFAULT, DefaultCommand, DefaultGroup
 from teraflock.cli.options import LargeNumber, json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.run.follow import exit_code_of, follow
+from teraflock.cli.run.follow import finish, follow
 from teraflock.cli.run.plan import as_data, planned, show
-from teraflock.cli.run.request import given_words, request_from
+from teraflock.cli.run.request import forgotten_file, given_words, request_from
 from teraflock.cli.run.workdir import Packed, pack
 from teraflock.cli.shape_options import shape_options
 from teraflock.cli.table import printable, write_list
 from teraflock.cli.waiting import phases
 from teraflock.wire.instance import ModeWord
 from teraflock.wire.run import SweepRequest
-from teraflock.words.run import cost_text, ending_text, fields
+from teraflock.words.run import fields
 
 if TYPE_CHECKING:
     from teraflock.client import Client
-    from teraflock.wire.run import RunAnswer, RunDetails, RunRequest
+    from teraflock.wire.run import RunAnswer, RunRequest
 
 HELP: Final = """Run a script or a command on an instance of its own, and bring back its results.
 
@@ -181,6 +181,8 @@ def start(
         )
     words = given_words(script, ctx.meta["after"], options)
     files = pack(Path(words.workdir)) if words.workdir else None
+    if forgotten := forgotten_file(words):
+        remark(f"note: `{printable(forgotten)}` is not uploaded\nhint: Upload this folder with `--workdir .`")
     if not yes and not as_json and sys.stdin.isatty():
         from teraflock.cli.run.estimate import with_steps
 
@@ -194,7 +196,9 @@ def start(
             return
         if not yes:
             show(plan, files)
-            confirm("Start this run?", "Starting a run")
+            confirm(
+                f"Start these {plan.runs} runs?" if plan.runs > 1 else "Start this run?", "Starting a run"
+            )
         if words.sweep:
             _upload(client, files)
             made = client.runs.create_sweep(SweepRequest(run=plan.request, grid=words.sweep))
@@ -207,7 +211,7 @@ def start(
             return
         mark_simulated(client)
         remark(f"Run `{run.name}` is accepted. Ctrl-C does not stop it")
-        _finish(follow(client, run.name, err=as_json), as_json)
+        finish(follow(client, run.name, err=as_json), as_json=as_json)
 
 
 command = _Run("run", start, help=HELP)
@@ -227,15 +231,3 @@ def _upload(client: "Client", files: Packed | None) -> None:
                 files.pieces,
                 lambda sent, size: line(f"uploading: {bytes_text(sent)} of {bytes_text(size)}"),
             )
-
-
-def _finish(run: "RunDetails", as_json: bool) -> None:
-    """Say how it ended, and end with its exit code."""
-    if as_json:
-        write_json(run)
-    else:
-        cost = f", cost {cost_text(run)}" if run.cost_micros else ""
-        remark(f"{ending_text(run)}{cost}{f': {printable(run.problem)}' if run.problem else ''}")
-        if run.outputs_bytes:
-            remark(f"Copy its outputs with `tera run cp {run.name} FOLDER`")
-    raise SystemExit(exit_code_of(run))

@@ -1,14 +1,15 @@
 """Follow a run: print its output as it arrives until it is over. Ending the client changes nothing."""
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
 from teraflock.base.errors import Unavailable
-from teraflock.cli.output import remark
+from teraflock.cli.output import remark, write_json
+from teraflock.cli.table import printable
 from teraflock.cli.waiting import PhaseLine, PhaseWords, phases
-from teraflock.words.run import OVER, live_text
+from teraflock.words.run import OVER, cost_text, ending_text, live_text
 
 if TYPE_CHECKING:
     from teraflock.client import Client
@@ -22,23 +23,33 @@ AWAY_SECONDS_MAX: Final = 300.0
 """How long the server may be unreachable. The run continues meanwhile."""
 
 
-def follow(client: "Client", ref: str, offset: int = 0, *, node: int = 0, err: bool = False) -> "RunDetails":
-    """Print the log from an offset until the run is over. `err`: on stderr, because stdout is for JSON."""
+def follow(
+    client: "Client", ref: str, offset: int = 0, *, name: str = "", node: int = 0, err: bool = False
+) -> "RunDetails":
+    """Print the log from an offset until the run is over. `err`: on stderr, because stdout is for JSON. `name` is what
+    the run is called, if `ref` is its id."""
+    name = name or ref
     try:
         with phases() as line:
-            _followed(client, ref, offset, line, node, err)
+            _followed(client, ref, offset, line, _Looks(client, ref, name), node, err)
     except KeyboardInterrupt:
         remark(
-            f"\nThe run continues. Follow it with `tera run logs -f {ref}`, stop it with `tera run cancel {ref}`"
+            f"\nThe run continues. Follow it with `tera run logs -f {name}`, stop it with `tera run cancel {name}`"
         )
         raise
     return client.runs.get(ref)
 
 
 def _followed(
-    client: "Client", ref: str, offset: int, line: PhaseLine | PhaseWords, node: int, err: bool
+    client: "Client",
+    ref: str,
+    offset: int,
+    line: PhaseLine | PhaseWords,
+    looks: "_Looks",
+    node: int,
+    err: bool,
 ) -> None:
-    pause, answered, looks = PAUSE_SECONDS, time.monotonic(), _Looks(client, ref)
+    pause, answered = PAUSE_SECONDS, time.monotonic()
     while True:
         try:
             log = client.runs.log(ref, offset, node)
@@ -64,13 +75,13 @@ def _followed(
 class _Looks:
     """What is shown while there is no new output: the state, and on a terminal also how far the run is."""
 
-    def __init__(self, client: "Client", ref: str) -> None:
-        self._client, self._ref = client, ref
+    def __init__(self, client: "Client", ref: str, name: str) -> None:
+        self._client, self._ref, self._name = client, ref, name
         self._at, self._text = 0.0, ""
 
     def show(self, line: PhaseLine | PhaseWords, state: str) -> None:
         if state != "running":
-            line(f"{self._ref}: {state}")
+            line(f"{self._name}: {state}")
         elif isinstance(line, PhaseLine):
             if time.monotonic() - self._at >= LOOK_SECONDS:
                 self._at, self._text = time.monotonic(), live_text(self._client.runs.get(self._ref))
@@ -82,3 +93,15 @@ def exit_code_of(run: "RunDetails") -> int:
     if run.state == "done":
         return 0
     return run.exit_code if run.exit_code and 0 < run.exit_code < 256 else 1
+
+
+def finish(run: "RunDetails", *, as_json: bool = False) -> NoReturn:
+    """Say how it ended, and end with its exit code."""
+    if as_json:
+        write_json(run)
+    else:
+        cost = f", cost {cost_text(run)}" if run.cost_micros else ""
+        remark(f"{ending_text(run)}{cost}{f': {printable(run.problem)}' if run.problem else ''}")
+        if run.outputs_bytes:
+            remark(f"Copy its outputs with `tera run cp {run.name} FOLDER`")
+    raise SystemExit(exit_code_of(run))

@@ -14,6 +14,7 @@ from teraflock.base.money import amount_text
 from teraflock.base.quantities import bytes_text, count_text
 from teraflock.cli.output import remark
 from teraflock.cli.run.request import RunWords
+from teraflock.run.sweep import combinations
 from teraflock.wire.quote import QuoteRequest
 from teraflock.wire.run import RunEstimateBody, RunRequest
 from teraflock.words.money import hourly_text
@@ -35,6 +36,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     distribution: "CostDistribution | None" = None
     """With mode `spot` and a deadline: what it may cost, and how often it is late."""
+    runs: int = 1
+    """How many runs a sweep makes of it."""
 
 
 def planned(client: "Client", request: RunRequest, words: RunWords) -> RunPlan:
@@ -42,10 +45,11 @@ def planned(client: "Client", request: RunRequest, words: RunWords) -> RunPlan:
 
     estimates, notes = expected(client, words)
     if estimates and estimates[0].gpu and words.chooses_gpu:
-        return _with_distribution(client, _cheapest(client, request, estimates, notes))
-    quote = _quote(client, request)
-    estimate = next(iter(estimates), None)
-    return _with_distribution(client, _plan(request, quote, estimate, notes))
+        plan = _cheapest(client, request, estimates, notes)
+    else:
+        plan = _plan(request, _quote(client, request), next(iter(estimates), None), notes)
+    runs = len(combinations(words.sweep)) if words.sweep else 1
+    return _with_distribution(client, replace(plan, runs=runs))
 
 
 def _with_distribution(client: "Client", plan: RunPlan) -> RunPlan:
@@ -138,6 +142,7 @@ def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     if files is not None:
         links = f", {count_text(files.skipped, 'link')} skipped" if files.skipped else ""
         yield "files", f"{count_text(files.files, 'file')}, {bytes_text(len(files.content))}{links}"
+    yield "sweep", f"{plan.runs} runs; time and cost are those of one" if plan.runs > 1 else ""
     yield "nodes", str(request.nodes) if request.nodes > 1 else ""
     yield "instance", plan.shape
     yield "mode", request.mode if request.mode != "on-demand" else ""
@@ -159,7 +164,11 @@ def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
         yield "deadline", f"{time_text(request.deadline)} UTC{met}"
     if plan.distribution is not None:
         yield "on spot", _distribution_text(plan.distribution, plan.currency)
-    yield "budget", amount_text(request.budget_micros, plan.currency) if request.budget_micros else ""
+    together = " for all of them together" if plan.runs > 1 else ""
+    yield (
+        "budget",
+        f"{amount_text(request.budget_micros, plan.currency)}{together}" if request.budget_micros else "",
+    )
     yield "secrets", ", ".join(request.secrets)
     yield "setup", "cached after the first run" if request.setup or request.requirements else ""
 
@@ -180,6 +189,7 @@ def as_data(plan: RunPlan, files: "Packed | None") -> dict[str, Any]:
         "secrets": list(plan.request.secrets),
         "files": files.files if files else 0,
         "upload_bytes": len(files.content) if files else 0,
+        "runs": plan.runs,
         "micros_per_hour": plan.micros_per_hour,
         "currency": plan.currency,
         "meets_deadline": meets_deadline(plan),

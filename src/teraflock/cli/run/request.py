@@ -182,6 +182,12 @@ def _script_in(workdir: Path, script: str) -> str:
     raise BadInput(f"File not found: `{script}`", hint="Put a command that is not a file after `--`")
 
 
+def forgotten_file(words: RunWords) -> str:
+    """A file of this folder that the command names although nothing is uploaded, or nothing."""
+    named = () if words.workdir else words.command
+    return next((each for each in named if not Path(each).is_absolute() and _is_file(Path(each))), "")
+
+
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()

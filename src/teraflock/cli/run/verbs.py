@@ -13,10 +13,10 @@ from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.facts import write_facts
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import emphasised, remark, write_json
-from teraflock.cli.run.follow import exit_code_of, follow
+from teraflock.cli.run.follow import exit_code_of, finish, follow
 from teraflock.cli.table import write_list
 from teraflock.client.errors import NoAnswer
-from teraflock.words.run import ending_text, facts, fields, state_text
+from teraflock.words.run import facts, fields, state_text
 
 RUNS_HELP: Final = """List the runs of a project, newest first.
 
@@ -95,9 +95,7 @@ def attach(run: str, project: str | None) -> None:
         found = client.runs.get(run)
         mark_simulated(client)
         remark(f"Run `{found.name}` is {found.state}. `tera run logs {found.name}` has its earlier output")
-        ended = follow(client, found.id, found.log_bytes)
-    remark(ending_text(ended))
-    raise SystemExit(exit_code_of(ended))
+        finish(follow(client, found.id, found.log_bytes, name=found.name))
 
 
 @click.command(help="Cancel runs. The command gets SIGTERM and 30 seconds; checkpoints and outputs are kept.")
@@ -127,7 +125,8 @@ def retry(run: str, detach: bool, project: str | None, as_json: bool) -> None:
         elif detach:
             click.echo(f"{again.name}: {state_text(again)}")
         else:
-            raise SystemExit(exit_code_of(follow(client, again.id, again.log_bytes)))
+            mark_simulated(client)
+            finish(follow(client, again.id, again.log_bytes, name=again.name))
 
 
 @click.command(help="Copy the outputs of a run, or one of its checkpoints, to a folder on this machine.")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -37,6 +38,8 @@ RENT_MODES: Final[tuple[Mode, ...]] = ("on-demand", "spot", "monthly", "reserved
 WATTS_MAX: Final = 10**6
 WHOLE: Final = ("batch", "global_batch", "seq", "image_size", "lora_rank")
 AMOUNTS: Final = ("steps", "epochs", "samples", "hours", "hours_per_month")
+SUBJECTS: Final = ("model", "config", "trace", "hours", "hours_per_month")
+"""What a plan is for. One of them is needed."""
 TEXTS: Final = ("model", "optimizer", "memory_min", "memory_total_min", "deadline", "budget")
 FIELDS: Final = {
     "model": "Model", "batch": "Batch per GPU", "precision": "Precision", "epochs": "Epochs",
@@ -73,6 +76,8 @@ def make_plan(call: PageCall) -> Answer:
     """The plan for what is in the form."""
     plan, link = None, ""
     try:
+        if not any(call.form.text(name) for name in SUBJECTS):
+            raise BadInput("A plan needs a model", hint="Choose one, or drop the file of one")
         plan = call.client.plans.create(request_of(call.form))
         link = "" if call.form.text("trace") else link_of(call.at("plan"), call.form)
     except TeraflockError as error:
@@ -90,6 +95,7 @@ def make_plan(call: PageCall) -> Answer:
         gpus_text=gpus_text,
         hours_text=hours_text,
         reason_text=reason_text,
+        in_words=cache(call.language.said),  # many choices are rejected for the same reason
     )
     return msgspec.structs.replace(part, headers={"HX-Replace-Url": link}) if link else part
 
@@ -103,12 +109,16 @@ def compare_buying(call: PageCall) -> Answer:
             server = server_of(query, call.now.date().isoformat())
             rents = [rent for mode in RENT_MODES if (rent := _cheapest(call, server, mode))]
             found = [break_even(server, rent) for rent in rents]
-            lines = curves(server, rents)
+            names = [call.text("own {gpu}", gpu=server.name).unescape()]
+            names += [f"{call.language.text(each.mode).unescape()}, {each.provider}" for each in rents]
             drawn = msgspec.json.encode(
                 {
                     "currency": server.currency,
                     "steps": [100 * step / CURVE_STEPS for step in range(CURVE_STEPS + 1)],
-                    "lines": [{"label": each.label, "micros": each.micros} for each in lines],
+                    "lines": [
+                        {"label": name, "micros": each.micros}
+                        for name, each in zip(names, curves(server, rents), strict=True)
+                    ],
                 }
             ).decode()
     except TeraflockError as error:
@@ -117,13 +127,14 @@ def compare_buying(call: PageCall) -> Answer:
 
 
 def _for_form(call: PageCall, error: TeraflockError) -> TeraflockError:
-    """The error of the planner with the fields of the form in place of options."""
+    """The error of the planner in the language of the page, with the fields of the form in place of options."""
+    say = call.language.say
 
     def field(found: re.Match[str]) -> str:
         label = FIELDS.get(found[1])
         return f"`{call.language.text(label)}`" if label else found[0]
 
-    return TeraflockError(_OPTION.sub(field, error.sentence), hint=_OPTION.sub(field, error.hint))
+    return TeraflockError(_OPTION.sub(field, say(error.sentence)), hint=_OPTION.sub(field, say(error.hint)))
 
 
 def request_of(form: Form) -> PlanRequest:

@@ -8,12 +8,11 @@ import asyncio
 import base64
 import binascii
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
-from teraflock.base.errors import BadInput, Forbidden, NotAuthenticated, NotFound
+from teraflock.base.errors import BadInput, Forbidden, NotAuthenticated, NotFound, TeraflockError
 from teraflock.console.answer import Answer, Streamed
 from teraflock.console.call import PageCall
 from teraflock.console.page import Pages
@@ -87,37 +86,42 @@ def _terminal(call: PageCall) -> OpenTerminal:
 
 
 async def _followed(call: PageCall, terminal: OpenTerminal, place: int) -> AsyncGenerator[bytes, None]:
-    loop, more = asyncio.get_running_loop(), asyncio.Event()
+    loop, more, refused = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
     service = call.services.terminals
     unwatch = terminal.watch(lambda: loop.call_soon_threadsafe(more.set))
     service.enter(terminal)
+    # A task of its own, because a browser that stops reading keeps this generator at `yield`.
+    checking = asyncio.create_task(_end_when_refused(call, terminal, refused))
     try:
-        check_at = loop.time() + CHECK_SECONDS
-        while True:
-            if loop.time() >= check_at:
-                if not await asyncio.to_thread(_still_may, call):
-                    terminal.end()
-                    return
-                check_at = loop.time() + CHECK_SECONDS
+        while not refused.is_set():
             more.clear()
             place, content = terminal.take(place)
             if content:
                 yield content
-                continue
-            if terminal.ended:
+            elif terminal.ended:
                 return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(more.wait(), max(0.0, check_at - loop.time()))
+            else:
+                await more.wait()
     finally:
+        checking.cancel()
         unwatch()
         service.leave(terminal)
 
 
+async def _end_when_refused(call: PageCall, terminal: OpenTerminal, refused: asyncio.Event) -> None:
+    """End the shell when the session or the permission no longer holds."""
+    while await asyncio.to_thread(_still_may, call):
+        await asyncio.sleep(CHECK_SECONDS)
+    refused.set()
+    await asyncio.to_thread(terminal.end)
+
+
 def _still_may(call: PageCall) -> bool:
-    """Whether the session and the permission hold."""
     try:
         tenants = call.services.tenants
         tenants.require(tenants.authenticate(call.secret), Permission.INSTANCE_ENTER, call.project)
     except (NotAuthenticated, Forbidden, NotFound):
         return False
+    except TeraflockError:  # the database does not answer now: ask again
+        return True
     return True

@@ -60,7 +60,11 @@ def give_ipv6(bridges: Iterable[Bridge], peered: Collection[str]) -> None:
 
 def secure(bridges: Iterable[str]) -> bool:
     """Let bridges learn hardware addresses only from frames that they forward, which the guard has checked. From frames
-    for their own protocols, a guest could make them believe that it has the address of another one."""
+    for their own protocols, a guest could make them believe that it has the address of another one. And let them say
+    nothing about other addresses of the host."""
+    bridges = tuple(bridges)
+    for each in bridges:
+        _set(kernel.answers_for_itself(each))
     lines = "".join(f"link set dev {each} type bridge no_linklocal_learn 1\n" for each in bridges)
     done = subprocess.run(
         ["ip", "-force", "-batch", "-"], input=lines.encode(), capture_output=True, check=False

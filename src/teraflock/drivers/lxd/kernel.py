@@ -23,6 +23,9 @@ up, and then nobody on the host opens another one."""
 FRAGMENT_BYTES_MIN: Final = 1 << 28
 """For pieces of datagrams that are not complete yet, of all guests. Linux has 4 MiB, which one guest could keep full.
 The guard limits how many pieces a guest sends."""
+NEIGHBOURS_MIN: Final = 1 << 20
+"""Hardware addresses that the host and all guests remember, for each family. Linux has one table for all, of 1,024: one
+guest could fill it, and then nobody finds a neighbour that it has not asked for yet. A full table takes half a GiB."""
 
 RAISED: Final = {
     "fs/inotify/max_user_instances": INOTIFY_INSTANCES_MIN,
@@ -30,6 +33,10 @@ RAISED: Final = {
     "kernel/keys/maxkeys": KEYS_MIN,
     "kernel/pid_max": PROCESS_IDS_MIN,
     "net/ipv4/ipfrag_high_thresh": FRAGMENT_BYTES_MIN,
+    "net/ipv4/neigh/default/gc_thresh2": NEIGHBOURS_MIN // 2,
+    "net/ipv4/neigh/default/gc_thresh3": NEIGHBOURS_MIN,
+    "net/ipv6/neigh/default/gc_thresh2": NEIGHBOURS_MIN // 2,
+    "net/ipv6/neigh/default/gc_thresh3": NEIGHBOURS_MIN,
     "net/netfilter/nf_conntrack_frag6_high_thresh": FRAGMENT_BYTES_MIN,
     "net/netfilter/nf_conntrack_max": CONNECTIONS_MIN,
 }
@@ -53,6 +60,12 @@ def bridge_settings(bridge: str) -> tuple[tuple[str, int], ...]:
         (f"net/ipv4/neigh/{bridge}/retrans_time_ms", RETRY_MILLISECONDS),
         (f"net/ipv4/conf/{bridge}/route_localnet", 1),
     )
+
+
+def answers_for_itself(bridge: str) -> tuple[tuple[str, int], ...]:
+    """Return the settings with which a bridge answers ARP about its own address only. Linux answers about all addresses
+    of the host, also those of other networks."""
+    return ((f"net/ipv4/conf/{bridge}/arp_ignore", 1),)
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

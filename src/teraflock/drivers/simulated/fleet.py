@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
-from teraflock.catalog.cards import all_slices
+from teraflock.catalog.cards import slices_of
 from teraflock.catalog.model import Card, CardSlice
 from teraflock.catalog.names import find_cards
 from teraflock.fleet.model import GpuKind, GpuReport, HostReport
@@ -104,7 +104,7 @@ def _kind(words: str) -> tuple[Card, CardSlice | None]:
     card = find_cards(name)[0]
     if not profile:
         return card, None
-    for each in all_slices():
-        if (each.family, each.card_memory_gb, each.profile) == (card.family, card.memory_gb, profile):
+    for each in slices_of(card):
+        if each.profile == profile:
             return card, each
     raise BadInput(f"A {card.name} has no slice profile `{profile}`")

@@ -170,6 +170,11 @@ def _push(found: Guest, words: Sequence[str], stdin: bytes, now: datetime) -> Ca
     return found, b""
 
 
+def _special(found: Guest, words: Sequence[str], stdin: bytes, now: datetime) -> Called:
+    """A simulated disk has only files."""
+    return found, b"[]"
+
+
 def _fetch(found: Guest, words: Sequence[str], stdin: bytes, now: datetime) -> Called:
     key, digest = words
     content = _asked(Request(stdin.decode()))  # noqa: S310
@@ -266,6 +271,7 @@ _VERBS: Final[Mapping[str, Callable[[Guest, Sequence[str], bytes, datetime], Cal
     "start": _start,
     "state": _state,
     "list": _list,
+    "special": _special,
     "signal": _signal,
     "pack": _pack,
     "push": _push,

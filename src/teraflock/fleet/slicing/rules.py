@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from teraflock.base.errors import BadInput, unknown_name
-from teraflock.catalog.cards import all_slices, cards_by_id
+from teraflock.catalog.cards import cards_by_id, slices_of
 from teraflock.catalog.model import CardSlice
 from teraflock.fleet.model import Gpu, GpuReport, HostState
 from teraflock.fleet.slicing.model import Slicing, SlicingState, SlicingView
@@ -56,7 +56,8 @@ def may_divide(view: SlicingView) -> bool:
 
 def checked_profiles(gpu: str, profiles: Sequence[str]) -> tuple[str, ...]:
     """The profiles in canonical order. Refuses what the card cannot have."""
-    known = {each.profile: each for each in slices_of(gpu)}
+    card = cards_by_id().get(gpu)
+    known = {each.profile: each for each in slices_of(card)} if card else {}
     if profiles and not known:
         raise BadInput(f"`{gpu}` cannot be divided", hint="MIG works on A30, A100, H100 and newer cards")
     for profile in profiles:
@@ -70,15 +71,6 @@ def checked_profiles(gpu: str, profiles: Sequence[str]) -> tuple[str, ...]:
             hint=f"The first numbers add up to {units} at most, and the memory to that of the card",
         )
     return tuple(sorted(profiles))
-
-
-def slices_of(gpu: str) -> tuple[CardSlice, ...]:
-    card = cards_by_id().get(gpu)
-    if card is None:
-        return ()
-    return tuple(
-        each for each in all_slices() if (each.family, each.card_memory_gb) == (card.family, card.memory_gb)
-    )
 
 
 def _units(part: CardSlice) -> int:

@@ -33,7 +33,7 @@ def rule_from(direction: str, number: int, action: str, protocol: str, ports: st
         protocol=Protocol(protocol),
         port_first=first,
         port_last=last,
-        peer=network_from(peer),
+        peer=network_from(peer, also=" or an address"),
     )
 
 

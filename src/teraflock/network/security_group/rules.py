@@ -105,20 +105,21 @@ def _peer(text: str, groups: Mapping[str, GroupId]) -> str:
         if name not in groups:
             raise unknown_name("security group", name[:80], groups, see="`tera sg list` lists them")
         return groups[name]
-    return network_from(text)
+    return network_from(text, also=", an address, or `sg:NAME`")
 
 
-def network_from(text: str) -> str:
-    """A network in its usual form, IPv4 or IPv6. A single address is a network of one."""
+def network_from(text: str, *, also: str = "") -> str:
+    """A network in its usual form, IPv4 or IPv6. A single address is a network of one. `also`: for the hint."""
     try:
         found = IPv6Network(text) if ":" in text and "%" not in text else IPv4Network(text)
     except (AddressValueError, NetmaskValueError):
-        hint = "Write a network (`10.0.0.0/8`), an address, or `sg:NAME`"
+        hint = f"Write a network (`10.0.0.0/8`){also}"
         raise BadInput(f"`{text[:40]}` is not a network", hint=hint) from None
     except ValueError:  # bits of the host part are set
         raise BadInput(
             f"`{text[:60]}` has host bits set",
-            hint=f"Write `{ip_network(text, strict=False)}` for the network, or the address without `/`",
+            hint=f"Write `{ip_network(text, strict=False)}`"
+            + (" for the network, or the address without `/`" if also else ""),
         ) from None
     if isinstance(found, IPv6Network) and found.subnet_of(_MAPPED):
         inner = IPv4Network((int(found.network_address) & 0xFFFFFFFF, found.prefixlen - _MAPPED.prefixlen))

@@ -6,7 +6,7 @@ from typing import Final
 
 from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.network.model import DEFAULT, Layout
-from teraflock.network.rules import PREFIX
+from teraflock.network.rules import FIRST_GUEST, PREFIX, is_reserved
 from teraflock.network.security_group.rules import network_from
 
 PREFIX_MAX: Final = 29
@@ -53,6 +53,11 @@ def _given(layout: Layout, wanted: IPv4Network, taken: Iterable[str]) -> IPv4Net
         raise BadInput(
             f"{wanted} is not in the network `{layout.network.name}`", hint=f"The network has {whole}"
         )
+    if int(wanted.broadcast_address) < int(whole.network_address) + FIRST_GUEST:
+        raise BadInput(
+            f"{wanted} has only reserved addresses",
+            hint=f"The first address for an instance is {whole[FIRST_GUEST]}",
+        )
     for each in layout.subnets:
         if wanted.overlaps(IPv4Network(each.cidr)):
             raise Conflict(
@@ -68,10 +73,11 @@ def _given(layout: Layout, wanted: IPv4Network, taken: Iterable[str]) -> IPv4Net
 
 
 def _lowest(layout: Layout, prefix: int, taken: list[IPv4Address]) -> IPv4Network:
-    """Not the first block, whose first addresses are reserved."""
+    """Not a block that begins with reserved addresses."""
     others = [IPv4Network(each.cidr) for each in layout.subnets]
-    _, *blocks = layout.network.cidr.subnets(new_prefix=prefix)
-    for block in blocks:
+    for block in layout.network.cidr.subnets(new_prefix=prefix):
+        if is_reserved(str(block[0])):
+            continue
         if not any(map(block.overlaps, others)) and not any(each in block for each in taken):
             return block
     raise Refused(

@@ -210,7 +210,7 @@ def _apply(is_gpu: Callable[[Any], bool]) -> Any:
 
 
 def _replaced(parameter: Any, new: Any, is_gpu: Callable[[Any], bool]) -> Any:
-    if not isinstance(parameter, FakeTensor):  # on the `meta` device until now
+    if not isinstance(parameter, FakeTensor) or new.device.type == "meta":  # from or to the `meta` device
         return torch.nn.Parameter(new, parameter.requires_grad)
     is_same = new.dtype == parameter.dtype and new.stride() == parameter.stride()
     if not is_same or is_gpu(new) != is_gpu(parameter):

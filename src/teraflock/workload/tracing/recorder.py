@@ -7,10 +7,11 @@ autograd drop it, which is when CUDA's allocator would get it back.
 
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor
+from torch.nn.parameter import is_lazy
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -18,7 +19,7 @@ from teraflock.workload.expression import Expression
 from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Parameter, Tensor, Trace, TracedOperation
 from teraflock.workload.tracing import recurrent
 from teraflock.workload.tracing.known import KnownValues
-from teraflock.workload.tracing.side import Side, Sides
+from teraflock.workload.tracing.side import Side, Sides, unwrapped
 from teraflock.workload.tracing.unknown import boxes_kept
 
 DTYPES = {
@@ -99,6 +100,18 @@ SHAPED: dict[str, Callable[..., Any]] = {
 fewer types."""
 
 
+COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
+
+
+def _is_composite(func: Any) -> bool:
+    return func.namespace == "aten" and bool(func.has_kernel_for_dispatch_key(COMPOSITE))
+
+
+ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
+FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
+"""Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""
+
+
 class Recorder(TorchDispatchMode):
     """Without `sides`, every tensor is fake already and counts as being on the GPU; with it, see `side.py`."""
 
@@ -111,6 +124,8 @@ class Recorder(TorchDispatchMode):
         self.views = 0
         self._detached = 0
         """The storage that was detached last."""
+        self._zeros: Any = None
+        """The result of the last operation, if it created zeros."""
         self.paused = False
         self.phase = "b"
         self.sides = sides
@@ -130,6 +145,9 @@ class Recorder(TorchDispatchMode):
     # What the dispatcher calls for every operation.
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
+        if torch.is_inference_mode_enabled() and _is_composite(func):
+            with self:  # without this mode, autograd has divided it into its parts by now
+                return func.decompose(*args, **kwargs)
         if (sides := self.sides) is None:
             return self._on_gpu(func, args, kwargs)
         if func is torch.ops.aten._local_scalar_dense.default:
@@ -154,7 +172,10 @@ class Recorder(TorchDispatchMode):
     def _on_gpu(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._guessed(args[0])
+        if func._schema.name in FILLED and args[0] is self._zeros and not torch.is_grad_enabled():
+            func = getattr(getattr(torch.ops.aten, f"{func._opname}_"), func._overloadname)
         out = self._made(func, args, kwargs)
+        self._zeros = out if func._schema.name in ZEROS else None
         self.known.follow(func, args, kwargs, out)
         if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
             self._believe_mask(func._schema.name, args, out)
@@ -256,7 +277,7 @@ class Recorder(TorchDispatchMode):
 
     def birth(self, tensor: Any, kind: str = "") -> None:
         """Record the allocation of a tensor's storage, unless it is known already."""
-        if tensor.layout is not torch.strided:
+        if tensor.layout is not torch.strided or tensor.device.type == "meta":
             return
         storage = tensor.untyped_storage()
         key = storage._cdata
@@ -284,11 +305,20 @@ class Recorder(TorchDispatchMode):
 
     def tag(self, tensors: Iterable[Any], kind: str) -> None:
         for tensor in tensors:
-            if tensor.layout is not torch.strided:
-                continue
-            number = self._number_by_storage.get(tensor.untyped_storage()._cdata)
+            number = self._number(tensor)
             if number is not None:
                 self.kinds[number] = kind
+
+    def kind(self, tensor: Any) -> str:
+        """The kind of a tensor's memory; empty if it has none on the GPU."""
+        number = self._number(tensor)
+        return "" if number is None else self.kinds[number]
+
+    def _number(self, tensor: Any) -> int | None:
+        tensor = unwrapped(tensor)
+        if tensor.layout is not torch.strided or is_lazy(tensor):
+            return None
+        return self._number_by_storage.get(tensor.untyped_storage()._cdata)
 
     def parameter(self, tensor: Any) -> Parameter:
         return Parameter(

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -111,8 +111,12 @@ class Session:
 
     # Finding the step.
 
+    @property
+    def _run(self) -> Sequence[steps.Happening]:
+        return steps.counted(self.watch.run)
+
     def _asked(self, kind: str) -> None:
-        run, watch = self.watch.run, self.watch
+        run, watch = self._run, self.watch
         if kind == steps.STEP:
             if not self.sides.used_gpu and not self.sides.assume:
                 raise NeedsGpu
@@ -134,26 +138,26 @@ class Session:
         return PASSES_MAX if kind == steps.FORWARD else EVALUATIONS_MAX
 
     def _ends_inference(self) -> bool:
-        trained = any(each.kind in (steps.BACKWARD, steps.STEP) for each in self.watch.run)
+        trained = any(each.kind in (steps.BACKWARD, steps.STEP) for each in self._run)
         if trained or self.watch.optimizers:
             return False
-        self.window = steps.inference_window(self.watch.run, len(self.recorder.events))
+        self.window = steps.inference_window(self._run, len(self.recorder.events))
         return self.window is not None
 
     def _found(self) -> Window:
         if self.window is not None:
             return self.window
-        taken = sum(each.kind == steps.STEP for each in self.watch.run)
+        taken = sum(each.kind == steps.STEP for each in self._run)
         if taken:
             raise BadInput(
                 f"The script ran {taken} optimizer step{'s' * (taken > 1)} and ended before a step was repeated",
                 hint="Let it run at least two steps: use a larger dataset, more epochs or a smaller batch",
             )
-        if any(each.kind == steps.BACKWARD for each in self.watch.run):
+        if any(each.kind == steps.BACKWARD for each in self._run):
             raise BadInput(
                 "The script ran a backward pass but no optimizer step", hint="Let it run two steps or more"
             )
-        if not self.sides.used_gpu and not self.sides.assume and self.watch.run:
+        if not self.sides.used_gpu and not self.sides.assume and self._run:
             raise NeedsGpu
         if self._ends_inference() and self.window is not None:
             return self.window
@@ -162,7 +166,7 @@ class Session:
         return Window(0, 0, 0, len(self.recorder.events))
 
     def out_of_time(self, error: BaseException, seconds: float) -> BadInput:
-        counts = Counter(each.kind for each in self.watch.run)
+        counts = Counter(each.kind for each in self._run)
         ended = explained(error, name=self.name, folder=self.folder, reason="")
         return BadInput(
             f"{ended.sentence}: no complete step within {seconds:g} s ({counts[steps.FORWARD]} forward,"
@@ -173,12 +177,12 @@ class Session:
     # What was found, as a trace.
 
     def _trace(self) -> Trace:
-        window, recorder, watch = self._found(), self.recorder, self.watch
+        window, recorder = self._found(), self.recorder
         if torch.backends.cudnn.benchmark:
             self.notes.add(
                 "`cudnn.benchmark` tries algorithms that need more memory: the real peak may be higher"
             )
-        trains = any(each.kind == steps.BACKWARD for each in watch.run)
+        trains = any(each.kind == steps.BACKWARD for each in self._run)
         parameters = self._parameters() if trains else []
         symbolic = bool(self.symbols)
         return Trace(
@@ -194,7 +198,7 @@ class Session:
             has_backward=trains,
             precision=self._precision(),
             views=self._views(window.end) - self._views(window.start),
-            samples=0 if symbolic or not watch.run else steps.samples_of(watch.run, window),
+            samples=0 if symbolic or not self._run else steps.samples_of(self._run, window),
             seen=self._seen(window, trains),
         )
 
@@ -212,7 +216,7 @@ class Session:
         return [*events[: window.start], start, *step, end]
 
     def _trained_at_all(self) -> bool:
-        return any(each.kind == steps.BACKWARD for each in self.watch.run)
+        return any(each.kind == steps.BACKWARD for each in self._run)
 
     def _views(self, event: int) -> int:
         at = bisect_right(self.watch.views, (event, 1 << 62))
@@ -227,7 +231,9 @@ class Session:
 
     def _of_modules(self) -> list[Any]:
         found = {id(each): each for module in self.watch.modules for each in module.parameters()}
-        return list(found.values())
+        return [
+            each for each in found.values() if each.device.type != "meta"
+        ]  # of a form for `functional_call`
 
     def _renamed(self, each: Any) -> Any:
         if isinstance(each, str):
@@ -259,8 +265,8 @@ class Session:
             if trains
             else 0,
             input_shape=list(watch.input_shape),
-            backward_passes=steps.backward_passes_of(watch.run, window),
-            forward_passes=steps.forward_passes_of(watch.run, window),
+            backward_passes=steps.backward_passes_of(self._run, window),
+            forward_passes=steps.forward_passes_of(self._run, window),
             optimizers=[type(each).__name__ for each in watch.optimizers.values()] if trains else [],
             notes=self.notes.sentences,
         )

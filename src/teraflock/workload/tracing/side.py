@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Any, Final
 
 import torch
+from torch._C import _functorch as functorch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 REAL_BYTES_MAX: Final = 64 << 20
@@ -46,11 +47,13 @@ class Sides:
         """Whether the script ever named a GPU."""
 
     def of(self, tensor: Any) -> Side:
+        tensor = unwrapped(tensor)
         if not isinstance(tensor, FakeTensor):
             return Side.REAL
         return Side.GPU if self.is_gpu(tensor) else Side.HOST
 
     def is_gpu(self, tensor: Any) -> bool:
+        tensor = unwrapped(tensor)
         if not isinstance(tensor, FakeTensor):
             return False
         try:
@@ -133,6 +136,13 @@ def _bytes_at_most(func: Any, given: list[Any]) -> int:
     if len(given) == 1 or (len({each.shape for each in given}) == 1 and given[0].dim() < 2):
         return sizes[-1] * GROWTH * BYTES_EACH
     return sizes[-1] * max(GROWTH, sizes[-2]) * BYTES_EACH
+
+
+def unwrapped(tensor: Any) -> Any:
+    """The tensor within those that `torch.func` puts around it, one for each `grad` or `vmap`."""
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = functorch.get_unwrapped(tensor)
+    return tensor
 
 
 def tensors_in(value: Any) -> list[Any]:

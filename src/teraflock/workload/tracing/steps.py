@@ -19,6 +19,8 @@ LOOPS_WITHOUT_OPTIMIZER: Final = 2
 """After this many backward passes, a script without an optimizer object counts as updating parameters itself."""
 
 FORWARD, BACKWARD, STEP, LOAD, EVALUATION = "forward", "backward", "step", "load", "evaluation"
+GRADIENT: Final = "gradient"
+"""Gradients of parameters from `torch.autograd.grad` or `torch.func.grad`. See `counted`."""
 
 
 class Happening(msgspec.Struct, frozen=True):
@@ -40,6 +42,15 @@ class Window(msgspec.Struct, frozen=True):
     last: int
     start: int
     end: int
+
+
+def counted(run: Sequence[Happening]) -> Sequence[Happening]:
+    """Without a call of `backward`, gradients that the script asked for are its backward passes. With one, they are
+    part of a loss: of a penalty, or of the inner steps of meta-learning."""
+    kinds = {each.kind for each in run}
+    if BACKWARD in kinds or GRADIENT not in kinds:
+        return run
+    return [msgspec.structs.replace(each, kind=BACKWARD) if each.kind == GRADIENT else each for each in run]
 
 
 def training_window(run: Sequence[Happening], optimizers: int) -> Window | None:

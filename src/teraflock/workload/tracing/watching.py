@@ -19,8 +19,8 @@ from teraflock.workload.trace import Mark
 from teraflock.workload.tracing.cuda import CudaChoices, moved_to
 from teraflock.workload.tracing.loading import images_in, loading_patches
 from teraflock.workload.tracing.recorder import Recorder
-from teraflock.workload.tracing.side import Side, Sides, tensors_in
-from teraflock.workload.tracing.steps import BACKWARD, EVALUATION, FORWARD, LOAD, STEP, Happening
+from teraflock.workload.tracing.side import Side, Sides, tensors_in, unwrapped
+from teraflock.workload.tracing.steps import BACKWARD, EVALUATION, FORWARD, GRADIENT, LOAD, STEP, Happening
 from teraflock.workload.tracing.unknown import Notes
 
 REPEATS_COMPUTED: Final = 2
@@ -128,7 +128,7 @@ class TraceWatch:
         return self._has_parameters[module]
 
     def _forward(self, real: Any, module: Any, args: Any, kwargs: Any) -> Any:
-        given = tensors_in((args, kwargs))
+        given = [unwrapped(each) for each in tensors_in((args, kwargs))]  # with the samples of a `vmap`
         evaluates = self._evaluates(module)
         begin = len(self.recorder.events)
         shape = tuple(int(each) if isinstance(each, int) else -1 for each in given[0].shape) if given else ()
@@ -231,6 +231,8 @@ class TraceWatch:
                 self._happened(Happening(BACKWARD, at=len(recorder.events), is_aside=self._is_stepping))
                 if self._is_stepping:
                     self.notes.add(CLOSURE)
+            elif self._has_parameter(args[1] if len(args) > 1 else kwargs.get("inputs")):
+                self._happened(Happening(GRADIENT, at=len(recorder.events)))
             recorder.mark(Mark.BACKWARD)
             phase, recorder.phase = recorder.phase, "t"
             self.outer += 1  # a recomputed segment is not a forward pass of its own
@@ -245,6 +247,9 @@ class TraceWatch:
                     self.recorder.tag(self._gradients(), "g")
 
         return backward
+
+    def _has_parameter(self, inputs: Any) -> bool:
+        return any(self.recorder.kind(each) == "p" for each in tensors_in(inputs))
 
     def _gradients(self) -> Iterator[Any]:
         for optimizer in self.optimizers.values():

@@ -25,6 +25,10 @@ def test_limits_are_raised_and_never_lowered(tmp_path: Path) -> None:
         "kernel/keys/maxkeys",
         "kernel/pid_max",
         "net/ipv4/ipfrag_high_thresh",
+        "net/ipv4/neigh/default/gc_thresh2",
+        "net/ipv4/neigh/default/gc_thresh3",
+        "net/ipv6/neigh/default/gc_thresh2",
+        "net/ipv6/neigh/default/gc_thresh3",
         "net/netfilter/nf_conntrack_frag6_high_thresh",
         "net/netfilter/nf_conntrack_max",
     }
