@@ -84,9 +84,9 @@ def check_key_name(name: str) -> str:
 
 def _checked(name: str, kind: str, hint: str, *, is_valid: bool) -> str:
     if not is_valid:
-        raise BadInput(
-            f"`{ascii(name[:NAME_CHARACTERS_MAX])[1:-1]}` is not a valid name for {kind}", hint=hint
-        )
+        start = name[:NAME_CHARACTERS_MAX]
+        shown = start if start.isprintable() else ascii(start)[1:-1]
+        raise BadInput(f"`{shown}` is not a valid name for {kind}", hint=hint)
     return name
 
 

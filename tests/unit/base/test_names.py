@@ -86,7 +86,9 @@ def test_keys_of_labels_and_names_of_variables(name: str, is_label: bool, is_var
             assert not is_valid
 
 
-def test_the_sentence_has_no_control_characters() -> None:
+def test_the_sentence_shows_the_name_without_control_characters() -> None:
+    with pytest.raises(BadInput, match="`测试` is not a valid name for a network"):
+        check_name("测试", "a network")
     with pytest.raises(BadInput) as refused:
         check_name("a\x1b[31m\u2028", "an instance")
     assert str(refused.value).isprintable()
