@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final
@@ -72,7 +72,7 @@ def explain(row: dict[str, Any], trace: Path) -> None:
     scene, precision = made.scene(), made.workload.precision
     operated = (event for event in scene.step if event % EVENT_KINDS == EventKind.OPERATE)
     counts = Counter(event // EVENT_KINDS for event in operated)
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for index, each in enumerate(scene.works):
         if each.kernel and counts[index]:
             alone, near = timed_h200(each, measured(), precision)
@@ -83,8 +83,8 @@ def explain(row: dict[str, Any], trace: Path) -> None:
         f"{row['job']['model']}: GPU {sum(seconds.values()) * 1e3:.2f} ms, undisturbed host {host * 1e3:.2f} ms,"
         f" measured {row['median'] * 1e3:.2f} ms"
     )
-    for key, each in seconds.most_common(25):
-        print(f"  {each * 1e3:9.3f} ms  {key}")
+    for key, total in sorted(seconds.items(), key=lambda each: -each[1])[:25]:
+        print(f"  {total * 1e3:9.3f} ms  {key}")
 
 
 def main(folder: Path, names: list[str]) -> None:
@@ -114,8 +114,8 @@ def main(folder: Path, names: list[str]) -> None:
         print(f"{key:22} live {said([each[2] for each in rows])}, {within} of {len(rows)} within 3 %;"
               f" step {said([each[4] for each in rows if each[4] is not None])},"
               f" host unknown {said([each[5] for each in rows if each[5] is not None])}")  # fmt: skip
-    for key, name, live, _, known, plain in sorted(found, key=lambda each: -abs(each[4] or 0)):
-        time = f"{known:+8.1%} {plain:+8.1%}" if known is not None and plain is not None else ""
+    for key, name, live, _, own, shared in sorted(found, key=lambda each: -abs(each[4] or 0)):
+        time = f"{own:+8.1%} {shared:+8.1%}" if own is not None and shared is not None else ""
         print(f"{key:22} {name:20} live {live:+8.2%}  step {time}")
 
 

@@ -68,11 +68,8 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
         return _attention(base, inputs, moved, causal=bool(attributes and attributes[0]))
     if base.startswith("_cudnn_rnn"):
         return _recurrent(base, dtype, inputs, attributes, moved)
-    if base in INDEXED and (picks := _picks(inputs)):
-        if base in WRITTEN:  # only the rows at these positions
-            moved -= _bytes(inputs[0]) + sum(_bytes(each) for each in outputs)
-            moved, inputs, outputs = 2.0 * moved, inputs[1:], []
-        return Work(f"{base}.rows", "bytes", dtype, 0.0, moved, _rows(inputs, outputs, picks))
+    if base in INDEXED and _picks(inputs[1:]):
+        return _indexed(base, dtype, [_position(each) for each in inputs], outputs)
     if base == "embedding_dense_backward":
         moved += float(prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)) if outputs else 0.0
     if base == "embedding" and outputs:
@@ -100,6 +97,12 @@ NORMS: Final = frozenset(
 )  # fmt: skip
 
 
+def _position(tensor: Shaped) -> Shaped:
+    """Positions that are not contiguous are one for each row, shown for all its columns."""
+    kind, shape, is_contiguous = tensor
+    return tensor if is_contiguous or kind not in "li" else (kind, shape[:1], True)
+
+
 def _image(shape: list[int]) -> list[int]:
     """The same numbers as an image: to a batch norm, a sequence or a volume is one with other sides."""
     return [shape[0], shape[1], prod(shape[2:]), 1] if len(shape) > 1 else shape
@@ -116,8 +119,13 @@ INDEXED: Final = frozenset(
     }
 )  # fmt: skip
 """Operations that read or write rows at given positions. The number of rows limits them as much as their bytes."""
-WRITTEN: Final = frozenset({"index_add_", "_index_put_impl_", "index_put_", "scatter_", "scatter_add_"})
-"""Those that leave all other rows of their first input as they are."""
+READ: Final = frozenset({"index", "index_select", "gather"})
+IN_PLACE: Final = frozenset(
+    {"index_add_", "_index_put_impl_", "index_put_", "scatter_", "scatter_add_", "scatter_reduce_"}
+)
+"""Those that leave all other rows of their first input as they are. Others copy it."""
+SORTED: Final = frozenset({"index_put", "index_put_", "_index_put_impl_"})
+"""Those that sort the positions first, so that each row is written once."""
 PICKS_MIN: Final = 1000
 
 
@@ -127,11 +135,21 @@ def _picks(inputs: Sequence[Shaped]) -> int:
     return found if found >= PICKS_MIN else 0
 
 
-def _rows(inputs: Sequence[Shaped], outputs: Sequence[Shaped], picks: int) -> tuple[float, ...]:
-    """Numbers per position, whether the positions are repeated, and the number of positions."""
-    sizes = [prod(shape) for kind, shape, _ in (*inputs, *outputs) if kind not in "li"]
-    largest = max(sizes, default=picks)
-    return max(1.0, largest / picks), 0.0, float(picks)
+def _indexed(base: str, dtype: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped]) -> Work:
+    """Rows at given positions. The dims: numbers per position, whether a tensor is not contiguous, and positions."""
+    positions = [each for each in inputs[1:] if each[0] in "li"]
+    picks = max(prod(shape) for _, shape, _ in positions)
+    moved = sum(_bytes(each) for each in positions)
+    if base in READ:
+        values = [*outputs]
+        moved += sum(_bytes(each) for each in outputs) + min(_bytes(each) for each in (inputs[0], *outputs))
+    else:
+        values = [each for each in inputs[1:] if each[0] not in "li"]
+        moved += (1 if base in SORTED else 2) * sum(_bytes(each) for each in values)
+        if base not in IN_PLACE:
+            moved += sum(_bytes(each) for each in (inputs[0], *outputs))
+    numbers = max((prod(shape) for _, shape, _ in values), default=picks)
+    return Work(f"{base}.rows", "bytes", dtype, 0.0, moved, (max(1.0, numbers / picks), 0.0, float(picks)))
 
 
 def _recurrent(

@@ -217,23 +217,24 @@ def timed_h200(work: Work, known: Measured, precision: str) -> tuple[float, floa
         arithmetic = work.flops * RECURRENT_SECONDS_PER_FLOP[work.name]
         return max(work.dims[0] * RECURRENT_STEP_SECONDS, arithmetic), 0.0
     floor = floor_seconds(work, PEAKS_H200, tf32=precision == "tf32")
+    if work.name in ROWS and work.dims[0] >= ROW_MIN:
+        factor, least, each = ROWS[work.name]
+        return max(factor * floor, least + each * work.dims[2]), 0.0
     above, nearness = _above(work, floor, known, precision)
-    seconds = exp(above) * max(floor, FLOOR_SECONDS)
-    if work.name in ROW_SECONDS and work.dims[0] >= ROW_MIN:
-        seconds = max(seconds, work.dims[2] * ROW_SECONDS[work.name])
-    return seconds, nearness
+    return exp(above) * max(floor, FLOOR_SECONDS), nearness
 
 
-ROW_MIN: Final = 4
-ROW_SECONDS: Final = {
-    "index.rows": 0.6e-9,
-    "index_select.rows": 0.6e-9,
-    "index_put.rows": 0.3e-9,
-    "index_put_.rows": 0.3e-9,
-    "_index_put_impl_.rows": 0.3e-9,
+ROW_MIN: Final = 2
+_READ: Final = (1.0, 5e-6, 0.6e-9)
+_SORTED: Final = (4.0, 60e-6, 0.225e-9)
+_ADDED: Final = (4.2, 5e-6, 0.0)
+ROWS: Final = {
+    **dict.fromkeys(("index.rows", "index_select.rows", "gather.rows"), _READ),
+    **dict.fromkeys(("index_put.rows", "index_put_.rows", "_index_put_impl_.rows"), _SORTED),
+    **dict.fromkeys(("index_add.rows", "index_add_.rows", "scatter_add.rows", "scatter_add_.rows"), _ADDED),
 }
-"""The least time for each position of rows that are read, or added in sorted order. Chosen with the operations of one
-script in sight: `graph_attention` (lab/measured/README.md)."""
+"""Whole rows at given positions: the factor on the time to move them, the least seconds, and more for each position.
+Chosen with the operations of `swin_t` and of one script in sight: `graph_attention` (lab/measured/README.md)."""
 RECURRENT_SECONDS_PER_FLOP: Final = {"_cudnn_rnn": 1.07e-13, "_cudnn_rnn_backward": 2.13e-13}
 """Recurrent products of cuDNN in float32, forward and backward. Chosen with two steps in sight, one with LSTMs and one
 with GRUs (lab/measured/README.md). 16 bits were not measured and count as much."""
