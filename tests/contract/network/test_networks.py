@@ -204,7 +204,9 @@ def test_networks_count_against_the_quota(estate: Estate, monkeypatch: pytest.Mo
 def test_a_subnet_of_every_size_has_room_for_an_instance(estate: Estate) -> None:
     for prefix in reversed(range(22, 30)):
         addresses = ip_network(estate.subnet(f"of-{prefix}", prefix=prefix))
-        assert ip_address(estate.put(f"in-{prefix}", subnets=(f"of-{prefix}",)).address) in addresses
+        address = estate.put(f"in-{prefix}", subnets=(f"of-{prefix}",)).address
+        assert address is not None
+        assert ip_address(address) in addresses
 
 
 def test_subnets_do_not_overlap_and_hold_what_is_launched_into_them(estate: Estate) -> None:
