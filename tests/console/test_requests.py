@@ -408,6 +408,20 @@ def test_a_terminal_ends_with_its_permission_however_much_it_writes(
     assert console.post(f"{LIST}/web/terminals/{id}/input", member, {"data": "bHMN"}).status in (303, 403)
 
 
+def test_a_terminal_ends_when_its_permission_cannot_be_checked(
+    console: ConsoleServer, tenants: Tenants, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(call: object) -> bool:
+        raise RuntimeError("no thread is free")
+
+    monkeypatch.setattr(terminal, "_still_may", broken)
+    member = console.session(tenants.keys["member"])
+    id = msgspec.json.decode(console.post(f"{LIST}/web/terminals", member).body)["id"]
+    opened = console.cloud.terminals._open[id]
+    asyncio.run(asyncio.wait_for(output_of(console, opened, member, reads=True), 20))
+    assert opened.ended
+
+
 async def output_of(console: ConsoleServer, opened: OpenTerminal, session: str, *, reads: bool) -> int:
     """How much is sent until the stream or the terminal ends. Who does not read takes the first piece only."""
     tenant = console.cloud.services.nouns.tenants

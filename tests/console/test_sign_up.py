@@ -174,4 +174,4 @@ def test_settings_that_cannot_work_are_refused() -> None:
 
 def test_organisations_get_names_that_are_valid() -> None:
     for user in ("ann@lab.example", "7", "-", "a" * 128, "x.y_z+1@q", "9lives"):
-        check_name("an organisation", organisation_name(user, b"abcd"))
+        check_name(organisation_name(user, b"abcd"), "an organisation")

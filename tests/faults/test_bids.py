@@ -372,7 +372,7 @@ def _host_of(yard: Yard, name: str) -> str:
 def test_wrong_bids_get_a_sentence(yard: Yard) -> None:
     with pytest.raises(BadInput, match=r"costs at least 1\.00 USD per card and hour"):
         yard.launch("low", "bid", 0.5)
-    with pytest.raises(BadInput, match="needs `--mode bid`"):
+    with pytest.raises(BadInput, match="`--mode bid` needs a price per hour"):
         yard.launch("none", "bid")
     with pytest.raises(BadInput, match="not possible"):
         yard.launch("huge", "bid", 10**7)

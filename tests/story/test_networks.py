@@ -82,7 +82,7 @@ def test_networks_and_subnets_are_made_used_and_deleted(cloud: Cloud) -> None:
         (("subnet", "create", "x", "--prefix", "-1"), "prefix"),
         (("subnet", "create", "default", "--prefix", "24"), "Every network already has a subnet `default`"),
         (("subnet", "create", "x", "--network", "nope", "--prefix", "24"), "There is no network `nope`"),
-        (("network", "create", "Bad Name"), "name of a network"),
+        (("network", "create", "Bad Name"), "is not a valid name for a network"),
         (("network", "show", "nope"), "There is no network `nope`"),
         (("network", "peer", "default", "--with", "/x"), "`/x` is not a network"),
         (("network", "peer", "default", "--with", "a/b/c"), "`a/b/c` is not a network"),

@@ -33,6 +33,7 @@ KEY_CHARACTERS_MAX: Final = 255
 KEPT_FOR: Final = timedelta(days=7)  # longer than any client retries
 
 _NONCE_BYTES: Final = 12
+_SEALED: Final = "2:"  # the version of the seal
 
 
 def done_once(
@@ -87,13 +88,18 @@ def _digest(route: Route, raw: Raw, request: msgspec.Struct | None) -> str:
 def _sealed(answer: bytes, raw: Raw, key: str) -> str:
     # Two responses to one key never have the same nonce unless they are the same.
     nonce = hmac.digest(raw.authorization.encode(), b"nonce " + answer, "sha256")[:_NONCE_BYTES]
-    return base64.b64encode(nonce + _cipher(raw, key).encrypt(nonce, answer, None)).decode()
+    return _SEALED + base64.b64encode(nonce + _cipher(raw, key).encrypt(nonce, answer, None)).decode()
 
 
 def _opened(text: str, raw: Raw, key: str) -> bytes:
     from cryptography.exceptions import InvalidTag
 
-    content = base64.b64decode(text)
+    if not text.startswith(_SEALED):
+        raise Conflict(
+            "This request was already carried out by an earlier version, whose response cannot be shown again",
+            hint="See what it made, or send it with a new `Idempotency-Key`",
+        )
+    content = base64.b64decode(text.removeprefix(_SEALED))
     try:
         return _cipher(raw, key).decrypt(content[:_NONCE_BYTES], content[_NONCE_BYTES:], None)
     except InvalidTag:

@@ -24,8 +24,8 @@ ADD_HELP: Final = """Print the command that lets another server join as a host. 
 Run the printed command on the other server, as root, within an hour. It works once. The server must reach the host on
 port 8732, and the host must reach the server on port 8733 while it joins. docs/hosts.md describes every step.
 
-Traffic between instances on different hosts is encrypted with WireGuard. If nobody else
-can reach the network between the hosts, `--trusted-wire` sends it unencrypted. That is faster and needs no WireGuard.
+Traffic between instances on different hosts is encrypted with WireGuard. If nobody else can reach the network
+between the hosts, `--trusted-wire` sends it unencrypted. That is faster and needs no WireGuard.
 
 \b
 Examples:

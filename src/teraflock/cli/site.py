@@ -18,7 +18,7 @@ from teraflock.words.site import FIELDS, TYPE_FIELDS, facts, state_text
 
 HELP: Final = """List, check and add sites: the engines and cloud accounts where instances run. For operators.
 
-A site has own hosts, on which the server places instances, or it rents a machine for each instance. Tenants may
+A site has hosts of its own, on which the server places instances, or it rents a machine for each instance. Tenants may
 rent machines only where you allow it: `tera site allow`.
 
 The setting `engine` makes the first site. More come from the setting `sites` (docs/settings.md) or `tera site add`.

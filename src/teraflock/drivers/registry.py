@@ -27,7 +27,7 @@ def kinds() -> tuple[str, ...]:
 def kind(name: str) -> DriverKind:
     """Load the driver of one kind of site and return its declaration."""
     if name not in kinds():
-        raise unknown_name("kind of site", name, kinds())
+        raise unknown_name("kind of site", name, (each for each in kinds() if not kind(each).added_by))
     if name in CLOUDS:
         declared = importlib.import_module(f"teraflock.drivers.{CLOUD_FOLDER}.{DECLARED_IN}").kind_of(name)
     else:

@@ -266,8 +266,9 @@ class RunActs:
 
     def _collecting(self, run: Run, put: Put, guest: RunGuest) -> Run | None:
         told = self._pulls.checkpoints(run, guest)
-        if told and run.outcome is None:  # otherwise it is more important why it was stopped
-            run = replace(run, problem=f"{NOT_COPIED}: {told}")
+        if run.outcome is None:  # otherwise it is more important why it was stopped
+            before = "" if run.problem.startswith(NOT_COPIED) else run.problem
+            run = replace(run, problem=f"{NOT_COPIED}: {told}" if told else before)
         if run.outcome != RunPhase.QUEUED:
             size = self._pulls.outputs(run, guest, folder_of(run.spec.outputs, OUTPUTS))
             if run.outcome is None and guest.state(run.key, 0).state == "absent":

@@ -72,11 +72,14 @@ class RunPulls:
 
     def outputs(self, run: Run, guest: RunGuest, folder: str) -> int | None:
         """Return the size of the archive. None: there is no such folder."""
-        if not guest.entries(folder):
+        left_out = guest.special(folder)
+        if not left_out and not guest.entries(
+            folder
+        ):  # a folder with a pipe in it is no entry, but may have files
             return None
         self._check_room(run, 0)
         try:
-            pieces = guest.archive(folder, PULL_BYTES_MAX, guest.special(folder))
+            pieces = guest.archive(folder, PULL_BYTES_MAX, left_out)
             return self._files.keep(run.id, OUTPUTS_FILE, pieces)[0]
         except NotFound:
             return None

@@ -23,9 +23,8 @@ from teraflock.run.survival import (
 )
 
 HORIZON_HOURS = 48.0  # places that last longer than this are equally good
-ZONE_PRIOR_HOURS = (
-    20.0  # of the rates of all zones times the pace of the zone: its own history has little of each age
-)
+ZONE_PRIOR_HOURS = 20.0
+"""Of the rates of all zones times the pace of the zone: its own history has little of each age."""
 CAUTION = 1.25
 """Several zones are expected to be lost this much oftener than they were, and to be away this much longer: they change
 from week to week, and time that a run has lost in a bad week cannot be regained in a good one."""

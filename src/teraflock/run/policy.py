@@ -186,7 +186,7 @@ class SpotPolicy:
         of them, but not which one it is: they would wait beside a good one that has just come back."""
         if None not in costs or spot not in costs or spot is None or len(self._spot) == 1:
             return False
-        if costs[spot] > costs.get(steady, costs[spot]):
+        if steady is not None and costs[spot] > costs.get(steady, costs[spot]):
             return False
         return self._price(spot) <= (1 + SWITCH_GAIN_MIN) * self._price(self._cheapest_of(self._spot))
 

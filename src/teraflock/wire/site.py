@@ -46,10 +46,10 @@ class SiteAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Since when it is in this state."""
     simulated: bool
     rents: bool
-    """Whether machines are rented here, one for each instance; otherwise it has own hosts."""
+    """Whether machines are rented here, one for each instance; otherwise it has hosts of its own."""
     capabilities: tuple[str, ...]
     hosts: int
-    """Own hosts, or those that are rented now."""
+    """Its own hosts, or those that are rented now."""
     instances: int
     open: bool
     """Whether every tenant may rent machines here."""
@@ -72,8 +72,8 @@ class SiteCheckAnswer(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
     hint: str
     hosts: int
-    """How many own hosts it reported."""
+    """How many of its own hosts it reported."""
     machines: int
-    """How many machines it has that bear our mark."""
+    """How many machines it has that carry our mark."""
     types: int
     """How many machine types can be rented, counted per region."""

@@ -104,6 +104,9 @@ def test_a_run_does_not_wait_beside_a_zone_unless_for_a_cheaper_one() -> None:
     start = RunState(left_hours=4, time_left_hours=80)
     places = [spot("a", changeover=0.5), spot("b", changeover=0.5), on_demand(changeover=0.5)]
     assert SpotPolicy(job, places, known).decide(start, (young, DOWN, ALWAYS)).place == 0
+    assert SpotPolicy(job, places, known).decide(start, (young, DOWN, DOWN)).place == 0, (
+        "nothing else is there"
+    )
     dear = [spot("a", price=3_000_000, changeover=0.5), *places[1:]]
     assert SpotPolicy(job, dear, known).decide(start, (young, DOWN, ALWAYS)).place is None
     (alone, *_, steady) = places

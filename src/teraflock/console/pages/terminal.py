@@ -7,6 +7,7 @@ with the permission.
 import asyncio
 import base64
 import binascii
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from teraflock.tenant.admission import Scope
 from teraflock.tenant.model import By
 from teraflock.tenant.rules import Permission
 
+LOG: Final = logging.getLogger("teraflock.console")
 pages = Pages()
 OF_ONE: Final = "/projects/{project}/instances/{instance}"
 ENTER: Final[Mapping[str, Any]] = {"scope": Scope.PROJECT, "may": Permission.INSTANCE_ENTER}
@@ -109,11 +111,14 @@ async def _followed(call: PageCall, terminal: OpenTerminal, place: int) -> Async
 
 
 async def _end_when_refused(call: PageCall, terminal: OpenTerminal, refused: asyncio.Event) -> None:
-    """End the shell when the session or the permission no longer holds."""
-    while await asyncio.to_thread(_still_may, call):
-        await asyncio.sleep(CHECK_SECONDS)
+    """End the shell when the session or the permission no longer holds, or when that cannot be found out."""
+    try:
+        while await asyncio.to_thread(_still_may, call):
+            await asyncio.sleep(CHECK_SECONDS)
+    except Exception:
+        LOG.exception("the permission of a terminal cannot be checked")
+    await asyncio.to_thread(terminal.end)  # first: what ends the stream cancels this task
     refused.set()
-    await asyncio.to_thread(terminal.end)
 
 
 def _still_may(call: PageCall) -> bool:
