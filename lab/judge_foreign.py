@@ -32,6 +32,7 @@ IN_SIGHT: Final = frozenset({"lstm_lm", "speech_ctc", "char_lstm", "lstm_forecas
 
 
 def traced(name: str, folder: Path) -> Path | None:
+    """A trace that is already in the folder is used again: name a new folder after a change of the tracer."""
     out = folder / f"{name}.trace"
     if out.exists():
         return out

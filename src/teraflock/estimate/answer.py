@@ -109,7 +109,10 @@ def _shared_out(known: _Known) -> Iterator[str]:
     total, groups, batch = known.question.global_batch, known.question.groups, known.estimator.workload.batch
     if total is not None and groups > 1:
         among = f"{groups} GPUs" if known.question.tensor_parallel == 1 else f"{groups} groups of GPUs"
-        yield f"{total:,} samples on {among}: {'' if batch * groups == total else 'at most '}{batch:,} on each"
+        passes = known.estimator.workload.accumulate
+        each_pass = f" in each of {passes} passes" if passes > 1 else ""
+        share = f"{'' if batch * groups == total else 'at most '}{batch:,} on each"
+        yield f"{total:,} samples{each_pass} on {among}: {share}"
 
 
 def _on_limit(known: _Known, limit: Limit) -> OnGpu:

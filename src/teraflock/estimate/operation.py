@@ -100,7 +100,7 @@ NORMS: Final = frozenset(
 def _position(tensor: Shaped) -> Shaped:
     """Positions that are not contiguous are one for each row, shown for all its columns."""
     kind, shape, is_contiguous = tensor
-    return tensor if is_contiguous or kind not in "li" else (kind, shape[:1], True)
+    return tensor if is_contiguous or kind not in "li" else (kind, shape[:-1] or shape, True)
 
 
 def _image(shape: list[int]) -> list[int]:

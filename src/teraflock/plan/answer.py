@@ -147,7 +147,7 @@ def _pipeline(words: PlanWords, model: str, shown: Sequence[Choice]) -> str:
 
     def samples(choice: Choice) -> float | None:
         per_step = words.global_batch or (words.batch or 0) * choice.gpu_count // words.ways
-        return total if words.steps is None else words.steps * per_step
+        return total if words.steps is None else words.steps * per_step * (words.accumulate or 1)
 
     return pipeline_warning(shown, samples)
 

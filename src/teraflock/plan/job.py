@@ -144,7 +144,8 @@ class Job:
         slower += survey.offload_seconds(card, gpus) / alone.p50
         steps = self._steps
         if steps is None:
-            steps = (self._samples or 0) / (self._global_batch or self._batch * gpus)
+            each_pass = self._global_batch or self._batch * gpus
+            steps = (self._samples or 0) / (each_pass * self._workload.accumulate)
         return Hours(*(each * slower * steps / 3600 for each in (alone.p10, alone.p50, alone.p90)))
 
     @cached_property

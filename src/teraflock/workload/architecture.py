@@ -403,6 +403,7 @@ SMALL_HEADS: Final = (
     "ForTokenClassification",
     "ForQuestionAnswering",
     "ForMultipleChoice",
+    "ForNextSentencePrediction",
 )
 
 
@@ -411,7 +412,7 @@ def _other_head(architectures: object, shape: ModelShape) -> str:
     name = architectures[0] if isinstance(architectures, list) and architectures else ""
     if shape.kind != TEXT or shape.family == "clip" or not isinstance(name, str):
         return ""
-    bare = name.endswith("Model") and not name.endswith("LMHeadModel")
+    bare = name.endswith("Model") and not name.endswith(("LMHeadModel", "DoubleHeadsModel"))
     return name[:NAME_MAX] if name.isidentifier() and (bare or name.endswith(SMALL_HEADS)) else ""
 
 

@@ -88,6 +88,15 @@ def test_rows_at_many_positions_are_counted() -> None:
     assert many.dims == (32.0, 0.0, 50_000.0)
 
 
+def test_positions_shown_for_all_columns_are_counted_once_for_each_row() -> None:
+    def rows(*sides: int) -> Work:
+        table: Shaped = ("f", [*sides[:-1], 20_000, 3], True)
+        picked: Shaped = ("l", [*sides, 3], False)  # expanded: one position for three columns
+        return work("gather", [table, picked], [("f", [*sides, 3], True)], ())
+
+    assert rows(32, 8_192).dims[2] == rows(32 * 8_192).dims[2] == 32 * 8_192
+
+
 def test_a_recurrent_layer_takes_longer_with_more_times_and_wider_states() -> None:
     def seconds(times: int, hidden: int, name: str = "_cudnn_rnn") -> float:
         made = work(name, [("f", [times, 64, 128], True)], [], [2, hidden, 2, 1, times])

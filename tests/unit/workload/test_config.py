@@ -219,6 +219,7 @@ BERT = {"model_type": "bert", "vocab_size": 30522}
         ({**BERT, "architectures": ["a `tick` ForSequenceClassification"]}, ""),
         ({**BERT, "architectures": ["BertForSequenceClassification"]}, "BertForSequenceClassification"),
         ({**BERT, "architectures": ["BertModel"]}, "BertModel"),
+        ({**BERT, "architectures": ["BertForNextSentencePrediction"]}, "BertForNextSentencePrediction"),
         (LLAMA, ""),
         ({**LLAMA, "architectures": ["LlamaForTokenClassification"]}, "LlamaForTokenClassification"),
     ],

@@ -172,8 +172,15 @@ class Recorder(TorchDispatchMode):
     def _on_gpu(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._guessed(args[0])
-        if func._schema.name in FILLED and args[0] is self._zeros and not torch.is_grad_enabled():
+        zeros, self._zeros = self._zeros, None
+        if (
+            self.phase == "t"
+            and func._schema.name in FILLED
+            and args[0] is zeros
+            and not torch.is_grad_enabled()
+        ):
             func = getattr(getattr(torch.ops.aten, f"{func._opname}_"), func._overloadname)
+        del zeros  # else it would be counted as long as the next operation runs
         out = self._made(func, args, kwargs)
         self._zeros = out if func._schema.name in ZEROS else None
         self.known.follow(func, args, kwargs, out)
