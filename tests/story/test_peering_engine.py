@@ -1,14 +1,12 @@
 """Two tenants peer their networks with `tera`, with real containers and real packets, IPv4 and IPv6: nothing passes
 until both agree, and open connections are cut when one of them withdraws."""
 
-import json
 import time
 from collections.abc import Iterator
 
 import pytest
-from tests.engine.conftest import IMAGES
 from tests.engine.sandbox import Sandbox
-from tests.story.test_security_groups_engine import SMALL, Guest, Tenant, eventually, sandbox
+from tests.story.test_security_groups_engine import SMALL, Guest, Tenant, eventually, sandbox, two_tenants
 
 from teraflock.network.ipv6 import six
 
@@ -64,19 +62,8 @@ print(*map(passes, sys.argv[1:]))
 
 @pytest.fixture(scope="module")
 def tenants(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Tenant, Tenant]]:
-    red = Tenant(tmp_path_factory.mktemp("red") / "home", sandbox)
-    folder = red.home / "cloud" / "engine"
-    folder.mkdir(parents=True)
-    (folder / "images").symlink_to(IMAGES)
-    try:
-        red.ok("up")
-        made = red.ok("org", "create", "blue", "--owner", "me@blue", "--json").json
-        blue = Tenant(tmp_path_factory.mktemp("blue") / "home", sandbox)
-        connection = json.loads((red.home / "connection.json").read_text())
-        blue.more |= {"TERA_SERVER": connection["server"], "TERA_KEY": made["key"]}
-        yield red, blue
-    finally:
-        red.run("purge", "--yes")
+    with two_tenants(sandbox, tmp_path_factory.mktemp("peers")) as both:
+        yield both
 
 
 def launched(tenant: Tenant, name: str) -> Guest:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -251,21 +252,28 @@ def sandbox() -> Iterator[Sandbox]:
     sandbox.close()
 
 
-@pytest.fixture(scope="module")
-def theatre(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
-    red = Tenant(tmp_path_factory.mktemp("walls") / "home", sandbox)
-    folder = red.home / "cloud" / "engine"
-    folder.mkdir(parents=True)
-    (folder / "images").symlink_to(IMAGES)
+@contextmanager
+def two_tenants(sandbox: Sandbox, folder: Path) -> Iterator[tuple[Tenant, Tenant]]:
+    """The first is the operator, too."""
+    red = Tenant(folder / "red", sandbox)
+    engine = red.home / "cloud" / "engine"
+    engine.mkdir(parents=True)
+    (engine / "images").symlink_to(IMAGES)
     try:
         red.ok("up")
         made = red.ok("org", "create", "blue", "--owner", "me@blue", "--json").json
-        blue = Tenant(tmp_path_factory.mktemp("blue") / "home", sandbox)
+        blue = Tenant(folder / "blue", sandbox)
         connection = json.loads((red.home / "connection.json").read_text())
         blue.more |= {"TERA_SERVER": connection["server"], "TERA_KEY": made["key"]}
-        yield Theatre(sandbox, red, blue)
+        yield red, blue
     finally:
         red.run("purge", "--yes")
+
+
+@pytest.fixture(scope="module")
+def theatre(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Theatre]:
+    with two_tenants(sandbox, tmp_path_factory.mktemp("walls")) as (red, blue):
+        yield Theatre(sandbox, red, blue)
 
 
 def eventually(check: Any, seconds: float = 30) -> Any:
