@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.api.asking import SETTINGS, Tenants
+from tests.api.asking import SETTINGS, Tenants, furnish
 from tests.console.visiting import HOST, ConsoleServer
 
 from teraflock.app.argon2_passwords import Argon2Passwords
@@ -29,6 +29,7 @@ from teraflock.instance.terminal.model import OpenTerminal
 from teraflock.instance.terminal.service import READERS_MAX
 from teraflock.tenant.key.secret import id_of
 from teraflock.tenant.model import Role
+from teraflock.wire.announcement import AnnouncementRequest
 from teraflock.wire.console import ConsoleLinkRequest
 
 LIST = "/console/projects/default/instances"
@@ -164,6 +165,42 @@ def test_wrong_sign_ins_say_the_same_and_are_slowed_down(tmp_path: Path) -> None
         assert (attempt >= 10, len(told)) == (True, 1)
     finally:
         server.close()
+
+
+def test_sign_ins_that_succeed_do_not_count_against_their_address(tmp_path: Path) -> None:
+    """Many people share the address of a lab."""
+    home = tmp_path / "home"
+    keys = furnish(home).keys
+    server = ConsoleServer(home, msgspec.structs.replace(SETTINGS, rate_per_second=200))
+    try:
+        made = [server.post("/console/sign-in", form={"key": keys["owner"]}).status for _ in range(25)]
+        assert made == [303] * 25
+        failed = [
+            server.post("/console/sign-in", form={"key": keys["owner"] + "x"}).status for _ in range(40)
+        ]
+        assert 429 in failed
+    finally:
+        server.close()
+
+
+def test_every_page_shows_what_operators_announce_to_this_organisation(
+    console: ConsoleServer, tenants: Tenants
+) -> None:
+    def announced(who: str, target: str = LIST) -> list[str]:
+        text = console.get(target, console.session(tenants.keys[who])).text
+        return re.findall(r"announcement\" role=\"note\"><strong>\w+</strong> (.*)</p>", text)
+
+    def announce(text: str, organisation: str = "") -> None:
+        body = AnnouncementRequest(text=text, organisation=organisation)
+        assert console.ask("POST", "/v1/announcements", tenants.keys["operator"], body=body).status == 201
+
+    announce("<b>Only</b> for acme", "acme")
+    assert announced("owner") == ["&lt;b&gt;Only&lt;/b&gt; for acme", "Welcome"]
+    assert announced("viewer", "/console/projects/default/costs") == announced("owner")
+    assert (announced("other"), announced("operator", "/console/hosts")) == (["Welcome"], [])
+    for _ in range(5):
+        announce("the latest news")
+    assert announced("owner") == ["the latest news"] * 3, "no more, or they hide the page"
 
 
 def test_a_link_is_shown_before_it_is_used_and_works_once(console: ConsoleServer, tenants: Tenants) -> None:

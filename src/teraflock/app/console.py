@@ -104,6 +104,9 @@ class ConsoleLimits:
         if user_name:
             self._by_name.take(user_name.lower())
 
+    def entered(self, address: str) -> None:
+        self._by_address.give_back(source_of(address))
+
     def signs_up(self, address: str) -> None:
         self._sign_ups.take(source_of(address))
 
@@ -144,6 +147,7 @@ def application_with_console(cloud: Cloud) -> Application:
             sign_up=sign_up_of(cloud),
             lessons=LessonService(cloud.database, cloud.clock),
             clock=services.clock,
+            news=services.news.current,
             reality=services.reality,
             ask=api,
             api=lambda *words: api.app(*words),  # type: ignore[misc]

@@ -25,6 +25,8 @@ from teraflock.tenant.session.model import Browser
 
 PROJECTS_MAX: Final = 100
 """How many projects the switch in the navigation lists."""
+ANNOUNCEMENTS_MAX: Final = 3
+"""How many announcements a page shows."""
 
 
 class PageCall:
@@ -182,6 +184,7 @@ class PageCall:
             first = next((each for each in projects if each.name == "default"), None)
             project = self._project or first or (projects[0] if projects else None)
             shell |= {
+                "news": self.services.news(actor)[:ANNOUNCEMENTS_MAX],
                 "organisation": tenants.organisations.own(actor).name,
                 "projects": projects,
                 "project": project,

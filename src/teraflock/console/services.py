@@ -12,6 +12,7 @@ from teraflock.console.transport import Ask
 from teraflock.instance.terminal.service import TerminalService
 from teraflock.tenant.identity.service import IdentityService
 from teraflock.tenant.lesson.service import LessonService
+from teraflock.tenant.model import Actor, Announcement
 from teraflock.tenant.service import TenantService
 from teraflock.tenant.session.service import SessionService
 from teraflock.tenant.sign_up.service import SignUpService
@@ -25,6 +26,9 @@ class SignInLimits(Protocol):
 
     def tries(self, address: str, user_name: str) -> None:
         """Count an attempt to sign in."""
+
+    def entered(self, address: str) -> None:
+        """The attempt succeeded, so it does not count against its address: many people may share one."""
 
     def signs_up(self, address: str) -> None:
         """Count a sign-up."""
@@ -50,6 +54,8 @@ class ConsoleServices(msgspec.Struct, frozen=True, kw_only=True):
     """None: strangers cannot sign up."""
     lessons: LessonService
     clock: Clock
+    news: Callable[[Actor], tuple[Announcement, ...]]
+    """What operators announced, newest first."""
     reality: Callable[[], str]
     """`simulated`, `mixed` or `real`."""
     ask: Ask

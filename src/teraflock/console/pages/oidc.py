@@ -46,6 +46,7 @@ def finish_oidc(call: PageCall) -> Answer:
     )
     arrival = _identities(call).arrive(call.request.cookies.get(OIDC, ""), returned, call.browser)
     if arrival.session is not None:
+        call.services.limits.entered(call.request.address)
         return _entered(arrival.session.secret, arrival.next)
     if arrival.is_connecting:
         return redirect(f"{PREFIX}/account", cookies={OIDC: arrival.sealed})
@@ -59,6 +60,7 @@ def choose_oidc(call: PageCall) -> Answer:
     call.services.limits.tries(call.request.address, "")
     kept = call.request.cookies.get(OIDC, "")
     session, next = _identities(call).choose(kept, call.form.text("member"), call.browser)
+    call.services.limits.entered(call.request.address)
     return _entered(session.secret, next)
 
 

@@ -42,6 +42,7 @@ def sign_in(call: PageCall) -> Answer:
         made = sessions.sign_in(user_name, form.raw("password"), form.text("code"), call.browser)
     else:
         raise BadInput("Enter your user name and password, or an API key")
+    call.services.limits.entered(call.request.address)
     return redirect(safe_next(form.text("next")) or f"{PREFIX}/", cookies={SESSION: made.secret})
 
 
@@ -67,6 +68,7 @@ def use_link(call: PageCall) -> Answer:
             made = sessions.accept_link(secret, form.text("user_name"), form.raw("password"), call.browser)
     else:
         made = sessions.sign_in_with_link(secret, call.browser)
+    call.services.limits.entered(call.request.address)
     return redirect(f"{PREFIX}/", cookies={SESSION: made.secret})
 
 

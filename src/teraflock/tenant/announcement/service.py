@@ -85,7 +85,7 @@ class AnnouncementService(Acts):
 
 
 class News:
-    """Finds the newest announcement for an organisation, from memory: every response has it in a header."""
+    """Finds the announcements for an organisation, from memory: every response and every page of the console asks."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -95,13 +95,17 @@ class News:
         self._active: tuple[Announcement, ...] = ()
 
     def latest(self, actor: Actor) -> str:
-        """The id of the announcement, or empty if there is none. Operators get none, because they wrote it."""
+        """The id of the announcement, or empty if there is none."""
+        return next((each.id for each in self.current(actor)), "")
+
+    def current(self, actor: Actor) -> tuple[Announcement, ...]:
+        """Newest first. Operators get none, because they wrote them."""
         now = self._clock.now()
         if self._looked_at is None or not timedelta() <= now - self._looked_at < LOOK_EVERY:
             self._look(now)
         if not self._active or actor.is_operator:
-            return ""
-        return next((each.id for each in self._active if _is_for(each, actor)), "")
+            return ()
+        return tuple(each for each in self._active if _is_for(each, actor))
 
     def forget(self) -> None:
         """Read again at the next request, because something was announced here."""
