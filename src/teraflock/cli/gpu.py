@@ -11,7 +11,7 @@ from teraflock.catalog.model import Accelerator, Card
 from teraflock.cli.complete import complete_family
 from teraflock.cli.lazy import DefaultCommand, DefaultGroup
 from teraflock.cli.output import emphasised, remark, write_json
-from teraflock.cli.table import Column, write_wide
+from teraflock.cli.table import Column, write_rows
 
 HELP: Final = """List GPU models with memory, speed and power, or show who offers one.
 
@@ -60,7 +60,7 @@ def _all(as_json: bool) -> None:
         write_json([shape_gpu(each) for each in gpus])
         return
     cards = [_cells(each) for each in gpus if isinstance(each, Card)]
-    write_wide(_COLUMNS, cards)
+    write_rows(_COLUMNS, cards)
     compared = sum("compared with" in card.source for card in all_cards())
     remark(
         f"\n{len(all_cards())} GPU models. Figures are from data sheets; {compared} were compared with other tables"
@@ -150,7 +150,7 @@ def _one(name: str, as_json: bool) -> None:
         ]
         for best in found.cheapest
     ]
-    write_wide(head, rows)
+    write_rows(head, rows)
     for sentence in exchange_texts(
         (each.offer for each in found.cheapest), "USD", local.rates, today(local.clock)
     ):

@@ -13,7 +13,7 @@ from teraflock.cli.offer.filters import Suggested, filter_options
 from teraflock.cli.offer.footer import rate_text, unsure_gpu
 from teraflock.cli.offer.list import SORT_UNITS
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.table import Column, write_wide
+from teraflock.cli.table import Column, write_rows
 from teraflock.plan.recommend import LIMIT, SORT_FOR, RecommendationWords, recommend
 from teraflock.wire.offer import OfferShape
 from teraflock.wire.recommendation import AvoidedShape, RecommendationShape, ShownTerms, shape_recommendation
@@ -106,7 +106,7 @@ def _print_cards(shape: RecommendationShape, currency: str, sort: str) -> None:
         ]
         for each in shape.cards
     ]
-    write_wide(head, rows)
+    write_rows(head, rows)
     if not rows:
         remark("\nNo suitable GPU model has an offer that matches")
 
@@ -129,7 +129,7 @@ def _print_ladder(shape: RecommendationShape, currency: str) -> None:
              decimal_text(each.price_micros or 0, 3), each.region, each.as_of or "unknown"]
             for i, each in enumerate(step.offers)
         ] or [[name, "", "", "", "", ""]]  # fmt: skip
-    write_wide(head, rows)
+    write_rows(head, rows)
     remark("")
     for number, step in enumerate(shape.steps, start=1):
         remark(f"{number}. {step.step}: {step.advice}")

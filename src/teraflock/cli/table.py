@@ -55,14 +55,10 @@ def write_table(fields: Fields[T], items: Sequence[T]) -> None:
 
 
 def write_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table of ready cells."""
-    click.echo(render(columns, rows, terminal_columns()))
-
-
-def write_wide(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table, and say on stderr which columns the terminal has no room for."""
-    write_rows(columns, rows)
-    if hidden := dropped(columns, rows, terminal_columns()):
+    """Print a table of ready cells, and say on stderr which columns the terminal has no room for."""
+    width = terminal_columns()
+    click.echo(render(columns, rows, width))
+    if hidden := dropped(columns, rows, width):
         remark(f"Columns not shown: {', '.join(hidden)}. Use a wider terminal, or `--json`")
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teraflock.cli.chart import Range, ranges
-from teraflock.cli.table import Column, display_width, dropped, printable, render, shortened
+from teraflock.cli.table import Column, display_width, dropped, printable, render, shortened, write_rows
 
 HEAD = [
     Column("NAME"),
@@ -35,6 +35,20 @@ def test_dropped_columns_are_named() -> None:
     assert dropped(HEAD, rows, 80) == []
     assert dropped(HEAD, rows, 34) == ["NOTE"]
     assert dropped(HEAD, rows, 14) == ["PLACE", "NOTE"]
+
+
+def test_every_table_names_the_columns_it_dropped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [["name", "1,200.00", "a place with a name", "a long note about it", ""]]
+    monkeypatch.setenv("COLUMNS", "34")
+    write_rows(HEAD, rows)
+    out, err = capsys.readouterr()
+    assert "NOTE" not in out
+    assert err == "Columns not shown: NOTE. Use a wider terminal, or `--json`\n"
+    monkeypatch.setenv("COLUMNS", "80")
+    write_rows(HEAD, rows)
+    assert capsys.readouterr().err == ""
 
 
 def test_columns_of_least_worth_are_dropped_first() -> None:

@@ -8,7 +8,7 @@ import click
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
 from teraflock.cli.output import remark, write_json
-from teraflock.cli.table import Column, write_wide
+from teraflock.cli.table import Column, write_rows
 
 if TYPE_CHECKING:
     from teraflock.catalog.model import Card
@@ -65,7 +65,7 @@ def answer_serving(
 
 
 def show(answer: "ServingAnswer") -> None:
-    write_wide(_COLUMNS, [_cells(row) for row in answer.gpus])
+    write_rows(_COLUMNS, [_cells(row) for row in answer.gpus])
     load = answer.load
     remark(
         f"\nMemory: {answer.weights_bytes / GIB:.1f} GiB of weights, {answer.kv_cache_bytes / GIB:.2f} GiB of KV cache"

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from teraflock.base.quantities import GIB
 from teraflock.cli.output import remark
-from teraflock.cli.table import Column, write_wide
+from teraflock.cli.table import Column, write_rows
 
 if TYPE_CHECKING:
     from teraflock.estimate.cpu import OnCpu
@@ -24,7 +24,7 @@ _COLUMNS: Final = [
 
 def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
     rows = [_cells(row, estimate.workload.batch) for row in estimate.gpus]
-    write_wide(_COLUMNS, rows + ([_cpu_cells(estimate.cpu)] if estimate.cpu else []))
+    write_rows(_COLUMNS, rows + ([_cpu_cells(estimate.cpu)] if estimate.cpu else []))
     for reason, gpus in _unable(estimate).items():
         remark(f"{', '.join(gpus)}: {reason}")
     memory = estimate.memory

@@ -9,7 +9,7 @@ from teraflock.base.quantities import memory_text
 from teraflock.catalog.retired import retired_on
 from teraflock.cli.offer.footer import exchange_texts, unsure_gpu
 from teraflock.cli.output import gpus_text, remark, write_json
-from teraflock.cli.table import Column, write_wide
+from teraflock.cli.table import Column, write_rows
 from teraflock.offer.model import MODES, Query
 from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
@@ -50,7 +50,7 @@ def write_types(
             Column("IN", flexible=True, worth=7),
         ]
     head += [Column("REGIONS", right=True, worth=5), Column("AS OF", worth=5)]
-    write_wide(head, [_cells(line, modes, rates, currency, per, on) for line in shown])
+    write_rows(head, [_cells(line, modes, rates, currency, per, on) for line in shown])
     more = "" if len(shown) == len(lines) else f" of {len(lines):,}; `--all` shows the rest"
     remark(f"\n{len(shown):,} instance types{more}. Each price is that of the cheapest region")
     best = [offer for line in shown for offer in line.best.values()]

@@ -16,7 +16,7 @@ from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.offer.filters import OneOf, filter_options
 from teraflock.cli.offer.footer import UNSURE_PRICE, footer, mode_text, unsure_gpu
 from teraflock.cli.output import gpus_text, remark, write_csv, write_json
-from teraflock.cli.table import Column, write_wide
+from teraflock.cli.table import Column, write_rows
 from teraflock.offer.model import NO_RESERVED, NOTHING_EXCLUDED, Offer, OfferLine, Query
 from teraflock.offer.rules import measure, price_in
 from teraflock.offer.service import OfferService
@@ -150,7 +150,7 @@ def _write_table(
     listing = service.listing(query, limit=limit)
     on = service.day_of(query)
     rows = [_cells(line, rates, currency, per, on, query.sort) for line in listing.lines]
-    write_wide(_columns(currency, per, query.sort), rows)
+    write_rows(_columns(currency, per, query.sort), rows)
     if not listing.matched:
         remark(no_match(service, query))
     limit_currency = query.price_max.currency if query.price_max else ""

@@ -16,7 +16,7 @@ from teraflock.cli.offer.footer import UNSURE_GPU, rate_text
 from teraflock.cli.output import gpus_text, remark, write_json
 from teraflock.cli.plan.server import server_from, server_options
 from teraflock.cli.svg import Series, line_chart
-from teraflock.cli.table import Column, write_wide
+from teraflock.cli.table import Column, write_rows
 from teraflock.offer.model import Mode, Query
 from teraflock.offer.rules import price_in
 from teraflock.offer.service import OfferService
@@ -156,7 +156,7 @@ def _print(server: Server, found: list[BreakEven]) -> None:
         doubt = "" if UNSURE_GPU.isdisjoint(rent.flags) else "?"
         machines = f"{rent.machines} × {gpus_text(rent.gpu_count, rent.gpu)}{doubt}"
         rows.append([rent.mode, rent.provider, machines, *figures, _verdict(each), rent.as_of])
-    write_wide(head, rows)
+    write_rows(head, rows)
     remark(
         "\nAmounts are monthly costs at that utilisation: the fraction of 730 hours in which the machine is in use"
     )

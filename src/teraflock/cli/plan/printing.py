@@ -9,7 +9,7 @@ from teraflock.base.money import MICROS, decimal_text
 from teraflock.catalog.costs import EXTRA_WORDS
 from teraflock.cli.offer.footer import UNSURE_GPU, UNSURE_PRICE, unsure_gpu
 from teraflock.cli.output import columns, gpus_text, remark
-from teraflock.cli.table import Column, render, write_wide
+from teraflock.cli.table import Column, render, write_rows
 from teraflock.offer.model import FLAGS
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.model import Choice, Plan, Wish, reason_text
@@ -23,7 +23,7 @@ def print_plan(
     shown = plan.choices[:top]
     if shown:
         decimals = _decimals(choice.cost.expected_micros for choice in shown)
-        write_wide(_columns(wish), [_cells(n, each, wish, decimals) for n, each in enumerate(shown, start=1)])
+        write_rows(_columns(wish), [_cells(n, each, wish, decimals) for n, each in enumerate(shown, start=1)])
         remark(
             f"\n{len(shown)} of {len(plan.choices):,} options. * = no other option is both cheaper and faster"
         )
