@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.filling import filled
 from teraflock.base.names import check_name
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.deletion import delete_named
@@ -154,14 +155,7 @@ def _add(
     name: str, number: str, action: "ActionWord", project: str | None, as_json: bool, words: dict[str, Any]
 ) -> None:
     rule = rule_request(**words)
-    request = AclRuleRequest(
-        direction=rule.direction,
-        number=_number(number),
-        action=action,
-        protocol=rule.protocol,
-        ports=rule.ports,
-        peer=rule.peer,
-    )
+    request = filled(AclRuleRequest, rule, number=_number(number), action=action)
     with connected(project) as client:
         acl = client.acls.add(name, request)
     tell(acl, f"Added rule {number} to `{acl.name}`", as_json)
