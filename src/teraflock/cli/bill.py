@@ -7,7 +7,7 @@ import click
 
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.money import amount_text, decimals_for
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
@@ -17,6 +17,7 @@ from teraflock.words.bill import line_fields
 from teraflock.words.money import amount_column, counted
 
 if TYPE_CHECKING:
+    from teraflock.client import Client
     from teraflock.wire.bill import BillAnswer, MarginRowAnswer
 
 HELP: Final = """Show what a project was charged in a month.
@@ -89,11 +90,9 @@ def command(
 
 @command.command(help="List every charge of a month.")
 @month_option
-@project_option
-@json_option
-def lines(month: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.bills.lines(month=month)
+@in_project
+def lines(client: "Client", month: str, as_json: bool) -> None:
+    found = client.bills.lines(month=month)
     empty = "No charges yet. Usage is charged when it ends, or at the end of the day"
     write_list(found, line_fields(found), as_json=as_json, empty=empty)
 
