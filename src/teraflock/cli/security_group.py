@@ -10,15 +10,13 @@ from teraflock.base.names import check_name
 from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.options import json_option, project_option, yes_option
+from teraflock.cli.options import json_option, project_option, with_options, yes_option
 from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.table import write_list, write_table
 from teraflock.wire.security_group import DirectionWord, ProtocolWord, RuleRequest
 from teraflock.words.security_group import fields, members_text, rule_fields, rule_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from teraflock.client import Client
     from teraflock.wire.security_group import RuleAnswer, SecurityGroupAnswer
 
@@ -57,30 +55,19 @@ Examples:
 """
 
 
-def rule_options(function: "Callable[..., Any]") -> "Callable[..., Any]":
-    for option in reversed(
-        (
-            click.option("--in", "is_in", is_flag=True, help="For connections to the instances."),
-            click.option("--out", "is_out", is_flag=True, help="For connections from the instances."),
-            click.option(
-                "--protocol",
-                type=click.Choice(list(get_args(ProtocolWord))),
-                default="any",
-                show_default=True,
-            ),
-            click.option("--port", default="", metavar="N[-M]", help="A port or a range. [default: all]"),
-            click.option(
-                "--from", "source", metavar="PEER", help="With --in: a network, an address or `sg:NAME`."
-            ),
-            click.option(
-                "--to", "target", metavar="PEER", help="With --out: a network, an address or `sg:NAME`."
-            ),
-        )
-    ):
-        function = option(function)
-    return function
-
-
+rule_options = with_options(
+    click.option("--in", "is_in", is_flag=True, help="For connections to the instances."),
+    click.option("--out", "is_out", is_flag=True, help="For connections from the instances."),
+    click.option(
+        "--protocol",
+        type=click.Choice(list(get_args(ProtocolWord))),
+        default="any",
+        show_default=True,
+    ),
+    click.option("--port", default="", metavar="N[-M]", help="A port or a range. [default: all]"),
+    click.option("--from", "source", metavar="PEER", help="With --in: a network, an address or `sg:NAME`."),
+    click.option("--to", "target", metavar="PEER", help="With --out: a network, an address or `sg:NAME`."),
+)
 command = NamingGroup("command", help=HELP)
 
 
