@@ -45,6 +45,7 @@ from teraflock.app.webhook import webhook_of
 from teraflock.base.clock import Clock, SystemClock, microseconds
 from teraflock.base.errors import Refused
 from teraflock.base.exchange import Rates
+from teraflock.base.filling import filled
 from teraflock.bill.budget.admission import admission
 from teraflock.bill.floors import card_floors
 from teraflock.bill.margin.spending import Admits, in_turn, spending, within_limits
@@ -240,16 +241,7 @@ class Cloud:
             ),
             log=RequestLog(time.monotonic),
             access=access_log(self.at.folder / ACCESS_LOG_FILE) if settings.access_log else None,
-            bounds=Bounds(
-                body_bytes_max=settings.body_bytes_max,
-                streams_max=settings.streams_max,
-                streams_per_organisation=settings.streams_per_organisation,
-                threads=settings.threads,
-                execs_max=settings.execs_max,
-                execs_per_organisation=settings.execs_per_organisation,
-                planners=settings.planners,
-                metrics_open=settings.metrics_open,
-            ),
+            bounds=filled(Bounds, settings),
             wake=self.loops.wake,
             openapi=document_bytes,
             seconds=time.monotonic,

@@ -39,8 +39,7 @@ _PROFILE: Final = Table("bill_profile", Profile)
 
 
 def cursor(tx: Transaction) -> BillCursor:
-    row = tx.one(f"{_CURSOR.select} WHERE name = 'bill'")
-    return _CURSOR.value(row) if row else BillCursor()
+    return _CURSOR.one(tx, "WHERE name = 'bill'") or BillCursor()
 
 
 def hold(tx: Transaction) -> BillCursor:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from teraflock.base.errors import BadInput
+from teraflock.base.filling import filled
 from teraflock.base.names import check_name
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
@@ -17,6 +18,7 @@ from teraflock.wire.acl import AclRuleRequest
 from teraflock.words.acl import fields, rule_fields
 
 if TYPE_CHECKING:
+    from teraflock.client import Client
     from teraflock.wire.acl import AclAnswer, ActionWord
 
 HELP: Final = """Manage network ACLs: numbered rules for what crosses the border of a subnet.
@@ -44,45 +46,37 @@ command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List network ACLs.")
-@project_option
-@json_option
-def list_acls(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.acls.list()
-        mark_simulated(client)
+@in_project
+def list_acls(client: "Client", as_json: bool) -> None:
+    found = client.acls.list()
+    mark_simulated(client)
     empty = "No ACLs yet. Create one with `tera acl create NAME`"
     write_list(found, fields(), as_json=as_json, empty=empty)
 
 
 @command.command(help="Show the rules of an ACL.")
 @click.argument("name")
-@project_option
-@json_option
-def show(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        acl = client.acls.get(name)
-        mark_simulated(client)
+@in_project
+def show(client: "Client", name: str, as_json: bool) -> None:
+    acl = client.acls.get(name)
+    mark_simulated(client)
     _write(acl, as_json)
 
 
 @command.command(help="Create an ACL. It has no rules, and no effect until you attach it.")
 @click.argument("name")
-@project_option
-@json_option
-def create(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        acl = client.acls.create(check_name(name, "an ACL"))
+@in_project
+def create(client: "Client", name: str, as_json: bool) -> None:
+    acl = client.acls.create(check_name(name, "an ACL"))
     tell(acl, f"Created ACL `{acl.name}`. Add rules with `tera acl allow {acl.name} NUMBER`", as_json)
 
 
 @command.command(help="Delete an ACL that is not attached.")
 @click.argument("name")
 @yes_option
-@project_option
-@json_option
-def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        delete_named(client.acls, name, "ACL", yes=yes, as_json=as_json)
+@in_project
+def delete(client: "Client", name: str, yes: bool, as_json: bool) -> None:
+    delete_named(client.acls, name, "ACL", yes=yes, as_json=as_json)
 
 
 @command.command(help="Add a rule that lets packets pass.")
@@ -123,11 +117,9 @@ def remove(name: str, number: str, is_in: bool, is_out: bool, project: str | Non
 @click.argument("name")
 @_network_option
 @_subnet_option
-@project_option
-@json_option
-def attach(name: str, network: str, subnet: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        acl = client.acls.attach(name, network=network, subnet=subnet)
+@in_project
+def attach(client: "Client", name: str, network: str, subnet: str, as_json: bool) -> None:
+    acl = client.acls.attach(name, network=network, subnet=subnet)
     tell(acl, f"`{acl.name}` guards the subnet `{network}/{subnet}`", as_json)
     ways = {each.direction for each in acl.rules}
     if not as_json and not ways:
@@ -142,11 +134,9 @@ def attach(name: str, network: str, subnet: str, project: str | None, as_json: b
 @click.argument("name")
 @_network_option
 @_subnet_option
-@project_option
-@json_option
-def detach(name: str, network: str, subnet: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        acl = client.acls.detach(name, network=network, subnet=subnet)
+@in_project
+def detach(client: "Client", name: str, network: str, subnet: str, as_json: bool) -> None:
+    acl = client.acls.detach(name, network=network, subnet=subnet)
     tell(acl, f"`{acl.name}` no longer guards the subnet `{network}/{subnet}`", as_json)
 
 
@@ -154,14 +144,7 @@ def _add(
     name: str, number: str, action: "ActionWord", project: str | None, as_json: bool, words: dict[str, Any]
 ) -> None:
     rule = rule_request(**words)
-    request = AclRuleRequest(
-        direction=rule.direction,
-        number=_number(number),
-        action=action,
-        protocol=rule.protocol,
-        ports=rule.ports,
-        peer=rule.peer,
-    )
+    request = filled(AclRuleRequest, rule, number=_number(number), action=action)
     with connected(project) as client:
         acl = client.acls.add(name, request)
     tell(acl, f"Added rule {number} to `{acl.name}`", as_json)

@@ -6,14 +6,15 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.cli.confirm import confirm
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import in_project, mark_simulated
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.options import json_option, project_option, yes_option
+from teraflock.cli.options import yes_option
 from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.table import write_list
 from teraflock.words.address import fields, target_text
 
 if TYPE_CHECKING:
+    from teraflock.client import Client
     from teraflock.wire.address import AddressAnswer
 
 HELP: Final = """Manage public addresses: all ports of one lead to an instance or a balancer.
@@ -33,24 +34,20 @@ command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List public addresses and what they are attached to.")
-@project_option
-@json_option
-def list_addresses(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.addresses.list()
-        mark_simulated(client)
+@in_project
+def list_addresses(client: "Client", as_json: bool) -> None:
+    found = client.addresses.list()
+    mark_simulated(client)
     empty = "No public addresses yet. Take one with `tera address create`"
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
 @command.command(help="Allocate a public address from the pool. It is charged until you release it.")
 @click.argument("address", required=False, default="")
-@project_option
-@json_option
-def create(address: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        mark_simulated(client)
-        made = client.addresses.create(address)
+@in_project
+def create(client: "Client", address: str, as_json: bool) -> None:
+    mark_simulated(client)
+    made = client.addresses.create(address)
     if as_json:
         write_json(made)
         return
@@ -61,33 +58,27 @@ def create(address: str, project: str | None, as_json: bool) -> None:
 @command.command(help="Attach a public address to an instance or a load balancer.")
 @click.argument("address")
 @click.argument("target", metavar="INSTANCE|BALANCER")
-@project_option
-@json_option
-def attach(address: str, target: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        _tell(client.addresses.attach(address, target), as_json)
+@in_project
+def attach(client: "Client", address: str, target: str, as_json: bool) -> None:
+    _tell(client.addresses.attach(address, target), as_json)
 
 
 @command.command(help="Detach a public address. Your project keeps it.")
 @click.argument("address")
-@project_option
-@json_option
-def detach(address: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        _tell(client.addresses.detach(address), as_json)
+@in_project
+def detach(client: "Client", address: str, as_json: bool) -> None:
+    _tell(client.addresses.detach(address), as_json)
 
 
 @command.command(help="Return a public address to the pool. Other tenants may get it.")
 @click.argument("address")
 @yes_option
-@project_option
-@json_option
-def release(address: str, yes: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = [each for each in client.addresses.list() if address in (each.address, each.id)]
-        if found and not yes:
-            confirm(f"Release the address {found[0].address}? You may not get it again.", "Releasing")
-        client.addresses.release(address)
+@in_project
+def release(client: "Client", address: str, yes: bool, as_json: bool) -> None:
+    found = [each for each in client.addresses.list() if address in (each.address, each.id)]
+    if found and not yes:
+        confirm(f"Release the address {found[0].address}? You may not get it again.", "Releasing")
+    client.addresses.release(address)
     tell(found[0], f"Released {found[0].address}", as_json)
 
 

@@ -7,7 +7,7 @@ import click
 
 from teraflock.base.errors import BadInput
 from teraflock.base.names import check_name
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
@@ -19,6 +19,7 @@ from teraflock.wire.balancer import BalancerProtocolWord, BalancerRequest
 from teraflock.words.balancer import backend_fields, backends_text, facts, fields, published_text
 
 if TYPE_CHECKING:
+    from teraflock.client import Client
     from teraflock.wire.balancer import BalancerAnswer
 
 PEM_BYTES_MAX: Final = 65_536
@@ -55,24 +56,20 @@ command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List load balancers and their backends.")
-@project_option
-@json_option
-def list_balancers(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.balancers.list()
-        mark_simulated(client)
+@in_project
+def list_balancers(client: "Client", as_json: bool) -> None:
+    found = client.balancers.list()
+    mark_simulated(client)
     empty = "No balancers yet. Create one with `tera lb create NAME --port 80 --to INSTANCE`"
     write_list(found, fields(), as_json=as_json, empty=empty)
 
 
 @command.command(help="Show a load balancer: its backends and their state, connections and traffic.")
 @click.argument("name")
-@project_option
-@json_option
-def show(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.balancers.get(name)
-        mark_simulated(client)
+@in_project
+def show(client: "Client", name: str, as_json: bool) -> None:
+    found = client.balancers.get(name)
+    mark_simulated(client)
     if as_json:
         write_json(found)
         return
@@ -129,31 +126,25 @@ def create(name: str, project: str | None, as_json: bool, **words: Any) -> None:
 @command.command(help="Add instances to a load balancer. Open connections go on.")
 @click.argument("name")
 @click.argument("instances", nargs=-1, required=True)
-@project_option
-@json_option
-def add(name: str, instances: tuple[str, ...], project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        _tell(client.balancers.add(name, instances), as_json)
+@in_project
+def add(client: "Client", name: str, instances: tuple[str, ...], as_json: bool) -> None:
+    _tell(client.balancers.add(name, instances), as_json)
 
 
 @command.command(help="Remove instances from a load balancer. Their open connections go on until they end.")
 @click.argument("name")
 @click.argument("instances", nargs=-1, required=True)
-@project_option
-@json_option
-def remove(name: str, instances: tuple[str, ...], project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        _tell(client.balancers.remove(name, instances), as_json)
+@in_project
+def remove(client: "Client", name: str, instances: tuple[str, ...], as_json: bool) -> None:
+    _tell(client.balancers.remove(name, instances), as_json)
 
 
 @command.command(help="Delete a load balancer. Its connections are cut; its instances are not touched.")
 @click.argument("name")
 @yes_option
-@project_option
-@json_option
-def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        delete_named(client.balancers, name, "balancer", yes=yes, as_json=as_json)
+@in_project
+def delete(client: "Client", name: str, yes: bool, as_json: bool) -> None:
+    delete_named(client.balancers, name, "balancer", yes=yes, as_json=as_json)
 
 
 def _request(

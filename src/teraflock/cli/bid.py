@@ -1,17 +1,20 @@
 """`tera bid` and `tera bids`: change a bid, and show what cards cost in auctions."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import write_json
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import write_list
 from teraflock.wire.instance import ChangeRequest
 from teraflock.words.bid import bid_text, fields
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
 
 ROWS: Final = 20
 ROWS_MAX: Final = 200
@@ -67,9 +70,7 @@ def command(name: str, price: str, project: str | None, as_json: bool) -> None:
     show_default=True,
     help="How many prices to show.",
 )
-@project_option
-@json_option
-def prices(gpu: str, region: str, limit: int, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.bids.page(gpu=gpu, region=region, limit=limit).items
+@in_project
+def prices(client: "Client", gpu: str, region: str, limit: int, as_json: bool) -> None:
+    found = client.bids.page(gpu=gpu, region=region, limit=limit).items
     write_list(found, fields(), as_json=as_json, empty="No auction has taken place")

@@ -7,16 +7,18 @@ import click
 
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.money import amount_text, decimals_for
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.base.quantities import count_text
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.parse_money import month_option
 from teraflock.cli.table import Column, write_list, write_rows
 from teraflock.words.bill import line_fields
-from teraflock.words.money import amount_column, counted
+from teraflock.words.money import amount_column
 
 if TYPE_CHECKING:
+    from teraflock.client import Client
     from teraflock.wire.bill import BillAnswer, MarginRowAnswer
 
 HELP: Final = """Show what a project was charged in a month.
@@ -89,11 +91,9 @@ def command(
 
 @command.command(help="List every charge of a month.")
 @month_option
-@project_option
-@json_option
-def lines(month: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.bills.lines(month=month)
+@in_project
+def lines(client: "Client", month: str, as_json: bool) -> None:
+    found = client.bills.lines(month=month)
     empty = "No charges yet. Usage is charged when it ends, or at the end of the day"
     write_list(found, line_fields(found), as_json=as_json, empty=empty)
 
@@ -114,7 +114,7 @@ def verify(as_json: bool) -> None:
             hint="Compare the rows listed above with a backup",
         )
     if not as_json:
-        charges, things = counted(verdict.charges, "charge"), counted(verdict.instances, "instance")
+        charges, things = count_text(verdict.charges, "charge"), count_text(verdict.instances, "instance")
         remark(f"Verified {charges} of {things}: all match the events exactly")
 
 
@@ -147,7 +147,7 @@ def margin(month: str, by: str, as_json: bool) -> None:
     elif found.rows:
         write_rows(MARGIN, _margin_cells([*found.rows, *found.totals]))
         if found.hosts_without_cost:
-            hosts = counted(found.hosts_without_cost, "host")
+            hosts = count_text(found.hosts_without_cost, "host")
             remark(f"The cost of {hosts} with revenue is not known; `tera host cost set` records one")
     else:
         remark(f"{found.month}: no revenue and no cost; `tera host cost set` records what a host costs")

@@ -6,7 +6,7 @@ import click
 
 from teraflock.base.errors import BadInput
 from teraflock.base.money import MICROS, parse_micros
-from teraflock.cli.connection import connected
+from teraflock.cli.connection import connected, in_project
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import write_json
@@ -16,6 +16,7 @@ from teraflock.wire.billing import ProfileShape
 from teraflock.words.money import amount_column
 
 if TYPE_CHECKING:
+    from teraflock.client import Client
     from teraflock.wire.billing import ProfileAnswer
 
 HELP: Final = """Show how a project pays: by invoice at the end of the month, or in advance.
@@ -48,22 +49,20 @@ def command(ctx: click.Context, project: str | None, as_json: bool) -> None:
 @click.option("--tax", metavar="NAME=PERCENT", help="The tax. [default: the tax in the price book]")
 @click.option("--customer", metavar="TEXT", help="Name and address on invoices.")
 @click.option("--tax-number", metavar="TEXT", help="The customer's tax number on invoices.")
-@project_option
-@json_option
-def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
-    with connected(project) as client:
-        before = client.billing.get()
-        name, points = _tax(words["tax"]) if words["tax"] else (before.tax_name, before.tax_basis_points)
-        pays = {True: "prepaid", False: "invoice", None: before.pays}[words["prepaid"]]
-        shape = ProfileShape(
-            currency=(words["currency"] or before.currency).upper(),
-            pays=pays,  # type: ignore[arg-type]
-            tax_name=name,
-            tax_basis_points=points,
-            customer=before.customer if words["customer"] is None else words["customer"].replace("\\n", "\n"),
-            tax_number=before.tax_number if words["tax_number"] is None else words["tax_number"],
-        )
-        _write(client.billing.set(shape), as_json)
+@in_project
+def set_billing(client: "Client", as_json: bool, **words: Any) -> None:
+    before = client.billing.get()
+    name, points = _tax(words["tax"]) if words["tax"] else (before.tax_name, before.tax_basis_points)
+    pays = {True: "prepaid", False: "invoice", None: before.pays}[words["prepaid"]]
+    shape = ProfileShape(
+        currency=(words["currency"] or before.currency).upper(),
+        pays=pays,  # type: ignore[arg-type]
+        tax_name=name,
+        tax_basis_points=points,
+        customer=before.customer if words["customer"] is None else words["customer"].replace("\\n", "\n"),
+        tax_number=before.tax_number if words["tax_number"] is None else words["tax_number"],
+    )
+    _write(client.billing.set(shape), as_json)
 
 
 @command.command(help="Record a payment: in advance, or for an invoice. For operators.")
@@ -75,11 +74,9 @@ def set_billing(project: str | None, as_json: bool, **words: Any) -> None:
     callback=checked_month,
     help="The month of the invoice that is paid.",
 )
-@project_option
-@json_option
-def pay(amount: str, month: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        _write(client.billing.pay(parse_amount(amount, at_least=1), month=month), as_json)
+@in_project
+def pay(client: "Client", amount: str, month: str, as_json: bool) -> None:
+    _write(client.billing.pay(parse_amount(amount, at_least=1), month=month), as_json)
 
 
 def _tax(text: str) -> tuple[str, int]:

@@ -6,7 +6,7 @@ import click
 
 from teraflock.base.errors import BadInput
 from teraflock.base.money import amount_text
-from teraflock.cli.connection import connected
+from teraflock.cli.connection import connected, in_project
 from teraflock.cli.instance.costs import tell_budget
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
@@ -18,6 +18,7 @@ from teraflock.words.money import hourly_text
 from teraflock.words.text import time_text
 
 if TYPE_CHECKING:
+    from teraflock.client import Client
     from teraflock.wire.budget import BudgetAnswer
 
 HELP: Final = """Show a project's budget for the month.
@@ -72,11 +73,9 @@ def set_budget(
 
 
 @command.command(help="Remove the project's budget. The operator's cap stays.")
-@project_option
-@json_option
-def remove(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        client.budgets.remove()
+@in_project
+def remove(client: "Client", as_json: bool) -> None:
+    client.budgets.remove()
     tell({"micros": None}, "Removed the budget", as_json)
 
 

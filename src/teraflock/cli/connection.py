@@ -5,9 +5,12 @@ in the home folder, which `make up` writes.
 """
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 from teraflock.base.errors import Unavailable
+from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark
 from teraflock.words.text import SIMULATED
 
@@ -49,3 +52,19 @@ def connected(project: str | None = None) -> "Client":
 
     found = connection()
     return Client(found.server, found.key, project=project or "", ca_file=os.environ.get("TERA_CA", ""))
+
+
+def in_project(function: Callable[..., None]) -> Callable[..., None]:
+    """Add `--project` and `--json` to a command, and call it with the client of the project.
+
+    A command that checks its input before it needs a server calls `connected` itself.
+    """
+
+    @project_option
+    @json_option
+    @wraps(function)
+    def run(project: str | None, **words: Any) -> None:
+        with connected(project) as client:
+            function(client, **words)
+
+    return run

@@ -10,7 +10,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Conflict
 from teraflock.base.names import check_name
 from teraflock.base.quantities import bytes_text, count_text
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.dataset_files import LocalDataset
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.facts import write_facts
@@ -72,35 +72,29 @@ def push(name: str, path: Path, project: str | None, as_json: bool) -> None:
 
 
 @command.command("list", help="List datasets and their sizes.")
-@project_option
-@json_option
-def list_datasets(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.datasets.list()
-        mark_simulated(client)
+@in_project
+def list_datasets(client: "Client", as_json: bool) -> None:
+    found = client.datasets.list()
+    mark_simulated(client)
     empty = "No data yet. Store some with `tera data push NAME PATH`"
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
 @command.command(help="Show one dataset.")
 @click.argument("name")
-@project_option
-@json_option
-def show(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.datasets.get(name)
-        mark_simulated(client)
+@in_project
+def show(client: "Client", name: str, as_json: bool) -> None:
+    found = client.datasets.get(name)
+    mark_simulated(client)
     write_json(found) if as_json else write_facts(facts(found, SystemClock().now()))
 
 
 @command.command(help="Delete a dataset that no instance uses.")
 @click.argument("name")
 @yes_option
-@project_option
-@json_option
-def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        delete_named(client.datasets, name, "dataset", yes=yes, as_json=as_json)
+@in_project
+def delete(client: "Client", name: str, yes: bool, as_json: bool) -> None:
+    delete_named(client.datasets, name, "dataset", yes=yes, as_json=as_json)
 
 
 def _sent(client: "Client", dataset: "DatasetAnswer", local: LocalDataset) -> "DatasetAnswer":

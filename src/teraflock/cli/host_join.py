@@ -6,13 +6,13 @@ import click
 import msgspec
 
 from teraflock.base.clock import SystemClock
+from teraflock.base.quantities import count_text
 from teraflock.cli.connection import connected
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import called, remark, tell, write_json
 from teraflock.client.noun import pages
 from teraflock.wire.host import InvitationRequest
 from teraflock.words.host import join_command
-from teraflock.words.money import counted
 from teraflock.words.text import age_text
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def remove(name: str, lost: bool, yes: bool, as_json: bool) -> None:
     remark(f"Removed `{name}`. On that machine, `tera host leave` stops its host program")
     if lost:
         remark(
-            f"Lost: {counted(done.instances, 'instance')}, {counted(done.volumes, 'volume')}."
-            f" Recovered from copies: {counted(done.volumes_recovered, 'volume')}"
+            f"Lost: {count_text(done.instances, 'instance')}, {count_text(done.volumes, 'volume')}."
+            f" Recovered from copies: {count_text(done.volumes_recovered, 'volume')}"
         )
 
 
@@ -116,7 +116,7 @@ def _write_losses(client: "Client", name: str) -> None:
     since = age_text(host.seen_at, SystemClock().now())
     remark(
         f"`{host.name}` was last seen {since} ago. Lost with it: its volumes without a copy on another host, and"
-        f" {counted(len(found), 'instance')} with their disks and snapshots"
+        f" {count_text(len(found), 'instance')} with their disks and snapshots"
     )
     for each in found:
         remark(f"  {each.instance.name} ({each.organisation}/{each.project}): {each.instance.state}")

@@ -6,7 +6,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.names import check_name
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
@@ -34,12 +34,10 @@ command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List images, including those being built.")
-@project_option
-@json_option
-def list_images(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = list(client.images.list())
-        mark_simulated(client)
+@in_project
+def list_images(client: "Client", as_json: bool) -> None:
+    found = list(client.images.list())
+    mark_simulated(client)
     empty = "No images yet. Build one with `tera image build base`"
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
@@ -75,11 +73,9 @@ def create(name: str, instance: str, project: str | None, wait: bool, timeout: f
 @command.command(help="Delete an image. Instances that were launched from it stay.")
 @click.argument("name")
 @yes_option
-@project_option
-@json_option
-def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        delete_named(client.images, name, "image", yes=yes, as_json=as_json)
+@in_project
+def delete(client: "Client", name: str, yes: bool, as_json: bool) -> None:
+    delete_named(client.images, name, "image", yes=yes, as_json=as_json)
 
 
 def _make(

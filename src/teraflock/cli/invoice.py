@@ -2,19 +2,22 @@
 
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from teraflock.base.errors import BadInput
 from teraflock.base.money import amount_text
-from teraflock.cli.connection import connected
+from teraflock.cli.connection import connected, in_project
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.options import json_option, project_option
+from teraflock.cli.options import project_option
 from teraflock.cli.output import remark, tell
 from teraflock.cli.parse_money import month_argument, month_option
 from teraflock.cli.table import write_list
 from teraflock.words.invoice import FIELDS
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
 
 HELP: Final = """List, issue and print the invoices of a project.
 
@@ -30,22 +33,18 @@ command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List all invoices, oldest first.")
-@project_option
-@json_option
-def list_(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.invoices.list()
+@in_project
+def list_(client: "Client", as_json: bool) -> None:
+    found = client.invoices.list()
     empty = "No invoices yet. An invoice is issued after the end of a month"
     write_list(found, FIELDS, as_json=as_json, empty=empty)
 
 
 @command.command(help="Issue the invoice of a past month. For operators.")
 @month_argument
-@project_option
-@json_option
-def issue(month: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        made = client.invoices.issue(month)
+@in_project
+def issue(client: "Client", month: str, as_json: bool) -> None:
+    made = client.invoices.issue(month)
     tell(made, f"Invoice {made.number}: {amount_text(made.due_micros, made.currency)} due", as_json)
 
 

@@ -6,7 +6,7 @@ import click
 
 from teraflock.base.errors import BadInput
 from teraflock.base.names import check_name
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
@@ -71,24 +71,20 @@ command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List networks with their addresses.")
-@project_option
-@json_option
-def list_networks(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.networks.list()
-        mark_simulated(client)
+@in_project
+def list_networks(client: "Client", as_json: bool) -> None:
+    found = client.networks.list()
+    mark_simulated(client)
     empty = "No networks yet. The first launch creates `default`; `tera network create NAME` creates more"
     write_list(found, network_fields(), as_json=as_json, empty=empty)
 
 
 @command.command(help="Show a network: subnets, instances, peerings.")
 @click.argument("name")
-@project_option
-@json_option
-def show(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        network = client.networks.get(name)
-        mark_simulated(client)
+@in_project
+def show(client: "Client", name: str, as_json: bool) -> None:
+    network = client.networks.get(name)
+    mark_simulated(client)
     if as_json:
         write_json(network)
         return
@@ -109,11 +105,9 @@ def show(name: str, project: str | None, as_json: bool) -> None:
 
 @command.command(help="Create a network. It counts against the quota of the project.")
 @click.argument("name")
-@project_option
-@json_option
-def create(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        made = client.networks.create(check_name(name, "a network"))
+@in_project
+def create(client: "Client", name: str, as_json: bool) -> None:
+    made = client.networks.create(check_name(name, "a network"))
     tell(
         made,
         f"Created network `{made.name}` with {made.cidr}. Use it with `tera launch --network {made.name}`",
@@ -124,11 +118,9 @@ def create(name: str, project: str | None, as_json: bool) -> None:
 @command.command(help="Delete a network that no instance and no ACL uses. Its peerings end.")
 @click.argument("name")
 @yes_option
-@project_option
-@json_option
-def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        delete_named(client.networks, name, "network", yes=yes, as_json=as_json)
+@in_project
+def delete(client: "Client", name: str, yes: bool, as_json: bool) -> None:
+    delete_named(client.networks, name, "network", yes=yes, as_json=as_json)
 
 
 @command.command(help=PEER_HELP)
@@ -183,14 +175,12 @@ def _peer(client: "Client", text: str, project: str | None) -> tuple[str, str]:
 )
 @click.option("--port", default="", metavar="N", help="The port of the target. Not for ICMP.")
 @click.option("--ipv6", is_flag=True, help="Use the IPv6 addresses of both ends.")
-@project_option
-@json_option
+@in_project
 def check(
-    source: str, target: str, protocol: str, port: str, ipv6: bool, project: str | None, as_json: bool
+    client: "Client", source: str, target: str, protocol: str, port: str, ipv6: bool, as_json: bool
 ) -> None:
-    with connected(project) as client:
-        found = client.networks.check(source, target, protocol=protocol, port=port, ipv6=ipv6)
-        mark_simulated(client)
+    found = client.networks.check(source, target, protocol=protocol, port=port, ipv6=ipv6)
+    mark_simulated(client)
     if as_json:
         write_json(found)
     else:
@@ -208,12 +198,10 @@ def check(
     help="List which instances and balancers can reach each other and the internet. `--svg` draws it."
 )
 @click.option("--svg", "is_svg", is_flag=True, help="Print a picture as SVG.")
-@project_option
-@json_option
-def graph(is_svg: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.networks.graph()
-        mark_simulated(client)
+@in_project
+def graph(client: "Client", is_svg: bool, as_json: bool) -> None:
+    found = client.networks.graph()
+    mark_simulated(client)
     if as_json:
         write_json(found)
     elif is_svg:

@@ -44,6 +44,17 @@ reason_option = click.option(
 yes_option = click.option("--yes", is_flag=True, help="Skip the confirmation.")
 
 
+def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Add several options to a command, in this order."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
 def wait_option(default: bool, seconds_max: float = 600.0) -> Callable[[F], F]:
     """`--wait` returns when the work is done, `--no-wait` as soon as the server accepted it."""
 

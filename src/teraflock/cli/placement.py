@@ -1,13 +1,13 @@
 """The options of `tera launch` about hosts and the queue, and the output of `--explain`."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import count_text
+from teraflock.cli.options import with_options
 from teraflock.cli.output import emphasised, remark
 from teraflock.cli.parse import parse_pairs
 from teraflock.cli.table import Column, write_rows
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from teraflock.wire.placement import PlacementAnswer
     from teraflock.wire.queue import QueuedAnswer
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-_OPTIONS = (
+place_options = with_options(
     click.option(
         "--on", multiple=True, metavar="K=V", help="Only on hosts with this label, such as `zone=a`. Can be repeated."
     ),
@@ -54,12 +53,6 @@ _OPTIONS = (
         "--explain", is_flag=True, help="Show which host would be chosen and why. Launch nothing."
     ),
 )  # fmt: skip
-
-
-def place_options(command: Command) -> Command:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def place_from(words: dict[str, Any]) -> dict[str, Any]:

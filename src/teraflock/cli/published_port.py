@@ -1,17 +1,20 @@
 """`tera publish` and `tera unpublish`: ports of a host that lead to ports of instances."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from teraflock.base.errors import NotFound
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.parse import port_number
 from teraflock.cli.table import write_list
 from teraflock.wire.published_port import PublishRequest
 from teraflock.words.published_port import fields
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
 
 PUBLISH_HELP: Final = """Publish a TCP port of an instance on its host. Without PORT, list the published ports.
 
@@ -37,22 +40,20 @@ Example:
 @click.argument("instance", required=False)
 @click.argument("guest_port", metavar="[PORT]", required=False)
 @click.option("--port", metavar="N", help="The port of the host, 30000 to 32767. [default: a free one]")
-@project_option
-@json_option
+@in_project
 def publish(
-    instance: str | None, guest_port: str | None, port: str | None, project: str | None, as_json: bool
+    client: "Client", instance: str | None, guest_port: str | None, port: str | None, as_json: bool
 ) -> None:
-    with connected(project) as client:
-        mark_simulated(client)
-        if instance is None or guest_port is None:
-            found = client.published_ports.list(instance=instance or "")
-            empty = "No published ports yet. Publish one with `tera publish INSTANCE PORT`"
-            write_list(found, fields(), as_json=as_json, empty=empty)
-            return
-        wanted = port_number(port, "--port") if port is not None else None
-        request = PublishRequest(instance=instance, guest_port=port_number(guest_port, "PORT"), port=wanted)
-        made = client.published_ports.publish(request)
-        check = client.networks.check("internet", made.instance, port=str(made.guest_port))
+    mark_simulated(client)
+    if instance is None or guest_port is None:
+        found = client.published_ports.list(instance=instance or "")
+        empty = "No published ports yet. Publish one with `tera publish INSTANCE PORT`"
+        write_list(found, fields(), as_json=as_json, empty=empty)
+        return
+    wanted = port_number(port, "--port") if port is not None else None
+    request = PublishRequest(instance=instance, guest_port=port_number(guest_port, "PORT"), port=wanted)
+    made = client.published_ports.publish(request)
+    check = client.networks.check("internet", made.instance, port=str(made.guest_port))
     if as_json:
         write_json(made)
         return

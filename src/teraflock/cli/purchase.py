@@ -6,7 +6,7 @@ import click
 
 from teraflock.base.money import amount_text
 from teraflock.cli.confirm import confirm
-from teraflock.cli.connection import connected
+from teraflock.cli.connection import connected, in_project
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
 from teraflock.cli.output import remark, write_json
@@ -17,6 +17,7 @@ from teraflock.words.money import years_text
 from teraflock.words.purchase import fields, limit_fields
 
 if TYPE_CHECKING:
+    from teraflock.client import Client
     from teraflock.wire.purchase import PreviewAnswer, PurchaseAnswer
 
 HELP: Final = """Pay for an instance by the month, or reserve it for one to three years.
@@ -63,11 +64,9 @@ def reserve(
 
 
 @command.command("list", help="List purchases.")
-@project_option
-@json_option
-def list_(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.purchases.list()
+@in_project
+def list_(client: "Client", as_json: bool) -> None:
+    found = client.purchases.list()
     write_list(found, fields(found), as_json=as_json, empty="No purchases")
 
 
@@ -75,11 +74,9 @@ def list_(project: str | None, as_json: bool) -> None:
     help="Extend a purchase to the current size of its instance. You pay the difference for the rest of the term."
 )
 @click.argument("purchase")
-@project_option
-@json_option
-def upgrade(purchase: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        _show(client.purchases.upgrade(purchase), as_json)
+@in_project
+def upgrade(client: "Client", purchase: str, as_json: bool) -> None:
+    _show(client.purchases.upgrade(purchase), as_json)
 
 
 @command.command(help="End a month early. The price book sets the refund.")
@@ -97,11 +94,9 @@ def end(purchase: str, yes: bool, project: str | None, as_json: bool) -> None:
 @command.command(help="Turn automatic renewal on or off.")
 @click.argument("purchase")
 @click.argument("answer", type=click.Choice(["yes", "no"]))
-@project_option
-@json_option
-def renew(purchase: str, answer: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        _show(client.purchases.set_renewal(purchase, answer == "yes"), as_json)
+@in_project
+def renew(client: "Client", purchase: str, answer: str, as_json: bool) -> None:
+    _show(client.purchases.set_renewal(purchase, answer == "yes"), as_json)
 
 
 @command.command(help="Let a member buy up to AMOUNT a month. `none` removes the limit. For owners.")
@@ -122,11 +117,9 @@ def limit(member: str, amount: str, project: str | None, as_json: bool) -> None:
 
 
 @command.command(help="Show the purchase limits of members.")
-@project_option
-@json_option
-def limits(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.purchases.limits()
+@in_project
+def limits(client: "Client", as_json: bool) -> None:
+    found = client.purchases.limits()
     empty = "No purchase limits: owners can buy, other members cannot"
     write_list(found, limit_fields(found), as_json=as_json, empty=empty)
 

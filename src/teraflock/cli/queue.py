@@ -1,17 +1,20 @@
 """`tera queue`: launches that wait for room."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.cli.connection import connected
+from teraflock.cli.connection import connected, in_project
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import write_json
 from teraflock.cli.placement import write_waiting
 from teraflock.cli.table import write_list
 from teraflock.words.queue import fields
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
 
 HELP: Final = """List launches that wait for room, with their places and expected starts.
 
@@ -46,11 +49,9 @@ def command(context: click.Context, ended: bool, project: str | None, as_json: b
 
 @command.command(help="Show one queued launch, by id or name.")
 @click.argument("ref", metavar="ID|NAME")
-@project_option
-@json_option
-def show(ref: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        queued = client.queue.get(ref)
+@in_project
+def show(client: "Client", ref: str, as_json: bool) -> None:
+    queued = client.queue.get(ref)
     if as_json:
         write_json(queued)
     else:
@@ -59,11 +60,9 @@ def show(ref: str, project: str | None, as_json: bool) -> None:
 
 @command.command(help="Cancel queued launches, by id or name.")
 @click.argument("refs", nargs=-1, required=True, metavar="ID|NAME...")
-@project_option
-@json_option
-def cancel(refs: tuple[str, ...], project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        ended = [client.queue.cancel(ref) for ref in refs]
+@in_project
+def cancel(client: "Client", refs: tuple[str, ...], as_json: bool) -> None:
+    ended = [client.queue.cancel(ref) for ref in refs]
     if as_json:
         write_json(ended if len(ended) > 1 else ended[0])
         return

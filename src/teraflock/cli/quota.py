@@ -12,7 +12,7 @@ from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.options import json_option, project_option
+from teraflock.cli.options import json_option, project_option, with_options
 from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.pages import project_ref
 from teraflock.cli.parse import parse_pairs
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from teraflock.client import Client
 
 Q = TypeVar("Q", bound=QuotaShape)
-F = TypeVar("F", bound=Callable[..., Any])
 NO_LIMIT: Final = "none"
 DATA_DEFAULT: Final = "64 GB"
 HELP: Final = """Show and set quotas: the most that a project or an organisation can have at a time.
@@ -48,7 +47,7 @@ BOTH_COLUMNS: Final = (
     Column("ORG USED", right=True),
     Column("LIMIT", right=True),
 )
-_OPTIONS: Final = (
+limit_options = with_options(
     click.option("--instances", metavar="N", help="Instances. `none` means no limit, here and below."),
     click.option("--vcpus", metavar="N", help="vCPUs."),
     click.option("--ram", metavar="GB", help="Memory."),
@@ -63,17 +62,7 @@ _OPTIONS: Final = (
     click.option("--gpus", multiple=True, metavar="MODEL=N", help="GPUs of one model. Can be repeated."),
     click.option("--gpus-default", metavar="N", help="GPUs of each model without its own limit."),
 )
-
-
-def limit_options(function: F) -> F:
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
 command = NamingGroup("command", help=HELP)
-
-
 _organisation_option = click.option(
     "--org", "organisation", default="", metavar="NAME|ID", help="The organisation, instead of a project."
 )

@@ -7,18 +7,17 @@ import click
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, NotFound
 from teraflock.base.names import check_name
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.options import json_option, project_option, yes_option
+from teraflock.cli.options import json_option, project_option, with_options, yes_option
 from teraflock.cli.output import remark, tell, write_json
 from teraflock.cli.table import write_list, write_table
 from teraflock.wire.security_group import DirectionWord, ProtocolWord, RuleRequest
 from teraflock.words.security_group import fields, members_text, rule_fields, rule_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from teraflock.client import Client
     from teraflock.wire.security_group import RuleAnswer, SecurityGroupAnswer
 
 HELP: Final = """Manage security groups: what may reach instances, and what they may reach.
@@ -56,63 +55,46 @@ Examples:
 """
 
 
-def rule_options(function: "Callable[..., Any]") -> "Callable[..., Any]":
-    for option in reversed(
-        (
-            click.option("--in", "is_in", is_flag=True, help="For connections to the instances."),
-            click.option("--out", "is_out", is_flag=True, help="For connections from the instances."),
-            click.option(
-                "--protocol",
-                type=click.Choice(list(get_args(ProtocolWord))),
-                default="any",
-                show_default=True,
-            ),
-            click.option("--port", default="", metavar="N[-M]", help="A port or a range. [default: all]"),
-            click.option(
-                "--from", "source", metavar="PEER", help="With --in: a network, an address or `sg:NAME`."
-            ),
-            click.option(
-                "--to", "target", metavar="PEER", help="With --out: a network, an address or `sg:NAME`."
-            ),
-        )
-    ):
-        function = option(function)
-    return function
-
-
+rule_options = with_options(
+    click.option("--in", "is_in", is_flag=True, help="For connections to the instances."),
+    click.option("--out", "is_out", is_flag=True, help="For connections from the instances."),
+    click.option(
+        "--protocol",
+        type=click.Choice(list(get_args(ProtocolWord))),
+        default="any",
+        show_default=True,
+    ),
+    click.option("--port", default="", metavar="N[-M]", help="A port or a range. [default: all]"),
+    click.option("--from", "source", metavar="PEER", help="With --in: a network, an address or `sg:NAME`."),
+    click.option("--to", "target", metavar="PEER", help="With --out: a network, an address or `sg:NAME`."),
+)
 command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List security groups, with their members.")
 @click.option("--instance", default="", metavar="NAME", help="Only the groups of this instance.")
-@project_option
-@json_option
-def list_groups(instance: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.security_groups.list(instance=instance)
-        mark_simulated(client)
+@in_project
+def list_groups(client: "Client", instance: str, as_json: bool) -> None:
+    found = client.security_groups.list(instance=instance)
+    mark_simulated(client)
     empty = f"`{instance}` is in no security group: it runs on a rented machine"
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
 @command.command(help="Show the rules and members of a security group.")
 @click.argument("name")
-@project_option
-@json_option
-def show(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        group = client.security_groups.get(name)
-        mark_simulated(client)
+@in_project
+def show(client: "Client", name: str, as_json: bool) -> None:
+    group = client.security_groups.get(name)
+    mark_simulated(client)
     _write_group(group, as_json)
 
 
 @command.command(help="Create a security group. It lets nothing in and everything out until you add rules.")
 @click.argument("name")
-@project_option
-@json_option
-def create(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        group = client.security_groups.create(check_name(name, "a security group"))
+@in_project
+def create(client: "Client", name: str, as_json: bool) -> None:
+    group = client.security_groups.create(check_name(name, "a security group"))
     tell(
         group, f"Created security group `{group.name}`. Add rules with `tera sg allow {group.name}`", as_json
     )
@@ -121,11 +103,9 @@ def create(name: str, project: str | None, as_json: bool) -> None:
 @command.command(help="Delete a security group that is not in use.")
 @click.argument("name")
 @yes_option
-@project_option
-@json_option
-def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        delete_named(client.security_groups, name, "security group", yes=yes, as_json=as_json)
+@in_project
+def delete(client: "Client", name: str, yes: bool, as_json: bool) -> None:
+    delete_named(client.security_groups, name, "security group", yes=yes, as_json=as_json)
 
 
 @command.command(help=ALLOW_HELP)
@@ -170,22 +150,18 @@ def revoke(name: str, rule_id: str, project: str | None, as_json: bool, **words:
 @command.command(help="Put an instance into a security group. It is not restarted.")
 @click.argument("name")
 @click.argument("instance")
-@project_option
-@json_option
-def attach(name: str, instance: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        group = client.security_groups.attach(name, instance)
+@in_project
+def attach(client: "Client", name: str, instance: str, as_json: bool) -> None:
+    group = client.security_groups.attach(name, instance)
     _tell_members(group, as_json)
 
 
 @command.command(help="Take an instance out of a security group. It keeps at least one.")
 @click.argument("name")
 @click.argument("instance")
-@project_option
-@json_option
-def detach(name: str, instance: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        group = client.security_groups.detach(name, instance)
+@in_project
+def detach(client: "Client", name: str, instance: str, as_json: bool) -> None:
+    group = client.security_groups.detach(name, instance)
     _tell_members(group, as_json)
 
 

@@ -1,7 +1,6 @@
 """The options for the size of an instance, shared by `tera launch`, `resize` and `quote`."""
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any
 
 import click
 
@@ -15,11 +14,11 @@ from teraflock.base.limits import (
     VCPUS_MAX,
 )
 from teraflock.base.quantities import bytes_text, parse_memory_bytes
+from teraflock.cli.options import with_options
 from teraflock.wire.instance import ModeWord
 from teraflock.wire.shape import ShapeRequest
 
-F = TypeVar("F", bound=Callable[..., Any])
-_OPTIONS: Final = (
+shape_options = with_options(
     click.option(
         "--gpu", default="", metavar="MODEL", help="The GPU model, by any of its names: `V100`, `A100 80GB`."
     ),
@@ -29,12 +28,6 @@ _OPTIONS: Final = (
     click.option("--ram", metavar="GB", help="Memory: `16`, `16GB` or `512MB`."),
     click.option("--disk", metavar="GB", help="Disk: `50`, `50GB` or `1TB`."),
 )
-
-
-def shape_options(function: F) -> F:
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def shape_from(words: dict[str, Any]) -> ShapeRequest:

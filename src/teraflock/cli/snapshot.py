@@ -9,7 +9,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, not_found
 from teraflock.base.names import check_name
 from teraflock.cli.confirm import confirm
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.instance.lifecycle import act_on, tell_states
 from teraflock.cli.options import json_option, project_option, wait_option, yes_option
 from teraflock.cli.output import tell, write_json
@@ -98,28 +98,26 @@ def _make(
 @click.argument("snapshot_name", metavar="SNAPSHOT")
 @yes_option
 @wait_option(default=True)
-@project_option
-@json_option
+@in_project
 def restore(
-    name: str, snapshot_name: str, yes: bool, project: str | None, wait: bool, timeout: float, as_json: bool
+    client: "Client", name: str, snapshot_name: str, yes: bool, wait: bool, timeout: float, as_json: bool
 ) -> None:
-    with connected(project) as client:
-        instance = client.instances.get(name)
-        if not yes:
-            check_snapshot(snapshot_name, (each.name for each in client.snapshots.list(instance.id)))
-            restarts = " and restart it" if instance.state == "running" else ""
-            confirm(
-                f"Restore `{instance.name}` from `{snapshot_name}`{restarts}? Everything written since is lost.",
-                "Restoring",
-            )
-        done = act_on(
-            client,
-            [instance.id],
-            lambda client, id: client.snapshots.restore(id, RestoreRequest(snapshot=snapshot_name)),
-            instance.wanted,
-            wait,
-            timeout,
+    instance = client.instances.get(name)
+    if not yes:
+        check_snapshot(snapshot_name, (each.name for each in client.snapshots.list(instance.id)))
+        restarts = " and restart it" if instance.state == "running" else ""
+        confirm(
+            f"Restore `{instance.name}` from `{snapshot_name}`{restarts}? Everything written since is lost.",
+            "Restoring",
         )
+    done = act_on(
+        client,
+        [instance.id],
+        lambda client, id: client.snapshots.restore(id, RestoreRequest(snapshot=snapshot_name)),
+        instance.wanted,
+        wait,
+        timeout,
+    )
     tell_states(done, as_json, waited=wait)
 
 

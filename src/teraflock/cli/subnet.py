@@ -1,12 +1,12 @@
 """`tera subnet`: parts of a project's networks."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from teraflock.base.names import check_name
 from teraflock.cli.confirm import confirm
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option, project_option, yes_option
@@ -14,6 +14,9 @@ from teraflock.cli.output import tell, write_json
 from teraflock.cli.table import write_list
 from teraflock.wire.subnet import SubnetRequest
 from teraflock.words.subnet import fields
+
+if TYPE_CHECKING:
+    from teraflock.client import Client
 
 HELP: Final = """Manage subnets: parts of a network, each with its own ACL.
 
@@ -34,12 +37,10 @@ command = NamingGroup("command", help=HELP)
 
 @command.command("list", help="List subnets with their addresses and ACLs.")
 @click.option("--network", default="", metavar="NAME", help="Only those of this network.")
-@project_option
-@json_option
-def list_subnets(network: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.subnets.list(network=network)
-        mark_simulated(client)
+@in_project
+def list_subnets(client: "Client", network: str, as_json: bool) -> None:
+    found = client.subnets.list(network=network)
+    mark_simulated(client)
     empty = "No networks yet. The first launch creates `default`; `tera subnet create NAME` does, too"
     write_list(found, fields(), as_json=as_json, empty=empty)
 
@@ -47,12 +48,10 @@ def list_subnets(network: str, project: str | None, as_json: bool) -> None:
 @command.command(help="Show a subnet and its instances.")
 @click.argument("name")
 @_network_option
-@project_option
-@json_option
-def show(name: str, network: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.subnets.get(network, name)
-        mark_simulated(client)
+@in_project
+def show(client: "Client", name: str, network: str, as_json: bool) -> None:
+    found = client.subnets.get(network, name)
+    mark_simulated(client)
     if as_json:
         write_json(found)
         return
@@ -88,12 +87,10 @@ def create(
 @click.argument("name")
 @_network_option
 @yes_option
-@project_option
-@json_option
-def delete(name: str, network: str, yes: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.subnets.get(network, name)
-        if not yes:
-            confirm(f"Delete the subnet `{found.name}`?", "Deleting")
-        client.subnets.delete(network, found.name)
+@in_project
+def delete(client: "Client", name: str, network: str, yes: bool, as_json: bool) -> None:
+    found = client.subnets.get(network, name)
+    if not yes:
+        confirm(f"Delete the subnet `{found.name}`?", "Deleting")
+    client.subnets.delete(network, found.name)
     tell(found, f"Deleted subnet `{found.name}`. Its addresses belong to `default` again", as_json)

@@ -9,7 +9,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.base.names import check_name
 from teraflock.base.quantities import bytes_text, parse_memory_bytes
-from teraflock.cli.connection import connected, mark_simulated
+from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
@@ -45,24 +45,20 @@ command = NamingGroup("command", help=HELP)
 
 
 @command.command("list", help="List volumes and what they are attached to.")
-@project_option
-@json_option
-def list_volumes(project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.volumes.list()
-        mark_simulated(client)
+@in_project
+def list_volumes(client: "Client", as_json: bool) -> None:
+    found = client.volumes.list()
+    mark_simulated(client)
     empty = "No volumes yet. Create one with `tera volume create NAME --size 100GB`"
     write_list(found, fields(SystemClock().now()), as_json=as_json, empty=empty)
 
 
 @command.command(help="Show one volume and its snapshots.")
 @click.argument("name")
-@project_option
-@json_option
-def show(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.volumes.get(name)
-        mark_simulated(client)
+@in_project
+def show(client: "Client", name: str, as_json: bool) -> None:
+    found = client.volumes.get(name)
+    mark_simulated(client)
     write_json(found) if as_json else write_facts(facts(found, SystemClock().now()))
 
 
@@ -91,22 +87,18 @@ def create(name: str, size: str, copied: bool, project: str | None, as_json: boo
 @click.argument("name")
 @click.argument("instance")
 @click.option("--path", default="", metavar="PATH", help="The mount point. [default: /volumes/NAME]")
-@project_option
-@json_option
-def attach(name: str, instance: str, path: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.volumes.attach(name, instance, path)
+@in_project
+def attach(client: "Client", name: str, instance: str, path: str, as_json: bool) -> None:
+    found = client.volumes.attach(name, instance, path)
     _tell(found, as_json, f"`{found.instance}` has the volume `{found.name}` at {found.path}")
 
 
 @command.command(help="Detach a volume from its instance. Close its files there first.")
 @click.argument("name")
-@project_option
-@json_option
-def detach(name: str, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        client.volumes.detach(name)
-        found = _settled(client, name, lambda each: each.state != "detaching")
+@in_project
+def detach(client: "Client", name: str, as_json: bool) -> None:
+    client.volumes.detach(name)
+    found = _settled(client, name, lambda each: each.state != "detaching")
     _tell(found, as_json, f"The volume `{found.name}` is {found.state}")
 
 
@@ -125,11 +117,9 @@ def resize(name: str, size: str, project: str | None, as_json: bool) -> None:
 @command.command(help="Copy a volume to another host on a schedule, or no longer with --stop.")
 @click.argument("name")
 @click.option("--stop", is_flag=True, help="Make no more copies, and remove those that exist.")
-@project_option
-@json_option
-def copy(name: str, stop: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        found = client.volumes.copy(name, not stop)
+@in_project
+def copy(client: "Client", name: str, stop: bool, as_json: bool) -> None:
+    found = client.volumes.copy(name, not stop)
     _tell(
         found, as_json, f"The volume `{found.name}` is {'no longer ' if stop else ''}copied to another host"
     )
@@ -138,19 +128,17 @@ def copy(name: str, stop: bool, project: str | None, as_json: bool) -> None:
 @command.command(help="Bring a volume back from its last copy, when its host is lost.")
 @click.argument("name")
 @yes_option
-@project_option
-@json_option
-def recover(name: str, yes: bool, project: str | None, as_json: bool) -> None:
+@in_project
+def recover(client: "Client", name: str, yes: bool, as_json: bool) -> None:
     from teraflock.cli.confirm import confirm
 
-    with connected(project) as client:
-        if not yes:
-            before = copied_text(client.volumes.get(name), SystemClock().now())
-            confirm(
-                f"Continue with the copy of `{name}` ({before})? What was written since is lost, with its snapshots",
-                "Recovering",
-            )
-        found = client.volumes.recover(name)
+    if not yes:
+        before = copied_text(client.volumes.get(name), SystemClock().now())
+        confirm(
+            f"Continue with the copy of `{name}` ({before})? What was written since is lost, with its snapshots",
+            "Recovering",
+        )
+    found = client.volumes.recover(name)
     _tell(found, as_json, f"Recovered `{found.name}`. Attach it, or launch an instance with it")
 
 
@@ -178,29 +166,25 @@ def snapshot(name: str, snapshot: str, delete: bool, project: str | None, as_jso
 @click.argument("name")
 @click.argument("snapshot")
 @yes_option
-@project_option
-@json_option
-def restore(name: str, snapshot: str, yes: bool, project: str | None, as_json: bool) -> None:
+@in_project
+def restore(client: "Client", name: str, snapshot: str, yes: bool, as_json: bool) -> None:
     from teraflock.cli.confirm import confirm
     from teraflock.cli.snapshot import check_snapshot
 
-    with connected(project) as client:
-        if not yes:
-            check_snapshot(snapshot, (each.name for each in client.volumes.get(name).snapshots))
-            confirm(f"Replace everything on `{name}` with the snapshot `{snapshot}`?", "Restoring")
-        client.volumes.restore(name, snapshot)
-        found = _settled(client, name, lambda each: each.state != "restoring")
+    if not yes:
+        check_snapshot(snapshot, (each.name for each in client.volumes.get(name).snapshots))
+        confirm(f"Replace everything on `{name}` with the snapshot `{snapshot}`?", "Restoring")
+    client.volumes.restore(name, snapshot)
+    found = _settled(client, name, lambda each: each.state != "restoring")
     _tell(found, as_json, f"Restored `{found.name}` from `{snapshot}`")
 
 
 @command.command(help="Delete a volume that is not attached, with its snapshots.")
 @click.argument("name")
 @yes_option
-@project_option
-@json_option
-def delete(name: str, yes: bool, project: str | None, as_json: bool) -> None:
-    with connected(project) as client:
-        delete_named(client.volumes, name, "volume", yes=yes, as_json=as_json)
+@in_project
+def delete(client: "Client", name: str, yes: bool, as_json: bool) -> None:
+    delete_named(client.volumes, name, "volume", yes=yes, as_json=as_json)
 
 
 def _settled(client: "Client", name: str, done: Callable[["VolumeAnswer"], bool]) -> "VolumeAnswer":

@@ -19,6 +19,7 @@ import msgspec
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import TeraflockError
+from teraflock.base.filling import filled
 from teraflock.dataset.model import DatasetCopy
 from teraflock.fleet.model import HostReport
 from teraflock.fleet.telemetry.model import HostReading
@@ -307,13 +308,7 @@ class RentedDriver(ABC):
 
 
 def made_of(remote: Remote) -> Made:
-    return Made(
-        remote_id=remote.remote_id,
-        zone=remote.zone,
-        price_micros_per_hour=remote.price_micros_per_hour,
-        currency=remote.currency,
-        since=remote.since,
-    )
+    return filled(Made, remote)
 
 
 def sighting_of(remote: Remote) -> Sighting:

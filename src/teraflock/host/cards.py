@@ -79,7 +79,7 @@ def _card_at(nvml: Any, index: int, xids: Xids | None) -> HostCard | str:
         pcie=_pcie(nvml, queries, handle),
         nvlink=_nvlink(nvml, queries, handle),
         ecc=bool(ecc[0]) if ecc else None,
-        temperature_celsius=_temperature(nvml, queries, handle),
+        temperature_celsius=temperature(nvml, queries, handle),
         power_watts=None if power is None else power / 1000,
         power_watts_max=None if power_max is None else power_max / 1000,
         utilisation_percent=busy.gpu if busy else None,
@@ -171,7 +171,7 @@ def _nvlink(nvml: Any, queries: Queries, handle: Any) -> NvLink | None:
     return NvLink(links=len(links), links_active=sum(links), version=version)
 
 
-def _temperature(nvml: Any, queries: Queries, handle: Any) -> int | None:
+def temperature(nvml: Any, queries: Queries, handle: Any) -> int | None:
     return queries.ask(
         "temperature",
         lambda: int(nvml.nvmlDeviceGetTemperatureV(handle, nvml.NVML_TEMPERATURE_GPU)),

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from teraflock.fleet.telemetry.model import CardReading
 from teraflock.host.bus import logged_faults, nvidia_cards
-from teraflock.host.cards import Xids, address_of, read_slices
+from teraflock.host.cards import Xids, address_of, read_slices, temperature
 from teraflock.host.nvml import NoNvml, Queries, opened, text
 
 ALL_LINKS: Final = 2**32 - 1
@@ -54,7 +54,7 @@ def _card(nvml: Any, queries: Queries, handle: Any, address: str, xids: Xids | N
         memory_utilisation_percent=busy.memory if busy else None,
         power_milliwatts=ask("power", lambda: nvml.nvmlDeviceGetPowerUsage(handle)),
         energy_millijoules=ask("energy", lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle)),
-        temperature_celsius=_temperature(nvml, queries, handle),
+        temperature_celsius=temperature(nvml, queries, handle),
         sm_clock_mhz=ask("clock", lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
         memory_clock_mhz=ask("clock", lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)),
         throttle_reasons=ask(
@@ -84,14 +84,6 @@ def _slices(nvml: Any, queries: Queries, handle: Any, address: str) -> tuple[Car
             memory_used_bytes=part.memory_used_bytes,
         )
         for part in found
-    )
-
-
-def _temperature(nvml: Any, queries: Queries, handle: Any) -> int | None:
-    return queries.ask(
-        "temperature",
-        lambda: int(nvml.nvmlDeviceGetTemperatureV(handle, nvml.NVML_TEMPERATURE_GPU)),
-        lambda: int(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from teraflock.base.filling import filled
 from teraflock.base.size import Size
 from teraflock.instance.driver import Capability, ComputeDriver, MachineType
 from teraflock.instance.model import Access, Instance, RentalChoice, RentalSpec
@@ -17,15 +18,11 @@ from teraflock.instance.orders import Order
 def choice_of(order: Order, size: Size, rental: RentalSpec, driver: ComputeDriver) -> RentalChoice:
     """What an order rents, as one of several choices."""
     can = driver.capabilities
-    return RentalChoice(
+    return filled(
+        RentalChoice,
+        rental,
         site=driver.site,
-        type=rental.type,
-        regions=rental.regions,
-        zone=rental.zone,
         mode=order.mode,
-        bid_micros_per_hour=rental.bid_micros_per_hour,
-        price_limit_micros_per_hour=rental.price_limit_micros_per_hour,
-        currency=rental.currency,
         size=size,
         keeps_disk=Capability.STOP in can and (order.mode == "on-demand" or Capability.STOP_SPOT in can),
         watches_guest=Capability.EXEC in can,

@@ -3,18 +3,13 @@
 The meter reads them: a sequence without gaps, each with the change of phase and everything the instance holds since.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 
 from teraflock.base.clock import microseconds
 from teraflock.base.errors import TeraflockError
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import Details, Event, RandomBytes, new_event
 from teraflock.instance.model import Instance
 from teraflock.instance.rows import labels_text
-
-RandomBytes = Callable[[int], bytes]
-Details = dict[str, str | int | float | bool | None]
 
 
 def kinds_of(before: Instance, after: Instance) -> list[str]:
@@ -135,11 +130,4 @@ def notice_of(
 def _event(
     kind: str, instance: Instance, now: datetime, random_bytes: RandomBytes, details: Details
 ) -> Event:
-    return Event(
-        id=EventId(new_id("evt", now, random_bytes)),
-        at=now,
-        kind=kind,
-        subject=instance.id,
-        project=instance.project_id,
-        details=details,
-    )
+    return new_event(kind, instance.id, now, random_bytes, details, project=instance.project_id)

@@ -1,5 +1,6 @@
 """Builds the values that drivers get from the row of an instance. Pure."""
 
+from teraflock.base.filling import filled
 from teraflock.dataset.model import FOLDER
 from teraflock.fleet.model import Host, HostKind
 from teraflock.instance.driver import GpuSlot, Handle, Machine, Network, Nic, Port, Rental
@@ -59,14 +60,11 @@ def rental_of(instance: Instance, host: Host) -> Rental | None:
     if wanted is None:
         return None
     token = token_of(instance)
-    return Rental(
-        type=wanted.type,
+    return filled(
+        Rental,
+        wanted,
         region=host.region,
-        zone=wanted.zone,
         mode=instance.spec.mode,
-        bid_micros_per_hour=wanted.bid_micros_per_hour,
-        price_limit_micros_per_hour=wanted.price_limit_micros_per_hour,
-        currency=wanted.currency,
         token=token,
         asked_at=host.token_at if host.token == token else None,
     )
@@ -95,11 +93,12 @@ def machine_of(instance: Instance, host: Host, project_name: str) -> Machine:
         shape = request.shape_before if undoing else shape
         slots = set(request.slots_before if undoing else request.slots_after)
     spec, nics = instance.spec, nics_of(instance, project_name)
-    return Machine(
+    return filled(
+        Machine,
+        spec,
         handle=handle_of(instance, host),
         hostname=instance.name,
         image=_image_of(instance),
-        recipe=spec.recipe,
         vcpus=shape.vcpus,
         ram_bytes=shape.ram_bytes,
         disk_bytes=shape.disk_bytes,
@@ -108,14 +107,8 @@ def machine_of(instance: Instance, host: Host, project_name: str) -> Machine:
         address=instance.address or "",
         more_nics=nics[1:],
         ports=_ports(instance),
-        authorized_keys=spec.authorized_keys,
-        command=spec.command,
         command_run=instance.command_run,
-        jupyter_token=spec.jupyter_token,
-        graphics=spec.graphics,
-        user_data=spec.user_data,
         environment={"TERA_DATA": FOLDER, **spec.environment} if spec.data else spec.environment,
-        data=spec.data,
         volumes=tuple(each for each in instance.volumes if each.host_id == host.id),
         rental=rental_of(instance, host),
     )

@@ -10,13 +10,14 @@ from typing import Final
 
 import msgspec
 
+from teraflock.base.events import RandomBytes
 from teraflock.base.size import Size
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.model import HostKind
 from teraflock.fleet.port import store as ports
 from teraflock.fleet.rented.store import give_back
 from teraflock.fleet.store import place_of
-from teraflock.instance.events import RandomBytes, event_of, host_of, kinds_of
+from teraflock.instance.events import event_of, host_of, kinds_of
 from teraflock.instance.model import (
     HeldGpu,
     HeldPort,

@@ -15,7 +15,7 @@ from teraflock.network.model import DEFAULT, Layout, ProjectNetwork, Subnet, Ten
 from teraflock.network.naming import SUBDOMAIN, NamedMember
 from teraflock.network.rules import number_of
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, number
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION, NO_NETWORK, set_network
 
@@ -104,8 +104,7 @@ def count_of_organisation(tx: Transaction, organisation: OrganisationId) -> int:
 
 
 def _count(tx: Transaction, where: str, id: str) -> int:
-    row = tx.one(f"SELECT COUNT(*) FROM network WHERE {where} AND removed_at_us IS NULL", id=id)
-    return int(row[0]) if row else 0
+    return number(tx, f"SELECT COUNT(*) FROM network WHERE {where} AND removed_at_us IS NULL", id=id)
 
 
 # Subnets

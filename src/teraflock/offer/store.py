@@ -14,6 +14,7 @@ from teraflock.base.money import Price
 from teraflock.offer.model import WITH_GPU, Offer
 from teraflock.offer.rules import place_key
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import number
 
 COLUMNS: Final = (
     "import_number", "place", "source", "provider", "kind", "standing", "id", "cited", "region", "zone",
@@ -53,8 +54,7 @@ def with_gpu(tx: Transaction) -> Iterator[Offer]:
 
 
 def without_any_gpu(tx: Transaction) -> int:
-    row = tx.one("SELECT CAST(COALESCE(SUM(offers), 0) AS BIGINT) FROM offer_count WHERE kind = 'none'")
-    return int(row[0]) if row else 0
+    return number(tx, "SELECT CAST(COALESCE(SUM(offers), 0) AS BIGINT) FROM offer_count WHERE kind = 'none'")
 
 
 def providers(tx: Transaction) -> list[str]:

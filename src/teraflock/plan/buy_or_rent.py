@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from teraflock.base.filling import filled
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.catalog.providers import is_market
 from teraflock.plan.owned import Server, upkeep
@@ -77,17 +78,13 @@ def cheapest_rent(gpus: int, mode: str, machines: Iterable[MachineRent]) -> Rent
         if count > 1 and is_market(each.provider):  # a machine of a marketplace exists once
             continue
         if best is None or count * each.micros_per_month < best.micros_per_month:
-            best = Rent(
+            best = filled(
+                Rent,
+                each,
                 mode=mode,
-                provider=each.provider,
-                instance_type=each.instance_type,
-                gpu=each.gpu,
-                gpu_count=each.gpu_count,
                 machines=count,
                 micros_per_month=count * each.micros_per_month,
                 flat=mode in ("monthly", "reserved"),
-                as_of=each.as_of,
-                flags=each.flags,
                 quoted_currency=each.currency,
             )
     return best

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.base.errors import Refused, TeraflockError
+from teraflock.base.filling import filled
 from teraflock.fleet.model import HostId
 from teraflock.fleet.store import lock_hosts
 from teraflock.instance.driver import Capability, ComputeDriver, Sent
@@ -138,21 +139,13 @@ class BalancerLoop:
         backends = (
             BackendSpec(each.instance_id, each.address or "") for each in targets.get(balancer.id, ())
         )
-        yield BalancerSpec(
-            id=balancer.id,
-            name=balancer.name,
-            project_id=balancer.project_id,
+        yield filled(
+            BalancerSpec,
+            balancer,
             network_number=place.network,
             network_key=place.network_key,
             domain=f"{place.project}.internal",
             host=place.host,
-            address=balancer.address,
-            protocol=balancer.protocol,
-            port=balancer.port,
-            target_port=balancer.target_port,
-            health_check=balancer.health_check,
-            check_seconds=balancer.check_seconds,
-            certificate=balancer.certificate,
             key=key,
             backends=tuple(sorted(backends)),
         )

@@ -38,8 +38,7 @@ _DELIVERY: Final = Table("alert_delivery", Delivery)
 
 
 def delivery(tx: Transaction) -> Delivery | None:
-    row = tx.one(f"{_DELIVERY.select} WHERE number = 1")
-    return _DELIVERY.value(row) if row else None
+    return _DELIVERY.one(tx, "WHERE number = 1")
 
 
 def put_delivery(tx: Transaction, delivery: Delivery) -> None:

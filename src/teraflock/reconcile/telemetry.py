@@ -13,8 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import new_event
 from teraflock.fleet.alarms import AlarmBudget, reading_alarms
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.model import HostId
@@ -112,7 +111,4 @@ class TelemetryLoop:
             return
         for alarm in self._budget.allowed(host_id, reading_alarms(found.host, past, reading), now):
             LOG.warning("%s", alarm.sentence)
-            id = EventId(new_id("evt", now, self._around.random_bytes))
-            record_event(
-                tx, Event(id=id, at=now, kind=alarm.kind, subject=host_id, project="", details=alarm.details)
-            )
+            record_event(tx, new_event(alarm.kind, host_id, now, self._around.random_bytes, alarm.details))

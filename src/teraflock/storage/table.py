@@ -83,6 +83,24 @@ class Table(Generic[T]):
         """`extra` has the fields that were left out."""
         return self._made(*row, **extra)  # type: ignore[no-any-return]
 
+    def all(self, tx: Transaction, rest: str, /, **values: object) -> tuple[T, ...]:
+        """The values that a SELECT finds. `rest` is what follows the columns and the table: WHERE, ORDER BY, LIMIT."""
+        return tuple(map(self.value, tx.all(f"{self.select} {rest}", **values)))
+
+    def one(self, tx: Transaction, rest: str, /, **values: object) -> T | None:
+        row = tx.one(f"{self.select} {rest}", **values)
+        return self.value(row) if row else None
+
+    def lock(self, tx: Transaction, rest: str, /, **values: object) -> T | None:
+        """Like `one`. Nobody else can change or lock the row until the transaction ends."""
+        rows = tx.lock(f"{self.select} {rest}", **values)
+        return self.value(rows[0]) if rows else None
+
+    def lock_shared(self, tx: Transaction, rest: str, /, **values: object) -> T | None:
+        """Like `lock`, but several transactions can hold it."""
+        rows = tx.lock_shared(f"{self.select} {rest}", **values)
+        return self.value(rows[0]) if rows else None
+
     @cached_property
     def _made(self) -> Callable[..., Any]:
         return self._plan.maker()
@@ -197,6 +215,12 @@ def _json(bare: Any, is_optional: bool) -> _Kind:
 
 def _unless_none(convert: _Convert) -> _Convert:
     return lambda value: None if value is None else convert(value)
+
+
+def number(tx: Transaction, sql: str, /, **values: object) -> int:
+    """The number that a SELECT finds, such as a COUNT. 0 if it finds no row."""
+    row = tx.one(sql, **values)
+    return int(row[0]) if row else 0
 
 
 def among(words: Collection[StrEnum]) -> str:

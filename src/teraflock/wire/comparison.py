@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from teraflock.base.filling import filled
 from teraflock.catalog.providers import Fact, provider_facts
 from teraflock.offer.comparison import ComparedCard, ComparedProvider
 from teraflock.offer.model import Offer
@@ -76,13 +77,8 @@ def shape_provider_row(row: ComparedProvider, currency: str, price: PriceOf) -> 
 
 def _modes(best: dict[str, Offer], price: PriceOf) -> dict[str, ComparedPriceShape]:
     return {
-        mode: ComparedPriceShape(
-            price_per_gpu_micros=price(offer),
-            gpu=offer.gpu or offer.gpu_name,
-            instance_type=offer.instance_type,
-            region=offer.region,
-            as_of=offer.as_of,
-            flags=offer.flags,
+        mode: filled(
+            ComparedPriceShape, offer, price_per_gpu_micros=price(offer), gpu=offer.gpu or offer.gpu_name
         )
         for mode, offer in best.items()
     }

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from teraflock.base.exchange import Rates
+from teraflock.base.filling import filled
 from teraflock.offer.model import Shape
 from teraflock.plan.answer import Answered
 from teraflock.plan.model import Choice, Hours, Rejection
@@ -157,15 +158,9 @@ def _assumptions(answered: Answered, rates: Rates) -> AssumptionsShape:
     assumed, wish = answered.assumptions, answered.wish
     currencies = {wish.currency, *answered.exchanged} - {"USD"} if answered.exchanged else set()
     used = [rates.rate(each, answered.on) for each in sorted(currencies)]
-    return AssumptionsShape(
-        as_of=assumed.as_of,
-        interruptions_per_hour=assumed.interruptions_per_hour,
-        interruptions_by_provider=assumed.interruptions_by_provider,
-        interruptions_because=assumed.interruptions_because,
-        checkpoint_seconds=assumed.checkpoint_seconds,
-        restart_seconds=assumed.restart_seconds,
-        network_gbps=assumed.network_gbps,
-        network_because=assumed.network_because,
+    return filled(
+        AssumptionsShape,
+        assumed,
         images_per_second_per_vcpu=IMAGES_PER_SECOND_PER_VCPU,
         data_pipeline=ASSUMED,
         exchange=tuple(
@@ -189,18 +184,14 @@ def shape_left_out(
 def _choice(rank: int, choice: Choice, rates: Rates, on: date) -> ChoiceShape:
     cost = choice.cost
     offer = choice.offer
-    return ChoiceShape(
+    return filled(
+        ChoiceShape,
+        choice,
         rank=rank,
         offer=shape_offer(offer, currency=cost.currency, per="hour", rates=rates, on=on) if offer else None,
-        instances=choice.instances,
-        gpu_count=choice.gpu_count,
         mode=choice.shape.mode,
-        hours=choice.hours,
         cost=CostShape(cost.expected_micros, cost.low_micros, cost.high_micros, cost.currency),
         parts=tuple(PartShape(part.what, part.micros, part.because) for part in choice.parts),
-        interruptions=choice.interruptions,
-        uncounted=choice.uncounted,
-        pareto=choice.pareto,
     )
 
 
@@ -209,11 +200,4 @@ def _rejection(rejection: Rejection) -> RejectionShape:
 
 
 def _rejected(shape: Shape) -> RejectedOfferShape:
-    return RejectedOfferShape(
-        provider=shape.provider,
-        instance_type=shape.instance_type,
-        gpu=shape.gpu or None,
-        gpu_count=shape.gpu_count,
-        mode=shape.mode,
-        offers=shape.offers,
-    )
+    return filled(RejectedOfferShape, shape, gpu=shape.gpu or None)

@@ -5,6 +5,7 @@ from datetime import date
 import msgspec
 
 from teraflock.base.exchange import Rate
+from teraflock.base.filling import filled
 
 
 class RateShape(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +17,4 @@ class RateShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shape_rate(rate: Rate) -> RateShape:
-    return RateShape(
-        day=rate.day, currency=rate.currency, micros_per_usd=rate.micros_per_usd, source=rate.source
-    )
+    return filled(RateShape, rate)

@@ -17,8 +17,3 @@ def hourly_text(micros: int, currency: str, decimals: int = 4) -> str:
 
 def years_text(years: int) -> str:
     return f"{years} year{'s' if years > 1 else ''}"
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 instance`, `2 instances`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from teraflock.base.quantities import bytes_text
-from teraflock.words.money import counted
+from teraflock.base.quantities import bytes_text, count_text
 from teraflock.words.table import Field, Fields
 from teraflock.words.text import SIMULATED
 
@@ -105,7 +104,7 @@ def summary_text(hosts: Sequence["HostReadingAnswer"]) -> str:
     mark = f" {SIMULATED}" if any(host.simulated for host in hosts) else ""
     lost = sum(len(host.lost) for host in hosts)
     return (
-        f"{counted(len(hosts), 'host')}, {counted(len(cards), 'card')}: {busy} busy, {held} held, {watts:,.0f} W"
+        f"{count_text(len(hosts), 'host')}, {count_text(len(cards), 'card')}: {busy} busy, {held} held, {watts:,.0f} W"
         f"{f', {lost} LOST' if lost else ''}{mark}"
     )
 

@@ -1,5 +1,6 @@
 """Accounts on the wire."""
 
+from teraflock.base.filling import filled
 from teraflock.instance.account.model import AccountCheck, AccountView, NewAccount, Orphans, UseView
 from teraflock.wire.account import (
     AccountAnswer,
@@ -12,35 +13,24 @@ from teraflock.wire.account import (
 
 
 def new_account(request: AccountRequest) -> NewAccount:
-    return NewAccount(
-        name=request.name,
-        provider=request.provider,
-        secret=request.secret or "",
-        secret_from=request.secret_from,
-        options=request.options,
-        currency=request.currency,
-        limit_micros=request.limit_micros,
-    )
+    return filled(NewAccount, request, secret=request.secret or "")
 
 
 def account_answer(view: AccountView) -> AccountAnswer:
     account = view.account
-    return AccountAnswer(
-        name=account.name,
-        provider=account.provider,
+    return filled(
+        AccountAnswer,
+        account,
         state="broken" if view.problem else "ready" if view.since else "unknown",
         problem=view.problem,
         since=view.since,
         secret_from=view.secret_from,
         options=view.options,
-        currency=account.currency,
-        limit_micros=account.limit_micros,
         today_micros=view.spending.today_micros,
         month_micros=view.spending.month_micros,
         per_hour_micros=view.spending.per_hour_micros,
         instances=view.instances,
         projects=tuple(map(_project_answer, view.uses)),
-        created_at=account.created_at,
     )
 
 
@@ -55,14 +45,7 @@ def _project_answer(use: UseView) -> AccountProjectAnswer:
 
 
 def account_check_answer(check: AccountCheck) -> AccountCheckAnswer:
-    return AccountCheckAnswer(
-        name=check.name,
-        ok=not check.problem,
-        found=check.found,
-        problem=check.problem,
-        hint=check.hint,
-        code=check.code,
-    )
+    return filled(AccountCheckAnswer, check, ok=not check.problem)
 
 
 def orphan_list(orphans: Orphans) -> OrphanList:
@@ -77,13 +60,6 @@ def orphan_list(orphans: Orphans) -> OrphanList:
         for each in orphans.machines
     ]
     others = [
-        OrphanAnswer(
-            kind=each.kind,
-            remote_id=each.remote_id,
-            name=each.name,
-            micros_per_hour=each.price_micros_per_hour,
-            currency=each.currency,
-        )
-        for each in orphans.leftovers
+        filled(OrphanAnswer, each, micros_per_hour=each.price_micros_per_hour) for each in orphans.leftovers
     ]
     return OrphanList(items=(*machines, *others))

@@ -1,5 +1,6 @@
 """Converters of network ACLs."""
 
+from teraflock.base.filling import filled
 from teraflock.network.acl.model import Acl, AclRule
 from teraflock.network.acl.rules import rule_from
 from teraflock.network.security_group.rules import span_text
@@ -7,14 +8,7 @@ from teraflock.wire.acl import AclAnswer, AclRuleAnswer, AclRuleRequest
 
 
 def acl_answer(acl: Acl) -> AclAnswer:
-    return AclAnswer(
-        id=acl.id,
-        name=acl.name,
-        attached=bool(acl.subnets),
-        subnets=acl.subnets,
-        created_at=acl.created_at,
-        rules=tuple(map(_rule_answer, acl.rules)),
-    )
+    return filled(AclAnswer, acl, attached=bool(acl.subnets), rules=tuple(map(_rule_answer, acl.rules)))
 
 
 def acl_rule_from(body: AclRuleRequest) -> AclRule:
@@ -22,11 +16,4 @@ def acl_rule_from(body: AclRuleRequest) -> AclRule:
 
 
 def _rule_answer(rule: AclRule) -> AclRuleAnswer:
-    return AclRuleAnswer(
-        direction=rule.direction,
-        number=rule.number,
-        action=rule.action,
-        protocol=rule.protocol,
-        ports=span_text(rule.port_first, rule.port_last),
-        peer=rule.peer,
-    )
+    return filled(AclRuleAnswer, rule, ports=span_text(rule.port_first, rule.port_last))

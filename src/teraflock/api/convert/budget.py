@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from teraflock.base.filling import filled
 from teraflock.bill.budget.model import Standing
 from teraflock.bill.times import moment
 from teraflock.wire.budget import BudgetAnswer
@@ -13,19 +14,15 @@ def _moment(us: int | None) -> datetime | None:
 
 def budget_answer(standing: Standing) -> BudgetAnswer:
     budget = standing.budget
-    return BudgetAnswer(
+    return filled(
+        BudgetAnswer,
+        standing,
         currency=budget.currency,
         micros=budget.micros,
-        own_micros=standing.own_micros,
-        cap_micros=standing.cap_micros,
         levels=budget.levels,
         hard_stop=budget.hard_stop,
         notice_seconds=budget.notice_seconds,
-        month=standing.month,
-        spent_micros=standing.spent_micros,
-        micros_per_hour=standing.micros_per_hour,
         is_spent=standing.spent_micros >= budget.micros,
-        levels_reached=standing.levels_reached,
         stops_at=_moment(standing.stop_at_us),
         announced_at=_moment(standing.announced_us),
         stopped_at=_moment(standing.stopped_us),

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from teraflock.base.filling import filled
 from teraflock.tenant.session.model import ConsoleSession, MadeLink
 from teraflock.wire.console import ConsoleLinkMade, ConsoleSessionAnswer
 
@@ -17,12 +18,4 @@ def link_made(made: MadeLink) -> ConsoleLinkMade:
 
 
 def session_answer(session: ConsoleSession) -> ConsoleSessionAnswer:
-    return ConsoleSessionAnswer(
-        id=session.id,
-        member_id=session.limits.member_id,
-        created_at=session.created_at,
-        expires_at=session.expires_at,
-        revoked_at=session.revoked_at,
-        address=session.address,
-        agent=session.agent,
-    )
+    return filled(ConsoleSessionAnswer, session, member_id=session.limits.member_id)

@@ -6,6 +6,7 @@ import msgspec
 
 from teraflock.api.convert.shape import shape_answer, wish_from
 from teraflock.api.query import InstancePageQuery
+from teraflock.base.filling import filled
 from teraflock.instance.driver import Ran
 from teraflock.instance.model import (
     JUPYTER_PORT,
@@ -57,61 +58,20 @@ def _bid_and_limit(request: AlternativeRequest | LaunchRequest) -> dict[str, Any
 
 
 def _wish_from(request: AlternativeRequest) -> RentalWish:
-    return RentalWish(
-        site=request.site,
-        provider=request.provider,
-        type=request.type,
-        shape=wish_from(request.shape),
-        region=request.region,
-        zone=request.zone,
-        mode=request.mode,
-        offer=request.offer,
-        **_bid_and_limit(request),
-    )
+    return filled(RentalWish, request, shape=wish_from(request.shape), **_bid_and_limit(request))
 
 
 def order_from(request: LaunchRequest) -> Order:
-    return Order(
-        name=request.name,
+    return filled(
+        Order,
+        request,
         shape=wish_from(request.shape),
-        image=request.image,
         access=Access(request.access),
-        command=request.command,
-        user_data=request.user_data,
-        authorized_keys=request.authorized_keys,
-        labels=request.labels,
-        environment=request.environment,
-        mode=request.mode,
-        time_limit_seconds=request.time_limit_seconds,
-        delete_when_done=request.delete_when_done,
-        graphics=request.graphics,
-        instances=request.instances,
-        host=request.host,
-        site=request.site,
-        provider=request.provider,
-        type=request.type,
-        burst=request.burst,
-        region=request.region,
-        zone=request.zone,
         **_bid_and_limit(request),
-        offer=request.offer,
         alternatives=tuple(_wish_from(each) for each in request.alternatives),
-        security_groups=request.security_groups,
-        networks=request.networks,
-        subnets=request.subnets,
-        addresses=request.addresses,
-        data=request.data,
-        volumes=request.volumes,
         restart_policy=RestartPolicy(request.restart_policy) if request.restart_policy else None,
-        place=PlaceWish(
-            on=request.on,
-            not_with=request.not_with,
-            spread=request.spread,
-            pack=request.pack,
-            together=request.together,
-        ),
-        queue=request.queue,
-        priority=request.priority,
+        place=filled(PlaceWish, request),
+        copies_data=False,
     )
 
 
@@ -137,44 +97,31 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
     """`enters`: whether the actor may log in to the instance."""
     instance = view.instance
     progress = instance.progress
-    return InstanceAnswer(
-        id=instance.id,
-        name=instance.name,
-        project_id=instance.project_id,
+    return filled(
+        InstanceAnswer,
+        instance,
         state=instance.phase,
-        wanted=instance.wanted,
         operation=progress.operation
         if progress
         else next_operation(instance),  # requested, perhaps not started yet
         step=progress.step or None if progress else None,
-        problem=instance.problem,
-        notice=instance.notice,
         hold=HoldAnswer(by="operator", reason=instance.hold.reason, since=instance.hold.since)
         if instance.hold
         else None,
         shape=shape_answer(instance.shape),
-        gpus=tuple(GpuAnswer(slot=card.slot, kind=card.kind, gpu=card.gpu) for card in instance.held.gpus),
-        image=instance.image,
+        gpus=tuple(filled(GpuAnswer, card) for card in instance.held.gpus),
         data=tuple(each.name for each in instance.spec.data),
-        access=instance.access,
         command=instance.spec.command,
-        exit_code=instance.exit_code,
         user_data=_user_data(instance),
         time_limit_seconds=instance.spec.time_limit_seconds,
-        stop_at=instance.stop_at,
         delete_when_done=instance.spec.delete_when_done,
         graphics=instance.spec.graphics,
-        labels=instance.labels,
         host=None if view.rented else view.host_name,
         private_address=instance.address,
         interfaces=_interfaces(instance),
         ssh=_ssh(view),
         jupyter=_jupyter(view) if enters else None,
         simulated=view.simulated,
-        created_at=instance.created_at,
-        created_by=instance.created_by,
-        running_since=instance.running_since,
-        site=instance.site,
         rental=_rental(view),
         mode=instance.spec.mode,
         restart_policy=instance.spec.restart_policy,
@@ -184,8 +131,7 @@ def instance_answer(view: View, *, enters: bool) -> InstanceAnswer:
 
 
 def _preemptible(how: Preemptible | None) -> dict[str, Any]:
-    if how is None:
-        return {}
+    how = how or Preemptible()
     bids = how.bid_micros_per_hour is not None
     return {
         "bid_micros_per_hour": how.bid_micros_per_hour,
@@ -200,10 +146,9 @@ def _rental(view: View) -> RentalAnswer | None:
     if found is None:
         return None
     candidates = _candidates(rental) if rental else ()
-    return RentalAnswer(
-        type=found.type,
-        region=found.region,
-        zone=found.zone,
+    return filled(
+        RentalAnswer,
+        found,
         candidates=candidates,
         candidate=view.instance.candidate % len(candidates) if candidates else 0,
     )
@@ -211,14 +156,8 @@ def _rental(view: View) -> RentalAnswer | None:
 
 def _candidates(rental: RentalSpec) -> tuple[CandidateAnswer, ...]:
     return tuple(
-        CandidateAnswer(
-            site=each.site,
-            type=each.type,
-            region=region,
-            mode=each.mode,
-            max_price_micros_per_hour=each.price_limit_micros_per_hour,
-            currency=each.currency,
-            offer=each.offer,
+        filled(
+            CandidateAnswer, each, region=region, max_price_micros_per_hour=each.price_limit_micros_per_hour
         )
         for each in rental.choices
         for region in each.regions
@@ -248,11 +187,7 @@ def exec_answer(ran: Ran) -> ExecAnswer:
 
 
 def log_answer(log: Log) -> LogAnswer:
-    return LogAnswer(
-        source=log.source,
-        text=log.text,
-        exit_code=log.exit_code,
-    )
+    return filled(LogAnswer, log)
 
 
 def _endpoint(view: View, guest_port: int) -> tuple[str, int] | None:

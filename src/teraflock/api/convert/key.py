@@ -1,5 +1,6 @@
 """API keys on the wire."""
 
+from teraflock.base.filling import filled
 from teraflock.tenant.model import (
     ApiKey,
     MadeKey,
@@ -8,15 +9,8 @@ from teraflock.wire.key import KeyAnswer, KeyMade
 
 
 def key_answer(key: ApiKey) -> KeyAnswer:
-    return KeyAnswer(
-        id=key.id,
-        name=key.name,
-        member_id=key.member_id,
-        project=key.project_id,
-        role_max=key.role_max.value if key.role_max else None,
-        created_at=key.created_at,
-        expires_at=key.expires_at,
-        revoked_at=key.revoked_at,
+    return filled(
+        KeyAnswer, key, project=key.project_id, role_max=key.role_max.value if key.role_max else None
     )
 
 

@@ -1,5 +1,6 @@
 """Members on the wire."""
 
+from teraflock.base.filling import filled
 from teraflock.tenant.model import (
     Member,
 )
@@ -7,10 +8,4 @@ from teraflock.wire.member import MemberAnswer
 
 
 def member_answer(member: Member) -> MemberAnswer:
-    return MemberAnswer(
-        id=member.id,
-        name=member.name,
-        is_operator=member.is_operator,
-        roles={place: role.value for place, role in member.roles.items()},
-        created_at=member.created_at,
-    )
+    return filled(MemberAnswer, member, roles={place: role.value for place, role in member.roles.items()})

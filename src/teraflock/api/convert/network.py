@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from teraflock.api.convert.security_group import rule_answer
 from teraflock.api.convert.subnet import subnet_answer
+from teraflock.base.filling import filled
 from teraflock.network.checking import NetworkCheck
 from teraflock.network.ipv6 import six, six_network
 from teraflock.network.openings import Edge
@@ -24,9 +25,9 @@ from teraflock.wire.network import (
 
 def network_answer(view: NetworkView) -> NetworkAnswer:
     network = view.network
-    return NetworkAnswer(
-        id=network.id,
-        name=network.name,
+    return filled(
+        NetworkAnswer,
+        network,
         cidr=str(network.cidr),
         ipv6_cidr=six_network(str(network.cidr)),
         gateway=str(gateway(network.number)),
@@ -36,7 +37,6 @@ def network_answer(view: NetworkView) -> NetworkAnswer:
             for each in view.tenancies
         ),
         peerings=tuple(map(peering_answer, view.peerings)),
-        created_at=network.created_at,
     )
 
 
@@ -63,9 +63,7 @@ def check_answer(check: NetworkCheck) -> NetworkCheckAnswer:
 
 
 def graph_answer(ends: Sequence[str], edges: Sequence[Edge]) -> NetworkGraphAnswer:
-    connections = (
-        ConnectionAnswer(source=each.source, target=each.target, allows=each.allows) for each in edges
-    )
+    connections = (filled(ConnectionAnswer, each) for each in edges)
     return NetworkGraphAnswer(ends=tuple(ends), connections=tuple(connections))
 
 

@@ -1,5 +1,6 @@
 """Organisations on the wire."""
 
+from teraflock.base.filling import filled
 from teraflock.tenant.model import (
     MadeOrganisation,
     Organisation,
@@ -8,14 +9,7 @@ from teraflock.wire.organisation import OrganisationAnswer, OrganisationMade
 
 
 def organisation_answer(organisation: Organisation) -> OrganisationAnswer:
-    return OrganisationAnswer(
-        id=organisation.id,
-        name=organisation.name,
-        created_at=organisation.created_at,
-        state=organisation.state,
-        state_reason=organisation.state_reason,
-        state_since=organisation.state_since,
-    )
+    return filled(OrganisationAnswer, organisation)
 
 
 def organisation_made(made: MadeOrganisation) -> OrganisationMade:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from teraflock.base.filling import filled
 from teraflock.base.money import micros_per
 from teraflock.bill.price.model import FOREVER_US, Period, PriceTable, Unit
 from teraflock.bill.times import moment
@@ -17,19 +18,18 @@ def prices_answer(period: Period) -> PricesAnswer:
     tables = [("", prices.general)]
     tables += [(f"region {name}", table) for name, table in sorted(prices.regions.items())]
     tables += [(f"host {name}", table) for name, table in sorted(prices.hosts.items())]
-    return PricesAnswer(
+    return filled(
+        PricesAnswer,
+        prices,
         version=period.version,
-        currency=prices.currency,
         starts_at=moment(period.from_us),
         ends_at=None if period.until_us == FOREVER_US else moment(period.until_us),
-        minimum_seconds=prices.minimum_seconds,
         monthly_percent_off=prices.monthly_bp / 100,
         spot_percent_off=prices.spot_bp / 100,
         reserved_percent_off={str(years): bp / 100 for years, bp in sorted(prices.reserved_bp.items())},
         upfront_percent_off=prices.upfront_bp / 100,
         long_term_percent_off={str(days): bp / 100 for days, bp in prices.long_term},
         refund_percent=prices.refund_bp / 100,
-        tax_name=prices.tax_name,
         tax_percent=prices.tax_bp / 100,
         items=tuple(item for place, table in tables for item in _items(place, table, prices.general)),
     )

@@ -1,6 +1,7 @@
 """Projects on the wire."""
 
 from teraflock.api.convert.quota import quota_shape
+from teraflock.base.filling import filled
 from teraflock.network.rules import subnet
 from teraflock.tenant.model import (
     Project,
@@ -9,11 +10,9 @@ from teraflock.wire.project import ProjectAnswer
 
 
 def project_answer(project: Project) -> ProjectAnswer:
-    return ProjectAnswer(
-        id=project.id,
-        name=project.name,
-        organisation_id=project.organisation_id,
+    return filled(
+        ProjectAnswer,
+        project,
         quota=quota_shape(project.quota),
         subnet=str(subnet(project.network_number)) if project.network_number >= 0 else "",
-        created_at=project.created_at,
     )

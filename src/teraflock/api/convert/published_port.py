@@ -1,15 +1,9 @@
 """Converters of published ports."""
 
+from teraflock.base.filling import filled
 from teraflock.network.published_port.model import ShownPort
 from teraflock.wire.published_port import PublishedPortAnswer
 
 
 def published_port_answer(shown: ShownPort) -> PublishedPortAnswer:
-    return PublishedPortAnswer(
-        id=shown.published.id,
-        instance=shown.instance,
-        guest_port=shown.published.guest_port,
-        address=shown.host_address,
-        port=shown.published.port,
-        created_at=shown.published.created_at,
-    )
+    return filled(PublishedPortAnswer, shown.published, instance=shown.instance, address=shown.host_address)

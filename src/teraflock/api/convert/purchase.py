@@ -1,19 +1,13 @@
 """Purchases and their limits on the wire."""
 
+from teraflock.base.filling import filled
 from teraflock.bill.purchase.model import Preview, Purchase, PurchaseLimit, Term
 from teraflock.bill.times import moment
 from teraflock.wire.purchase import LimitAnswer, PreviewAnswer, PurchaseAnswer, TermAnswer
 
 
 def preview_answer(found: Preview) -> PreviewAnswer:
-    return PreviewAnswer(
-        currency=found.currency,
-        fee_micros=found.fee_micros,
-        month_micros=found.month_micros,
-        committed_micros=found.committed_micros,
-        starts_at=moment(found.from_us),
-        paid_until=moment(found.until_us),
-    )
+    return filled(PreviewAnswer, found, starts_at=moment(found.from_us), paid_until=moment(found.until_us))
 
 
 def limit_answer(limit: PurchaseLimit, member: str, currency: str, month: str) -> LimitAnswer:
@@ -28,25 +22,14 @@ def limit_answer(limit: PurchaseLimit, member: str, currency: str, month: str) -
 
 
 def purchase_answer(purchase: Purchase, terms: list[Term], instance: str = "") -> PurchaseAnswer:
-    return PurchaseAnswer(
-        id=purchase.id,
-        instance_id=purchase.instance_id,
+    return filled(
+        PurchaseAnswer,
+        purchase,
         instance=instance,
-        mode=purchase.mode,
-        years=purchase.years,
-        upfront=purchase.upfront,
-        renews=purchase.renews,
-        ended=purchase.ended,
         currency=terms[-1].currency,
         paid_until=moment(terms[-1].until_us),
         terms=tuple(
-            TermAnswer(
-                kind=each.kind,
-                starts_at=moment(each.from_us),
-                ends_at=moment(each.until_us),
-                fee_micros=each.fee_micros,
-                month_micros=each.month_micros,
-            )
+            filled(TermAnswer, each, starts_at=moment(each.from_us), ends_at=moment(each.until_us))
             for each in terms
         ),
     )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from teraflock.api.convert.shape import shape_answer
+from teraflock.base.filling import filled
 from teraflock.instance.queue.model import QueuedLaunch, QueuedOfTenant, QueuePlace
 from teraflock.wire.queue import QueuedAnswer, QueuedOfTenantAnswer
 
@@ -16,19 +17,11 @@ def queued_of_tenant_answer(found: QueuedOfTenant, places: Mapping[str, QueuePla
 def queued_answer(queued: QueuedLaunch, places: Mapping[str, QueuePlace]) -> QueuedAnswer:
     """`places` has the places of all waiting launches."""
     place = places.get(queued.id)
-    return QueuedAnswer(
-        id=queued.id,
-        name=queued.name,
-        state=queued.state,
+    return filled(
+        QueuedAnswer,
+        queued,
         shape=shape_answer(queued.need),
-        instances=queued.instances,
-        priority=queued.priority,
         place=place.place if place else None,
         waiting=len(places),
         expected_at=place.expected_at if place else None,
-        reason=queued.reason,
-        instance_ids=queued.instance_ids,
-        created_at=queued.created_at,
-        created_by=queued.created_by,
-        ended_at=queued.ended_at,
     )

@@ -1,7 +1,6 @@
 """Quotas and usage on the wire."""
 
-from msgspec.structs import asdict
-
+from teraflock.base.filling import filled
 from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.names import find_cards
 from teraflock.tenant.model import (
@@ -15,17 +14,16 @@ from teraflock.wire.quota import (
     OrganisationUsage,
     QuotaShape,
     UsageAnswer,
-    UsedAmounts,
 )
 
 
 def quota_from(shape: QuotaShape) -> Quota:
     """Resolve the names of GPU models. A name that matches several limits each of them; an unknown name is refused."""
-    return Quota(**{**asdict(shape), "gpus": _gpus_from(shape)})
+    return filled(Quota, shape, gpus=_gpus_from(shape))
 
 
 def organisation_quota_from(shape: OrganisationQuotaShape) -> OrganisationQuota:
-    return OrganisationQuota(**{**asdict(shape), "gpus": _gpus_from(shape)})
+    return filled(OrganisationQuota, shape, gpus=_gpus_from(shape))
 
 
 def _gpus_from(shape: QuotaShape) -> dict[str, int]:
@@ -40,20 +38,15 @@ def _cards_meant(name: str) -> list[str]:
 
 
 def quota_shape(quota: Quota) -> QuotaShape:
-    return QuotaShape(**asdict(quota))
+    return filled(QuotaShape, quota)
 
 
 def usage_answer(used: QuotaAmounts, quota: Quota, whole: OrganisationUsage | None) -> UsageAnswer:
-    amounts = {name: getattr(used, name) for name in UsedAmounts.__struct_fields__}
-    return UsageAnswer(**amounts, quota=quota_shape(quota), organisation=whole)
+    return filled(UsageAnswer, used, quota=quota_shape(quota), organisation=whole)
 
 
 def organisation_usage(
     organisation: Organisation, used: QuotaAmounts, quota: OrganisationQuota
 ) -> OrganisationUsage:
-    return OrganisationUsage(
-        id=organisation.id,
-        name=organisation.name,
-        **asdict(used),
-        quota=OrganisationQuotaShape(**asdict(quota)),
-    )
+    shape = filled(OrganisationQuotaShape, quota)
+    return filled(OrganisationUsage, used, id=organisation.id, name=organisation.name, quota=shape)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from teraflock.base.filling import filled
 from teraflock.network.security_group.model import GroupId, GroupMember, Rule, SecurityGroup
 from teraflock.network.security_group.rules import peer_text, ports_text
 from teraflock.wire.security_group import RuleAnswer, SecurityGroupAnswer
@@ -24,10 +25,9 @@ def security_group_answers(
     """`all_groups`: of the project, for the names in rules."""
     names: dict[str, str] = {each.id: each.name for each in all_groups}
     return tuple(
-        SecurityGroupAnswer(
-            id=each.id,
-            name=each.name,
-            created_at=each.created_at,
+        filled(
+            SecurityGroupAnswer,
+            each,
             rules=tuple(rule_answer(rule, names) for rule in each.rules),
             instances=members.get(each.id, ()),
             instance_count=counts.get(each.id, 0),
@@ -37,10 +37,4 @@ def security_group_answers(
 
 
 def rule_answer(rule: Rule, names: Mapping[str, str]) -> RuleAnswer:
-    return RuleAnswer(
-        id=rule.id,
-        direction=rule.direction,
-        protocol=rule.protocol,
-        ports=ports_text(rule),
-        peer=peer_text(rule, names),
-    )
+    return filled(RuleAnswer, rule, ports=ports_text(rule), peer=peer_text(rule, names))

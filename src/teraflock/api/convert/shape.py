@@ -2,8 +2,7 @@
 
 from functools import lru_cache
 
-from msgspec.structs import asdict
-
+from teraflock.base.filling import filled
 from teraflock.base.size import Size
 from teraflock.catalog.cards import cards_by_id
 from teraflock.fleet.shapes import NamedShape
@@ -12,11 +11,11 @@ from teraflock.wire.shape import NamedShapeAnswer, ShapeAnswer, ShapeRequest
 
 
 def wish_from(shape: ShapeRequest) -> ShapeWish:
-    return ShapeWish(**asdict(shape))
+    return filled(ShapeWish, shape)
 
 
 def shape_answer(shape: Size) -> ShapeAnswer:
-    return ShapeAnswer(gpu_name=gpu_name(shape.gpu), **asdict(shape))
+    return filled(ShapeAnswer, shape, gpu_name=gpu_name(shape.gpu))
 
 
 @lru_cache(maxsize=1024)

@@ -1,6 +1,6 @@
 """Sites on the wire."""
 
-from teraflock.base.size import Size
+from teraflock.base.filling import filled
 from teraflock.instance.driver import Capability, MachineType
 from teraflock.instance.site.model import SiteCheck, SiteRecord, SiteView
 from teraflock.wire.site import MachineTypeAnswer, SiteAnswer, SiteCheckAnswer, SiteRequest
@@ -13,20 +13,17 @@ def record_from(request: SiteRequest) -> SiteRecord:
 def site_answer(view: SiteView, *, types: bool = False) -> SiteAnswer:
     driver = view.driver
     state = "broken" if view.problem else "ready" if driver is not None and view.since else "unknown"
-    return SiteAnswer(
+    return filled(
+        SiteAnswer,
+        view,
         name=view.record.name,
         kind=view.record.kind,
         defined_in="database" if view.record.is_kept else "settings",
         state=state,
-        problem=view.problem,
-        since=view.since,
         simulated=driver is not None and driver.simulated,
         rents=driver is not None and Capability.PLACEMENT not in driver.capabilities,
         capabilities=tuple(sorted(driver.capabilities)) if driver else (),
-        hosts=view.hosts,
-        instances=view.instances,
         open=view.for_all,
-        organisations=view.organisations,
         options=view.record.options,
         types=tuple(map(_type_answer, driver.types())) if driver and types else (),
         types_at=getattr(driver, "types_at", None),  # only rented machines come from a provider
@@ -34,22 +31,8 @@ def site_answer(view: SiteView, *, types: bool = False) -> SiteAnswer:
 
 
 def check_answer(check: SiteCheck) -> SiteCheckAnswer:
-    return SiteCheckAnswer(
-        name=check.name,
-        ok=not check.problem,
-        problem=check.problem,
-        hint=check.hint,
-        hosts=check.hosts,
-        machines=check.machines,
-        types=check.types,
-    )
+    return filled(SiteCheckAnswer, check, ok=not check.problem)
 
 
 def _type_answer(each: MachineType) -> MachineTypeAnswer:
-    return MachineTypeAnswer(
-        name=each.name,
-        region=each.region,
-        **{name: getattr(each, name) for name in Size.__struct_fields__},
-        prices_micros_per_hour=each.prices,
-        currency=each.currency,
-    )
+    return filled(MachineTypeAnswer, each, prices_micros_per_hour=each.prices)

@@ -1,5 +1,6 @@
 """Converter of the owner of an API key."""
 
+from teraflock.base.filling import filled
 from teraflock.tenant.model import (
     Actor,
     Organisation,
@@ -8,15 +9,11 @@ from teraflock.wire.whoami import WhoAmI
 
 
 def who_am_i(actor: Actor, organisation: Organisation) -> WhoAmI:
-    return WhoAmI(
-        member_id=actor.member_id,
-        member_name=actor.member_name,
+    return filled(
+        WhoAmI,
+        actor,
         organisation_id=organisation.id,
         organisation_name=organisation.name,
-        is_operator=actor.is_operator,
         roles={place: role.value for place, role in actor.roles.items()},
-        key_id=actor.key_id,
-        project_id=actor.project_id,
         role_max=actor.role_max.value if actor.role_max else None,
-        expires_at=actor.expires_at,
     )

@@ -4,6 +4,7 @@ from teraflock.api.call import Call
 from teraflock.api.convert.billing import profile_answer
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, Scope
+from teraflock.base.filling import filled
 from teraflock.bill.store import Profile
 from teraflock.tenant.rules import Permission
 from teraflock.wire.billing import PaymentRequest, ProfileAnswer, ProfileShape
@@ -20,13 +21,8 @@ def show_billing(call: Call, query: InProject) -> ProfileAnswer:
 @routes.put("/v1/billing", errors=("conflict", "bad_input"))
 def set_billing(call: Call, query: InProject, body: ProfileShape) -> ProfileAnswer:
     """Set how a project pays. The currency cannot change after the first charge."""
-    call.nouns.bills.set_profile(
-        Profile(
-            project_id=call.project.id, currency=body.currency, pays=body.pays, tax_name=body.tax_name,
-            tax_bp=body.tax_basis_points, customer=body.customer, tax_number=body.tax_number,
-        ),
-        by=call.by,
-    )  # fmt: skip
+    profile = filled(Profile, body, project_id=call.project.id, tax_bp=body.tax_basis_points)
+    call.nouns.bills.set_profile(profile, by=call.by)
     return _profile(call)
 
 

@@ -5,6 +5,7 @@ from teraflock.api.convert.budget import budget_answer
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, Scope
 from teraflock.base.errors import NotFound
+from teraflock.base.filling import filled
 from teraflock.bill.budget.model import Budget, Cap
 from teraflock.tenant.rules import Permission
 from teraflock.wire.budget import BudgetAnswer, BudgetRequest, CapRequest
@@ -24,10 +25,8 @@ def show_budget(call: Call, query: InProject) -> BudgetAnswer:
 @routes.put("/v1/budget")
 def set_budget(call: Call, query: InProject, body: BudgetRequest) -> BudgetAnswer:
     """Set the monthly budget of a project. A budget below what is already spent refuses new launches."""
-    budget = Budget(
-        project_id=call.project.id, currency="", micros=body.micros, levels=tuple(sorted(set(body.levels))),
-        hard_stop=body.hard_stop, notice_seconds=body.notice_seconds,
-    )  # fmt: skip
+    levels = tuple(sorted(set(body.levels)))
+    budget = filled(Budget, body, project_id=call.project.id, currency="", levels=levels)
     return budget_answer(call.nouns.bills.budgets.set(budget, by=call.by))
 
 

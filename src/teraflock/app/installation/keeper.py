@@ -18,8 +18,7 @@ from teraflock.app.installation.locking import alone
 from teraflock.app.installation.places import Places
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, TeraflockError
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import new_event
 from teraflock.drivers.lxd import daemon, veths
 from teraflock.storage.database import Database
 from teraflock.storage.events import record_event
@@ -110,11 +109,5 @@ class EngineKeeper:
         if self._database is None:
             return
         now = self._clock.now()
-        event = Event(
-            id=EventId(new_id("evt", now, self._random_bytes)),
-            at=now,
-            kind=kind,
-            subject="engine",
-            details=details,
-        )
+        event = new_event(kind, "engine", now, self._random_bytes, details)
         self._database.write(lambda tx: record_event(tx, event))

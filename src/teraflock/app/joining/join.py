@@ -24,6 +24,7 @@ from teraflock.app.joining import background, nvidia
 from teraflock.app.joining.config import HostConfig, HostPlaces, is_root, key_of, read_config, write_config
 from teraflock.app.settings import address_of
 from teraflock.base.errors import BadInput, Refused, TeraflockError, Unavailable
+from teraflock.base.filling import filled
 from teraflock.base.quantities import count_text
 from teraflock.drivers.joined.authority import request_for
 from teraflock.drivers.joined.channel import Channel
@@ -119,11 +120,8 @@ def join(
         write_config(places, found)
     on_progress("host program")
     pid = background.start(places)
-    return HostJoined(
-        name=found.name, address=found.address, listen=found.listen, engine=found.engine,
-        member=found.options.get("member", ""),
-        gpus=len(inspected.cards), pid=pid, was_joined=was_joined,
-    )  # fmt: skip
+    member, gpus = found.options.get("member", ""), len(inspected.cards)
+    return filled(HostJoined, found, member=member, gpus=gpus, pid=pid, was_joined=was_joined)
 
 
 def _listen_address(listen: str) -> tuple[str, int]:
@@ -204,16 +202,13 @@ def _ask(
         address=wish.address,
     )
     answer = ask(ticket, request)
-    return HostConfig(
-        name=answer.name,
-        address=answer.address,
+    return filled(
+        HostConfig,
+        answer,
         listen=wish.listen,
-        mark=answer.mark,
         engine=kind,
         options=options,
         server=f"{ticket.server}:{ticket.port}",
-        certificate=answer.certificate,
-        authority=answer.authority,
     )
 
 

@@ -25,8 +25,7 @@ def remove(tx: Transaction, project_id: ProjectId) -> bool:
 
 
 def budget(tx: Transaction, project_id: ProjectId) -> Budget | None:
-    row = tx.one(f"{_BUDGET.select} WHERE project_id = :project", project=project_id)
-    return _BUDGET.value(row) if row else None
+    return _BUDGET.one(tx, "WHERE project_id = :project", project=project_id)
 
 
 def is_limited(tx: Transaction, project_id: ProjectId) -> bool:
@@ -41,7 +40,7 @@ def is_limited(tx: Transaction, project_id: ProjectId) -> bool:
 
 
 def budgets_in_all_projects(tx: Transaction) -> list[Budget]:
-    return [_BUDGET.value(row) for row in tx.all(f"{_BUDGET.select} ORDER BY project_id")]
+    return list(_BUDGET.all(tx, "ORDER BY project_id"))
 
 
 def put_cap(tx: Transaction, cap: Cap) -> None:
@@ -53,16 +52,11 @@ def remove_cap(tx: Transaction, project_id: ProjectId) -> bool:
 
 
 def cap(tx: Transaction, project_id: ProjectId) -> Cap | None:
-    row = tx.one(
-        f"{_CAP.select} WHERE project_id = :project",
-        project=project_id,
-    )
-    return _CAP.value(row) if row else None
+    return _CAP.one(tx, "WHERE project_id = :project", project=project_id)
 
 
 def caps_in_all_projects(tx: Transaction) -> list[Cap]:
-    rows = tx.all(f"{_CAP.select} ORDER BY project_id")
-    return [_CAP.value(row) for row in rows]
+    return list(_CAP.all(tx, "ORDER BY project_id"))
 
 
 def told(tx: Transaction, project_id: ProjectId, month: str, *, ahead: bool) -> Told:

@@ -11,7 +11,7 @@ from teraflock.base.clock import DAY_US, at_microseconds
 from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table, in_list
+from teraflock.storage.table import Table, in_list, number
 from teraflock.tenant.model import ProjectId
 
 _KEY: Final = ("subject", "generation", "sequence", "segment", "kind", "reverses", "project_id", "month")
@@ -93,14 +93,14 @@ def micros_of(tx: Transaction, subjects: Sequence[str], currency: str) -> dict[s
 
 def booked_until(tx: Transaction, subject: str, sequence: int) -> int:
     """The time up to which an interval is charged. 0: not at all."""
-    row = tx.one(
+    return number(
+        tx,
         "SELECT COALESCE(MAX(until_us), 0) FROM charge c WHERE subject = :subject AND sequence = :sequence"
         " AND kind <> 'reversal' AND NOT EXISTS (SELECT 1 FROM charge r WHERE r.subject = c.subject"
         " AND r.sequence = c.sequence AND r.kind = 'reversal' AND r.reverses = c.segment)",
         subject=subject,
         sequence=sequence,
     )
-    return int(row[0]) if row else 0
 
 
 def open_booked_until(tx: Transaction, project_id: ProjectId, closed_us: int) -> dict[tuple[str, int], int]:

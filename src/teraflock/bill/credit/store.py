@@ -16,11 +16,7 @@ def put(tx: Transaction, grant: Grant) -> None:
 
 
 def grants(tx: Transaction, project_id: ProjectId) -> list[Grant]:
-    rows = tx.all(
-        f"{_GRANT.select} WHERE project_id = :project ORDER BY expires_us, id",
-        project=project_id,
-    )
-    return [_GRANT.value(row) for row in rows]
+    return list(_GRANT.all(tx, "WHERE project_id = :project ORDER BY expires_us, id", project=project_id))
 
 
 def projects_with_grants(tx: Transaction) -> set[ProjectId]:
@@ -29,5 +25,4 @@ def projects_with_grants(tx: Transaction) -> set[ProjectId]:
 
 def expired_in_all_projects(tx: Transaction, us: int) -> list[Grant]:
     """Credits that expired before `us` and are not marked as expired."""
-    rows = tx.all(f"{_GRANT.select} WHERE expired = 0 AND expires_us <= :us ORDER BY id", us=us)
-    return [_GRANT.value(row) for row in rows]
+    return list(_GRANT.all(tx, "WHERE expired = 0 AND expires_us <= :us ORDER BY id", us=us))

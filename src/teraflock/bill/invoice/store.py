@@ -11,7 +11,7 @@ from teraflock.bill.invoice.model import Invoice
 from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.ledger.model import LedgerEntry
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, number
 from teraflock.tenant.model import ProjectId
 
 _INVOICE: Final = Table("invoice", Invoice)
@@ -44,22 +44,15 @@ def add(tx: Transaction, invoice: Invoice) -> None:
 
 
 def newest_number(tx: Transaction) -> int:
-    row = tx.one("SELECT COALESCE(MAX(number), 0) FROM invoice")
-    return int(row[0]) if row else 0
+    return number(tx, "SELECT COALESCE(MAX(number), 0) FROM invoice")
 
 
 def invoices(tx: Transaction, project_id: ProjectId) -> list[Invoice]:
-    rows = tx.all(f"{_INVOICE.select} WHERE project_id = :project ORDER BY number", project=project_id)
-    return [_INVOICE.value(row) for row in rows]
+    return list(_INVOICE.all(tx, "WHERE project_id = :project ORDER BY number", project=project_id))
 
 
 def invoice(tx: Transaction, project_id: ProjectId, month: str) -> Invoice | None:
-    row = tx.one(
-        f"{_INVOICE.select} WHERE project_id = :project AND month = :month",
-        project=project_id,
-        month=month,
-    )
-    return _INVOICE.value(row) if row else None
+    return _INVOICE.one(tx, "WHERE project_id = :project AND month = :month", project=project_id, month=month)
 
 
 def months_to_invoice(tx: Transaction, last: str) -> list[str]:

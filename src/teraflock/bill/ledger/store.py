@@ -54,7 +54,7 @@ def account(tx: Transaction, name: str, currency: str) -> Account:
 
 
 def accounts(tx: Transaction) -> list[Account]:
-    return [_ACCOUNT.value(row) for row in tx.all(f"{_ACCOUNT.select} ORDER BY name, currency")]
+    return list(_ACCOUNT.all(tx, "ORDER BY name, currency"))
 
 
 def trial_balance(tx: Transaction) -> dict[str, tuple[int, int]]:

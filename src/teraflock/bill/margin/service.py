@@ -16,9 +16,8 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import DAY_US, Clock, microseconds
 from teraflock.base.errors import BadInput
-from teraflock.base.events import Event
+from teraflock.base.events import Event, new_event
 from teraflock.base.exchange import Rates
-from teraflock.base.ids import EventId, new_id
 from teraflock.bill.biller import DAY_GRACE_US
 from teraflock.bill.margin import store
 from teraflock.bill.margin.model import CostLine, CostRate, HostPart, HostSize, HostUse
@@ -141,18 +140,8 @@ def _start(host: Host, start: datetime) -> datetime:
 
 def _event(rate: CostRate, now: datetime, random_bytes: Callable[[int], bytes]) -> Event:
     """An event of the installation. It belongs to no project, so no tenant sees it."""
-    return Event(
-        id=EventId(new_id("evt", now, random_bytes)),
-        at=now,
-        kind="host.cost",
-        subject=rate.host_id,
-        project="",
-        details={
-            "cost_micros_per_hour": rate.micros_per_hour,
-            "cost_currency": rate.currency,
-            "from_us": rate.from_us,
-        },
-    )
+    cost = {"cost_micros_per_hour": rate.micros_per_hour, "cost_currency": rate.currency}
+    return new_event("host.cost", rate.host_id, now, random_bytes, {**cost, "from_us": rate.from_us})
 
 
 def note_rental(

@@ -9,7 +9,7 @@ import msgspec
 from teraflock.base.clock import DAY_US
 from teraflock.bill.margin.model import CostLine, CostRate, HostSize, HostUse, OpenUse
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table, in_list
+from teraflock.storage.table import Table, in_list, number
 from teraflock.tenant.model import ProjectId
 
 _RATE: Final = Table("host_cost", CostRate)
@@ -57,8 +57,7 @@ def hold(tx: Transaction) -> CostCursor:
 
 
 def _cursor(tx: Transaction) -> CostCursor:
-    row = tx.one(f"{_CURSOR.select} WHERE name = 'cost'")
-    return _CURSOR.value(row) if row else CostCursor()
+    return _CURSOR.one(tx, "WHERE name = 'cost'") or CostCursor()
 
 
 # -- rates -------------------------------------------------------------------------------------------------------------
@@ -81,8 +80,7 @@ def add_rate(tx: Transaction, rate: CostRate) -> int:
 
 def rates(tx: Transaction, host_id: str) -> list[CostRate]:
     """All recorded costs of a host, in order."""
-    rows = tx.all(f"{_RATE.select} WHERE host_id = :host ORDER BY number", host=host_id)
-    return [_RATE.value(row) for row in rows]
+    return list(_RATE.all(tx, "WHERE host_id = :host ORDER BY number", host=host_id))
 
 
 def rates_of_own_hosts(
@@ -147,8 +145,7 @@ def add_sizes(tx: Transaction, sizes: Iterable[HostSize]) -> None:
 
 
 def sizes(tx: Transaction, host_id: str) -> list[HostSize]:
-    rows = tx.all(f"{_SIZE.select} WHERE host_id = :host ORDER BY from_us", host=host_id)
-    return [_SIZE.value(row) for row in rows]
+    return list(_SIZE.all(tx, "WHERE host_id = :host ORDER BY from_us", host=host_id))
 
 
 # -- uses --------------------------------------------------------------------------------------------------------------
@@ -165,8 +162,7 @@ def instances_behind(tx: Transaction, *, limit: int) -> list[str]:
 
 
 def open_use(tx: Transaction, instance_id: str) -> OpenUse:
-    row = tx.one(f"{_OPEN.select} WHERE instance_id = :id", id=instance_id)
-    return _OPEN.value(row) if row else OpenUse(instance_id=instance_id)
+    return _OPEN.one(tx, "WHERE instance_id = :id", id=instance_id) or OpenUse(instance_id=instance_id)
 
 
 def keep_open(tx: Transaction, uses: Iterable[OpenUse]) -> None:
@@ -295,8 +291,7 @@ def lines_to_book_again(tx: Transaction) -> list[CostLine]:
 
 def last_day(tx: Transaction, host_id: str) -> int:
     """The last day of a host with lines. 0: none."""
-    row = tx.one("SELECT COALESCE(MAX(day), 0) FROM cost WHERE host_id = :host", host=host_id)
-    return int(row[0]) if row else 0
+    return number(tx, "SELECT COALESCE(MAX(day), 0) FROM cost WHERE host_id = :host", host=host_id)
 
 
 def add_lines(tx: Transaction, lines: Sequence[CostLine], now_us: int) -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from teraflock.bill.price.model import Period, PriceBook, PriceSheet
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import number
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,8 +32,7 @@ def add(tx: Transaction, periods: Sequence[Period], *, text: str, member: str, n
 
 
 def newest_version(tx: Transaction) -> int:
-    row = tx.one("SELECT COALESCE(MAX(version), 0) FROM price_book")
-    return int(row[0]) if row else 0
+    return number(tx, "SELECT COALESCE(MAX(version), 0) FROM price_book")
 
 
 def versions(tx: Transaction) -> list[Version]:

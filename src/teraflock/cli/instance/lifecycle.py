@@ -9,7 +9,7 @@ import click
 from teraflock.app.home import home
 from teraflock.base.errors import BadInput, NotFound
 from teraflock.cli.confirm import confirm
-from teraflock.cli.connection import connected
+from teraflock.cli.connection import connected, in_project
 from teraflock.cli.instance import ssh_files
 from teraflock.cli.instance.costs import tell_spent
 from teraflock.cli.options import (
@@ -138,13 +138,11 @@ def stop(
 @click.command(help=RESTART_HELP)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @wait_option(default=True)
-@project_option
-@json_option
-def restart(names: tuple[str, ...], project: str | None, wait: bool, timeout: float, as_json: bool) -> None:
-    with connected(project) as client:
-        done = act_on(
-            client, names, lambda client, name: client.instances.restart(name), "running", wait, timeout
-        )
+@in_project
+def restart(client: "Client", names: tuple[str, ...], wait: bool, timeout: float, as_json: bool) -> None:
+    done = act_on(
+        client, names, lambda client, name: client.instances.restart(name), "running", wait, timeout
+    )
     tell_states(done, as_json, waited=wait)
 
 

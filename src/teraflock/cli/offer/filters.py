@@ -1,7 +1,7 @@
 """Filter options that `tera offers` and other commands share."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -13,17 +13,9 @@ from teraflock.cli.complete import (
     complete_region,
     complete_source,
 )
+from teraflock.cli.options import with_options
 from teraflock.offer.model import MODES, SORTS
 from teraflock.offer.words import PERIODS
-
-Command = Callable[..., Any]
-
-
-def filter_options(command: Command) -> Command:
-    """Add an option to a command for each field of `offer.words.OfferWords`."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 class OneOf(click.Choice[str]):
@@ -45,7 +37,7 @@ class Suggested(click.Choice[str]):
         return str(value)
 
 
-_OPTIONS: Final = (
+filter_options = with_options(
     click.option("--gpu", multiple=True, metavar="NAME", help="A GPU model, in any spelling. Can be repeated.",
                  shell_complete=complete_gpu),
     click.option("--count", metavar="N", help="GPUs per instance: `4`, `2-8` or `4+`; `0` for none."),
@@ -80,3 +72,4 @@ _OPTIONS: Final = (
     click.option("--slices", is_flag=True, help="Include parts of GPUs."),
     click.option("--as-of", metavar="DATE", help="Show the prices of that day, such as `2022-12-31`."),
 )  # fmt: skip
+"""An option for each field of `offer.words.OfferWords`."""

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from teraflock.app.local import Local
 from teraflock.base.clock import today
+from teraflock.base.filling import filled
 from teraflock.base.money import decimal_text
 from teraflock.cli.complete import complete_provider, complete_region
 from teraflock.cli.offer.footer import UNSURE_GPU, rate_text
@@ -112,16 +113,7 @@ def _rents(service: OfferService, local: Local, currency: str, query: Query) -> 
     for offer in service.each(replace(query, sort="price-per-gpu")):
         micros = price_in(offer, currency, local.rates, on, per="month")
         if is_choosable(offer) and offer.gpu_count and micros is not None:
-            yield MachineRent(
-                provider=offer.provider,
-                instance_type=offer.instance_type,
-                gpu=offer.gpu,
-                gpu_count=offer.gpu_count,
-                micros_per_month=micros,
-                as_of=offer.as_of,
-                flags=offer.flags,
-                currency=offer.currency,
-            )
+            yield filled(MachineRent, offer, micros_per_month=micros)
 
 
 def _print(server: Server, found: list[BreakEven]) -> None:

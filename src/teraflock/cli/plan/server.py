@@ -1,6 +1,5 @@
 """`tera plan server`: servers you own, and what an hour of them costs. Kept on this machine."""
 
-from collections.abc import Callable
 from datetime import date
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from teraflock.base.errors import BadInput, unknown_name
 from teraflock.base.money import decimal_text, micros_per, parse_micros
 from teraflock.base.quantities import parse_memory_bytes
 from teraflock.cli.lazy import NamingGroup
-from teraflock.cli.options import json_option
+from teraflock.cli.options import json_option, with_options
 from teraflock.cli.output import columns, remark, tell, write_json
 from teraflock.cli.table import Column, render
 from teraflock.plan.owned import Server, check, explained, micros_per_month
@@ -63,14 +62,7 @@ def _cells(server: Server) -> list[str]:
     ]
 
 
-def server_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that describe one server and what it costs."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
-
-
-_OPTIONS: Final = (
+server_options = with_options(
     click.option("--gpu", required=True, metavar="NAME", help="The GPU model, in any spelling."),
     click.option("--count", type=click.IntRange(1, 1000), required=True, help="Number of GPUs."),
     click.option("--purchase", required=True, metavar="AMOUNT", help="Purchase price."),
@@ -93,6 +85,7 @@ _OPTIONS: Final = (
         "--currency", default="USD", show_default=True, metavar="CODE", help="Currency of all amounts."
     ),
 )
+"""The options that describe one server and what it costs."""
 
 
 @command.command(help="Add a server. Replaces the figures it had before.")

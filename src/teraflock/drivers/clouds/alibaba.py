@@ -6,7 +6,7 @@ region. Prices are read for the types in the option `types`. The listing says wh
 
 import base64
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import GIB
@@ -15,9 +15,8 @@ from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
 from teraflock.drivers.clouds.marks import MARK, Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, CloudApi, Pace, micros_of
 from teraflock.drivers.clouds.notices import ALIBABA_NOTICE
-from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signatures import AlibabaSigner
-from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.sound import time_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import Capability, MachineType, Seen
@@ -45,6 +44,7 @@ def action(region: str, name: str, parameters: Mapping[str, str], **more: Any) -
 class AlibabaCloud(CloudApi):
     kind = "alibaba"
     title = "Alibaba Cloud"
+    signs = AlibabaSigner
     base_url = "https://ecs.{region}.aliyuncs.com"
     currency = "CNY"
     pace = Pace(call_seconds=0.2, launch_seconds=0.5)
@@ -78,10 +78,6 @@ class AlibabaCloud(CloudApi):
         "currency": f"{CURRENCY_OPTION}. Default: `CNY`",
     }
     defaults: ClassVar = {"types": TYPES, "disk_gb": "100"}
-
-    @classmethod
-    def signer(cls, secret: str) -> Signer:
-        return AlibabaSigner(secret)
 
     @property
     def regions(self) -> list[str]:
@@ -137,15 +133,9 @@ class AlibabaCloud(CloudApi):
     def machines(self, mark: str) -> Asking[list[Remote]]:
         found: list[Remote | None] = []
         for region in self.regions:
-            token = ""
-            while True:
-                query = {"Tag.1.Key": MARK, "Tag.1.Value": mark, "MaxResults": "100"}
-                query |= {"NextToken": token} if token else {}
-                reply = yield action(region, "DescribeInstances", query)
-                found += [self._remote(mark, region, each) for each in reply.body["Instances"]["Instance"]]
-                token = reply.body.get("NextToken") or ""
-                if not token:
-                    break
+            query = {"Tag.1.Key": MARK, "Tag.1.Value": mark, "MaxResults": "100"}
+            listed = yield from _every(region, "Instance", query)
+            found += [self._remote(mark, region, each) for each in listed]
         return [each for each in found if each is not None]
 
     def rent(self, boot: Boot) -> Asking[Remote]:
@@ -202,24 +192,10 @@ class AlibabaCloud(CloudApi):
         found: list[Leftover] = []
         for region in self.regions:
             query = {"Status": "Available", "MaxResults": "500"}
-            token = ""
-            while True:
-                more = {"NextToken": token} if token else {}
-                reply = yield action(region, "DescribeDisks", {**query, **more})
-                found += [
-                    Leftover(
-                        kind="disk",
-                        remote_id=f"{region}/{each['DiskId']}",
-                        name=each["DiskId"],
-                        token=read_name(mark, each.get("DiskName") or "") or _token(mark, each),
-                        price_micros_per_hour=disk_price("alibaba", int(each["Size"])),
-                        currency=self.currency,
-                    )
-                    for each in reply.body["Disks"]["Disk"]
-                ]
-                token = reply.body.get("NextToken") or ""
-                if not token:
-                    break
+            for each in (yield from _every(region, "Disk", query)):
+                id, name = each["DiskId"], each.get("DiskName") or ""
+                token = read_name(mark, name) or _token(mark, each)
+                found.append(self.loose_disk(f"{region}/{id}", each["Size"], name=id, token=token))
         return [each for each in found if each.token]
 
     def remove_leftover(self, leftover: Leftover) -> Asking[None]:
@@ -232,7 +208,6 @@ class AlibabaCloud(CloudApi):
             return None
         public = (each.get("PublicIpAddress") or {}).get("IpAddress") or []
         elastic = (each.get("EipAddress") or {}).get("IpAddress") or ""
-        created = each.get("CreationTime")
         return self.remote(
             f"{region}/{each['InstanceId']}",
             token,
@@ -241,7 +216,7 @@ class AlibabaCloud(CloudApi):
             doing=each["Status"].lower(),
             zone=each["ZoneId"],
             type=each["InstanceType"],
-            since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else None,
+            since=time_of(each.get("CreationTime")),
             is_spot=each.get("SpotStrategy", "NoSpot") != "NoSpot",
         )
 
@@ -250,6 +225,17 @@ def _token(mark: str, each: Any) -> str:
     """The token in the tags of a machine or a disk of ours."""
     tags = (each.get("Tags") or {}).get("Tag") or ()
     return read_tags(mark, {tag["TagKey"]: tag["TagValue"] for tag in tags})
+
+
+def _every(region: str, noun: str, query: dict[str, str]) -> Asking[list[Any]]:
+    """All pages of a listing."""
+    found: list[Any] = []
+    while True:
+        reply = yield action(region, f"Describe{noun}s", query)
+        found += reply.body[f"{noun}s"][noun]
+        if not (token := reply.body.get("NextToken")):
+            return found
+        query = {**query, "NextToken": token}
 
 
 def _numbered(name: str, items: list[dict[str, str]]) -> dict[str, str]:

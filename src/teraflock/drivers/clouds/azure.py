@@ -6,7 +6,7 @@ rights outside it, except to list machine sizes.
 """
 
 import base64
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, ClassVar, Final
 
 from teraflock.drivers.clouds.azure_types import gpu_types
@@ -16,8 +16,7 @@ from teraflock.drivers.clouds.marks import MARK, Boot, plain, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import AZURE_NOTICE
 from teraflock.drivers.clouds.prices import disk_price
-from teraflock.drivers.clouds.signing import Signer
-from teraflock.drivers.clouds.sound import token_of_page
+from teraflock.drivers.clouds.sound import time_of, token_of_page
 from teraflock.drivers.clouds.tokens import AzureSigner
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
@@ -46,6 +45,7 @@ POWER: Final = {
 class AzureCloud(CloudApi):
     kind = "azure"
     title = "Azure"
+    signs = AzureSigner
     base_url = "https://management.azure.com"
     services: ClassVar = {"token": "https://login.microsoftonline.com", "prices": "https://prices.azure.com"}
     login = "ubuntu"
@@ -85,10 +85,6 @@ class AzureCloud(CloudApi):
         "image": IMAGE,
         "disk_gb": "128",
     }
-
-    @classmethod
-    def signer(cls, secret: str) -> Signer:
-        return AzureSigner(secret)
 
     @property
     def _subscription(self) -> str:
@@ -227,7 +223,6 @@ class AzureCloud(CloudApi):
         codes = [status["code"] for status in (inside.get("instanceView") or {}).get("statuses") or ()]
         state = inside.get("provisioningState", "")
         power = next((POWER[code] for code in codes if code in POWER), Seen.PENDING)
-        created = inside.get("timeCreated")
         return self.remote(
             each["name"],
             read_name(mark, each["name"]),
@@ -236,7 +231,7 @@ class AzureCloud(CloudApi):
             doing=", ".join([state, *codes]),
             zone=each["location"],
             type=inside["hardwareProfile"]["vmSize"],
-            since=datetime.fromisoformat(created) if created else None,
+            since=time_of(inside.get("timeCreated")),
             is_spot=inside.get("priority") == "Spot",
         )
 

@@ -5,7 +5,6 @@ were compared with the SDK's.
 """
 
 import base64
-from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import GIB
@@ -13,9 +12,8 @@ from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall, delete_call
 from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capacity
 from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, PRICES_OPTION, CloudApi
-from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signatures import BaiduSigner
-from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.sound import time_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import MachineType, Seen
@@ -36,6 +34,7 @@ ENDED: Final = ("Deleted",)
 class BaiduCloud(CloudApi):
     kind = "baidu"
     title = "Baidu Cloud"
+    signs = BaiduSigner
     base_url = "https://bcc.{region}.baidubce.com"
     services: ClassVar = {"eip": "https://eip.{region}.baidubce.com"}
     currency = "CNY"
@@ -53,10 +52,6 @@ class BaiduCloud(CloudApi):
         "currency": f"{CURRENCY_OPTION}. Default: `CNY`",
     }
     defaults: ClassVar = {"disk_gb": "100"}
-
-    @classmethod
-    def signer(cls, secret: str) -> Signer:
-        return BaiduSigner(secret)
 
     @property
     def regions(self) -> list[str]:
@@ -164,13 +159,8 @@ class BaiduCloud(CloudApi):
         for region in self.regions:
             disks = yield from self._every(region, "volumes", "/v2/volume")
             found += [
-                Leftover(
-                    kind="disk",
-                    remote_id=f"{region}/{each['id']}",
-                    name=each["id"],
-                    token=_token(mark, each),
-                    price_micros_per_hour=disk_price("baidu", int(each["diskSizeInGB"])),
-                    currency=self.currency,
+                self.loose_disk(
+                    f"{region}/{each['id']}", each["diskSizeInGB"], name=each["id"], token=_token(mark, each)
                 )
                 for each in disks
                 if not each.get("attachments")
@@ -211,7 +201,6 @@ class BaiduCloud(CloudApi):
         token = _token(mark, each)
         if not token or each["status"] in ENDED:
             return None
-        created = each.get("createTime")
         return self.remote(
             f"{region}/{each['id']}",
             token,
@@ -220,7 +209,7 @@ class BaiduCloud(CloudApi):
             doing=each["status"].lower(),
             zone=f"{region}/{each.get('zoneName', '')}",
             type=each.get("spec") or "",
-            since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else None,
+            since=time_of(each.get("createTime")),
         )
 
 

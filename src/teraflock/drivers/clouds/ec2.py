@@ -15,7 +15,6 @@ from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, NoMachineFree
 from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot
 from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import EC2_NOTICE
-from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signing import Signer, parts_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
@@ -174,13 +173,11 @@ class Ec2Cloud(CloudApi):
         filters = [{"Name": f"tag:{MARK}", "Values": [mark]}, {"Name": "status", "Values": ["available"]}]
         disks = yield from every(ec2_call(region, "DescribeVolumes", {"Filters": filters}), "Volumes")
         return [
-            Leftover(
-                kind="disk",
-                remote_id=f"{region}/{each['VolumeId']}",
+            self.loose_disk(
+                f"{region}/{each['VolumeId']}",
+                each["Size"],
                 name=each["VolumeId"],
                 token=next((tag["Value"] for tag in each.get("Tags") or () if tag["Key"] == TOKEN), ""),
-                price_micros_per_hour=disk_price("aws", int(each["Size"])),
-                currency=self.currency,
             )
             for each in disks
         ]

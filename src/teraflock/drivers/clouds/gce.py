@@ -16,8 +16,6 @@ from teraflock.drivers.clouds.gce_types import aggregated, gpu_types
 from teraflock.drivers.clouds.marks import MARK, Boot, plain, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import GCE_NOTICE
-from teraflock.drivers.clouds.prices import disk_price
-from teraflock.drivers.clouds.signing import Signer
 from teraflock.drivers.clouds.tokens import GoogleSigner, service_account
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
@@ -43,6 +41,7 @@ SEEN: Final = {
 class GceCloud(CloudApi):
     kind = "gcp"
     title = "Google Cloud"
+    signs = GoogleSigner
     base_url = "https://compute.googleapis.com/compute/v1"
     services: ClassVar = {
         "token": "https://oauth2.googleapis.com",
@@ -85,10 +84,6 @@ class GceCloud(CloudApi):
         "network": "global/networks/default",
         "disk_gb": "128",
     }
-
-    @classmethod
-    def signer(cls, secret: str) -> Signer:
-        return GoogleSigner(secret)
 
     @classmethod
     def facts(cls, secret: str) -> Mapping[str, str]:
@@ -227,13 +222,11 @@ class GceCloud(CloudApi):
     def leftovers(self, mark: str) -> Asking[list[Leftover]]:
         listed = yield from aggregated(self._project, "disks", f"labels.{MARK}={mark}")
         disks = [
-            Leftover(
-                kind="disk",
-                remote_id=f"{zone}/{each['name']}",
+            self.loose_disk(
+                f"{zone}/{each['name']}",
+                each["sizeGb"],
                 name=each["name"],
                 token=read_name(mark, each["name"]),
-                price_micros_per_hour=disk_price("gcp", int(each["sizeGb"])),
-                currency=self.currency,
             )
             for zone, each in listed
             if not each.get("users")

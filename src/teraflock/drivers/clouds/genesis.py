@@ -5,7 +5,6 @@ them. Calls, fields and states are those of the description that the provider's 
 """
 
 import re
-from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import GIB
@@ -14,6 +13,7 @@ from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
 from teraflock.drivers.clouds.marks import Boot, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.signing import Bearer, Signer
+from teraflock.drivers.clouds.sound import time_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.driver import Capability, MachineType, Seen
 
@@ -140,7 +140,6 @@ class GenesisCloud(CloudApi):
         if not token:
             return None
         seen = SEEN[each["status"]]
-        created = each.get("created_at")
         return self.remote(
             each["id"],
             token,
@@ -149,5 +148,5 @@ class GenesisCloud(CloudApi):
             doing=each["status"],
             zone=each["region"],
             type=each["type"],
-            since=datetime.fromisoformat(created) if created else None,
+            since=time_of(each.get("created_at")),
         )

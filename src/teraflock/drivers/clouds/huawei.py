@@ -5,7 +5,6 @@ network and subnet for each region, an image, and the prices.
 """
 
 import base64
-from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import MIB
@@ -13,9 +12,8 @@ from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
 from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, PRICES_OPTION, CloudApi
-from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signatures import HuaweiSigner
-from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.sound import time_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import MachineType, Seen
@@ -38,6 +36,7 @@ GPU: Final = "info:gpu:name"
 class HuaweiCloud(CloudApi):
     kind = "huawei"
     title = "Huawei Cloud"
+    signs = HuaweiSigner
     base_url = "https://ecs.{region}.myhuaweicloud.com"
     services: ClassVar = {"disks": "https://evs.{region}.myhuaweicloud.com"}
     currency = "CNY"
@@ -58,10 +57,6 @@ class HuaweiCloud(CloudApi):
         "currency": f"{CURRENCY_OPTION}. Default: `CNY`",
     }
     defaults: ClassVar = {"disk_gb": "100"}
-
-    @classmethod
-    def signer(cls, secret: str) -> Signer:
-        return HuaweiSigner(secret)
 
     @property
     def regions(self) -> list[str]:
@@ -175,14 +170,7 @@ class HuaweiCloud(CloudApi):
                 reply = yield self._disk_call("GET", region, "/detail", query=query)
                 listed = reply.body["volumes"]
                 found += [
-                    Leftover(
-                        kind="disk",
-                        remote_id=f"{region}/{each['id']}",
-                        name=each["name"],
-                        token=token,
-                        price_micros_per_hour=disk_price("huawei", int(each["size"])),
-                        currency=self.currency,
-                    )
+                    self.loose_disk(f"{region}/{each['id']}", each["size"], name=each["name"], token=token)
                     for each in listed
                     if (token := read_name(mark, each["name"], is_part=True))
                 ]
@@ -208,7 +196,6 @@ class HuaweiCloud(CloudApi):
             return None
         addresses = [one for several in (each.get("addresses") or {}).values() for one in several]
         public = [one["addr"] for one in addresses if one.get("OS-EXT-IPS:type") == "floating"]
-        created = each.get("created")
         return self.remote(
             f"{region}/{each['id']}",
             token,
@@ -217,6 +204,6 @@ class HuaweiCloud(CloudApi):
             doing=str((each.get("fault") or {}).get("message") or each["status"].lower()),
             zone=each.get("OS-EXT-AZ:availability_zone") or region,
             type=each["flavor"]["id"],
-            since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else None,
+            since=time_of(each.get("created")),
             is_spot=(each.get("metadata") or {}).get("charging_mode") == "2",
         )

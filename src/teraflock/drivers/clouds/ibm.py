@@ -4,7 +4,6 @@ A machine has no public address of its own: it gets a floating one once it runs,
 names a network and an image for each zone and region, and the prices.
 """
 
-from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import GIB
@@ -13,8 +12,7 @@ from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capaci
 from teraflock.drivers.clouds.marks import Boot, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.prices import disk_price
-from teraflock.drivers.clouds.signing import Signer
-from teraflock.drivers.clouds.sound import token_of_page
+from teraflock.drivers.clouds.sound import time_of, token_of_page
 from teraflock.drivers.clouds.tokens import IbmSigner
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
@@ -41,6 +39,7 @@ LEFT: Final = {"address": "floating_ips", "disk": "volumes"}
 class IbmCloud(CloudApi):
     kind = "ibm"
     title = "IBM Cloud"
+    signs = IbmSigner
     base_url = "https://{region}.iaas.cloud.ibm.com/v1"
     services: ClassVar = {"token": "https://iam.cloud.ibm.com"}
     login = "ubuntu"
@@ -58,10 +57,6 @@ class IbmCloud(CloudApi):
         "disk_gb": f"{DISK_OPTION}. Default: 100",
     }
     defaults: ClassVar = {"disk_gb": "100"}
-
-    @classmethod
-    def signer(cls, secret: str) -> Signer:
-        return IbmSigner(secret)
 
     @property
     def regions(self) -> list[str]:
@@ -208,7 +203,6 @@ class IbmCloud(CloudApi):
     def _remote(self, mark: str, region: str, each: Any, addresses: dict[str, str]) -> Remote:
         reasons = [str(reason["code"]) for reason in each.get("status_reasons") or ()]
         is_over = any(reason.startswith(ENDED) for reason in reasons)
-        created = each.get("created_at")
         return self.remote(
             f"{region}/{each['id']}",
             read_name(mark, each["name"]),
@@ -217,6 +211,6 @@ class IbmCloud(CloudApi):
             doing=", ".join([each["status"], *reasons]),
             zone=each["zone"]["name"],
             type=each["profile"]["name"],
-            since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else None,
+            since=time_of(each.get("created_at")),
             is_spot=(each.get("availability") or {}).get("class") == "spot",
         )

@@ -18,6 +18,7 @@ from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
 from teraflock.drivers.clouds.cards import card
 from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, error_of, one_line, said
 from teraflock.drivers.clouds.marks import Boot
+from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signing import Bearer, Signer
 from teraflock.drivers.clouds.sound import sound
 from teraflock.drivers.rented import Remote
@@ -54,6 +55,7 @@ class SpotNotice(msgspec.Struct, frozen=True, kw_only=True):
 class CloudApi(ABC):
     kind: ClassVar[str]
     title: ClassVar[str]
+    signs: ClassVar[type[Signer]] = Bearer
     base_url: ClassVar[str]
     """The address of the API. `{region}` stands for the region of a call."""
     services: ClassVar[Mapping[str, str]] = {}
@@ -87,7 +89,7 @@ class CloudApi(ABC):
     @classmethod
     def signer(cls, secret: str) -> Signer:
         """Who signs the calls, from the stored credentials. Raise `BadInput` if they have another form."""
-        return Bearer(secret)
+        return cls.signs(secret)
 
     @classmethod
     def facts(cls, secret: str) -> Mapping[str, str]:
@@ -255,6 +257,18 @@ class CloudApi(ABC):
                     **more,
                 },
             )
+        )
+
+    def loose_disk(self, remote_id: str, size_gb: str | int, *, name: str, token: str) -> Leftover:
+        """A disk that no machine has."""
+        price = disk_price(self.kind, int(size_gb))
+        return Leftover(
+            kind="disk",
+            remote_id=remote_id,
+            name=name,
+            token=token,
+            price_micros_per_hour=price,
+            currency=self.currency,
         )
 
 

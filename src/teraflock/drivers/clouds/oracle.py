@@ -6,7 +6,6 @@ billed, so machines are not stopped. The operator names a subnet and an image fo
 
 import base64
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import GIB
@@ -14,9 +13,8 @@ from teraflock.drivers.clouds.calls import Asking, CloudCall, delete_call
 from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capacity
 from teraflock.drivers.clouds.marks import Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
-from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signatures import OracleSigner, oracle_fields
-from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.sound import time_of
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
 from teraflock.instance.driver import MachineType, Seen
@@ -42,6 +40,7 @@ BOOT_VOLUME: Final = " (Boot Volume)"
 class OracleCloud(CloudApi):
     kind = "oci"
     title = "Oracle Cloud"
+    signs = OracleSigner
     base_url = "https://iaas.{region}.oraclecloud.com"
     services: ClassVar = {"identity": "https://identity.{region}.oraclecloud.com"}
     login = "ubuntu"
@@ -60,10 +59,6 @@ class OracleCloud(CloudApi):
         "disk_gb": f"{DISK_OPTION}. Default: 128",
     }
     defaults: ClassVar = {"disk_gb": "128"}
-
-    @classmethod
-    def signer(cls, secret: str) -> Signer:
-        return OracleSigner(secret)
 
     @classmethod
     def facts(cls, secret: str) -> Mapping[str, str]:
@@ -196,13 +191,8 @@ class OracleCloud(CloudApi):
         for region in self.regions:
             listed = yield from self._every(region, "/bootVolumes", limit="1000")
             found += [
-                Leftover(
-                    kind="disk",
-                    remote_id=f"{region}/{each['id']}",
-                    name=each["displayName"],
-                    token=token,
-                    price_micros_per_hour=disk_price("oci", int(each["sizeInGBs"])),
-                    currency=self.currency,
+                self.loose_disk(
+                    f"{region}/{each['id']}", each["sizeInGBs"], name=each["displayName"], token=token
                 )
                 for each in listed
                 if (token := read_name(mark, str(each["displayName"]).removesuffix(BOOT_VOLUME)))
@@ -215,7 +205,6 @@ class OracleCloud(CloudApi):
         yield delete_call(f"{API}/bootVolumes/{id}", region=region)
 
     def _remote(self, mark: str, region: str, each: Any, addresses: Mapping[str, str]) -> Remote:
-        created = each.get("timeCreated")
         return self.remote(
             f"{region}/{each['id']}",
             read_tags(mark, each["freeformTags"]),
@@ -224,6 +213,6 @@ class OracleCloud(CloudApi):
             doing=each["lifecycleState"].lower(),
             zone=f"{region}/{each['availabilityDomain']}",
             type=each["shape"],
-            since=datetime.fromisoformat(created.replace("Z", "+00:00")) if created else None,
+            since=time_of(each.get("timeCreated")),
             is_spot=bool(each.get("preemptibleInstanceConfig")),
         )

@@ -6,6 +6,7 @@ as no answer at all, so nothing is concluded about machines. A price that cannot
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
@@ -48,6 +49,11 @@ def is_price(micros: int | None) -> bool:
 def is_plain(text: object) -> bool:
     """Whether a text can stand in a line: printable, and not endless."""
     return isinstance(text, str) and len(text) <= TEXT_CHARACTERS_MAX and text.isprintable()
+
+
+def time_of(text: str | None) -> datetime | None:
+    """A time in ISO 8601; None: the provider does not say it."""
+    return datetime.fromisoformat(text) if text else None
 
 
 def token_of_page(address: str, parameter: str) -> str:

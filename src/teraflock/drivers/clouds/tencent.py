@@ -14,7 +14,7 @@ from teraflock.drivers.clouds.marks import MARK, Boot, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import TENCENT_NOTICE
 from teraflock.drivers.clouds.signatures import TencentSigner
-from teraflock.drivers.clouds.signing import Signer
+from teraflock.drivers.clouds.sound import time_of
 from teraflock.drivers.clouds.tencent_types import MODES, action, offered, read_type
 from teraflock.drivers.rented import Remote
 from teraflock.instance.account.model import Leftover
@@ -38,6 +38,7 @@ SEEN: Final = {
 class TencentCloud(CloudApi):
     kind = "tencent"
     title = "Tencent Cloud"
+    signs = TencentSigner
     base_url = "https://cvm.tencentcloudapi.com"
     services: ClassVar = {"vpc": "https://vpc.tencentcloudapi.com"}
     currency = "CNY"
@@ -67,10 +68,6 @@ class TencentCloud(CloudApi):
         "currency": f"{CURRENCY_OPTION}. Default: `CNY`",
     }
     defaults: ClassVar = {"regions": "ap-guangzhou,ap-shanghai", "disk_gb": "100"}
-
-    @classmethod
-    def signer(cls, secret: str) -> Signer:
-        return TencentSigner(secret)
 
     def status(self, reply: CloudReply) -> int:
         code = self.said(reply)[0] if self._has_error(reply) else ""
@@ -245,7 +242,6 @@ class TencentCloud(CloudApi):
         if not token:
             return None
         failed = each.get("LatestOperationState") == "FAILED" and seen == Seen.PENDING
-        created = each.get("CreatedTime")
         return self.remote(
             f"{region}/{each['InstanceId']}",
             token,
@@ -255,7 +251,7 @@ class TencentCloud(CloudApi):
             zone=each["Placement"]["Zone"],
             type=each["InstanceType"],
             user=each.get("DefaultLoginUser") or self.login,
-            since=datetime.fromisoformat(created) if created else None,
+            since=time_of(each.get("CreatedTime")),
             is_spot=each.get("InstanceChargeType") == "SPOTPAID",
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from teraflock.base.clock import at_microseconds
+from teraflock.base.filling import filled
 from teraflock.fleet.card.rules import neighbours
 from teraflock.fleet.fragmentation import CardBlock
 from teraflock.fleet.model import Gpu, GpuKind, GpuReport, HostId, Idle
@@ -37,16 +38,7 @@ def put_reported(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport],
 
 
 def _card_of(report: GpuReport) -> Gpu:
-    return Gpu(
-        slot=report.slot,
-        kind=report.kind,
-        gpu=report.gpu,
-        name=report.name,
-        memory_bytes=report.memory_bytes,
-        healthy=report.healthy,
-        instance_id=None,
-        near=report.near,
-    )
+    return filled(Gpu, report, instance_id=None)
 
 
 def add(tx: Transaction, host_id: HostId, card: Gpu, idle_since_us: int | None = None) -> None:

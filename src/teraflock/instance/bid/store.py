@@ -35,12 +35,9 @@ def add(tx: Transaction, auction: Auction) -> None:
 
 def last(tx: Transaction, host_id: str, gpu: str) -> Auction | None:
     """The result that applies now."""
-    row = tx.one(
-        f"{_AUCTION.select} WHERE host_id = :host AND gpu = :gpu ORDER BY id DESC LIMIT 1",
-        host=host_id,
-        gpu=gpu,
+    return _AUCTION.one(
+        tx, "WHERE host_id = :host AND gpu = :gpu ORDER BY id DESC LIMIT 1", host=host_id, gpu=gpu
     )
-    return _AUCTION.value(row) if row else None
 
 
 def prices(
@@ -49,12 +46,12 @@ def prices(
     """The published prices, newest first. They name no host and no bidder. `gpus`: only these models."""
     marks, values = in_list(gpus) if gpus else ("", {})
     of_gpus = f" AND gpu IN ({marks})" if gpus else ""
-    rows = tx.all(
-        f"{_PRICE.select} WHERE (:region = '' OR region = :region){of_gpus}"
+    return _PRICE.all(
+        tx,
+        f"WHERE (:region = '' OR region = :region){of_gpus}"
         " AND (:before = '' OR id < :before) ORDER BY id DESC LIMIT :limit",
         region=region,
         before=before,
         limit=limit,
         **values,
     )
-    return tuple(map(_PRICE.value, rows))

@@ -21,8 +21,7 @@ def all_in_all_projects(tx: Transaction) -> tuple[DiskCopy, ...]:
 
 
 def of_instance(tx: Transaction, id: InstanceId) -> tuple[DiskCopy, ...]:
-    rows = tx.all(f"{COPY.select} WHERE instance_id = :id ORDER BY id", id=id)
-    return tuple(COPY.value(row) for row in rows)
+    return COPY.all(tx, "WHERE instance_id = :id ORDER BY id", id=id)
 
 
 def touch(tx: Transaction, id: str, now: datetime) -> None:

@@ -18,8 +18,7 @@ import msgspec
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, Refused, not_found
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import new_event
 from teraflock.base.names import check_place
 from teraflock.fleet import store as fleet
 from teraflock.fleet.left_behind import store as left_behind
@@ -228,8 +227,7 @@ class JoinService:
         store.insert(tx, host)
         sites.insert(tx, SiteRecord(name=name, kind=KIND, options=options), now)
         store.use_invitation(tx, invitation.token_hash, key_hash, name)
-        id = EventId(new_id("evt", now, self._random_bytes))
-        record_event(tx, Event(id=id, at=now, kind="host.joined", subject=name, details={"address": address}))
+        record_event(tx, new_event("host.joined", name, now, self._random_bytes, {"address": address}))
         return self._answer(host, address)
 
     def _answer(self, host: JoinedHost, address: str) -> JoinAnswer:

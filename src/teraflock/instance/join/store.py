@@ -6,7 +6,7 @@ from typing import Final
 from teraflock.base.clock import microseconds
 from teraflock.instance.join.model import Invitation, JoinedHost
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, number
 
 INVITATION: Final = Table("host_invitation", Invitation)
 JOINED: Final = Table("joined_host", JoinedHost)
@@ -17,14 +17,14 @@ def insert_invitation(tx: Transaction, invitation: Invitation) -> None:
 
 
 def invitation(tx: Transaction, token_hash: str) -> Invitation | None:
-    row = tx.one(f"{INVITATION.select} WHERE token_hash = :hash", hash=token_hash)
-    return INVITATION.value(row) if row else None
+    return INVITATION.one(tx, "WHERE token_hash = :hash", hash=token_hash)
 
 
 def open_invitations(tx: Transaction, now: datetime) -> int:
     """How many invitations can still be used."""
-    row = tx.one("SELECT COUNT(*) FROM host_invitation WHERE expires_at_us > :now", now=microseconds(now))
-    return int(row[0]) if row else 0
+    return number(
+        tx, "SELECT COUNT(*) FROM host_invitation WHERE expires_at_us > :now", now=microseconds(now)
+    )
 
 
 def use_invitation(tx: Transaction, token_hash: str, key_hash: str, host: str) -> None:

@@ -10,8 +10,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from teraflock.base.errors import Conflict, NotFound, QuotaReached, TeraflockError, Unavailable
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import Details, new_event
+from teraflock.base.ids import new_id
 from teraflock.base.size import Size
 from teraflock.fleet.placement import Policy
 from teraflock.instance.changes import InstanceChanges
@@ -212,17 +212,9 @@ class QueueService:
 
     def _record(self, tx: Transaction, queued: QueuedLaunch, kind: str) -> None:
         now = self._changes.clock.now()
-        record_event(
-            tx,
-            Event(
-                id=EventId(new_id("evt", now, self._changes.random_bytes)),
-                at=now,
-                kind=kind,
-                subject=queued.id,
-                project=queued.project_id,
-                details={"name": queued.name, "instances": queued.instances, "reason": queued.reason},
-            ),
-        )
+        details: Details = {"name": queued.name, "instances": queued.instances, "reason": queued.reason}
+        project, random_bytes = queued.project_id, self._changes.random_bytes
+        record_event(tx, new_event(kind, queued.id, now, random_bytes, details, project=project))
 
 
 def _place(places: Mapping[str, QueuePlace], id: str) -> int:

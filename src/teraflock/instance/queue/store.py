@@ -9,7 +9,7 @@ from teraflock.base.size import Size
 from teraflock.instance.queue.model import QueuedLaunch, Release
 from teraflock.instance.states import ENDED
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table, among, in_list
+from teraflock.storage.table import Table, among, in_list, number
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
@@ -35,30 +35,29 @@ def page(
 ) -> tuple[QueuedLaunch, ...]:
     """Queued launches of a project, oldest first; with `ended`, also those that no longer wait."""
     states = "" if ended else " AND state = 'waiting'"
-    rows = tx.all(
-        f"{_QUEUED.select} WHERE project_id = :project{states} AND id > :after ORDER BY id LIMIT :limit",
+    return _QUEUED.all(
+        tx,
+        f"WHERE project_id = :project{states} AND id > :after ORDER BY id LIMIT :limit",
         project=project,
         after=after,
         limit=limit,
     )
-    return tuple(map(_QUEUED.value, rows))
 
 
 def find(tx: Transaction, project: ProjectId, ref: str) -> QueuedLaunch | None:
     """Find a queued launch by id, or a waiting one by its name."""
-    row = tx.one(
-        f"{_QUEUED.select} WHERE project_id = :project AND (id = :ref OR (name = :ref AND name <> ''"
+    return _QUEUED.one(
+        tx,
+        "WHERE project_id = :project AND (id = :ref OR (name = :ref AND name <> ''"
         " AND state = 'waiting')) ORDER BY id",
         project=project,
         ref=ref,
     )
-    return _QUEUED.value(row) if row else None
 
 
 def lock_waiting(tx: Transaction, id: str) -> QueuedLaunch | None:
     """Lock a waiting launch until the transaction ends. None: it no longer waits."""
-    rows = tx.lock(f"{_QUEUED.select} WHERE id = :id AND state = 'waiting'", id=id)
-    return _QUEUED.value(rows[0]) if rows else None
+    return _QUEUED.lock(tx, "WHERE id = :id AND state = 'waiting'", id=id)
 
 
 def project_of_in_all_projects(tx: Transaction, id: str) -> str:
@@ -69,27 +68,26 @@ def project_of_in_all_projects(tx: Transaction, id: str) -> str:
 
 def count_cancelled_of_organisation(tx: Transaction, organisation: OrganisationId, since: datetime) -> int:
     """How many launches of an organisation were cancelled since a time."""
-    row = tx.one(
+    return number(
+        tx,
         f"SELECT COUNT(*) FROM queued_launch WHERE project_id IN ({IN_ORGANISATION}) AND state = 'cancelled'"
         " AND ended_at_us >= :since",
         id=organisation,
         since=microseconds(since),
     )
-    return int(row[0]) if row else 0
 
 
 def count_waiting(tx: Transaction, project: ProjectId) -> int:
-    row = tx.one(
+    return number(
+        tx,
         "SELECT COUNT(*) FROM queued_launch WHERE project_id = :project AND state = 'waiting'",
         project=project,
     )
-    return int(row[0]) if row else 0
 
 
 def waiting_in_all_projects(tx: Transaction, *, limit: int) -> tuple[QueuedLaunch, ...]:
     """The oldest waiting launches of all projects."""
-    rows = tx.all(f"{_QUEUED.select} WHERE state = 'waiting' ORDER BY id LIMIT :limit", limit=limit)
-    return tuple(map(_QUEUED.value, rows))
+    return _QUEUED.all(tx, "WHERE state = 'waiting' ORDER BY id LIMIT :limit", limit=limit)
 
 
 def waiting_among_in_all_projects(tx: Transaction, ids: Sequence[str]) -> set[str]:

@@ -13,7 +13,7 @@ from teraflock.instance.driver import Sent
 from teraflock.meter.reading.model import MeterReading
 from teraflock.network.balancer import store as balancers
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import in_list
+from teraflock.storage.table import in_list, number
 from teraflock.tenant.model import NO_PROJECT, ProjectId
 
 _SELECT: Final = "SELECT number, instance_id, sequence, epoch, bytes, bytes_before, at_us FROM meter_reading"
@@ -44,8 +44,7 @@ def keep(tx: Transaction, counters: Iterable[Sent], at_us: int, *, bytes_min: in
 
 
 def newest_number(tx: Transaction) -> int:
-    row = tx.one("SELECT intervals FROM meter_cursor WHERE name = 'readings'")
-    return int(row[0]) if row else 0
+    return number(tx, "SELECT intervals FROM meter_cursor WHERE name = 'readings'")
 
 
 def days(

@@ -3,18 +3,13 @@
 An address counts as one GB of snapshots, and `mode` marks it as an address, so that it has its own price.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 
-from teraflock.base.clock import microseconds
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import Details, Event, RandomBytes, moved_event
 from teraflock.base.quantities import GIB
 from teraflock.network.address.model import PublicAddress
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
-
-RandomBytes = Callable[[int], bytes]
 
 
 def record_taken(tx: Transaction, address: PublicAddress, now: datetime, random_bytes: RandomBytes) -> None:
@@ -30,12 +25,6 @@ def record_released(
 
 
 def _event(address: PublicAddress, to: str, sequence: int, now: datetime, random_bytes: RandomBytes) -> Event:
-    return Event(
-        id=EventId(new_id("evt", now, random_bytes)), at=now, kind="address.moved", subject=address.id,
-        project=address.project_id,
-        details={
-            "sequence": sequence, "generation": 0, "name": f"address {address.address}", "from": "", "to": to,
-            "snapshots_bytes": GIB, "member": address.created_by, "mode": "address", "labels": "{}",
-            "asked_at_us": microseconds(now),
-        },
-    )  # fmt: skip
+    details: Details = {"name": f"address {address.address}", "sequence": sequence, "to": to}
+    details |= {"snapshots_bytes": GIB, "mode": "address"}
+    return moved_event("address", address, now, random_bytes, details)

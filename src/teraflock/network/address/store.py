@@ -4,7 +4,7 @@ from typing import Final
 
 from teraflock.network.address.model import AddressTarget, PublicAddress, ShownAddress
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, number
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
@@ -97,8 +97,7 @@ def remove(tx: Transaction, id: str) -> bool:
 
 
 def _count(tx: Transaction, where: str, id: str) -> int:
-    row = tx.one(f"SELECT COUNT(*) FROM address WHERE {where}", id=id)
-    return int(row[0]) if row else 0
+    return number(tx, f"SELECT COUNT(*) FROM address WHERE {where}", id=id)
 
 
 def _shown(row: Row) -> ShownAddress:

@@ -10,7 +10,7 @@ from teraflock.network.balancer.rules import BACKENDS_MAX, is_reachable
 from teraflock.network.rules import number_of
 from teraflock.network.store import addresses_from
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, number
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
@@ -30,8 +30,7 @@ _LIVE: Final = "i.phase <> 'gone' AND i.address IS NOT NULL"
 
 def of_project(tx: Transaction, project: ProjectId) -> tuple[Balancer, ...]:
     """By name. Those that end are included: their name, address and port are still in use."""
-    rows = tx.all(f"{_BALANCER.select} WHERE project_id = :project ORDER BY name", project=project)
-    return tuple(map(_BALANCER.value, rows))
+    return _BALANCER.all(tx, "WHERE project_id = :project ORDER BY name", project=project)
 
 
 def host_addresses(tx: Transaction, project: ProjectId) -> Mapping[str, str]:
@@ -87,14 +86,12 @@ def region_of_host(tx: Transaction, id: str) -> str:
 
 
 def by_id_in_all_projects(tx: Transaction, id: BalancerId) -> Balancer | None:
-    row = tx.one(f"{_BALANCER.select} WHERE id = :id", id=id)
-    return _BALANCER.value(row) if row else None
+    return _BALANCER.one(tx, "WHERE id = :id", id=id)
 
 
 def locked_in_all_projects(tx: Transaction, id: BalancerId) -> Balancer | None:
     """Like `by_id_in_all_projects`, and nobody else can change it until the transaction ends."""
-    rows = tx.lock(f"{_BALANCER.select} WHERE id = :id", id=id)
-    return _BALANCER.value(rows[0]) if rows else None
+    return _BALANCER.lock(tx, "WHERE id = :id", id=id)
 
 
 def sequence_in_all_projects(tx: Transaction, id: str) -> int | None:
@@ -155,7 +152,7 @@ def in_all_projects(tx: Transaction, project: str = "") -> list[tuple[Balancer, 
 
 def without_events_in_all_projects(tx: Transaction) -> tuple[Balancer, ...]:
     """Balancers from before they had events."""
-    return tuple(map(_BALANCER.value, tx.all(f"{_BALANCER.select} WHERE sequence = 0 ORDER BY id")))
+    return _BALANCER.all(tx, "WHERE sequence = 0 ORDER BY id")
 
 
 def projects_with_some(tx: Transaction) -> set[str]:
@@ -230,8 +227,7 @@ def has_leftovers(tx: Transaction) -> bool:
 
 
 def _count(tx: Transaction, where: str, id: str) -> int:
-    row = tx.one(f"SELECT COUNT(*) FROM balancer WHERE published IS NOT NULL AND {where}", id=id)
-    return int(row[0]) if row else 0
+    return number(tx, f"SELECT COUNT(*) FROM balancer WHERE published IS NOT NULL AND {where}", id=id)
 
 
 def _targets(rows: Iterable[Row], linked: Collection[str]) -> Mapping[BalancerId, tuple[Target, ...]]:

@@ -13,6 +13,7 @@ from teraflock.network.model import ProjectNetwork
 from teraflock.network.peering.model import Peering, PeeringState
 from teraflock.network.rules import subnet
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import number
 from teraflock.tenant.model import ProjectId
 
 OFFERS_MAX: Final = 100
@@ -79,8 +80,7 @@ def agree(tx: Transaction, network: ProjectNetwork, peer: ProjectId, name: str, 
 
 
 def count(tx: Transaction, network: ProjectNetwork) -> int:
-    row = tx.one("SELECT COUNT(*) FROM network_peering WHERE network_id = :id", id=network.id)
-    return int(row[0]) if row else 0
+    return number(tx, "SELECT COUNT(*) FROM network_peering WHERE network_id = :id", id=network.id)
 
 
 def end(tx: Transaction, network: ProjectNetwork, peer: str, name: str) -> int:

@@ -8,7 +8,7 @@ from teraflock.network.balancer.store import published_ports
 from teraflock.network.published_port.model import PublishedPort, Publisher, ShownPort
 from teraflock.network.walls import Published
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table, among
+from teraflock.storage.table import Table, among, number
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
@@ -55,8 +55,7 @@ def count_of_organisation(tx: Transaction, organisation: OrganisationId) -> int:
 
 
 def _count(tx: Transaction, where: str, id: str) -> int:
-    row = tx.one(f"SELECT COUNT(*) FROM published_port WHERE {where}", id=id)
-    return int(row[0]) if row else 0
+    return number(tx, f"SELECT COUNT(*) FROM published_port WHERE {where}", id=id)
 
 
 def insert(tx: Transaction, port: PublishedPort) -> None:

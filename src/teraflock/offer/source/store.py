@@ -13,6 +13,7 @@ import msgspec
 from teraflock.offer.model import DOUBTFUL_PRICE, Offer, Source
 from teraflock.offer.store import COLUMNS, LIST, row_from
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import number
 
 _INSERT: Final = f"INSERT INTO offer ({LIST}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
 _UNTIL: Final = (
@@ -160,10 +161,12 @@ def flag_prices(tx: Transaction, group: PriceRange, least: int, most: int, flag:
 
 
 def flagged(tx: Transaction, name: str, flag: str) -> int:
-    row = tx.one(
-        "SELECT COUNT(*) FROM offer WHERE source = :name AND flags LIKE :flag", name=name, flag=f"%{flag}%"
+    return number(
+        tx,
+        "SELECT COUNT(*) FROM offer WHERE source = :name AND flags LIKE :flag",
+        name=name,
+        flag=f"%{flag}%",
     )
-    return int(row[0]) if row else 0
 
 
 _GROUP: Final = "source, provider, gpu, mode, currency"

@@ -13,13 +13,12 @@ _ANNOUNCEMENT: Final = Table("announcement", Announcement)
 
 def active(tx: Transaction, now: datetime, *, limit: int) -> tuple[Announcement, ...]:
     """Announcements of all organisations that are neither removed nor past their end; newest first."""
-    rows = tx.all(
-        f"{_ANNOUNCEMENT.select} WHERE removed_at_us IS NULL"
-        " AND (until_us IS NULL OR until_us > :now) ORDER BY id DESC LIMIT :limit",
+    return _ANNOUNCEMENT.all(
+        tx,
+        "WHERE removed_at_us IS NULL AND (until_us IS NULL OR until_us > :now) ORDER BY id DESC LIMIT :limit",
         now=microseconds(now),
         limit=limit,
     )
-    return tuple(_ANNOUNCEMENT.value(row) for row in rows)
 
 
 def put_announcement(tx: Transaction, announcement: Announcement, by: MemberId) -> None:

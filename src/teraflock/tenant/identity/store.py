@@ -40,8 +40,7 @@ def put_identity(tx: Transaction, value: MemberIdentity) -> None:
 
 
 def identities_of(tx: Transaction, member: MemberId) -> tuple[MemberIdentity, ...]:
-    rows = tx.all(f"{_IDENTITY.select} WHERE member_id = :member ORDER BY issuer, subject", member=member)
-    return tuple(_IDENTITY.value(row) for row in rows)
+    return _IDENTITY.all(tx, "WHERE member_id = :member ORDER BY issuer, subject", member=member)
 
 
 def forget_identities(tx: Transaction, member: MemberId) -> int:

@@ -57,8 +57,7 @@ def key(tx: Transaction, organisation: OrganisationId, id: str) -> ApiKey | None
 
 
 def key_of_any_organisation(tx: Transaction, id: str) -> ApiKey | None:
-    row = tx.one(f"{_KEY.select} WHERE id = :id", id=id)
-    return _KEY.value(row) if row else None
+    return _KEY.one(tx, "WHERE id = :id", id=id)
 
 
 def keys(

@@ -22,14 +22,12 @@ def put_lesson(tx: Transaction, value: PassedLesson) -> None:
 
 
 def certificate_of(tx: Transaction, member: MemberId) -> LessonCertificate | None:
-    row = tx.one(f"{_CERTIFICATE.select} WHERE member_id = :member", member=member)
-    return _CERTIFICATE.value(row) if row else None
+    return _CERTIFICATE.one(tx, "WHERE member_id = :member", member=member)
 
 
 def certificate(tx: Transaction, id: str) -> LessonCertificate | None:
     """A certificate of any member, by its secret id."""
-    row = tx.one(f"{_CERTIFICATE.select} WHERE id = :id", id=id)
-    return _CERTIFICATE.value(row) if row else None
+    return _CERTIFICATE.one(tx, "WHERE id = :id", id=id)
 
 
 def put_certificate(tx: Transaction, value: LessonCertificate) -> None:

@@ -25,13 +25,13 @@ NO_NETWORK: Final = -1
 
 def project(tx: Transaction, organisation: OrganisationId, ref: str) -> Project | None:
     """Find a project by id or name. Ids contain `_`, names never do."""
-    row = tx.one(
-        f"{_PROJECT.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+    return _PROJECT.one(
+        tx,
+        "WHERE organisation_id = :organisation AND removed_at_us IS NULL"
         f" AND {'id' if '_' in ref else 'name'} = :ref",
         organisation=organisation,
         ref=ref,
     )
-    return _PROJECT.value(row) if row else None
 
 
 def projects_of_any_organisation(
@@ -50,8 +50,7 @@ def projects_of_any_organisation(
 
 
 def removed_project(tx: Transaction, id: str) -> Project | None:
-    row = tx.one(f"{_PROJECT.select} WHERE id = :id AND removed_at_us IS NOT NULL", id=id)
-    return _PROJECT.value(row) if row else None
+    return _PROJECT.one(tx, "WHERE id = :id AND removed_at_us IS NOT NULL", id=id)
 
 
 def names_of_any_organisation(tx: Transaction, organisation: str, *, limit: int) -> list[str]:
@@ -65,8 +64,7 @@ def names_of_any_organisation(tx: Transaction, organisation: str, *, limit: int)
 
 
 def project_of_any_organisation(tx: Transaction, id: str) -> Project | None:
-    row = tx.one(f"{_PROJECT.select} WHERE id = :id AND removed_at_us IS NULL", id=id)
-    return _PROJECT.value(row) if row else None
+    return _PROJECT.one(tx, "WHERE id = :id AND removed_at_us IS NULL", id=id)
 
 
 def claim(tx: Transaction, id: str) -> Project | None:
@@ -87,30 +85,30 @@ def projects(
 ) -> tuple[Project, ...]:
     """The projects of an organisation; only those in `only`, unless it is None."""
     narrowed, values = among("id", only)
-    rows = tx.all(
-        f"{_PROJECT.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL"
+    return _PROJECT.all(
+        tx,
+        "WHERE organisation_id = :organisation AND removed_at_us IS NULL"
         f" AND id > :after{narrowed} ORDER BY id LIMIT :limit",
         organisation=organisation,
         after=after,
         limit=limit,
         **values,
     )
-    return tuple(_PROJECT.value(row) for row in rows)
 
 
 def projects_with_default_first(
     tx: Transaction, organisation: OrganisationId, default: str, only: Sequence[str] | None, *, limit: int
 ) -> tuple[Project, ...]:
     narrowed, values = among("id", only)
-    rows = tx.all(
-        f"{_PROJECT.select} WHERE organisation_id = :organisation AND removed_at_us IS NULL{narrowed}"
+    return _PROJECT.all(
+        tx,
+        f"WHERE organisation_id = :organisation AND removed_at_us IS NULL{narrowed}"
         " ORDER BY CASE WHEN name = :first THEN 0 ELSE 1 END, id LIMIT :limit",
         organisation=organisation,
         first=default,
         limit=limit,
         **values,
     )
-    return tuple(_PROJECT.value(row) for row in rows)
 
 
 def lock_networks(tx: Transaction) -> None:

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import number
 from teraflock.tenant.model import OrganisationId, OrganisationQuota
 
 _decoder: Final = msgspec.json.Decoder(OrganisationQuota)
@@ -35,5 +36,6 @@ def set_quota(tx: Transaction, id: OrganisationId, quota: OrganisationQuota) -> 
 
 
 def count_projects(tx: Transaction, id: OrganisationId) -> int:
-    row = tx.one("SELECT COUNT(*) FROM project WHERE organisation_id = :id AND removed_at_us IS NULL", id=id)
-    return int(row[0]) if row else 0
+    return number(
+        tx, "SELECT COUNT(*) FROM project WHERE organisation_id = :id AND removed_at_us IS NULL", id=id
+    )

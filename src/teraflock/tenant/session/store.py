@@ -47,8 +47,7 @@ def login(tx: Transaction, user_name: str) -> Login | None:
 
 
 def login_of(tx: Transaction, member: MemberId) -> Login | None:
-    row = tx.one(f"{_LOGIN.select} WHERE member_id = :member", member=member)
-    return _LOGIN.value(row) if row else None
+    return _LOGIN.one(tx, "WHERE member_id = :member", member=member)
 
 
 def is_user_name_taken(tx: Transaction, user_name: str, member: MemberId) -> bool:

@@ -5,7 +5,7 @@ from typing import Final
 
 from teraflock.base.clock import microseconds
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, number
 from teraflock.tenant.model import OrganisationId
 from teraflock.tenant.sign_up.model import SignUp
 
@@ -17,8 +17,7 @@ def put_sign_up(tx: Transaction, value: SignUp) -> None:
 
 
 def count_since(tx: Transaction, time: datetime) -> int:
-    row = tx.one("SELECT COUNT(*) FROM sign_up WHERE created_at_us >= :time", time=microseconds(time))
-    return int(row[0]) if row else 0
+    return number(tx, "SELECT COUNT(*) FROM sign_up WHERE created_at_us >= :time", time=microseconds(time))
 
 
 def is_signed_up(tx: Transaction, organisation: OrganisationId) -> bool:

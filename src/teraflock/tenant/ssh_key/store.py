@@ -27,8 +27,7 @@ def keys(
 
 
 def keys_of(tx: Transaction, member: MemberId) -> tuple[SshKey, ...]:
-    rows = tx.all(f"{_KEY.select} WHERE member_id = :member ORDER BY id", member=member)
-    return tuple(_KEY.value(row) for row in rows)
+    return _KEY.all(tx, "WHERE member_id = :member ORDER BY id", member=member)
 
 
 def key(tx: Transaction, organisation: OrganisationId, id: str) -> SshKey | None:
