@@ -41,10 +41,10 @@ def measure() -> Iterator[Section]:
             key = (home / "cloud" / "operator.key").read_text().strip()
             _set_up(server, key)
             path = f"/v1/instances?limit={INSTANCES}"
-            listing = [_load(process.pid, server, path, key) for _ in range(ROUNDS)]
-            health = [_load(process.pid, server, "/v1/health", key) for _ in range(ROUNDS)]
+            listing = [load(process.pid, server, path, key) for _ in range(ROUNDS)]
+            health = [load(process.pid, server, "/v1/health", key) for _ in range(ROUNDS)]
         with bare() as (process, server):
-            floor = [_load(process.pid, server, "/", key) for _ in range(ROUNDS)]
+            floor = [load(process.pid, server, "/", key) for _ in range(ROUNDS)]
     yield Section(
         title=f"GET /v1/instances, {INSTANCES} rows, key checked, SQLite, one process",
         figures=(
@@ -159,7 +159,7 @@ def _set_up(server: str, key: str) -> None:
             client.instances.wait_until(instance.id, "running")
 
 
-def _load(pid: int, server: str, path: str, key: str) -> tuple[float, float]:
+def load(pid: int, server: str, path: str, key: str) -> tuple[float, float]:
     """Return requests per second of wall time, and per second of the server's processor time."""
     before = cpu_seconds(pid)
     result = run_task("bench.cloud_api_tasks", "load", server.rpartition(":")[2], path, key)

@@ -12,6 +12,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from bench.cloud_api import load, serving
 from bench.figures import Figure, Section, Unit, milliseconds
 from bench.gpuhunt import compared_with_gpuhunt
 from bench.processes import ROOT, TERA, Fault, Run, at_home, run, run_task
@@ -25,6 +26,7 @@ MANY_OFFERS: Final = 1_000_000
 COLD_ROUNDS: Final = 15
 COLD_WARM_UPS: Final = 3
 IMPORT_ROUNDS: Final = 3
+HTTP_ROUNDS: Final = 3
 DEAREST_SHOWN: Final = 6
 
 SHOWN: Final = 50  # the default limit of `tera offers`
@@ -119,6 +121,7 @@ def _many(home: Path) -> Iterator[Section]:
     fewer = at_home(home.with_name("fewer"))
     run_task(TASKS, "fill", str(SOME_OFFERS), env=fewer)
     yield _warm(run_task(TASKS, "warm", env=fewer))
+    yield _over_http(home.with_name("fewer"))
 
 
 ASKED: Final = {
@@ -159,6 +162,40 @@ def _warm(figures: dict[str, Any]) -> Section:
             "`GET /v1/offers` is measured from the parsed query to the JSON, including the check for new offers.",
         ),
     )  # fmt: skip
+
+
+REQUESTED: Final = (
+    "gpu=V100&limit=5",
+    "gpu=V100",
+    "gpu=A100&region=us&limit=5",
+    "gpu=A100&mode=spot&limit=5",
+    "gpu=A100&provider=aws&provider=gcp&limit=5",
+    "gpu=A100&count=4%2B&ram_min=256&region=us&mode=on-demand",
+    "gpu=A100&sort=price-per-gpu&limit=5",
+    "gpu=A100&sort=price-per-tflops&limit=5",
+    "limit=50",
+)
+
+
+def _over_http(home: Path) -> Section:
+    """Send queries to a server, and measure its processor time for each: reading, authorizing, searching, writing."""
+    figures = []
+    with serving(home) as (process, server):
+        key = (home / "cloud" / "operator.key").read_text().strip()
+        load(process.pid, server, "/v1/offers?limit=1", key)  # the index is built meanwhile
+        for query in REQUESTED:
+            rates = [load(process.pid, server, f"/v1/offers?{query}", key) for _ in range(HTTP_ROUNDS)]
+            seconds = tuple(1 / per_core for _, per_core in rates)
+            figures.append(
+                Figure(what=f"`GET /v1/offers?{query}`", unit="ms", samples=milliseconds(seconds), bar=2)
+            )
+    return Section(
+        title=f"the same over HTTP, {SOME_OFFERS:,} generated offers",
+        figures=tuple(figures),
+        notes=(
+            "Processor time of the server for a request. 8 connections send one request after the other.",
+        ),
+    )
 
 
 # --- commands and their figures -------------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ from teraflock.base.clock import FixedClock
 from teraflock.base.quantities import GIB
 from teraflock.drivers.simulated.faults import Killed, Kind, SimulatedFault, When
 from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase
 from teraflock.instance.volume import store
-from teraflock.instance.volume.model import READY, VolumeCopy
+from teraflock.instance.volume.model import VolumeCopy
 from teraflock.reconcile.copying import CopyLoop
 from teraflock.reconcile.moving import MOVE_AFTER, MoveLoop
 from teraflock.reconcile.volume_copies import VolumeCopyLoop
@@ -95,7 +96,7 @@ class CopyDesk(VolumeDesk):
     def check(self) -> None:
         """Rows and engines agree, and the bill has what is kept."""
         copies = self.copies()
-        assert {each.state for each in copies} <= {READY}
+        assert {each.state for each in copies} <= {CopyState.READY}
         volumes = self.volumes.all(self.project)
         assert sorted(each.key for each in self.on_engine()) == sorted(
             [*(each.volume.disk_id for each in volumes), *(each.id for each in copies)]

@@ -29,7 +29,8 @@ from teraflock.fleet.model import Host, HostReport
 from teraflock.fleet.service import FleetService
 from teraflock.image.service import ImageService
 from teraflock.instance.copy import store as disk_copies
-from teraflock.instance.copy.model import READY, DiskCopy
+from teraflock.instance.copy.model import DiskCopy
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.engines import Engines
 from teraflock.instance.join import store as joined_hosts
 from teraflock.instance.join.model import JoinedHost, Package
@@ -366,7 +367,7 @@ class Fleet:
         assert kept == {each.id for each in copies}, "copies and rows differ"
         sizes: Counter[str] = Counter()
         for each in copies:
-            assert each.state == READY, f"{each.id} was never finished"
+            assert each.state == CopyState.READY, f"{each.id} was never finished"
             assert each.instance_id in rows, f"{each.id} outlived its instance"
             sizes[each.instance_id] += each.size_bytes
         for id, row in rows.items():

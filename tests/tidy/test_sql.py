@@ -81,3 +81,22 @@ def test_partial_indexes_have_the_same_text(migration: str, states: frozenset[St
     """Otherwise SQLite does not use them."""
     text = (PACKAGE / "storage" / "migrations" / migration).read_text("utf-8")
     assert f"phase NOT IN {among(states)}" in text
+
+
+def states_by_hand(source: str) -> list[str]:
+    """The tables whose `state` a file changes without a `LifeCycle`."""
+    texts = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant))
+    found = (re.search(r"\bUPDATE (\w+) SET .*\bstate = ", str(text), re.DOTALL) for text in texts)
+    return [each[1] for each in found if each and not re.search(r" WHERE .*\bstate = ", each[0], re.DOTALL)]
+
+
+def test_only_life_cycles_change_states() -> None:
+    """A statement written by hand would not know the table of allowed changes."""
+    by_hand = {
+        str(path.relative_to(PACKAGE)): tables
+        for path in sorted(PACKAGE.rglob("store.py"))
+        if "UPDATE" in (text := path.read_text("utf-8")) and (tables := states_by_hand(text))
+    }
+    assert by_hand == {}
+    assert states_by_hand("a = 'UPDATE image SET size_bytes = 1, state = :state WHERE id = :id'") == ["image"]
+    assert states_by_hand("a = \"UPDATE image SET size_bytes = 1 WHERE state = 'ready'\"") == []

@@ -88,7 +88,7 @@ READERS = {
 def relevant(path: Path) -> tuple[ast.AST, ...]:
     """The texts and calls in a module that may have SQL or a codec. Most modules have neither: they are not parsed."""
     text = path.read_text("utf-8")
-    if not (READ.search(text) or WRITTEN.search(text) or "Table(" in text):
+    if not (READ.search(text) or WRITTEN.search(text) or "Table(" in text or "LifeCycle(" in text):
         return ()
     return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant | ast.Call))
 
@@ -100,9 +100,13 @@ def tables_of(path: Path, pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def codecs_of(path: Path) -> Iterator[str]:
-    """The tables whose rows a store writes through `storage.table.Table`."""
+    """The tables whose rows a store writes through `Table` or `LifeCycle`."""
     for node in relevant(path):
-        is_table = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Table"
+        is_table = (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("Table", "LifeCycle")
+        )
         if is_table and isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
             yield str(node.args[0].value)
 

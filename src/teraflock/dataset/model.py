@@ -3,6 +3,7 @@
 The *manifest* lists its files and the *chunks* into which their content is divided, in the order of the files.
 """
 
+from collections.abc import Mapping, Set
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NewType
@@ -21,6 +22,13 @@ class DatasetState(StrEnum):
     UPLOADING = "uploading"
     READY = "ready"
     DELETING = "deleting"
+
+
+DATASET_MOVES: Final[Mapping[DatasetState, Set[DatasetState]]] = {
+    DatasetState.UPLOADING: {DatasetState.READY, DatasetState.DELETING},
+    DatasetState.READY: {DatasetState.DELETING},
+    DatasetState.DELETING: frozenset(),  # then its row is removed
+}
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):

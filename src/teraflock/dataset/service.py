@@ -152,8 +152,7 @@ class DatasetService:
         def work(tx: Transaction) -> Dataset:
             now = self._clock.now()
             fresh = found(tx, project, ref, store.find_to_change(tx, project.id, dataset.id))
-            if fresh.state == DatasetState.UPLOADING:
-                store.set_state(tx, fresh.id, DatasetState.READY, now, ready_at=now)
+            if store.move(tx, fresh.id, DatasetState.READY, now, ready_at=now):
                 events.record_ready(tx, fresh, now, self._random_bytes)
                 self._audit.record(tx, actor, "dataset.complete", fresh.id, project, name=fresh.name)
             return found(tx, project, ref, store.find(tx, project.id, fresh.id))
@@ -180,9 +179,9 @@ class DatasetService:
 
 def end(tx: Transaction, dataset: Dataset, now: datetime, random_bytes: Callable[[int], bytes]) -> None:
     """Mark a dataset for deletion. The loop removes its files and copies."""
-    if dataset.state == DatasetState.READY:
+    is_deleted = store.move(tx, dataset.id, DatasetState.DELETING, now, ready_at=dataset.ready_at)
+    if is_deleted and dataset.state == DatasetState.READY:
         events.record_deleted(tx, dataset, now, random_bytes)
-    store.set_state(tx, dataset.id, DatasetState.DELETING, now, ready_at=dataset.ready_at)
 
 
 def mounts(tx: Transaction, project: Project, names: tuple[str, ...]) -> tuple[DatasetMount, ...]:

@@ -4,13 +4,15 @@ from datetime import datetime
 from typing import Final
 
 from teraflock.base.clock import microseconds
-from teraflock.dataset.model import Dataset
+from teraflock.dataset.model import DATASET_MOVES, Dataset, DatasetState
 from teraflock.storage.database import Transaction
+from teraflock.storage.life_cycle import LifeCycle
 from teraflock.storage.table import Table
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
 _DATASET: Final = Table("dataset", Dataset)
+STATES: Final = LifeCycle("dataset", DATASET_MOVES)
 _FIND: Final = f"{_DATASET.select} WHERE project_id = :project AND (id = :ref OR name = :ref) ORDER BY id"
 
 
@@ -50,14 +52,11 @@ def with_digest(tx: Transaction, project: ProjectId, digest: str) -> Dataset | N
     return _DATASET.value(row) if row else None
 
 
-def set_state(tx: Transaction, id: str, state: str, now: datetime, *, ready_at: datetime | None) -> None:
-    tx.run(
-        "UPDATE dataset SET state = :state, used_at_us = :now, ready_at_us = :ready WHERE id = :id",
-        state=state,
-        now=microseconds(now),
-        ready=microseconds(ready_at) if ready_at else None,
-        id=id,
-    )
+def move(tx: Transaction, id: str, state: DatasetState, now: datetime, *, ready_at: datetime | None) -> bool:
+    """False: the dataset cannot get this state any more."""
+    ready_us = microseconds(ready_at) if ready_at else None
+    columns = {"used_at_us": microseconds(now), "ready_at_us": ready_us}
+    return STATES.move(tx, state, "id = :id", columns=columns, id=id) == 1
 
 
 def set_used(tx: Transaction, id: str, now: datetime) -> None:

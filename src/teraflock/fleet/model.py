@@ -1,9 +1,9 @@
 """Hosts and their cards, as an engine reports them and as the database stores them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType
+from typing import Final, NewType
 
 import msgspec
 
@@ -76,6 +76,14 @@ class HostState(StrEnum):
     """Two readings in a row did not find it."""
     GONE = "gone"
     """A rented host that was given back, or a joined host that was removed. Its row is kept for bills and audits."""
+
+
+HOST_MOVES: Final[Mapping[HostState, Set[HostState]]] = {
+    HostState.READY: {HostState.DRAINING, HostState.AWAY, HostState.GONE},
+    HostState.DRAINING: {HostState.READY, HostState.AWAY, HostState.GONE},
+    HostState.AWAY: {HostState.READY, HostState.DRAINING, HostState.GONE},
+    HostState.GONE: {HostState.READY},  # joined again
+}
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):

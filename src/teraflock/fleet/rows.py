@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from teraflock.fleet.model import Gpu, Host, HostCost
+from teraflock.fleet.model import HOST_MOVES, Gpu, Host, HostCost
 from teraflock.storage.database import Row
+from teraflock.storage.life_cycle import LifeCycle
 from teraflock.storage.table import Table
 
 HOST: Final = Table(
@@ -22,6 +23,7 @@ HOST: Final = Table(
         "alike",
     ),
 )
+STATES: Final = LifeCycle("host", HOST_MOVES)
 COLUMNS: Final = f"{HOST.names}, allow_out, cost_micros_per_hour, cost_currency"
 """For a SELECT whose rows `host_from` reads."""
 

@@ -8,7 +8,7 @@ from ipaddress import IPv4Network
 from msgspec.structs import replace
 
 from teraflock.base.clock import LATEST, Clock
-from teraflock.base.errors import BadInput, NotFound, Refused
+from teraflock.base.errors import BadInput, Conflict, NotFound, Refused
 from teraflock.base.kept import Kept
 from teraflock.base.size import Size
 from teraflock.fleet import store
@@ -88,6 +88,10 @@ class FleetService:
 
         def work(tx: Transaction) -> Host:
             host = own_host(tx, ref)
+            if host.state == HostState.GONE:
+                raise Conflict(
+                    f"`{host.name}` was removed", hint="A host that joins again takes instances again"
+                )
             store.set_drained(tx, host.id, state == HostState.DRAINING, drain_at=drain_at)
             at = {"drain_at": drain_at.isoformat()} if drain_at else {}
             self._audit.record(tx, actor, f"host.{state}", host.id, name=host.name, **at)

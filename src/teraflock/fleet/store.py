@@ -12,7 +12,7 @@ from teraflock.fleet.label import store as labels
 from teraflock.fleet.model import Gpu, GpuKind, Host, HostId, HostKind, HostReport, HostState
 from teraflock.fleet.placement import RAM_BYTES_OF_HOST, Policy
 from teraflock.fleet.room import Room
-from teraflock.fleet.rows import COLUMNS, HOST, host_from
+from teraflock.fleet.rows import COLUMNS, HOST, STATES, host_from
 from teraflock.fleet.slicing import store as slicing
 from teraflock.fleet.slicing.rules import withheld
 from teraflock.storage.database import Row, Transaction
@@ -170,14 +170,14 @@ def put_report(
     tx: Transaction, site: str, report: HostReport, id: HostId, *, simulated: bool, now: datetime
 ) -> bool:
     """Write the report of a host. Its state and the holders of its cards stay the same. Return whether it is new."""
-    known = tx.one("SELECT id FROM host WHERE site = :site AND name = :name", site=site, name=report.name)
+    known = tx.one(
+        "SELECT id, state, drained FROM host WHERE site = :site AND name = :name", site=site, name=report.name
+    )
     tx.run_many(_PUT_REPORT, [HOST.row(_new_host(site, report, id, simulated=simulated, now=now))])
     host_id = HostId(known[0]) if known else id
-    tx.run(
-        "UPDATE host SET state = CASE WHEN drained = 1 THEN 'draining' ELSE 'ready' END, gone_at_us = NULL"
-        " WHERE id = :id AND state IN ('away', 'gone')",
-        id=host_id,
-    )
+    if known and known[1] in (HostState.AWAY, HostState.GONE):
+        state = HostState.DRAINING if known[2] else HostState.READY
+        STATES.move(tx, state, "id = :id", columns={"gone_at_us": None}, id=host_id)
     gpus = withheld(report.gpus, slicing.of_host(tx, host_id)) if known else report.gpus
     cards.put_reported(tx, host_id, gpus, microseconds(now))
     return known is None
@@ -210,28 +210,26 @@ def _new_host(site: str, report: HostReport, id: HostId, *, simulated: bool, now
 def set_drained(tx: Transaction, id: HostId, drained: bool, *, drain_at: datetime | None = None) -> None:
     """Drain a host, or let it take instances again. `drain_at` is when instances that may move are moved from it.
 
-    A host that is away stays away, and has the new state when it returns.
+    A host that is away stays away, and has the new state when it returns. One that was removed stays removed.
     """
     tx.run(
-        "UPDATE host SET drained = :drained, drain_at_us = :drain_at, state = CASE WHEN state = 'away' THEN state"
-        " WHEN :drained = 1 THEN 'draining' ELSE 'ready' END WHERE id = :id",
+        "UPDATE host SET drained = :drained, drain_at_us = :drain_at WHERE id = :id AND state <> 'gone'",
         drained=int(drained),
         drain_at=microseconds(drain_at) if drain_at else None,
         id=id,
     )
+    state = HostState.DRAINING if drained else HostState.READY
+    STATES.move(tx, state, "id = :id AND state <> 'away' AND state <> 'gone'", id=id)
 
 
 def mark_away(tx: Transaction, id: HostId) -> None:
-    tx.run("UPDATE host SET state = 'away' WHERE id = :id", id=id)
+    STATES.move(tx, HostState.AWAY, "id = :id", id=id)
 
 
 def mark_removed(tx: Transaction, id: HostId, now: datetime) -> None:
     """Keep the row of a host that was removed, for bills and audits. If it joins again, it gets the row back."""
-    tx.run(
-        "UPDATE host SET state = 'gone', gone_at_us = :now, drained = 0, drain_at_us = NULL WHERE id = :id",
-        now=microseconds(now),
-        id=id,
-    )
+    columns = {"gone_at_us": microseconds(now), "drained": 0, "drain_at_us": None}
+    STATES.move(tx, HostState.GONE, "id = :id", columns=columns, id=id)
 
 
 def rename_only_host(tx: Transaction, site: str, name: str) -> str:

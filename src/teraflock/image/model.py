@@ -1,5 +1,6 @@
 """Images: what the disk of a new instance starts as."""
 
+from collections.abc import Mapping, Set
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, NewType
@@ -18,6 +19,14 @@ class ImageState(StrEnum):
     READY = "ready"
     FAILED = "failed"
     DELETING = "deleting"
+
+
+IMAGE_MOVES: Final[Mapping[ImageState, Set[ImageState]]] = {
+    ImageState.WAITING: {ImageState.READY, ImageState.FAILED, ImageState.DELETING},
+    ImageState.READY: {ImageState.WAITING, ImageState.DELETING},  # built again
+    ImageState.FAILED: {ImageState.WAITING, ImageState.DELETING},
+    ImageState.DELETING: frozenset(),  # then its row is removed
+}
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):

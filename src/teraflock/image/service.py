@@ -57,8 +57,7 @@ class ImageService:
         def work(tx: Transaction) -> Image:
             known = store.find(tx, scope, name)
             if known and known.project_id == scope and known.recipe == recipe:
-                if known.state in (ImageState.FAILED, ImageState.READY):
-                    store.set_state(tx, known.id, ImageState.WAITING)
+                store.move(tx, known.id, ImageState.WAITING)
                 return _found(tx, project.id, known.id)
             return self._make(tx, actor, project, name, scope, recipe, "")
 
@@ -86,9 +85,9 @@ class ImageService:
                     f"The image `{image.name}` is in use by {count_text(users, 'instance')}",
                     hint="Delete them first. `tera ps` lists them",
                 )
-            store.set_state(tx, image.id, ImageState.DELETING, size_bytes=image.size_bytes)
-            record_deletion(tx, image, self._clock.now(), self._random_bytes)
-            self._record(tx, actor, project, "image.delete", image)
+            if store.move(tx, image.id, ImageState.DELETING, size_bytes=image.size_bytes):
+                record_deletion(tx, image, self._clock.now(), self._random_bytes)
+                self._record(tx, actor, project, "image.delete", image)
             return image
 
         image = self._database.write_with_locks(work)

@@ -2,13 +2,15 @@
 
 from typing import Final
 
-from teraflock.image.model import Image, ImageState
+from teraflock.image.model import IMAGE_MOVES, Image, ImageState
 from teraflock.storage.database import Transaction
+from teraflock.storage.life_cycle import LifeCycle
 from teraflock.storage.table import Table
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
 _IMAGE: Final = Table("image", Image)
+STATES: Final = LifeCycle("image", IMAGE_MOVES)
 
 BUILT_BYTES_MAX: Final = 8 << 30
 """More than any of our recipes needs. The largest image so far has 3.1 GB."""
@@ -58,14 +60,10 @@ def insert(tx: Transaction, image: Image) -> None:
     _IMAGE.add(tx, image)
 
 
-def set_state(tx: Transaction, id: str, state: ImageState, *, problem: str = "", size_bytes: int = 0) -> None:
-    tx.run(
-        "UPDATE image SET state = :state, problem = :problem, size_bytes = :size WHERE id = :id",
-        state=state,
-        problem=problem,
-        size=size_bytes,
-        id=id,
-    )
+def move(tx: Transaction, id: str, state: ImageState, *, problem: str = "", size_bytes: int = 0) -> bool:
+    """False: the image cannot get this state any more, or it does not exist."""
+    columns = {"problem": problem, "size_bytes": size_bytes}
+    return STATES.move(tx, state, "id = :id", columns=columns, id=id) == 1
 
 
 def to_measure_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
@@ -90,11 +88,8 @@ def set_metered(tx: Transaction, id: str, size_bytes: int, sequence: int) -> Non
 
 def fail_unmade(tx: Transaction, instance_id: str, problem: str) -> None:
     """Fail the images that were waiting for an instance whose disk is now gone."""
-    tx.run(
-        "UPDATE image SET state = 'failed', problem = :problem"
-        " WHERE source_instance_id = :id AND state = 'waiting'",
-        id=instance_id,
-        problem=problem,
+    STATES.move(
+        tx, ImageState.FAILED, "source_instance_id = :id", columns={"problem": problem}, id=instance_id
     )
 
 
@@ -104,11 +99,7 @@ def remove(tx: Transaction, id: str) -> None:
 
 def delete_all_of_organisation(tx: Transaction, id: OrganisationId) -> None:
     """Ask the loop to remove every image of the organisation's projects."""
-    tx.run(
-        "UPDATE image SET state = 'deleting' WHERE state <> 'deleting'"
-        f" AND project_id IN ({IN_ORGANISATION})",
-        id=id,
-    )
+    STATES.move(tx, ImageState.DELETING, f"project_id IN ({IN_ORGANISATION})", id=id)
 
 
 def made_of_instances(tx: Transaction) -> list[str]:
@@ -119,7 +110,7 @@ def made_of_instances(tx: Transaction) -> list[str]:
 
 def rebuild_all(tx: Transaction) -> None:
     """Let the loop build every image from its recipe again. Engines that have an image do nothing."""
-    tx.run("UPDATE image SET state = 'waiting' WHERE recipe <> '' AND state = 'ready'")
+    STATES.move(tx, ImageState.WAITING, "recipe <> '' AND state = 'ready'")
 
 
 def users(tx: Transaction, id: str) -> int:

@@ -1,6 +1,6 @@
 """Instances: what was ordered, what they hold, and the progress of their operations."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Literal, NewType
@@ -285,13 +285,25 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing to do until the tenant asks for something or a sighting differs."""
 
 
+class SnapshotState(StrEnum):
+    MAKING = "making"
+    READY = "ready"
+    FAILED = "failed"
+
+
+SNAPSHOT_MOVES: Final[Mapping[SnapshotState, Set[SnapshotState]]] = {
+    SnapshotState.MAKING: {SnapshotState.READY, SnapshotState.FAILED},
+    SnapshotState.READY: frozenset(),
+    SnapshotState.FAILED: frozenset(),
+}
+
+
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     id: SnapshotId
     project_id: ProjectId
     instance_id: InstanceId
     name: str
-    state: str
-    """`making`, `ready` or `failed`."""
+    state: SnapshotState
     problem: str = ""
     """Why it failed."""
     size_bytes: int = 0

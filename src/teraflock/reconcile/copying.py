@@ -24,8 +24,9 @@ from teraflock.instance import store
 from teraflock.instance.across import store as across
 from teraflock.instance.claims import check_snapshots_quota
 from teraflock.instance.copy import store as copies
-from teraflock.instance.copy.model import MAKING, CopyDriver, DiskCopy
+from teraflock.instance.copy.model import CopyDriver, DiskCopy
 from teraflock.instance.copy.rules import is_due, obsolete
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.driver import Capability, Handle
 from teraflock.instance.engine_errors import EngineRefused
 from teraflock.instance.lease import store as leases
@@ -124,7 +125,7 @@ def copy_disk(around: Surroundings, instance: Instance, host: Host, room: Room) 
         host_id=HostId(room.host_id),
         site=room.site,
         source_site=instance.site,
-        state=MAKING,
+        state=CopyState.MAKING,
         made_at=now,
         touched_at=now,
     )
@@ -147,7 +148,7 @@ def copy_disk(around: Surroundings, instance: Instance, host: Host, room: Room) 
 def drop(around: Surroundings, copy: DiskCopy) -> None:
     """Remove a copy, also an incomplete one. If an engine does not answer, the row stays for the next turn."""
     try:
-        for site in {copy.site, copy.source_site} if copy.state == MAKING else {copy.site}:
+        for site in {copy.site, copy.source_site} if copy.state == CopyState.MAKING else {copy.site}:
             if site in around.engines:
                 around.engines.at(site).delete_image(copy.id)
     except TeraflockError as error:

@@ -109,6 +109,7 @@ class ImageLoop:
         self._around.database.write(lambda tx: store.remove(tx, image.id))
 
     def _set(self, image: Image, state: ImageState, *, problem: str = "", size_bytes: int = 0) -> None:
+        """Write the state, unless the image was deleted meanwhile."""
         self._around.database.write(
-            lambda tx: store.set_state(tx, image.id, state, problem=problem, size_bytes=size_bytes)
+            lambda tx: store.move(tx, image.id, state, problem=problem, size_bytes=size_bytes)
         )

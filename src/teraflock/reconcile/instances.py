@@ -45,7 +45,7 @@ from teraflock.instance.engine_errors import (
 from teraflock.instance.events import problem_texts
 from teraflock.instance.lease import store as leases
 from teraflock.instance.machines import machine_of
-from teraflock.instance.model import Instance, Operation, Progress
+from teraflock.instance.model import Instance, Operation, Progress, SnapshotState
 from teraflock.instance.rules import (
     IllegalMove,
     begun,
@@ -432,12 +432,12 @@ def _close_books(tx: Transaction, instance: Instance, progress: Progress, done: 
     """Record what else changes when an operation ends."""
     subject = instance.request.subject if instance.request else ""
     if progress.operation == Operation.SNAPSHOT:
-        state = "failed" if progress.undoing else "ready"
+        state = SnapshotState.FAILED if progress.undoing else SnapshotState.READY
         problem = instance.problem if progress.undoing else ""
-        snapshots.set_state(tx, subject, state, size_bytes=done.kept_bytes, problem=problem)
+        snapshots.move(tx, subject, state, size_bytes=done.kept_bytes, problem=problem)
     elif progress.operation == Operation.PUBLISH:
         made = ImageState.FAILED if progress.undoing else ImageState.READY
-        images.set_state(tx, subject, made, problem=instance.problem if progress.undoing else "")
+        images.move(tx, subject, made, problem=instance.problem if progress.undoing else "")
     elif progress.operation == Operation.DELETE:
         snapshots.remove_all_of(tx, instance.id)
         images.fail_unmade(tx, instance.id, "Its instance was deleted before it was made")

@@ -20,13 +20,14 @@ from teraflock.fleet.room import Room
 from teraflock.instance.claims import check_snapshots_quota
 from teraflock.instance.copy import store as disks
 from teraflock.instance.copy.model import VolumeCopyDriver
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.driver import Capability, ComputeDriver
 from teraflock.instance.lease import store as leases
 from teraflock.instance.lease.rules import worker_for
 from teraflock.instance.model import InstanceId
 from teraflock.instance.volume import store
 from teraflock.instance.volume.lost import count_kept
-from teraflock.instance.volume.model import COPY_PREFIX, MAKING, READY, REMOVING, Volume, VolumeCopy
+from teraflock.instance.volume.model import COPY_PREFIX, Volume, VolumeCopy
 from teraflock.instance.volume.rules import copy_is_due, obsolete_copies
 from teraflock.reconcile.copying import COPIES_PER_TURN, PACKED_SHARE_MAX, PackedSize, touched
 from teraflock.reconcile.surroundings import Surroundings
@@ -59,7 +60,7 @@ class VolumeCopyLoop:
         with self._around.database.read() as tx:
             known = store.copies_in_all_projects(tx)
         for copy in known:
-            if copy.state == REMOVING:
+            if copy.state == CopyState.REMOVING:
                 self._remove(copy)
         due = [
             each
@@ -83,7 +84,7 @@ class VolumeCopyLoop:
         fresh = store.copies(tx, copy.volume_id)
         if copy.id not in [each.id for each in obsolete_copies(fresh, volumes, self._around.clock.now())]:
             return
-        store.set_copy_state(tx, copy.id, REMOVING)
+        store.set_copy_removing(tx, copy.id)
         if volume is not None:
             count_kept(tx, volume, self._around.clock.now(), self._around.random_bytes)
 
@@ -129,7 +130,7 @@ class VolumeCopyLoop:
                 pieces = PackedSize(packed.content or (), bytes_max=PACKED_SHARE_MAX * volume.size_bytes)
                 to.keep_volume(room.name, copy.id, copy.disk_bytes, pieces)
         except TeraflockError:
-            self._around.database.write(lambda tx: store.set_copy_state(tx, copy.id, REMOVING))
+            self._around.database.write(lambda tx: store.set_copy_removing(tx, copy.id))
             raise
         if self._around.database.write_with_locks(partial(self._finish, copy, packed.size_bytes)):
             LOG.info("%s is copied to %s: %d bytes", volume.id, room.name, packed.size_bytes)
@@ -151,7 +152,7 @@ class VolumeCopyLoop:
             host_id=room.host_id,
             site=room.site,
             source_host_id=host.id,
-            state=MAKING,
+            state=CopyState.MAKING,
             disk_bytes=fresh.made_bytes,
             made_at=now,
             touched_at=now,
@@ -164,7 +165,7 @@ class VolumeCopyLoop:
         fresh = next((each for each in store.copies(tx, copy.volume_id) if each.id == copy.id), None)
         if fresh is None:
             return False
-        if fresh.state == MAKING:
+        if fresh.state == CopyState.MAKING:
             store.set_copy_ready(tx, copy.id, min(size_bytes, copy.disk_bytes))
             if volume is not None:
                 count_kept(tx, volume, self._around.clock.now(), self._around.random_bytes)
@@ -177,12 +178,12 @@ def _beside(tx: Transaction, volume: Volume) -> set[str]:
         return set()
     others = [each for each in store.in_all_projects(tx) if each.instance_id == volume.instance_id]
     found = [*disks.of_instance(tx, InstanceId(volume.instance_id))]
-    return {str(each.host_id) for each in found if each.state == READY} | {
+    return {str(each.host_id) for each in found if each.state == CopyState.READY} | {
         copy.host_id
         for other in others
         if other.id != volume.id
         for copy in store.copies(tx, other.id)
-        if copy.state == READY
+        if copy.state == CopyState.READY
     }
 
 

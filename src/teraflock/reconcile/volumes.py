@@ -20,7 +20,13 @@ from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.states import ENDED, Phase
 from teraflock.instance.volume import store
 from teraflock.instance.volume.lost import count_kept
-from teraflock.instance.volume.model import Volume, VolumeMount, VolumeSeen, VolumeSnapshot
+from teraflock.instance.volume.model import (
+    Volume,
+    VolumeMount,
+    VolumeSeen,
+    VolumeSnapshot,
+    VolumeSnapshotState,
+)
 from teraflock.instance.volume.rules import VolumeAct, next_act
 from teraflock.instance.volume.service import end
 from teraflock.reconcile.surroundings import Surroundings
@@ -142,15 +148,22 @@ class VolumeLoop:
         return True
 
     def _snapshot(self, driver: ComputeDriver, host: str, volume: Volume, snapshot: VolumeSnapshot) -> None:
-        if snapshot.state == "making":
+        if snapshot.state == VolumeSnapshotState.MAKING:
             size = driver.snapshot_volume(host, volume.disk_id, snapshot.id)
-            self._around.database.write_with_locks(partial(self._kept, volume, snapshot, "ready", size))
-        elif snapshot.state == "deleting":
+            self._around.database.write_with_locks(
+                partial(self._kept, volume, snapshot, VolumeSnapshotState.READY, size)
+            )
+        elif snapshot.state == VolumeSnapshotState.DELETING:
             driver.delete_volume_snapshot(host, volume.disk_id, snapshot.id)
-            self._around.database.write_with_locks(partial(self._kept, volume, snapshot, "", 0))
+            self._around.database.write_with_locks(partial(self._kept, volume, snapshot, None, 0))
 
     def _kept(
-        self, volume: Volume, snapshot: VolumeSnapshot, state: str, size_bytes: int, tx: Transaction
+        self,
+        volume: Volume,
+        snapshot: VolumeSnapshot,
+        state: VolumeSnapshotState | None,
+        size_bytes: int,
+        tx: Transaction,
     ) -> None:
         """Write a finished snapshot, and what the volume holds with it."""
         fresh = store.locked_in_all_projects(tx, volume.id)
@@ -158,7 +171,7 @@ class VolumeLoop:
         if fresh is None or fresh.deleting or now is None or now.state != snapshot.state:
             return
         if state:
-            store.set_snapshot(tx, snapshot.id, state, size_bytes)
+            store.move_snapshot(tx, snapshot.id, state, size_bytes)
         else:
             store.remove_snapshot(tx, snapshot.id)
         count_kept(tx, fresh, self._around.clock.now(), self._around.random_bytes)

@@ -1,6 +1,6 @@
 """Values of this folder: organisations, projects, members, keys, quotas, audit rows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NewType
@@ -70,6 +70,18 @@ class OrganisationState(StrEnum):
     """Like suspended, while its instances and images are deleted."""
     DELETED = "deleted"
     """Nobody can log in. Its bills and its audit log are kept."""
+
+
+ORGANISATION_MOVES: Final[Mapping[OrganisationState, Set[OrganisationState]]] = {
+    OrganisationState.ACTIVE: {OrganisationState.SUSPENDED, OrganisationState.DELETING},
+    OrganisationState.SUSPENDED: {
+        OrganisationState.ACTIVE,
+        OrganisationState.SUSPENDED,  # for another reason
+        OrganisationState.DELETING,
+    },
+    OrganisationState.DELETING: {OrganisationState.DELETING, OrganisationState.DELETED},
+    OrganisationState.DELETED: frozenset(),
+}
 
 
 class Organisation(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,8 @@ from teraflock.drivers.simulated.faults import Killed, Kind, SimulatedFault, Whe
 from teraflock.fleet import store as fleet
 from teraflock.instance.bid.rules import noticed
 from teraflock.instance.copy import store as copies
-from teraflock.instance.copy.model import READY, DiskCopy
+from teraflock.instance.copy.model import DiskCopy
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.driver import Handle
 from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import Order
@@ -84,7 +85,7 @@ def test_an_instance_comes_back_from_its_last_copy(ground: Ground) -> None:
     ground.write(made, "second")
     ground.copying()
     (copy,) = ground.copies()
-    assert (copy.state, copy.site, ground.kept()) == (READY, "simulated", [copy.id])
+    assert (copy.state, copy.site, ground.kept()) == (CopyState.READY, "simulated", [copy.id])
     assert ground.now(made).held.snapshots_bytes == copy.size_bytes > 0
     ground.installation.wait(EVERY.total_seconds())
     ground.installation.settle()

@@ -17,6 +17,7 @@ from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.left_behind import store as left_behind
 from teraflock.fleet.model import Host, HostState
+from teraflock.fleet.service import FleetService
 from teraflock.instance.join import store as joins
 from teraflock.instance.join.losing import DISK_LOST, LOST_AFTER
 from teraflock.instance.join.model import HostLosses, JoinedHost, Package
@@ -195,3 +196,16 @@ def test_a_reading_does_not_bring_a_removed_host_back(desk: LossDesk) -> None:
     desk.installation.wait(60)
     worker.hosts.give_up_overdue()
     assert desk.host_row(host.id).state == HostState.GONE
+
+
+@pytest.mark.parametrize("state", [HostState.READY, HostState.DRAINING])
+def test_a_removed_host_cannot_be_drained_or_used_again(desk: LossDesk, state: HostState) -> None:
+    """Its name still finds its row. Were it `ready` again, new instances would be placed on it."""
+    desk.lose("simulated-0003")
+    desk.remove_lost("simulated-0003")
+    id = desk.host_row("simulated-0003").id
+    service = FleetService(desk.installation.database, desk.installation.clock)
+    with pytest.raises(Conflict, match="was removed"):
+        service.set_state(desk.actor, id, state)
+    desk.set_drained(id, state == HostState.DRAINING)
+    assert desk.host_row(id).state == HostState.GONE

@@ -14,7 +14,7 @@ from teraflock.base.errors import BadInput, Forbidden, NotFound, QuotaReached, T
 from teraflock.base.quantities import GIB
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.image.model import ImageState
-from teraflock.image.store import kept_bytes, set_state
+from teraflock.image.store import kept_bytes, move
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
 from teraflock.storage.database import Database
@@ -167,7 +167,7 @@ def test_images_respect_both_quotas(firm: Firm) -> None:
         assert kept_bytes(tx, firm.default.id) == 2 * GIB, "an unfinished image counts as the whole disk"
     with pytest.raises(QuotaReached, match="organisation `firm` allows 2 GB of images"):
         images.from_instance(firm.ann, firm.default, "two", second)
-    database.write(lambda tx: set_state(tx, image.id, ImageState.READY, size_bytes=GIB))
+    database.write(lambda tx: move(tx, image.id, ImageState.READY, size_bytes=GIB))
     images.from_instance(firm.ann, firm.default, "two", second)
     firm.tenants.projects.set_quota(firm.ann, "default", Quota(images_bytes=0))
     with pytest.raises(QuotaReached, match="project `default` allows 0 GB of images"):

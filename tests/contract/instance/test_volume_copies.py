@@ -18,11 +18,11 @@ from teraflock.bill.verify.service import verify
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import HostId
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.join import store as joins
 from teraflock.instance.join.model import JoinedHost
 from teraflock.instance.states import Phase
 from teraflock.instance.volume import store
-from teraflock.instance.volume.model import MAKING, READY, REMOVING
 from teraflock.reconcile.volume_copies import VolumeCopyLoop
 from teraflock.reconcile.volumes import VolumeLoop
 from teraflock.storage.database import Database
@@ -44,9 +44,15 @@ def test_volume_comes_back_from_its_last_copy(desk: CopyDesk) -> None:
     desk.settle()
     desk.copying()
     (copy,) = desk.copies()
-    assert (copy.state, copy.size_bytes, copy.host_id != first.host_id) == (READY, len(b"one"), True)
+    assert (copy.state, copy.size_bytes, copy.host_id != first.host_id) == (
+        CopyState.READY,
+        len(b"one"),
+        True,
+    )
     shown = desk.shown()
-    assert [(each.state, host != desk.host("first")) for each, host in shown.copies] == [(READY, True)]
+    assert [(each.state, host != desk.host("first")) for each, host in shown.copies] == [
+        (CopyState.READY, True)
+    ]
     assert shown.volume.snapshots_bytes == 2 * len(b"one"), "the snapshot and the copy"
     desk.copying()
     assert desk.copies() == (copy,), "it is not due yet"
@@ -60,7 +66,7 @@ def test_volume_comes_back_from_its_last_copy(desk: CopyDesk) -> None:
     after = desk.volumes.recover(desk.actor, desk.project, "disk")
     assert (after.volume.state, after.volume.host_id, after.volume.disk_id) == ("free", copy.host_id, copy.id)
     assert (after.snapshots, after.volume.snapshots_bytes) == ((), 0), "they are lost with the host"
-    assert [each.state for each, _ in after.copies] == [REMOVING]
+    assert [each.state for each, _ in after.copies] == [CopyState.REMOVING]
     assert desk.installation.service.view(desk.project.id, "first").instance.volumes == ()
     with pytest.raises(Conflict, match="is not lost"):
         desk.volumes.recover(desk.actor, desk.project, "disk")
@@ -141,7 +147,7 @@ def test_one_of_two_processes_copies_a_volume(desk: CopyDesk, monkeypatch: pytes
     assert copied == [volume.id]
     for loop in loops:  # both take it for their own
         loop._copy(volume)
-    assert [each.state for each in desk.copies()] == [READY]
+    assert [each.state for each in desk.copies()] == [CopyState.READY]
     assert len(desk.on_engine()) == 2
 
 
@@ -151,9 +157,9 @@ def test_copy_of_a_process_that_was_taken_for_dead(desk: CopyDesk) -> None:
     loop = VolumeCopyLoop(desk.installation.workers[0].around, EVERY)
     desk.copying()
     (copy,) = desk.copies()
-    making = replace(copy, state=MAKING, id="vcp_other", source_id="old")
+    making = replace(copy, state=CopyState.MAKING, id="vcp_other", source_id="old")
     database.write(lambda tx: store.insert_copy(tx, making))
-    database.write(lambda tx: store.set_copy_state(tx, making.id, REMOVING))
+    database.write(lambda tx: store.set_copy_removing(tx, making.id))
     assert database.write_with_locks(lambda tx: loop._finish(making, 1, tx)), "the loop removes it"
     desk.copying()
     assert not database.write_with_locks(lambda tx: loop._finish(making, 1, tx)), "its maker does"

@@ -7,8 +7,9 @@ from tests.unit.instance.samples import queued
 
 from teraflock.base.size import Size
 from teraflock.fleet.model import HostId
-from teraflock.instance.copy.model import READY, DiskCopy
+from teraflock.instance.copy.model import DiskCopy
 from teraflock.instance.copy.rules import is_movable, obsolete
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.model import RestartPolicy, Spec
 from teraflock.instance.volume.model import VolumeMount
 
@@ -26,8 +27,8 @@ def test_copy_on_a_removed_host_is_obsolete() -> None:
     there = replace(queued(SHAPE), spec=Spec(restart_policy=RestartPolicy.ELSEWHERE, recipe="base"))
     now = datetime(2026, 11, 15, tzinfo=UTC)
     copy = DiskCopy(
-        id="cpy_1", instance_id=there.id, host_id=HostId("hst_2"), site="lab2", source_site="lab1", state=READY,
-        made_at=now, touched_at=now,
+        id="cpy_1", instance_id=there.id, host_id=HostId("hst_2"), site="lab2", source_site="lab1",
+        state=CopyState.READY, made_at=now, touched_at=now,
     )  # fmt: skip
     assert obsolete([copy], {there.id: there}, now) == ()
     assert obsolete([copy], {there.id: there}, now, frozenset({"hst_2"})) == (copy,)

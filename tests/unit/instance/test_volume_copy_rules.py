@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from teraflock.instance.copy.rules import STALE_AFTER
-from teraflock.instance.volume.model import MAKING, READY, REMOVING, Volume, VolumeCopy, VolumeId, VolumeSeen
+from teraflock.instance.copy.states import CopyState
+from teraflock.instance.volume.model import Volume, VolumeCopy, VolumeId, VolumeSeen
 from teraflock.instance.volume.rules import VolumeAct, best_copy, copy_is_due, next_act, obsolete_copies
 from teraflock.tenant.model import ProjectId
 
@@ -37,7 +38,7 @@ def _copies(draw: st.DrawFn) -> list[VolumeCopy]:
             source_id=draw(st.sampled_from(["vol", "c0", "c1"])),
             host_id=draw(st.sampled_from(["h0", "h1", "h2"])),
             site="",
-            state=draw(st.sampled_from([MAKING, READY, REMOVING])),
+            state=draw(st.sampled_from([CopyState.MAKING, CopyState.READY, CopyState.REMOVING])),
             disk_bytes=1,
             made_at=NOW - timedelta(seconds=draw(SECONDS)),
             touched_at=NOW - timedelta(seconds=draw(SECONDS)),
@@ -51,7 +52,8 @@ def test_the_best_copy_is_complete_newest_and_elsewhere(volume: Volume, copies: 
     fit = [
         each
         for each in copies
-        if (each.state, each.source_id) == (READY, volume.disk_id) and each.host_id != volume.host_id
+        if (each.state, each.source_id) == (CopyState.READY, volume.disk_id)
+        and each.host_id != volume.host_id
     ]
     best = best_copy(volume, copies)
     assert (best is None) == (fit == [])
@@ -64,7 +66,7 @@ def test_the_best_copy_is_complete_newest_and_elsewhere(volume: Volume, copies: 
 def test_a_volume_is_copied_when_its_copy_is_old(volume: Volume, copies: list[VolumeCopy]) -> None:
     best = best_copy(volume, copies)
     may = volume.copied and volume.made_bytes > 0 and not (volume.deleting or volume.restore_from)
-    is_made = any(each.state == MAKING for each in copies)
+    is_made = any(each.state == CopyState.MAKING for each in copies)
     is_old = best is None or best.made_at <= NOW - EVERY
     assert copy_is_due(volume, copies, EVERY, NOW) == (may and not is_made and is_old)
 
@@ -73,11 +75,11 @@ def test_a_volume_is_copied_when_its_copy_is_old(volume: Volume, copies: list[Vo
 def test_all_but_the_best_copy_go(volume: Volume, copies: list[VolumeCopy], exists: bool) -> None:
     gone = obsolete_copies(copies, {"vol": volume} if exists else {}, NOW)
     left = [each for each in copies if each not in gone]
-    at_work = [each for each in left if each.state == MAKING]
+    at_work = [each for each in left if each.state == CopyState.MAKING]
     assert all(NOW - each.touched_at < STALE_AFTER for each in at_work)
-    assert all(each.state != REMOVING for each in gone), "that is decided already"
+    assert all(each.state != CopyState.REMOVING for each in gone), "that is decided already"
     needed = exists and volume.copied and not volume.deleting
-    assert [each for each in left if each.state == READY] == (
+    assert [each for each in left if each.state == CopyState.READY] == (
         [best for best in [best_copy(volume, copies)] if best] if needed else []
     )
 

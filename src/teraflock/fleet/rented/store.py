@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 from teraflock.base.clock import microseconds
 from teraflock.fleet.card import store as cards
-from teraflock.fleet.model import Host, HostCost, HostId
-from teraflock.fleet.rows import COLUMNS, HOST, host_from
+from teraflock.fleet.model import Host, HostCost, HostId, HostState
+from teraflock.fleet.rows import COLUMNS, HOST, STATES, host_from
 from teraflock.storage.database import Transaction
 
 
@@ -91,11 +91,8 @@ def set_endpoints(
 
 def give_back(tx: Transaction, id: str, now: datetime) -> None:
     """Mark a rented host as gone. Do nothing for an own host."""
-    tx.run(
-        "UPDATE host SET state = 'gone', gone_at_us = :now WHERE id = :id AND kind = 'rented' AND gone_at_us IS NULL",
-        now=microseconds(now),
-        id=id,
-    )
+    columns = {"gone_at_us": microseconds(now)}
+    STATES.move(tx, HostState.GONE, "id = :id AND kind = 'rented'", columns=columns, id=id)
 
 
 def mark_rented_seen(tx: Transaction, site: str, names: Iterable[str], now: datetime) -> None:

@@ -3,16 +3,14 @@
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Final, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from teraflock.fleet.model import HostId
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.driver import GuestFile, Handle
 from teraflock.instance.model import InstanceId
-
-MAKING: Final = "making"
-READY: Final = "ready"
 
 
 class DiskCopy(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,8 +22,7 @@ class DiskCopy(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     source_site: str
     """Where the instance was when the copy was made."""
-    state: str
-    """`making` or `ready`."""
+    state: CopyState
     size_bytes: int = 0
     made_at: datetime
     """When the disk had this content."""

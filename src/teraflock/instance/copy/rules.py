@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from teraflock.instance.copy.model import MAKING, READY, DiskCopy
+from teraflock.instance.copy.model import DiskCopy
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.lookup import is_at_rest
 from teraflock.instance.model import Instance, Operation, RestartPolicy
 from teraflock.instance.states import ENDED, Phase, Wanted
@@ -18,12 +19,12 @@ C = TypeVar("C", DiskCopy, VolumeCopy)
 
 def best(copies: Iterable[C]) -> C | None:
     """The newest complete copy."""
-    ready = [each for each in copies if each.state == READY]
+    ready = [each for each in copies if each.state == CopyState.READY]
     return max(ready, key=lambda each: (each.made_at, each.id), default=None)
 
 
 def is_in_work(copy: DiskCopy | VolumeCopy, now: datetime) -> bool:
-    return copy.state == MAKING and now - copy.touched_at < STALE_AFTER
+    return copy.state == CopyState.MAKING and now - copy.touched_at < STALE_AFTER
 
 
 def is_old(newest: DiskCopy | VolumeCopy | None, every: timedelta, now: datetime) -> bool:

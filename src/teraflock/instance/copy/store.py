@@ -4,12 +4,15 @@ from datetime import datetime
 from typing import Final
 
 from teraflock.base.clock import microseconds
-from teraflock.instance.copy.model import READY, DiskCopy
+from teraflock.instance.copy.model import DiskCopy
+from teraflock.instance.copy.states import COPY_MOVES, CopyState
 from teraflock.instance.model import InstanceId
 from teraflock.storage.database import Transaction
+from teraflock.storage.life_cycle import LifeCycle
 from teraflock.storage.table import Table
 
 COPY: Final = Table("disk_copy", DiskCopy)
+STATES: Final = LifeCycle("disk_copy", COPY_MOVES)
 
 
 def insert(tx: Transaction, copy: DiskCopy) -> None:
@@ -29,12 +32,7 @@ def touch(tx: Transaction, id: str, now: datetime) -> None:
 
 
 def set_ready(tx: Transaction, id: str, size_bytes: int) -> None:
-    tx.run(
-        "UPDATE disk_copy SET state = :state, size_bytes = :size WHERE id = :id",
-        state=READY,
-        size=size_bytes,
-        id=id,
-    )
+    STATES.move(tx, CopyState.READY, "id = :id", columns={"size_bytes": size_bytes}, id=id)
 
 
 def remove(tx: Transaction, id: str) -> None:

@@ -20,6 +20,7 @@ from teraflock.instance.model import (
     Request,
     Snapshot,
     SnapshotId,
+    SnapshotState,
 )
 from teraflock.instance.snapshot import store
 from teraflock.instance.states import Phase
@@ -59,7 +60,7 @@ class SnapshotService:
         def change(tx: Transaction, instance: Instance, now: datetime) -> Instance:
             check_at_rest(instance, "be restored")
             wanted = _snapshot(tx, instance, snapshot)
-            if wanted.state != "ready":
+            if wanted.state != SnapshotState.READY:
                 raise Conflict(
                     f"The snapshot `{wanted.name}` is not ready: {wanted.state}",
                     hint=f"`tera snapshot {instance.name}` shows its state",
@@ -102,7 +103,7 @@ def _new(id: SnapshotId, instance: Instance, name: str, now: datetime) -> Snapsh
         project_id=instance.project_id,
         instance_id=instance.id,
         name=name,
-        state="making",
+        state=SnapshotState.MAKING,
         created_at=now,
     )
 
@@ -110,7 +111,7 @@ def _new(id: SnapshotId, instance: Instance, name: str, now: datetime) -> Snapsh
 def _free_name(tx: Transaction, instance: Instance, name: str) -> None:
     """Refuse a name that a snapshot has. Remove a failed snapshot of that name: the engine has nothing of it."""
     for each in store.of_instance(tx, instance.id):
-        if each.name == name and each.state != "failed":
+        if each.name == name and each.state != SnapshotState.FAILED:
             raise Conflict(f"`{instance.name}` already has a snapshot `{name}`", hint="Choose another name")
         if each.name == name:
             store.remove(tx, each.id)

@@ -2,11 +2,13 @@
 
 from typing import Final
 
-from teraflock.instance.model import InstanceId, Snapshot
+from teraflock.instance.model import SNAPSHOT_MOVES, InstanceId, Snapshot, SnapshotState
 from teraflock.storage.database import Transaction
+from teraflock.storage.life_cycle import LifeCycle
 from teraflock.storage.table import Table
 
 _SNAPSHOT: Final = Table("snapshot", Snapshot)
+STATES: Final = LifeCycle("snapshot", SNAPSHOT_MOVES)
 
 
 def insert(tx: Transaction, snapshot: Snapshot) -> None:
@@ -28,14 +30,8 @@ def kept_bytes(tx: Transaction, instance: InstanceId) -> int:
     return sum(int(row[0]) for row in rows)
 
 
-def set_state(tx: Transaction, id: str, state: str, *, size_bytes: int = 0, problem: str = "") -> None:
-    tx.run(
-        "UPDATE snapshot SET state = :state, size_bytes = :size, problem = :problem WHERE id = :id",
-        state=state,
-        size=size_bytes,
-        problem=problem,
-        id=id,
-    )
+def move(tx: Transaction, id: str, state: SnapshotState, *, size_bytes: int = 0, problem: str = "") -> None:
+    STATES.move(tx, state, "id = :id", columns={"size_bytes": size_bytes, "problem": problem}, id=id)
 
 
 def remove(tx: Transaction, id: str) -> None:

@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostState
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.model import Instance
 from teraflock.instance.volume import store
 from teraflock.instance.volume.events import record_held
-from teraflock.instance.volume.model import REMOVING, Volume, VolumeCopy
+from teraflock.instance.volume.model import Volume, VolumeCopy
 from teraflock.instance.volume.rules import best_copy, copies_to_follow
 from teraflock.storage.database import Transaction
 
@@ -34,7 +35,7 @@ def recovered(
         source_id="",
         host_id=volume.host_id,
         site=volume.site,
-        state=REMOVING,
+        state=CopyState.REMOVING,
         disk_bytes=volume.made_bytes,
         made_at=now,
         touched_at=now,

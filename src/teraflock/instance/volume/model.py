@@ -1,19 +1,19 @@
 """Values of volumes."""
 
+from collections.abc import Mapping, Set
 from datetime import datetime
+from enum import StrEnum
 from typing import Final, NewType
 
 import msgspec
 
+from teraflock.instance.copy.states import CopyState
 from teraflock.tenant.model import ProjectId
 
 VolumeId = NewType("VolumeId", str)
 PREFIX: Final = "vol"
 SNAPSHOT_PREFIX: Final = "vsn"
 COPY_PREFIX: Final = "vcp"
-MAKING: Final = "making"
-READY: Final = "ready"
-REMOVING: Final = "removing"
 FOLDER: Final = "/volumes"
 """Where an instance has its volumes, unless a path is given."""
 
@@ -65,12 +65,24 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True):
         return "attached" if self.instance_id else "free"
 
 
+class VolumeSnapshotState(StrEnum):
+    MAKING = "making"
+    READY = "ready"
+    DELETING = "deleting"
+
+
+VOLUME_SNAPSHOT_MOVES: Final[Mapping[VolumeSnapshotState, Set[VolumeSnapshotState]]] = {
+    VolumeSnapshotState.MAKING: {VolumeSnapshotState.READY, VolumeSnapshotState.DELETING},
+    VolumeSnapshotState.READY: {VolumeSnapshotState.DELETING},
+    VolumeSnapshotState.DELETING: frozenset(),
+}
+
+
 class VolumeSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     volume_id: str
     name: str
-    state: str
-    """`making`, `ready` or `deleting`."""
+    state: VolumeSnapshotState
     size_bytes: int = 0
     """What it adds. Fixed when it is made."""
     created_at: datetime
@@ -88,8 +100,8 @@ class VolumeCopy(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     source_host_id: str = ""
     """Making: where the source is, which may hold a part of it, too."""
-    state: str
-    """`making`, `ready` or `removing`. A disk that a copy has replaced is `removing` until its host is back."""
+    state: CopyState
+    """A disk that a copy has replaced is `removing` until its host is back."""
     size_bytes: int = 0
     """The size of its files."""
     disk_bytes: int

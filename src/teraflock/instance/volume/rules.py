@@ -9,15 +9,15 @@ from typing import Final
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB, bytes_text
 from teraflock.instance.copy.rules import best, grouped, is_in_work, is_old
+from teraflock.instance.copy.states import CopyState
 from teraflock.instance.volume.model import (
     FOLDER,
-    MAKING,
-    REMOVING,
     Volume,
     VolumeCopy,
     VolumeMount,
     VolumeSeen,
     VolumeSnapshot,
+    VolumeSnapshotState,
 )
 
 SIZE_BYTES_MIN: Final = GIB
@@ -73,7 +73,7 @@ def next_act(
         return VolumeAct.ATTACH
     if volume.restore_from:
         return VolumeAct.RESTORE
-    return VolumeAct.SNAPSHOTS if any(each.state != "ready" for each in snapshots) else None
+    return VolumeAct.SNAPSHOTS if any(each.state != VolumeSnapshotState.READY for each in snapshots) else None
 
 
 def best_copy(volume: Volume, copies: Sequence[VolumeCopy]) -> VolumeCopy | None:
@@ -102,7 +102,7 @@ def copy_is_due(volume: Volume, copies: Sequence[VolumeCopy], every: timedelta, 
     """Whether a volume should be copied now. `copies` are its own."""
     if not (volume.copied and volume.made_bytes) or volume.deleting or volume.restore_from:
         return False
-    if any(each.state == MAKING for each in copies):
+    if any(each.state == CopyState.MAKING for each in copies):
         return False
     return is_old(best_copy(volume, copies), every, now)
 
@@ -116,7 +116,9 @@ def obsolete_copies(
         volume = volumes.get(id)
         kept = best_copy(volume, some) if volume and volume.copied and not volume.deleting else None
         found += [
-            each for each in some if each.state != REMOVING and not is_in_work(each, now) and each != kept
+            each
+            for each in some
+            if each.state != CopyState.REMOVING and not is_in_work(each, now) and each != kept
         ]
     return tuple(found)
 

@@ -30,6 +30,7 @@ from teraflock.instance.volume.model import (
     VolumeId,
     VolumeMount,
     VolumeSnapshot,
+    VolumeSnapshotState,
 )
 from teraflock.storage.database import Transaction
 from teraflock.tenant.model import Actor, Project
@@ -216,7 +217,9 @@ class VolumeService:
                 )
             check_snapshots_quota(tx, fresh)
             id = new_id(SNAPSHOT_PREFIX, now, self._changes.random_bytes)
-            made = VolumeSnapshot(id=id, volume_id=volume.id, name=name, state="making", created_at=now)
+            made = VolumeSnapshot(
+                id=id, volume_id=volume.id, name=name, state=VolumeSnapshotState.MAKING, created_at=now
+            )
             store.insert_snapshot(tx, made)
             self._note(tx, actor, project, volume, "snapshot", snapshot=name)
             return volume.id
@@ -227,7 +230,7 @@ class VolumeService:
         def work(tx: Transaction, now: datetime) -> str:
             volume = _found(tx, project, ref)
             found = _snapshot(tx, volume, name)
-            store.set_snapshot(tx, found.id, "deleting", found.size_bytes)
+            store.move_snapshot(tx, found.id, VolumeSnapshotState.DELETING, found.size_bytes)
             self._note(tx, actor, project, volume, "delete-snapshot", snapshot=found.name)
             return volume.id
 
@@ -239,7 +242,7 @@ class VolumeService:
         def work(tx: Transaction, now: datetime) -> str:
             volume = _free(_found(tx, project, ref))
             found = _snapshot(tx, volume, name)
-            if found.state != "ready":
+            if found.state != VolumeSnapshotState.READY:
                 raise Conflict(f"The snapshot `{found.name}` is {found.state}", hint="Try again in a moment")
             store.put(tx, replace(volume, restore_from=found.id))
             self._note(tx, actor, project, volume, "restore", snapshot=found.name)

@@ -4,14 +4,25 @@ from datetime import datetime
 from typing import Final
 
 from teraflock.base.clock import microseconds
-from teraflock.instance.volume.model import READY, ShownVolume, Volume, VolumeCopy, VolumeSnapshot
+from teraflock.instance.copy.states import COPY_MOVES, CopyState
+from teraflock.instance.volume.model import (
+    VOLUME_SNAPSHOT_MOVES,
+    ShownVolume,
+    Volume,
+    VolumeCopy,
+    VolumeSnapshot,
+    VolumeSnapshotState,
+)
 from teraflock.storage.database import Transaction
+from teraflock.storage.life_cycle import LifeCycle
 from teraflock.storage.table import Table
 from teraflock.tenant.model import ProjectId
 
 _VOLUME: Final = Table("volume", Volume)
 _SNAPSHOT: Final = Table("volume_snapshot", VolumeSnapshot)
+SNAPSHOT_STATES: Final = LifeCycle("volume_snapshot", VOLUME_SNAPSHOT_MOVES)
 _COPY: Final = Table("volume_copy", VolumeCopy)
+COPY_STATES: Final = LifeCycle("volume_copy", COPY_MOVES)
 _SET: Final = ", ".join(f"{each} = :{each}" for each in _VOLUME.columns if each != "id")
 _OF_PROJECT: Final = f"{_VOLUME.select} WHERE project_id = :project"
 
@@ -59,13 +70,8 @@ def insert_snapshot(tx: Transaction, snapshot: VolumeSnapshot) -> None:
     _SNAPSHOT.add(tx, snapshot)
 
 
-def set_snapshot(tx: Transaction, id: str, state: str, size_bytes: int) -> None:
-    tx.run(
-        "UPDATE volume_snapshot SET state = :state, size_bytes = :size WHERE id = :id",
-        state=state,
-        size=size_bytes,
-        id=id,
-    )
+def move_snapshot(tx: Transaction, id: str, state: VolumeSnapshotState, size_bytes: int) -> None:
+    SNAPSHOT_STATES.move(tx, state, "id = :id", columns={"size_bytes": size_bytes}, id=id)
 
 
 def remove_snapshot(tx: Transaction, id: str) -> None:
@@ -91,16 +97,12 @@ def touch_copy(tx: Transaction, id: str, now: datetime) -> None:
 
 def set_copy_ready(tx: Transaction, id: str, size_bytes: int) -> None:
     """A complete copy leaves nothing at its source."""
-    tx.run(
-        "UPDATE volume_copy SET state = :state, size_bytes = :size, source_host_id = '' WHERE id = :id",
-        state=READY,
-        size=size_bytes,
-        id=id,
-    )
+    columns = {"size_bytes": size_bytes, "source_host_id": ""}
+    COPY_STATES.move(tx, CopyState.READY, "id = :id", columns=columns, id=id)
 
 
-def set_copy_state(tx: Transaction, id: str, state: str) -> None:
-    tx.run("UPDATE volume_copy SET state = :state WHERE id = :id", state=state, id=id)
+def set_copy_removing(tx: Transaction, id: str) -> None:
+    COPY_STATES.move(tx, CopyState.REMOVING, "id = :id", id=id)
 
 
 def remove_copy(tx: Transaction, id: str) -> None:

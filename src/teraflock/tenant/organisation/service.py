@@ -135,7 +135,7 @@ class OrganisationService(Acts):
                 remove_project(tx, project.id, now)
             for member in members(tx, id, None, after="", limit=MEMBERS_MAX):
                 remove_member(tx, member.id, now)
-            store.set_state(tx, id, OrganisationState.DELETED, found.state_reason, now)
+            store.move(tx, id, OrganisationState.DELETED, found.state_reason, now)
             store.rename(tx, id, f"{found.name}~{id}")  # names have no `~`, so the old name is free again
             return True
 
@@ -175,7 +175,8 @@ class OrganisationService(Acts):
         if any(member.is_operator for member in members(tx, found.id, None, after="", limit=MEMBERS_MAX)):
             raise Refused(f"`{found.name}` is the operators' own organisation")
         now = self._clock.now()
-        store.set_state(tx, found.id, state, reason, now)
+        if not store.move(tx, found.id, state, reason, now):
+            raise Conflict(f"`{found.name}` was changed meanwhile", hint="Look at it again, then repeat this")
         return replace(found, state=state, state_reason=reason, state_since=now)
 
     def find(self, actor: Actor, ref: str) -> Organisation:

@@ -8,11 +8,13 @@ from typing import Final
 
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.life_cycle import LifeCycle
 from teraflock.storage.table import Table
-from teraflock.tenant.model import Organisation, OrganisationId, OrganisationState
+from teraflock.tenant.model import ORGANISATION_MOVES, Organisation, OrganisationId, OrganisationState
 
 # `state_since_us` is 0 for an organisation whose state never changed.
 _ORGANISATION: Final = Table("organisation", Organisation, leave_out=("state_since",))
+STATES: Final = LifeCycle("organisation", ORGANISATION_MOVES)
 _SELECT: Final = f"SELECT state_since_us, {_ORGANISATION.names} FROM organisation"
 
 
@@ -62,16 +64,10 @@ def put_organisation(tx: Transaction, organisation: Organisation) -> None:
     _ORGANISATION.add(tx, organisation)
 
 
-def set_state(
-    tx: Transaction, id: OrganisationId, state: OrganisationState, reason: str, now: datetime
-) -> None:
-    tx.run(
-        "UPDATE organisation SET state = :state, state_reason = :reason, state_since_us = :now WHERE id = :id",
-        state=state,
-        reason=reason,
-        now=microseconds(now),
-        id=id,
-    )
+def move(tx: Transaction, id: OrganisationId, state: OrganisationState, reason: str, now: datetime) -> bool:
+    """False: the organisation cannot get this state any more."""
+    columns = {"state_reason": reason, "state_since_us": microseconds(now)}
+    return STATES.move(tx, state, "id = :id", columns=columns, id=id) == 1
 
 
 def rename(tx: Transaction, id: OrganisationId, name: str) -> None:
