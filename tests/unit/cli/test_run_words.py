@@ -12,7 +12,9 @@ from click.testing import CliRunner
 from teraflock.base.errors import TeraflockError
 from teraflock.cli.run.command import command
 from teraflock.cli.run.file import NAMES
+from teraflock.cli.run.measured import script_digest
 from teraflock.cli.run.request import forgotten_file, given_words, request_from
+from teraflock.cli.run.script import Script
 from teraflock.cli.run.workdir import pack
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
@@ -97,6 +99,36 @@ def test_file_that_a_command_needs_and_nobody_uploads_is_named(
     folder: Path, after: tuple[str, ...], workdir: str, named: str
 ) -> None:
     assert forgotten_file(given_words(None, after, {"workdir": workdir})) == named
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("python3 train.py --lr 1", "train.py --lr 1"),
+        ("/usr/bin/python3.11 -u -X dev -Wignore train.py", "train.py"),
+        ("python ./train.py -m x", "./train.py -m x"),
+        ("torchrun --standalone --nproc-per-node 8 --nnodes=1 train.py a.py", "train.py a.py"),
+        ("python3 -u -m torch.distributed.run --nproc_per_node 2 --run_path train.py", "train.py"),
+        ("torchrun -m train.py", ""),
+        ("torchrun --no_python ./train.py", ""),
+        ("python3 -c 1 train.py", ""),
+        ("python3 -um json.tool train.py", ""),
+        ("python3", ""),
+        ("python3 absent.py", ""),
+        ("python3 ../outside.py", ""),
+        ("python3 linked.py", ""),
+        ("pythonista train.py", ""),
+        ("bash -c train.py", ""),
+    ],
+)
+def test_python_script_of_a_command_is_found(folder: Path, command: str, found: str) -> None:
+    (folder / "../outside.py").write_text("")
+    (folder / "linked.py").symlink_to("../outside.py")
+    words = given_words(None, tuple(command.split()), {"workdir": "."})
+    path, *arguments = found.split() or [""]
+    assert words.python == (Script(path, tuple(arguments)) if found else None)
+    assert bool(script_digest(words)) == bool(found)
+    assert given_words(None, tuple(command.split()), {}).python is None, "nothing is uploaded"
 
 
 def test_upload_depends_on_the_content_only(folder: Path) -> None:

@@ -17,6 +17,7 @@ from teraflock.base.names import check_name, check_variable
 from teraflock.cli.parse import parse_pairs
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.run.file import FILE, read_file
+from teraflock.cli.run.script import Script, script_of
 from teraflock.cli.shape_options import shape_from
 from teraflock.run.sweep import combinations
 from teraflock.wire.run import RunRequest
@@ -43,6 +44,12 @@ class RunWords(msgspec.Struct, frozen=True, kw_only=True):
     """The values of each parameter. Empty: one run."""
     options: Mapping[str, Any]
     """All other options, by name."""
+
+    @property
+    def python(self) -> Script | None:
+        """The Python script that runs, if it is uploaded."""
+        found = script_of(self.command) if self.workdir else None
+        return found if found and _is_inside(Path(self.workdir), found.path) else None
 
     @property
     def chooses_gpu(self) -> bool:
@@ -173,13 +180,19 @@ def _script_in(workdir: Path, script: str) -> str:
     """The path of the script within the folder that is uploaded. It may be given relative to either folder."""
     for path in (workdir / script, Path(script)):
         if _is_file(path):
-            if not path.resolve().is_relative_to(workdir.resolve()):
+            if not _is_inside(workdir, path.resolve()):
                 raise BadInput(
                     f"`{script}` is not inside the folder that is uploaded, `{workdir}`",
                     hint="Name a folder that contains it with `--workdir`",
                 )
             return path.resolve().relative_to(workdir.resolve()).as_posix()
     raise BadInput(f"File not found: `{script}`", hint="Put a command that is not a file after `--`")
+
+
+def _is_inside(workdir: Path, path: str | Path) -> bool:
+    """Whether it is a file in the folder that is uploaded."""
+    there = workdir / path
+    return _is_file(there) and there.resolve().is_relative_to(workdir.resolve())
 
 
 def forgotten_file(words: RunWords) -> str:
