@@ -18,9 +18,9 @@ NO_TERMINAL_COLUMNS: Final = 200  # the width of tables that are not written to 
 
 
 def complain(sentence: str, hint: str = "") -> None:
-    click.echo(f"error: {sentence}", err=True)
+    write_output(f"error: {sentence}\n", err=True)  # it may quote a file or a server
     if hint:
-        click.echo(f"\nhint: {hint}", err=True)
+        write_output(f"\nhint: {hint}\n", err=True)
 
 
 def remark(sentence: str) -> None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from teraflock.cli.output import harmless, write_output
+from teraflock.cli.output import complain, harmless, write_output
 
 HOSTILE = [
     "\x1b]0;title\x07",
@@ -58,3 +58,10 @@ def test_only_a_terminal_is_protected(monkeypatch: pytest.MonkeyPatch, terminal:
     monkeypatch.setattr(sys, "stdout", stdout)
     write_output("a\x1b]0;x\x07b\n")
     assert stdout.getvalue() == shown
+
+
+def test_error_that_quotes_a_file_from_elsewhere_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = Stream(terminal=True)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    complain("Unknown word `\x1b]0;x\x07`", "Or\nnot\x1b[2J")
+    assert stderr.getvalue() == "error: Unknown word ``\n\nhint: Or\nnot\n"

@@ -24,6 +24,8 @@ from teraflock.wire.run import RunRequest
 from teraflock.wire.shape import ShapeRequest
 
 SETUP_BYTES_MAX: Final = 65_536
+FILE_BYTES_MAX: Final = 1 << 20
+"""Read of a file with requirements, of which a `pyproject.toml` is only a part."""
 PYTHON: Final = "python3"
 PARAMETER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -191,8 +193,11 @@ def _script_in(workdir: Path, script: str) -> str:
 
 def _is_inside(workdir: Path, path: str | Path) -> bool:
     """Whether it is a file in the folder that is uploaded."""
-    there = workdir / path
-    return _is_file(there) and there.resolve().is_relative_to(workdir.resolve())
+    try:
+        there = (workdir / path).resolve()
+        return there.is_file() and there.is_relative_to(workdir.resolve())
+    except (OSError, ValueError):  # a name is too long, or contains a NUL character
+        return False
 
 
 def forgotten_file(words: RunWords) -> str:
@@ -221,11 +226,13 @@ def _requirements(name: str) -> str:
     if not name:
         return ""
     try:
-        text = Path(name).read_text("utf-8")
+        with Path(name).open("rb") as file:  # it may have no end
+            text = file.read(FILE_BYTES_MAX + 1).decode()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadInput(f"`{name}` cannot be read: {reason}", hint="Name a requirements file") from None
-    text = _dependencies(text, name) if Path(name).suffix == ".toml" else text
+    is_whole = len(text) <= FILE_BYTES_MAX
+    text = _dependencies(text, name) if is_whole and Path(name).suffix == ".toml" else text
     if len(text.encode()) > SETUP_BYTES_MAX:
         raise BadInput(f"`{name}` has more than 64 KB", hint="Use `--setup` and an index of your own")
     return text
