@@ -8,11 +8,12 @@ from tests.faults.run_installation import RunInstallation
 from tests.faults.test_runs import BEGAN, result
 
 from teraflock.base.clock import FixedClock
-from teraflock.base.errors import Unavailable
+from teraflock.base.errors import Refused, Unavailable
 from teraflock.drivers.simulated.runs import chain
 from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance.engine_errors import EngineFailed
 from teraflock.reconcile.run_pulls import RunPulls
-from teraflock.run.guest import RunGuest
+from teraflock.run.guest import GuestState, RunGuest
 from teraflock.run.model import Run
 from teraflock.run.states import RunPhase
 from teraflock.storage.memory import MemoryDatabase
@@ -56,3 +57,72 @@ def test_done_run_says_which_checkpoint_could_not_be_kept(
     run = installation.finish(installation.ask("train", "3", "1", "100"))
     assert run.phase == RunPhase.DONE
     assert "`big`" in run.problem
+
+
+def refused(*_: object) -> str:
+    raise Refused("The project stores 64 GB of outputs and checkpoints, which is the limit", hint="")
+
+
+def test_refused_checkpoint_does_not_keep_the_outputs_from_being_copied(
+    installation: RunInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunPulls, "checkpoints", refused)
+    run = installation.finish(installation.ask("train", "3", "1", "100"))
+    assert (run.phase, run.keeps_instance) == (RunPhase.DONE, False)
+    assert result(installation, run) == chain(3).hex()
+    assert "64 GB" in run.problem
+
+
+def test_failed_run_says_both_why_it_failed_and_which_checkpoint_is_not_kept(
+    installation: RunInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunPulls, "checkpoints", refused)
+    run = installation.finish(installation.ask("false"))
+    assert run.phase == RunPhase.FAILED
+    assert "exit code 1. Checkpoints are not copied: The project stores 64 GB" in run.problem
+
+
+def test_copy_of_the_last_checkpoint_is_tried_again(
+    installation: RunInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints, failed = RunPulls.checkpoints, list[str]()
+
+    def fails_twice(self: RunPulls, run: Run, guest: RunGuest) -> str:
+        if run.phase == RunPhase.COLLECTING and len(failed) < 2:
+            failed.append(run.id)
+            raise EngineFailed("The engine could not read it")
+        return checkpoints(self, run, guest)
+
+    monkeypatch.setattr(RunPulls, "checkpoints", fails_twice)
+    run = installation.finish(installation.ask("train", "3", "1", "3"))
+    assert (run.phase, run.problem, len(failed)) == (RunPhase.DONE, "", 2)
+    assert [each.name for each in installation.runs.checkpoints(run.project_id, run.id)] == ["step-3"]
+
+
+def test_checkpoint_beyond_the_room_of_the_project_is_left_out_and_others_are_copied(
+    installation: RunInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunPulls, "_check_room", lambda _, run, more: refused() if more else None)
+    run = installation.finish(installation.ask("train", "3", "1", "3"))
+    assert run.phase == RunPhase.DONE
+    assert "`step-3`: The project stores 64 GB" in run.problem
+    assert result(installation, run) == chain(3).hex()
+
+
+def test_problem_that_passed_is_not_told_any_more(
+    installation: RunInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, struck = RunGuest.state, list[str]()
+
+    def busy(self: RunGuest, key: str, offset: int) -> GuestState:
+        seen = state(self, key, offset)
+        if seen.state == "running" and len(struck) < 4:
+            struck.append(key)
+            raise Unavailable("Its host is busy", hint="")
+        return seen
+
+    monkeypatch.setattr(RunGuest, "state", busy)
+    run = installation.ask("train", "60", "1", "100")
+    installation.until(run, lambda seen: seen.problem == "Its host is busy")
+    installation.until(run, lambda seen: seen.phase == RunPhase.RUNNING and not seen.problem)
+    assert len(struck) == 4

@@ -5,14 +5,17 @@ from pathlib import Path
 
 import pytest
 from tests.faults.run_installation import RunInstallation
+from tests.faults.test_bids import BOOK
 from tests.faults.test_gangs import CARD, programs
 from tests.faults.test_runs import BEGAN, steps
+from tests.unit.bill.world import RATES
 
 from teraflock.api.convert.run import run_cost, run_details
 from teraflock.base.clock import FixedClock
+from teraflock.bill.service import BillService
 from teraflock.drivers.simulated.runs import SAVE_NS
 from teraflock.drivers.simulated.world import MemoryWorld
-from teraflock.run.checkpoint import LOSS_HOURS_STEADY, SAVE_SECONDS, checkpoint_every_seconds
+from teraflock.run.checkpoint import LOSS_HOURS, LOSS_HOURS_STEADY, SAVE_SECONDS, checkpoint_every_seconds
 from teraflock.run.model import Checkpoint, Run
 from teraflock.run.nodes import nodes_of
 from teraflock.storage.memory import MemoryDatabase
@@ -73,3 +76,14 @@ def test_next_attempt_and_next_run_are_told_by_what_was_measured(
     installation.finish(again)
     other = installation.ask("train", "90", "1", "5", nodes=nodes, shape=CARD, name="other")
     assert told(installation, installation.until(other, lambda seen: steps(seen) > 1)) == {UNKNOWN}
+
+
+def test_run_that_bids_is_told_to_save_more_often(installation: RunInstallation) -> None:
+    """A higher bid takes its card, as others take spot machines back."""
+    bills = BillService(installation.database, installation.clock, RATES, installation.random_bytes)
+    bills.prices.take(BOOK, name="prices.yaml", member="mem")
+    run = installation.ask("train", "9", "1", "5", shape=CARD, mode="bid", bid_micros_per_hour=2_000_000)
+    run = installation.until(run, lambda seen: steps(seen) > 1)
+    assert told(installation, run) == {checkpoint_every_seconds(LOSS_HOURS["bid"])}
+    assert run.save_every_seconds is not None
+    assert run.save_every_seconds < UNKNOWN

@@ -1,19 +1,26 @@
 """Output of the commands: data on stdout, messages on stderr, bold text only on a terminal."""
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from typing import Final, TextIO
 
 import click
 
+ESCAPES: Final = re.compile(
+    r"(?P<kept>\x1b\[[0-9;:]*[mK])"
+    r"|\x1b\[[0-?]*[ -/]*[@-~]?"
+    r"|\x1b[\]PX^_][^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
+    r"|[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]"
+)
 NO_TERMINAL_COLUMNS: Final = 200  # the width of tables that are not written to a terminal
 
 
 def complain(sentence: str, hint: str = "") -> None:
-    click.echo(f"error: {sentence}", err=True)
+    write_output(f"error: {sentence}\n", err=True)  # it may quote a file or a server
     if hint:
-        click.echo(f"\nhint: {hint}", err=True)
+        write_output(f"\nhint: {hint}\n", err=True)
 
 
 def remark(sentence: str) -> None:
@@ -60,6 +67,18 @@ def _fraction(share: float) -> str:
 def is_screen(stream: TextIO) -> bool:
     """Whether it is a terminal that can move its cursor. `TERM=dumb` prints control sequences as they are."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def harmless(text: str) -> str:
+    """The output of a program in a guest without what would change a terminal: only colours, tabs, returns and erased
+    lines are kept. Other escapes set titles and the clipboard, hide text, or make the terminal type an answer."""
+    return ESCAPES.sub(lambda found: found["kept"] or "", text)
+
+
+def write_output(text: str, *, err: bool = False) -> None:
+    """Print what a program in a guest has written. In a file or a pipe it is as it was."""
+    is_shown = (sys.stderr if err else sys.stdout).isatty()
+    click.echo(harmless(text) if is_shown else text, nl=False, err=err)
 
 
 def emphasised(text: str) -> str:

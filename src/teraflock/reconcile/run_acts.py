@@ -44,6 +44,8 @@ LOG: Final = logging.getLogger("teraflock.reconcile")
 SPENT: Final = "It reached its budget. `tera run retry` continues it from its last checkpoint"
 SWEEP_SPENT: Final = "The runs of its sweep reached their budget together"
 NOT_COPIED: Final = "Checkpoints are not copied"
+CHECKPOINT_TRIES: Final = 2
+"""How often the copy of the last checkpoints is repeated. After that the outputs are copied without them."""
 LOOK_EVERY: Final = timedelta(minutes=1)
 """How often a run on demand that asked for spot looks whether spot is there again."""
 LOOKED_MAX: Final = 10_000
@@ -154,7 +156,7 @@ class RunActs:
             return put(
                 run, moved(run, RunPhase.STOPPING, now, outcome=outcome, problem=problem, is_term_sent=False)
             )
-        problem = run.problem
+        problem = "" if run.tries else run.problem  # it told of an error that has passed
         if run.pulled_at is None or now - run.pulled_at >= PULL_EVERY:
             before = "" if problem.startswith(NOT_COPIED) else problem
             problem = self._pull_checkpoints(run, guest) or before
@@ -265,19 +267,18 @@ class RunActs:
     # After the command
 
     def _collecting(self, run: Run, put: Put, guest: RunGuest) -> Run | None:
-        told = self._pulls.checkpoints(run, guest)
-        if run.outcome is None:  # otherwise it is more important why it was stopped
-            before = "" if run.problem.startswith(NOT_COPIED) else run.problem
-            run = replace(run, problem=f"{NOT_COPIED}: {told}" if told else before)
+        told, now = self._pull_checkpoints(run, guest), self.around.clock.now()
+        if told and run.tries < CHECKPOINT_TRIES:
+            return put(run, replace(run, tries=run.tries + 1, due_at=now + POLL))
         if run.outcome != RunPhase.QUEUED:
             size = self._pulls.outputs(run, guest, folder_of(run.spec.outputs, OUTPUTS))
             if run.outcome is None and guest.state(run.key, 0).state == "absent":
                 # The guest was deleted and made again with an empty disk after the command ended.
-                why = "Its instance lost its disk"
-                return put(run, rules.lost(run, why, self.around.clock.now()))
+                return put(run, rules.lost(run, "Its instance lost its disk", now))
             run = replace(run, outputs_bytes=size)
         outcome, problem = rules.outcome_of(run)
-        return put(run, rules.ending(run, outcome, self.around.clock.now(), problem))
+        said = ". ".join(filter(None, (problem, told)))
+        return put(run, rules.ending(replace(run, problem=""), outcome, self.around.clock.now(), said))
 
     def _ending(self, run: Run, put: Put, instances: Sequence[Instance]) -> Run | None:
         now = self.around.clock.now()

@@ -17,7 +17,7 @@ from teraflock.base.quantities import bytes_text
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run import store
 from teraflock.run.bucket import PUSH_BYTES_MAX, RunBuckets, key_of
-from teraflock.run.checkpoint import GuestEntry, saved_seconds, to_drop, to_pull
+from teraflock.run.checkpoint import GuestEntry, not_kept, saved_seconds, to_drop, to_pull
 from teraflock.run.files import Damaged, RunFiles, checked
 from teraflock.run.guest import CHECKPOINTS, GuestState, RunGuest, folder_of
 from teraflock.run.model import Checkpoint, Run
@@ -63,10 +63,9 @@ class RunPulls:
         folder = folder_of(run.spec.checkpoints, CHECKPOINTS)
         with self._around.database.read() as tx:
             kept = store.checkpoints(tx, run.id)
-        wanted = to_pull(guest.entries(folder), kept, keep=run.spec.keep, bytes_max=PULL_BYTES_MAX)
-        problem = ""
-        for entry in wanted:
-            self._check_room(run, entry.size_bytes)
+        seen = guest.entries(folder)
+        problem = not_kept(seen, keep=run.spec.keep, bytes_max=PULL_BYTES_MAX)
+        for entry in to_pull(seen, kept, keep=run.spec.keep, bytes_max=PULL_BYTES_MAX):
             problem = self._pull(run, guest, folder, entry, saved_seconds(entry, kept)) or problem
         return problem
 
@@ -99,10 +98,11 @@ class RunPulls:
         )
         path = f"{folder}/{entry.name}"
         try:
+            self._check_room(run, entry.size_bytes)
             pulled = self._pushed(run, guest, path, pulled) or self._copied(guest, path, pulled)
         except NotFound:
             return ""  # removed while it was read: the next look finds what is there then
-        except Refused as error:  # it has too many files, unless it was replaced while it was read
+        except Refused as error:  # a limit, or a file that cannot be read, unless it was replaced meanwhile
             return f"`{entry.name}`: {error.sentence}" if entry in guest.entries(folder) else ""
         if entry not in guest.entries(folder):
             self.drop(pulled)

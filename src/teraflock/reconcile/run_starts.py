@@ -37,9 +37,9 @@ from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run import rules, store
 from teraflock.run.bucket import RunBucket, RunBuckets, data_key, digest_key
 from teraflock.run.checkpoint import (
-    LOSS_HOURS_STEADY,
     checkpoint_every_seconds,
     egress_seconds,
+    expected_loss_hours,
     measured_save_seconds,
     save_seconds,
 )
@@ -347,8 +347,8 @@ class RunStarts:
         with self._around.database.read() as tx:
             sizes = [each.size_bytes for each in store.checkpoints(tx, run.id)]
             measured = self._measured_save_seconds(tx, run)
-        is_spot = instance.spec.mode == SPOT_MODE
-        loss_hours = self._choices.loss_hours(run) if is_spot else LOSS_HOURS_STEADY
+        mode = instance.spec.mode
+        loss_hours = self._choices.loss_hours(run) if mode == SPOT_MODE else expected_loss_hours(mode)
         saving = save_seconds(max(sizes, default=None), measured)
         if not guest.near:
             saving += self._egress_seconds(instance, max(sizes, default=0))

@@ -14,6 +14,7 @@ from typing import Annotated, Final, TypeVar
 import msgspec
 from msgspec import Meta
 
+from teraflock.base.quantities import bytes_text, count_text
 from teraflock.run.model import Checkpoint
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@-]{0,199}")
@@ -58,6 +59,22 @@ def to_pull(
         each for each in wanted if marks.get(each.name) != each.mark and 0 <= each.size_bytes <= bytes_max
     ]
     return tuple(sorted(found, key=lambda each: (each.written_ns, each.name)))
+
+
+def not_kept(seen: Sequence[GuestEntry], *, keep: int, bytes_max: int) -> str:
+    """Why entries that look like checkpoints are never copied. Empty: there are none of them."""
+    finished = [each for each in seen if not each.name.endswith(UNFINISHED)]
+    odd = sum(not NAME.fullmatch(each.name) for each in finished)
+    wanted = newest([each for each in finished if is_complete(each)], keep)
+    large = [
+        f"`{each.name}` has more than {bytes_text(bytes_max)}"
+        for each in wanted
+        if each.size_bytes > bytes_max
+    ]
+    named = (
+        [f"{count_text(odd, 'name')} with other characters than letters, digits and `._=+@-`"] if odd else []
+    )
+    return ". ".join([*large[:1], *named])
 
 
 def to_drop(kept: Sequence[Checkpoint], *, keep: int) -> tuple[Checkpoint, ...]:

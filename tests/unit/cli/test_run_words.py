@@ -12,7 +12,10 @@ from click.testing import CliRunner
 from teraflock.base.errors import TeraflockError
 from teraflock.cli.run.command import command
 from teraflock.cli.run.file import NAMES
+from teraflock.cli.run.measured import script_digest
+from teraflock.cli.run.plan import RunPlan, lines
 from teraflock.cli.run.request import forgotten_file, given_words, request_from
+from teraflock.cli.run.script import Script
 from teraflock.cli.run.workdir import pack
 
 NOW = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
@@ -43,6 +46,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("--requirements", "absent.txt", "--", "true"), "`absent.txt` cannot be read"),
         (("--secret", "A=b", "--", "true"), "takes a name, not a value"),
         (("--requirements", "train.py.toml", "--", "true"), "`train.py.toml` cannot be read"),
+        (("--requirements", "/dev/zero", "--", "true"), "`/dev/zero` has more than 64 KB"),
         (("--sweep", "lr=", "--", "true"), "`lr` cannot be swept"),
         (("--sweep", "l;r=1", "--", "true"), "`l;r` cannot be swept"),
         (("--sweep", f"lr={','.join(map(str, range(10_000)))}", "--", "true"), "1 to 100 runs, not 10000"),
@@ -99,6 +103,36 @@ def test_file_that_a_command_needs_and_nobody_uploads_is_named(
     assert forgotten_file(given_words(None, after, {"workdir": workdir})) == named
 
 
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("python3 train.py --lr 1", "train.py --lr 1"),
+        ("/usr/bin/python3.11 -u -X dev -Wignore train.py", "train.py"),
+        ("python ./train.py -m x", "./train.py -m x"),
+        ("torchrun --standalone --nproc-per-node 8 --nnodes=1 train.py a.py", "train.py a.py"),
+        ("python3 -u -m torch.distributed.run --nproc_per_node 2 --run_path train.py", "train.py"),
+        ("torchrun -m train.py", ""),
+        ("torchrun --no_python ./train.py", ""),
+        ("python3 -c 1 train.py", ""),
+        ("python3 -um json.tool train.py", ""),
+        ("python3", ""),
+        ("python3 absent.py", ""),
+        ("python3 ../outside.py", ""),
+        ("python3 linked.py", ""),
+        ("pythonista train.py", ""),
+        ("bash -c train.py", ""),
+    ],
+)
+def test_python_script_of_a_command_is_found(folder: Path, command: str, found: str) -> None:
+    (folder / "../outside.py").write_text("")
+    (folder / "linked.py").symlink_to("../outside.py")
+    words = given_words(None, tuple(command.split()), {"workdir": "."})
+    path, *arguments = found.split() or [""]
+    assert words.python == (Script(path, tuple(arguments)) if found else None)
+    assert bool(script_digest(words)) == bool(found)
+    assert given_words(None, tuple(command.split()), {}).python is None, "nothing is uploaded"
+
+
 def test_upload_depends_on_the_content_only(folder: Path) -> None:
     first = pack(folder)
     (folder / "train.py").touch()
@@ -137,7 +171,8 @@ def test_links_that_lead_in_a_circle_are_skipped(folder: Path) -> None:
 
 VALUES = (
     "5", "-1", "0", ".inf", ".nan", "1e999", "x", "''", "[]", "[1]", "[[1]]", "{a: 1}", "{1: [2]}", "true",
-    "2026-11-20", "'a=b'", "'/'", "'..'", "'\\0'", "'$(id)'", "9" * 400, "a" * 3000,
+    "2026-11-20", "'a=b'", "'/'", "'..'", "'\\0'", '"\\0"', "'$(id)'", "9" * 400,
+    "a" * 3000, "9" * 5000, "2026-13-45", "[" * 3000, "/dev/zero", "&a {A: *a}", "{A: [[1]]}",
 )  # fmt: skip
 
 
@@ -154,6 +189,27 @@ def test_every_value_of_every_word_of_the_file_is_taken_or_refused(
         (folder / "tera.yaml").write_text(text)
         with contextlib.suppress(TeraflockError, click.ClickException):
             request_from(given_words(None, (), {}), None, NOW)
+
+
+def test_values_that_are_far_larger_as_text_are_refused(folder: Path) -> None:
+    """Each line doubles it."""
+    doubled = "".join(f"  - &l{at} [*l{at - 1}, *l{at - 1}]\n" for at in range(1, 60))
+    for word in ("env", "sweep"):
+        (folder / "tera.yaml").write_text(f"script: train.py\n{word}:\n  lr:\n  - &l0 [x]\n{doubled}")
+        with pytest.raises(TeraflockError, match=f"A value in `{word}`"):
+            given_words(None, (), {})
+
+
+def test_plan_shows_what_a_file_from_elsewhere_would_send(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "train.py").write_text("")
+    (folder / "secret").write_text("root:hash\n")
+    (folder / "tera.yaml").write_text("script: train.py\nworkdir: sub\nrequirements: secret\nsetup: id\n")
+    words = given_words(None, (), {})
+    plan = RunPlan(request=request_from(words, None, NOW))
+    shown = dict(lines(plan, pack(Path(words.workdir))))
+    assert "of `sub`" in shown["files"]
+    assert shown["setup"] == "root:hash; id (cached after the first run)"
 
 
 def test_dependencies_of_a_project_are_its_requirements(folder: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from teraflock.base.errors import TeraflockError
 from teraflock.instance.driver import Handle, Ran
 from teraflock.instance.model import InstanceId
-from teraflock.run.checkpoint import KEPT_MAX, GuestEntry, to_drop, to_pull
+from teraflock.run.checkpoint import KEPT_MAX, GuestEntry, not_kept, to_drop, to_pull
 from teraflock.run.guest import RunGuest
 from teraflock.run.model import Checkpoint, RunId
 
@@ -94,6 +94,16 @@ def test_checkpoints_of_each_series_are_kept_apart() -> None:
     pulled = to_pull(seen, (), keep=2, bytes_max=10)
     assert [each.name for each in pulled] == ["step-2", "step-10", "best.pt", "optimizer.pt"]
     assert to_pull(seen, (), keep=2, bytes_max=0) == (), "too large"
+
+
+def test_checkpoints_that_are_never_copied_are_told() -> None:
+    sizes = {"sparse-1": 1 << 40, "step 1.pt": 1, "a\n\x1b[2J": 1, "good": 1, "half.tmp": 1 << 40}
+    seen = [GuestEntry(name=name, mark="", written_ns=1, size_bytes=size) for name, size in sizes.items()]
+    told = not_kept(seen, keep=3, bytes_max=8 << 30)
+    assert told.startswith("`sparse-1` has more than 8")
+    assert told.endswith("2 names with other characters than letters, digits and `._=+@-`")
+    assert told.isprintable()
+    assert not not_kept(seen[3:], keep=3, bytes_max=8 << 30)
 
 
 def test_names_that_are_always_new_are_not_kept_without_end() -> None:

@@ -7,7 +7,7 @@ import click
 
 from teraflock.base.errors import Unavailable
 from teraflock.cli.instance.logs import news
-from teraflock.cli.output import remark
+from teraflock.cli.output import remark, write_output
 from teraflock.cli.waiting import AWAY_SECONDS_MAX, is_at_rest, wait_for
 from teraflock.client.instance import TookTooLong
 
@@ -48,7 +48,7 @@ def _followed(client: "Client", seen: "InstanceAnswer", until: float) -> "Instan
             seen = client.instances.get(seen.id)
             text = client.instances.log(seen.id).text if seen.state not in NOT_STARTED else shown
             answered = time.monotonic()
-            click.echo(news(shown, text), nl=False)
+            write_output(news(shown, text))
             shown = text
             if has_ended(seen) or is_at_rest(seen):
                 if shown and not shown.endswith("\n"):

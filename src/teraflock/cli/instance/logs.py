@@ -11,7 +11,7 @@ from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.instance.lifecycle import check_reason_given
 from teraflock.cli.options import json_option, organisation_option, project_option, reason_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, write_json, write_output
 from teraflock.cli.table import printable
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def command(
             write_json(log)
             return
         text = "".join(log.text.splitlines(keepends=True)[-tail:] if tail else log.text)
-        click.echo(_ended(_harmless(text) if reason else text), nl=False)
+        write_output(_ended(_harmless(text) if reason else text))
         exit_code = log.exit_code
         if follow:
             with suppress(KeyboardInterrupt):  # how the user ends it
@@ -83,7 +83,7 @@ def _follow(client: "Client", name: str, shown: str, exit_code: int | None, sour
     while exit_code is None:
         time.sleep(LOOK_AGAIN_SECONDS)
         log = client.instances.log(name, source=source)
-        click.echo(news(shown, log.text), nl=False)
+        write_output(news(shown, log.text))
         shown, exit_code = log.text, log.exit_code
     return exit_code
 

@@ -15,6 +15,7 @@ from teraflock.cli.run.request import RunWords
 from teraflock.wire.run import RunEstimateBody
 
 if TYPE_CHECKING:
+    from teraflock.cli.run.script import Script
     from teraflock.client import Client
     from teraflock.estimate.model import OnGpu
 
@@ -46,7 +47,7 @@ def with_steps(words: RunWords) -> RunWords:
 
     said = words.options
     is_known = any(said.get(each) for each in ("steps", "epochs", "hours"))
-    is_traced = said.get("trace") or (words.script.endswith(".py") and find_spec("torch") is not None)
+    is_traced = said.get("trace") or (words.python and find_spec("torch") is not None)
     if is_known or not is_traced:
         return words
     text = click.prompt(
@@ -91,17 +92,17 @@ def _trace_of(words: RunWords, folder: Path) -> "tuple[Path | None, str]":
     named = words.options.get("trace")
     if named:
         return Path(str(named)), ""
-    if not words.script.endswith(".py"):
-        return None, "the command is not a Python script. Give the time with `--hours N`"
+    if words.python is None:
+        return None, "the command names no Python script that is uploaded. Give the time with `--hours N`"
     if find_spec("torch") is None:
         return (
             None,
             "PyTorch is not installed here. Give the time with `--hours N`, or a trace with `--trace FILE`",
         )
-    return _traced(words, folder), ""
+    return _traced(Path(words.workdir), words.python, folder), ""
 
 
-def _traced(words: RunWords, folder: Path) -> Path:
+def _traced(workdir: Path, script: "Script", folder: Path) -> Path:
     """Trace the script. Its output goes to stderr: stdout belongs to the run."""
     import sys
     from contextlib import redirect_stdout
@@ -110,8 +111,7 @@ def _traced(words: RunWords, folder: Path) -> Path:
     from teraflock.workload.tracing.script import trace_script
 
     with redirect_stdout(sys.stderr):
-        script = Path(words.workdir) / words.script
-        trace = trace_script(script, arguments=list(words.command[2:]), seconds=TRACE_SECONDS)
+        trace = trace_script(workdir / script.path, arguments=list(script.arguments), seconds=TRACE_SECONDS)
     path = folder / "run.trace"
     path.write_bytes(write_trace(trace))
     return path

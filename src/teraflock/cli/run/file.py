@@ -46,7 +46,7 @@ def read_file(path: Path) -> dict[str, Any]:
         ) from None
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         where = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise BadInput(f"`{path}` cannot be read: {where}", hint="It must be YAML") from None
     if content is None:
@@ -65,7 +65,7 @@ def read_file(path: Path) -> dict[str, Any]:
 def _checked(word: str, value: Any, path: Path) -> Any:
     """A value of the kind that the word needs. What it means is checked later, like an option."""
     if word in ("env", "sweep") and isinstance(value, Mapping):
-        return value
+        return {name: _flat(word, each, path) for name, each in value.items()}
     if word in LISTS:
         given = value if isinstance(value, list) else [value]
         if any(isinstance(each, list | Mapping) for each in given):
@@ -78,6 +78,16 @@ def _checked(word: str, value: Any, path: Path) -> Any:
     if word in NUMBERS:
         return NUMBERS[word].convert(str(value), click.Option([f"--{word}"]), None)
     return str(value) if word in TEXTS else value
+
+
+def _flat(word: str, value: Any, path: Path) -> Any:
+    """A value of `env`, or the values of a parameter of `sweep`. Deeper ones can be far larger as text."""
+    several = value if word == "sweep" and isinstance(value, list) else [value]
+    if any(isinstance(each, list | Mapping) for each in several):
+        raise BadInput(
+            f"A value in `{word}` of `{path}` is not a text", hint=f"Write it as `{word}: {{NAME: text}}`"
+        )
+    return value
 
 
 @click.command(help=INIT_HELP)

@@ -3,10 +3,8 @@
 import time
 from typing import TYPE_CHECKING, Final, NoReturn
 
-import click
-
 from teraflock.base.errors import Unavailable
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, write_json, write_output
 from teraflock.cli.table import printable
 from teraflock.cli.waiting import PhaseLine, PhaseWords, phases
 from teraflock.words.run import OVER, cost_text, ending_text, live_text
@@ -63,7 +61,7 @@ def _followed(
             continue
         if log.text:
             line.__exit__(None, None, None)
-            click.echo(log.text, nl=False, err=err)
+            write_output(log.text, err=err)
             offset, pause = log.next, PAUSE_SECONDS
             continue
         if log.state in OVER:

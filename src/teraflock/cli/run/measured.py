@@ -19,8 +19,9 @@ OFTEN: Final = 0.03
 
 def script_digest(words: RunWords) -> str:
     """Identifies a script with its arguments. Empty: it is not a script."""
-    path = Path(words.workdir) / words.script
-    if not words.script or not path.is_file():
+    name = words.script or (words.python.path if words.python else "")
+    path = Path(words.workdir) / name
+    if not name or not path.is_file():
         return ""
     return sha256(path.read_bytes() + "\0".join(("", *words.command)).encode()).hexdigest()
 

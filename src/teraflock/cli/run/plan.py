@@ -4,7 +4,7 @@ An estimate is an interval. Where nothing is known, the plan says so and shows o
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from teraflock.base.money import amount_text
 from teraflock.base.quantities import bytes_text, count_text
 from teraflock.cli.output import remark
 from teraflock.cli.run.request import RunWords
+from teraflock.cli.table import shortened
 from teraflock.run.sweep import combinations
 from teraflock.wire.quote import QuoteRequest
 from teraflock.wire.run import RunEstimateBody, RunRequest
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from teraflock.client import Client
     from teraflock.run.guard import CostDistribution
     from teraflock.wire.quote import QuoteAnswer
+
+
+SETUP_COLUMNS: Final = 80
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +145,8 @@ def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     yield "command", shlex.join(request.command)
     if files is not None:
         links = f", {count_text(files.skipped, 'link')} skipped" if files.skipped else ""
-        yield "files", f"{count_text(files.files, 'file')}, {bytes_text(len(files.content))}{links}"
+        folder = f" of `{files.folder}`" if files.folder not in ("", ".") else ""
+        yield "files", f"{count_text(files.files, 'file')}{folder}, {bytes_text(len(files.content))}{links}"
     yield "sweep", f"{plan.runs} runs; time and cost are those of one" if plan.runs > 1 else ""
     yield "nodes", str(request.nodes) if request.nodes > 1 else ""
     yield "instance", plan.shape
@@ -170,7 +175,14 @@ def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
         f"{amount_text(request.budget_micros, plan.currency)}{together}" if request.budget_micros else "",
     )
     yield "secrets", ", ".join(request.secrets)
-    yield "setup", "cached after the first run" if request.setup or request.requirements else ""
+    yield "setup", _setup_text(request)
+
+
+def _setup_text(request: RunRequest) -> str:
+    wanted = [
+        each for text in (request.requirements, request.setup) for each in text.split("\n") if each.strip()
+    ]
+    return f"{shortened('; '.join(wanted), SETUP_COLUMNS)} (cached after the first run)" if wanted else ""
 
 
 def show(plan: RunPlan, files: "Packed | None") -> None:

@@ -17,12 +17,15 @@ from teraflock.base.names import check_name, check_variable
 from teraflock.cli.parse import parse_pairs
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.run.file import FILE, read_file
+from teraflock.cli.run.script import Script, script_of
 from teraflock.cli.shape_options import shape_from
 from teraflock.run.sweep import combinations
 from teraflock.wire.run import RunRequest
 from teraflock.wire.shape import ShapeRequest
 
 SETUP_BYTES_MAX: Final = 65_536
+FILE_BYTES_MAX: Final = 1 << 20
+"""Read of a file with requirements, of which a `pyproject.toml` is only a part."""
 PYTHON: Final = "python3"
 PARAMETER: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
@@ -43,6 +46,12 @@ class RunWords(msgspec.Struct, frozen=True, kw_only=True):
     """The values of each parameter. Empty: one run."""
     options: Mapping[str, Any]
     """All other options, by name."""
+
+    @property
+    def python(self) -> Script | None:
+        """The Python script that runs, if it is uploaded."""
+        found = script_of(self.command) if self.workdir else None
+        return found if found and _is_inside(Path(self.workdir), found.path) else None
 
     @property
     def chooses_gpu(self) -> bool:
@@ -173,13 +182,22 @@ def _script_in(workdir: Path, script: str) -> str:
     """The path of the script within the folder that is uploaded. It may be given relative to either folder."""
     for path in (workdir / script, Path(script)):
         if _is_file(path):
-            if not path.resolve().is_relative_to(workdir.resolve()):
+            if not _is_inside(workdir, path.resolve()):
                 raise BadInput(
                     f"`{script}` is not inside the folder that is uploaded, `{workdir}`",
                     hint="Name a folder that contains it with `--workdir`",
                 )
             return path.resolve().relative_to(workdir.resolve()).as_posix()
     raise BadInput(f"File not found: `{script}`", hint="Put a command that is not a file after `--`")
+
+
+def _is_inside(workdir: Path, path: str | Path) -> bool:
+    """Whether it is a file in the folder that is uploaded."""
+    try:
+        there = (workdir / path).resolve()
+        return there.is_file() and there.is_relative_to(workdir.resolve())
+    except (OSError, ValueError):  # a name is too long, or contains a NUL character
+        return False
 
 
 def forgotten_file(words: RunWords) -> str:
@@ -208,11 +226,13 @@ def _requirements(name: str) -> str:
     if not name:
         return ""
     try:
-        text = Path(name).read_text("utf-8")
+        with Path(name).open("rb") as file:  # it may have no end
+            text = file.read(FILE_BYTES_MAX + 1).decode()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise BadInput(f"`{name}` cannot be read: {reason}", hint="Name a requirements file") from None
-    text = _dependencies(text, name) if Path(name).suffix == ".toml" else text
+    is_whole = len(text) <= FILE_BYTES_MAX
+    text = _dependencies(text, name) if is_whole and Path(name).suffix == ".toml" else text
     if len(text.encode()) > SETUP_BYTES_MAX:
         raise BadInput(f"`{name}` has more than 64 KB", hint="Use `--setup` and an index of your own")
     return text

@@ -12,7 +12,7 @@ from teraflock.base.errors import Refused
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.facts import write_facts
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import emphasised, remark, write_json
+from teraflock.cli.output import emphasised, remark, write_json, write_output
 from teraflock.cli.run.follow import exit_code_of, finish, follow
 from teraflock.cli.table import write_list
 from teraflock.client.errors import NoAnswer
@@ -77,9 +77,7 @@ def logs(
             return
         mark_simulated(client)
         lines = text.splitlines(keepends=True)
-        click.echo(
-            "".join(lines[len(lines) - tail :] if tail is not None and tail < len(lines) else lines), nl=False
-        )
+        write_output("".join(lines[len(lines) - tail :] if tail is not None and tail < len(lines) else lines))
         if is_followed:
             raise SystemExit(exit_code_of(follow(client, run, offset, node=node)))
 

@@ -28,6 +28,7 @@ class Packed(NamedTuple):
     """Links and other things that are no plain files."""
     pieces: tuple[int, ...] = ()
     """The sizes of the pieces that are sent again only if they change."""
+    folder: str = ""
 
 
 def pack(folder: Path) -> Packed:
@@ -48,7 +49,8 @@ def pack(folder: Path) -> Packed:
             if _is_end(name, buffer.tell() - (ends[-1] if ends else 0)):
                 ends.append(buffer.tell())
     packed = buffer.getvalue()
-    return Packed(hashlib.sha256(packed).hexdigest(), packed, files, skipped, _sizes([*ends, len(packed)]))
+    pieces = _sizes([*ends, len(packed)])
+    return Packed(hashlib.sha256(packed).hexdigest(), packed, files, skipped, pieces, str(folder))
 
 
 def _is_end(name: str, size_bytes: int) -> bool:
