@@ -31,7 +31,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     vcpu_overcommit: float = 16.0
     """Virtual processors per real one; most wait for disks, cards and people."""
     disk_overcommit: float = 4.0
-    """Disks are thin: they take room as they are filled. A full pool is told."""
+    """Disks are thin: they take room as they are filled. A full pool raises an alarm."""
 
 
 class Spread(StrEnum):

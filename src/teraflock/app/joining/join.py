@@ -160,7 +160,7 @@ def _engine(places: HostPlaces, wish: JoinWish, environment: Mapping[str, str]) 
     if wish.simulated_hosts:
         return "simulated", {"hosts": wish.simulated_hosts}
     if not is_root():
-        raise Refused("A host runs containers, which needs root", hint="Run the command as root")
+        raise Refused("Only root can make this machine a host", hint="Run the command as root")
     own = Places(places.home)
     if INSTALL.exists() and engine.choose(own, environment).kind == "simulated":
         subprocess.run(["sh", str(INSTALL)], check=False)
