@@ -87,7 +87,10 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
             base += ".broadcast"
     if base in NORMS:
         inputs = [(kind, _image(shape), contiguous) for kind, shape, contiguous in inputs]
-    return Work(base, "bytes", dtype, 0.0, moved, _tail(inputs or outputs))
+    row, strided, channels = _tail(inputs or outputs)
+    if strided and base in LAST_NORMS:
+        base, row = f"{base}{LAST_NORM}", 1.0
+    return Work(base, "bytes", dtype, 0.0, moved, (row, strided, channels))
 
 
 WAITS: Final = frozenset({READ_VALUE, TO_GPU, TO_HOST})
@@ -106,12 +109,13 @@ def _wait(name: str, inputs: Sequence[Shaped], attributes: Sequence[int]) -> Wor
     return made
 
 
-NORMS: Final = frozenset(
-    {
-        "native_batch_norm", "native_batch_norm_backward", "cudnn_batch_norm", "cudnn_batch_norm_backward",
-        "batch_norm_eval",
-    }
-)  # fmt: skip
+LAST_NORMS: Final = frozenset(
+    {"native_batch_norm", "native_batch_norm_backward", "cudnn_batch_norm", "cudnn_batch_norm_backward"}
+)
+NORMS: Final = LAST_NORMS | {"batch_norm_eval"}
+LAST_NORM: Final = ".last"
+"""Ends the name of a batch norm over images in the channels-last layout: other kernels, for which the number of pixels
+of one image means nothing."""
 
 
 def _position(tensor: Shaped) -> Shaped:
