@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.estimate.operation import Work
+from teraflock.estimate.operation import LAST_NORM, Work
 
 DATA: Final = f"{os.path.dirname(__file__)}/data/cards.json"  # noqa: PTH120 -- as in estimate/reach.py
 
@@ -81,7 +81,7 @@ def sm_kind(work: Work) -> str:
     if work.family != "bytes":
         head = work.family.partition(":")[0]
         return head if head in ("convf", "convb", "matmul") and "depthwise" not in work.family else "other"
-    if work.name in BATCH_NORMS:
+    if work.name.removesuffix(LAST_NORM) in BATCH_NORMS:
         return "batch_norm"
     if work.name == "native_layer_norm_backward":
         return work.name

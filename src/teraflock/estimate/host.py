@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.memory import Scene
+from teraflock.estimate.operation import WAITS, Work
 from teraflock.workload.trace import EVENT_KINDS, FUSED, EventKind, Mark
 
 Weights = dict[str, float]
@@ -114,6 +115,27 @@ def _ending(optimizer: str, parameters: float, *, context: bool) -> Weights:
 
 def seconds_of(weights: Mapping[str, float], host: Mapping[str, float]) -> float:
     return sum(weight * host.get(kind, 0.0) for kind, weight in weights.items())
+
+
+def divided(
+    works: Sequence[Work], order: Sequence[tuple[int, int]], pairs: Sequence[tuple[float, float]]
+) -> list[list[tuple[float, float]]]:
+    """The host's and the GPU's seconds of each operation, in parts between which the host waits for the GPU. A copy
+    takes the host's time."""
+    parts: list[list[tuple[float, float]]] = [[]]
+    for (index, _), pair in zip(order, pairs, strict=True):
+        parts[-1].append(pair)
+        if works[index].name in WAITS:
+            waits, is_pinned = works[index].dims
+            if waits:
+                parts.append([])
+            parts[-1].append((works[index].bytes / (PINNED if is_pinned else PAGEABLE), 0.0))
+    return parts
+
+
+PAGEABLE: Final = 8e9
+PINNED: Final = 50e9
+"""Bytes per second between host and GPU, from ordinary memory and from pinned memory."""
 
 
 class Timelines:

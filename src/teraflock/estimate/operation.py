@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
-from teraflock.workload.trace import DTYPE_BYTES, TracedOperation
+from teraflock.workload.trace import DTYPE_BYTES, READ_VALUE, TO_GPU, TO_HOST, TracedOperation
 
 MATMULS: Final = {"mm", "addmm", "bmm", "baddbmm", "addmv", "mv", "dot", "_grouped_mm"}
 NO_KERNEL: Final = {
@@ -16,7 +16,6 @@ NO_KERNEL: Final = {
     "new_empty",
     "empty_strided",
     "new_empty_strided",
-    "_local_scalar_dense",
     "resize_",
 }
 
@@ -51,6 +50,8 @@ Shaped = tuple[str, list[int], bool]
 
 def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attributes: Sequence[int]) -> Work:
     base = name.split(".")[0]
+    if base in WAITS:
+        return _wait(base, inputs, attributes)
     moved = sum(_bytes(each) for each in (*inputs, *outputs))
     dtype = _dtype(inputs or outputs)
     if base in NO_KERNEL or not any(
@@ -86,15 +87,35 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
             base += ".broadcast"
     if base in NORMS:
         inputs = [(kind, _image(shape), contiguous) for kind, shape, contiguous in inputs]
-    return Work(base, "bytes", dtype, 0.0, moved, _tail(inputs or outputs))
+    row, strided, channels = _tail(inputs or outputs)
+    if strided and base in LAST_NORMS:
+        base, row = f"{base}{LAST_NORM}", 1.0
+    return Work(base, "bytes", dtype, 0.0, moved, (row, strided, channels))
 
 
-NORMS: Final = frozenset(
-    {
-        "native_batch_norm", "native_batch_norm_backward", "cudnn_batch_norm", "cudnn_batch_norm_backward",
-        "batch_norm_eval",
-    }
-)  # fmt: skip
+WAITS: Final = frozenset({READ_VALUE, TO_GPU, TO_HOST})
+EMBEDDED_BYTES_MAX: Final = 64 << 10
+"""CUDA takes so many bytes from any memory of the host without waiting."""
+
+
+def _wait(name: str, inputs: Sequence[Shaped], attributes: Sequence[int]) -> Work:
+    """Something between host and GPU. The dims: whether the host waits until the GPU has nothing left to do, and
+    whether the memory is pinned."""
+    moved = 0.0 if name == READ_VALUE else sum(_bytes(each) for each in inputs)
+    is_pinned, is_unblocked = attributes or (0, 0)
+    waits = not is_unblocked or (not is_pinned and moved > EMBEDDED_BYTES_MAX)
+    made = Work(name, "none", _dtype(inputs), 0.0, moved, (float(waits), float(is_pinned)))
+    made.kernel = False
+    return made
+
+
+LAST_NORMS: Final = frozenset(
+    {"native_batch_norm", "native_batch_norm_backward", "cudnn_batch_norm", "cudnn_batch_norm_backward"}
+)
+NORMS: Final = LAST_NORMS | {"batch_norm_eval"}
+LAST_NORM: Final = ".last"
+"""Ends the name of a batch norm over images in the channels-last layout: other kernels, for which the number of pixels
+of one image means nothing."""
 
 
 def _position(tensor: Shaped) -> Shaped:

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.estimate.operation import LAST, RECURRENT, Work
+from teraflock.estimate.operation import INDEXED, LAST, POINTWISE, RECURRENT, Work
 
 FLOOR_SECONDS: Final = 1e-6
 
@@ -170,13 +170,9 @@ def curve_keys(work: Work, precision: str) -> list[str]:
     """The curves to try, from the most specific to the most general."""
     dtype = work.dtype
     if work.family == "bytes":
-        name = BATCH_NORMS.get(work.name, work.name)
+        name = work.name.replace("cudnn_batch_norm", "native_batch_norm")
         # cuDNN normalises float16 only under autocast, where weights are float32, and never bfloat16.
-        own = (
-            [f"{name}:cudnn"]
-            if dtype == "h" and precision == "amp-fp16" and name in BATCH_NORMS.values()
-            else []
-        )
+        own = [f"{name}:cudnn"] if dtype == "h" and precision == "amp-fp16" and name in CUDNN_NORMS else []
         return [*own, f"{name}:{dtype}", f"bytes:{name}", "bytes"]
     if work.family == "matmul":
         return [f"matmul:{'t' if precision == 'tf32' and dtype == 'f' else dtype}", "matmul"]
@@ -189,13 +185,30 @@ def curve_keys(work: Work, precision: str) -> list[str]:
     return [*own, *(f"{each}:{dtype}" for each in usual), *usual, head]
 
 
+STREAM: Final = "mul"
+STREAMS: Final = frozenset(
+    {
+        "abs", "addcdiv", "addcmul", "atan2", "bitwise_and", "bitwise_not", "bitwise_or", "celu", "clamp", "clamp_max",
+        "clamp_min", "clamp_min_", "cos", "elu", "elu_backward", "eq", "erf", "exp", "exp_", "expm1", "floor", "ge",
+        "gt", "hardtanh", "isnan", "le", "leaky_relu", "leaky_relu_", "leaky_relu_backward", "lerp", "log", "log1p",
+        "log_", "logical_and", "logical_not", "logical_or", "logit", "lt", "masked_fill", "maximum", "minimum", "mish",
+        "mish_backward", "ne", "neg", "neg_", "pow", "pow_", "reciprocal", "relu6", "remainder", "round", "rsqrt",
+        "rsub", "sigmoid", "sigmoid_", "sign", "sin", "softplus", "softplus_backward", "sqrt", "sqrt_", "square",
+        "sub_", "tanh", "tanh_", "xlogy",
+    }
+)  # fmt: skip
+"""Operations on single numbers that take as long as a multiplication of as many bytes, if they have no curve. All that
+were measured on large tensors take 1.1 to 1.4 times as long as the bytes alone."""
+STREAM_SECONDS: Final = 20e-6
+STREAM_MOST: Final = {"f": (log(1.45), log(2.2)), "h": (log(1.5), log(3.8)), "m": (log(2.2), log(3.9))}
+"""No contiguous one with this floor was measured to take longer, relative to the floor: with inputs of one shape, and
+with others. By type; `m` is two types. Curves that were fitted on images do not know this for rows of a table."""
+INDEXED_MOST: Final = log(10.0)
+"""The same for reading and writing at positions."""
 FP16: Final = ("fp16", "amp-fp16")
 
 
-BATCH_NORMS: Final = {
-    "cudnn_batch_norm": "native_batch_norm",
-    "cudnn_batch_norm_backward": "native_batch_norm_backward",
-}
+CUDNN_NORMS: Final = frozenset({"native_batch_norm", "native_batch_norm_backward"})
 LOG_MAX: Final = 6.0
 """The largest measured value: sorting a few thousand indices takes 200 microseconds."""
 
@@ -221,9 +234,22 @@ def timed_h200(work: Work, known: Measured, precision: str) -> tuple[float, floa
         factor, least, each = ROWS[work.name]
         return max(factor * floor, least + each * work.dims[2]), 0.0
     above, nearness = _above(work, floor, known, precision)
-    return exp(above) * max(floor, FLOOR_SECONDS), nearness
+    seconds = exp(above) * max(floor, FLOOR_SECONDS)
+    if work.dtype == "h" and work.family.endswith(LAST) and f"{work.family}:h" not in known.time:
+        # A curve of the usual layout, for which cuDNN copies images and weights to this one and back.
+        count = LAYOUT_COPIES[work.family.startswith("convb")]
+        copies = count * LAYOUT_SECONDS + 2 * work.bytes / (LAYOUT_REACH * PEAKS_H200.bandwidth)
+        seconds = max(seconds - copies, LAYOUT_LEAST * seconds)
+    return seconds, nearness
 
 
+LAYOUT_COPIES: Final = (3, 5)
+"""How many tensors a convolution in 16 bits copies to another layout, forward and backward."""
+LAYOUT_SECONDS: Final = 3e-6
+LAYOUT_REACH: Final = 0.5
+"""The least time of a copy, and the share of the bandwidth that it reaches. Chosen with ten convolutions of
+`fp16_accumulate` and the step of `cifar_wide` in sight (lab/measured/README.md)."""
+LAYOUT_LEAST: Final = 0.6
 ROW_MIN: Final = 2
 _READ: Final = (1.0, 5e-6, 0.6e-9)
 _SORTED: Final = (4.0, 60e-6, 0.225e-9)
@@ -253,13 +279,30 @@ def mean_nearness(timed: Iterable[tuple[float, float]]) -> float:
 
 def _above(work: Work, floor: float, known: Measured, precision: str) -> tuple[float, float]:
     """Logarithm of time over floor, from the family's curve and its nearest measured operations, and the nearness."""
-    for key in curve_keys(work, precision):
+    keys = curve_keys(work, precision)
+    if work.name in STREAMS:
+        keys.insert(-1, f"{STREAM}:{work.dtype}")
+    for key in keys:
         curve = known.time.get(key)
         if curve:
             total = _on_curve(features(work, floor), curve, known.time[key + "|range"])
             more, nearness = nearby(place(work, floor), known.near(key))
-            return min(max(total + more, -1.0), LOG_MAX), nearness
+            return min(max(total + more, -1.0), _most(work, floor)), nearness
     return log(2.0), 0.0
+
+
+def _most(work: Work, floor: float) -> float:
+    """The largest logarithm of time over floor."""
+    plain, broadcast = STREAM_MOST.get(work.dtype, (LOG_MAX, LOG_MAX))
+    if floor < STREAM_SECONDS or work.family != "bytes":
+        return LOG_MAX
+    if work.name in INDEXED:
+        return INDEXED_MOST
+    if work.dims[1]:
+        return LOG_MAX
+    if work.name.endswith(".broadcast"):
+        return broadcast
+    return plain if work.name in STREAMS or work.name in POINTWISE else LOG_MAX
 
 
 def _on_curve(row: Sequence[float], curve: Sequence[float], bounds: Sequence[float]) -> float:

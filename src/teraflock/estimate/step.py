@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from teraflock.estimate.bounds import CardModel
-from teraflock.estimate.host import UNPACK, Timelines, issued, seconds_of
+from teraflock.estimate.host import UNPACK, Timelines, divided, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.quantized import UNPACK_SECONDS, wait_seconds
@@ -89,13 +89,13 @@ class StepWork:
         costs = [seconds_of(each, by_kind) for each in step.groups]
         ending = seconds_of(step.ending, known.host)
         start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]
-        self._lines = Timelines(
-            [
-                (start, 0.0),
-                *((costs[group], times.get(index, 0.0)) for index, group in step.order),
-                *((ending, seconds) for seconds in ends),
-            ]
-        )
+        pairs = [(costs[group], times.get(index, 0.0)) for index, group in step.order]
+        parts = divided(scene.works, step.order, pairs)
+        parts[0].insert(0, (start, 0.0))
+        parts[-1] += [(ending, seconds) for seconds in ends]
+        self._lines = [Timelines(each) for each in parts]
+        self._gpu_seconds = sum(each.gpu_seconds for each in self._lines)
+        self._host_seconds = sum(each.host_seconds for each in self._lines)
         self._wait_seconds, self._wait_gpu_seconds = wait_seconds(scene), 0.0
         self._paces = paces(known, host, "train" if scene.trace.has_backward else "infer")
         self._pace = self._paces[1]
@@ -117,7 +117,7 @@ class StepWork:
 
     def gpu_seconds(self, peaks: Peaks) -> float:
         if peaks is PEAKS_H200:
-            return self._lines.gpu_seconds
+            return self._gpu_seconds
         if self._latest[0] is not peaks:  # callers ask about the same card several times in a row
             self._latest = peaks, self.scaled.seconds_on(peaks)
         return self._latest[1]
@@ -131,16 +131,16 @@ class StepWork:
 
     def seconds_where_gpu_takes(self, gpu_seconds: float, pace: float | None = None) -> float:
         """The step's time for a known GPU time, and for a known pace of the host. Used by the fits."""
-        return self._seconds(gpu_seconds / max(self._lines.gpu_seconds, 1e-9), pace or self._pace)
+        return self._seconds(gpu_seconds / max(self._gpu_seconds, 1e-9), pace or self._pace)
 
     def pace_where_host_takes(self, seconds: float) -> float:
         """The pace of a host that alone needs this long for the step. Used to judge tables with a slow host."""
-        return seconds / (self._lines.host_seconds + self._wait_seconds)
+        return seconds / (self._host_seconds + self._wait_seconds)
 
     @property
     def host_seconds(self) -> float:
         """What the host takes to issue the step, at its pace."""
-        return self._pace * (self._lines.host_seconds + self._wait_seconds)
+        return self._pace * (self._host_seconds + self._wait_seconds)
 
     def waits_for_host(self, peaks: Peaks) -> bool:
         return self.gpu_seconds(peaks) < HOSTED_SHARE * self._seconds(self._slower(peaks), self._pace)
@@ -162,11 +162,11 @@ class StepWork:
 
     def _slower(self, peaks: Peaks) -> float:
         """GPU time relative to the H200."""
-        return self.gpu_seconds(peaks) / max(self._lines.gpu_seconds, 1e-9)
+        return self.gpu_seconds(peaks) / max(self._gpu_seconds, 1e-9)
 
     def _seconds(self, slower: float, pace: float) -> float:
         waits = pace * self._wait_seconds + slower * self._wait_gpu_seconds
-        return self._lines.seconds(slower, pace) + waits
+        return sum(each.seconds(slower, pace) for each in self._lines) + waits
 
 
 def paces(known: Measured, host: Host, task: str) -> list[float]:

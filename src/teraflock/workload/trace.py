@@ -31,6 +31,11 @@ GIVEN_BODY_BYTES_MAX: Final = 32 << 20
 EVENT_KINDS: Final = 4
 FUSED: Final = "fused"
 """The name of a kernel that `torch.compile` made of several operations (`workload/compiled.py`)."""
+READ_VALUE: Final = "_local_scalar_dense"
+TO_GPU: Final = "copy_to_gpu"
+TO_HOST: Final = "copy_to_host"
+"""The names of a value that the host reads from the GPU, and of copies between their memories. The attributes of a copy
+to the GPU: whether the host's memory is pinned, and whether the host goes on without it."""
 
 
 class EventKind(IntEnum):

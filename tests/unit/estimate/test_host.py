@@ -1,5 +1,6 @@
 """Timelines of host and GPU: the stored corners give the same time as a replay of every operation."""
 
+from collections.abc import Sequence
 from math import isclose
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teraflock.catalog.cards import card
-from teraflock.estimate.host import Timelines, issued, seconds_of
+from teraflock.estimate.host import PINNED, Timelines, divided, issued, seconds_of
 from teraflock.estimate.memory import Scene
+from teraflock.estimate.operation import Work, work
 from teraflock.estimate.speed import PEAKS_H200, measured
 from teraflock.estimate.step import (
     HOSTS,
@@ -24,6 +26,7 @@ from teraflock.estimate.step import (
 )
 from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
+from teraflock.workload.trace import READ_VALUE, TO_GPU, TO_HOST
 from teraflock.workload.zoo import symbols_for, trace_for
 
 SECONDS = st.floats(0, 1e-3) | st.just(0.0)
@@ -55,6 +58,54 @@ def test_a_step_is_between_the_longer_timeline_and_their_sum(
     lines = Timelines(pairs)
     least = max(lines.host_seconds, factor * lines.gpu_seconds)
     assert least - 1e-12 <= lines.seconds(factor) <= lines.host_seconds + factor * lines.gpu_seconds + 1e-12
+
+
+def wait_of(bytes_: int, name: str, attributes: Sequence[int] = ()) -> Work:
+    return work(name, [("u", [bytes_], True)], [], attributes)
+
+
+READING, COPY = wait_of(4, READ_VALUE), wait_of(1 << 20, TO_GPU, [1, 0])
+UNBLOCKED = wait_of(1 << 20, TO_GPU, [1, 1])
+WORKS = [work("add", [("f", [8], True)], [("f", [8], True)], ()), READING, COPY, UNBLOCKED]
+
+
+@given(
+    steps=st.lists(st.tuples(st.integers(0, 3), SECONDS, SECONDS), min_size=1, max_size=40),
+    factor=st.floats(0.05, 20),
+    pace=st.floats(0.3, 4),
+)
+def test_a_host_that_reads_a_value_waits_for_the_gpu(
+    steps: list[tuple[int, float, float]], factor: float, pace: float
+) -> None:
+    host = gpu = 0.0
+    for index, issue, run in steps:
+        host += pace * issue
+        gpu = max(gpu, host) + factor * run
+        if WORKS[index] in (READING, COPY):
+            host = gpu = max(host, gpu)
+        if WORKS[index] in (COPY, UNBLOCKED):
+            host += pace * (1 << 20) / PINNED
+    order, pairs = [(index, 0) for index, _, _ in steps], [(issue, run) for _, issue, run in steps]
+    parts = [Timelines(each) for each in divided(WORKS, order, pairs)]
+    together = sum(each.seconds(factor, pace) for each in parts)
+    assert isclose(together, max(host, gpu), rel_tol=1e-9, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("made", "waits"),
+    [
+        (READING, True),
+        (COPY, True),
+        (UNBLOCKED, False),
+        (wait_of(1 << 20, TO_GPU, [0, 1]), True),
+        (wait_of(1 << 10, TO_GPU, [0, 1]), False),
+        (wait_of(1 << 20, TO_HOST), True),
+    ],
+    ids=["read", "pinned", "pinned, unblocked", "unblocked", "small, unblocked", "to the host"],
+)
+def test_which_copies_the_host_waits_for(made: Work, waits: bool) -> None:
+    assert bool(made.dims[0]) is waits
+    assert not made.kernel
 
 
 @pytest.mark.parametrize(("model", "segments"), [("gpt2", 12), ("llama-1b", 16), ("t5-base", 24)])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lab.evidence import attributes, tensors
 
 from teraflock.estimate.operation import Shaped, Work, work
-from teraflock.estimate.speed import measured, seconds_h200
+from teraflock.estimate.speed import PEAKS_H200, measured, seconds_h200
 
 IMAGE: Shaped = ("h", [8, 64, 56, 56], True)
 
@@ -146,3 +146,55 @@ def test_short_rows_take_a_least_time_for_each_position() -> None:
 
     assert seconds(8) == pytest.approx(seconds(4)) == pytest.approx(5e-6 + 800_000 * 0.6e-9)
     assert seconds(4096) > 2 * seconds(8)
+
+
+def test_pixels_of_an_image_do_not_matter_to_a_batch_norm_in_the_channels_last_layout() -> None:
+    def made(side: int, batch: int, *, last: bool) -> Work:
+        image: Shaped = ("h", [batch, 64, side, side], not last)
+        return work("native_batch_norm_backward", [image, image], [image], ())
+
+    small, large = made(16, 1024, last=True), made(64, 64, last=True)
+    assert (small.name, small.dims, small.bytes) == (large.name, large.dims, large.bytes)
+    assert small.name == "native_batch_norm_backward.last"
+    assert seconds_h200(small, measured(), "amp-fp16") < 4 * small.bytes / PEAKS_H200.bandwidth
+    assert made(16, 64, last=False).dims != made(64, 4, last=False).dims
+
+
+@pytest.mark.parametrize("name", ["convolution", "convolution_backward"])
+def test_a_convolution_in_the_channels_last_layout_copies_nothing_to_it(name: str) -> None:
+    def seconds(*, last: bool, kind: str = "h") -> float:
+        image: Shaped = (kind, [64, 160, 32, 32], not last)
+        weight: Shaped = (kind, [160, 160, 3, 3], not last)
+        inputs = [image, image, weight] if name.endswith("backward") else [image, weight]
+        mask = [1, 1, 0] if name.endswith("backward") else []
+        return seconds_h200(work(name, inputs, [image], [1, 1, 1, 0, 1, *mask]), measured(), "fp16")
+
+    assert 0.6 <= seconds(last=True) / seconds(last=False) < 0.9
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "elu_backward", "softplus", "xlogy"])
+def test_an_operation_on_single_numbers_that_was_not_measured_takes_as_long_as_a_multiplication(
+    name: str,
+) -> None:
+    def seconds(name: str) -> float:
+        table: Shaped = ("f", [4096, 4096], True)
+        return seconds_h200(work(name, [table], [table], ()), measured(), "fp32")
+
+    assert seconds(name) == pytest.approx(seconds("mul"))
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("mul", 1.45), ("mul.broadcast", 2.2), ("index_put", 10), ("leaky_relu", 1.45)]
+)
+@given(rows=st.integers(400_000, 1 << 22), width=st.integers(32, 1024))
+def test_large_operations_take_a_multiple_of_their_bytes(
+    name: str, most: float, rows: int, width: int
+) -> None:
+    table: Shaped = ("f", [rows, width], True)
+    inputs: dict[str, list[Shaped]] = {
+        "mul.broadcast": [table, ("f", [rows, 1], True)],
+        "index_put": [table, ("l", [490], True), ("f", [490, width], True)],
+    }
+    made = work(name.split(".")[0], inputs.get(name, [table]), [table], ())
+    assert made.name == name
+    assert seconds_h200(made, measured(), "fp32") <= 1.001 * most * made.bytes / PEAKS_H200.bandwidth

@@ -233,3 +233,65 @@ def test_attention_says_forward_and_backward_whether_it_is_causal(causal: bool, 
         recorder.paused = True
     assert sorted(name.endswith("backward") for name in found) == [False, True]
     assert list(found.values()) == [[1] if causal else []] * 2
+
+
+WAITING = """import torch
+from torch.utils.data import DataLoader, TensorDataset
+net = torch.nn.Linear(512, 512).cuda()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+data = DataLoader(TensorDataset(torch.randn(256, 512)), batch_size=64, pin_memory={pinned})
+for x, in data:
+    loss = net(x.to("cuda", non_blocking={unblocked})).pow(2).mean()
+    opt.zero_grad()
+    loss.backward()
+    {read}
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "waits"),
+    [
+        ({"read": "loss.item()"}, [("copy_to_gpu", [0, 0]), ("_local_scalar_dense", [])]),
+        ({"pinned": True}, [("copy_to_gpu", [1, 0])]),
+        ({"pinned": True, "unblocked": True}, [("copy_to_gpu", [1, 1])]),
+        ({"read": "loss.cpu()"}, [("copy_to_gpu", [0, 0]), ("copy_to_host", [])]),
+        ({"read": "print(f'{loss:.3f}')"}, [("copy_to_gpu", [0, 0]), ("_local_scalar_dense", [])]),
+        ({"read": "net.bias.tolist()"}, [("copy_to_gpu", [0, 0]), ("_local_scalar_dense", [])]),
+        ({"read": "net.bias.sum() > 3 or None"}, [("copy_to_gpu", [0, 0]), ("_local_scalar_dense", [])]),
+    ],
+    ids=["item", "pinned", "unblocked", "cpu", "print", "tolist", "condition"],
+)
+def test_what_the_host_waits_for_is_recorded(
+    words: dict[str, Any], waits: list[tuple[str, list[int]]], tmp_path: Path
+) -> None:
+    from teraflock.workload.trace import Mark
+    from teraflock.workload.tracing.script import trace_script
+
+    script = tmp_path / "train.py"
+    script.write_text(WAITING.format(**{"read": "pass", "pinned": False, "unblocked": False, **words}))
+    trace = trace_script(script)
+    step = trace.events[trace.events.index(Mark.STEP * EVENT_KINDS + EventKind.MARK) :]
+    made = [trace.operations[e // EVENT_KINDS] for e in step if e % EVENT_KINDS == EventKind.OPERATE]
+    known = ("copy_to_gpu", "copy_to_host", "_local_scalar_dense")
+    assert [(each.name, each.attributes) for each in made if each.name in known] == waits
+
+
+PACKED = """import torch
+from torch.nn.utils.rnn import pack_padded_sequence
+net = torch.nn.LSTM(16, 32, batch_first=True).cuda()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    x = pack_padded_sequence(torch.randn(4, 30, 16, device="cuda"), torch.full((4,), 30), batch_first=True)
+    opt.zero_grad()
+    net(x)[0].data.pow(2).mean().backward()
+    opt.step()
+"""
+
+
+def test_lengths_of_packed_sequences_are_not_read_from_the_gpu(tmp_path: Path) -> None:
+    from teraflock.workload.tracing.script import trace_script
+
+    script = tmp_path / "train.py"
+    script.write_text(PACKED)
+    assert not any(each.name == "_local_scalar_dense" for each in trace_script(script).operations)

@@ -113,7 +113,7 @@ class CudaChoices(TorchFunctionMode):
         with sides.aimed(side):
             out = func(*args, **kwargs)
             if side is Side.GPU and isinstance(out, torch.Tensor) and sides.of(out) is not Side.GPU:
-                out = torch.ops.aten._to_copy.default(out)  # `as_tensor` and `tensor` start with values
+                out = moved_to(sides, out, Side.GPU)  # `as_tensor` and `tensor` start with values
         return out
 
     def _known(self, tensor: Any) -> Any:
@@ -229,7 +229,8 @@ def _moved(sides: Sides, name: str, func: Any, args: Any, kwargs: Any) -> Any:
     if name == "type":
         return _retyped(sides, func, args, kwargs)
     if name in ("cuda", "cpu"):
-        return moved_to(sides, tensor, Side.GPU if name == "cuda" else Side.HOST, None)
+        side = Side.GPU if name == "cuda" else Side.HOST
+        return moved_to(sides, tensor, side, unblocked=_is_unblocked(rest, kwargs))
     device, dtype = kwargs.get("device"), kwargs.get("dtype")
     for each in rest:
         if isinstance(each, torch.dtype):
@@ -246,15 +247,28 @@ def _moved(sides: Sides, name: str, func: Any, args: Any, kwargs: Any) -> Any:
             rest = [each for each in rest if not isinstance(each, torch.dtype)]
             kwargs["dtype"] = dtype or tensor.dtype
         return func(tensor, *rest, **kwargs)
-    return moved_to(sides, tensor, side, dtype, kwargs.get("memory_format"))
+    unblocked = _is_unblocked(rest, kwargs)
+    return moved_to(sides, tensor, side, dtype, kwargs.get("memory_format"), unblocked=unblocked)
 
 
-def moved_to(sides: Sides, tensor: Any, side: Side, dtype: Any, memory_format: Any = None) -> Any:
+def _is_unblocked(rest: list[Any], kwargs: Any) -> bool:
+    return bool(kwargs.get("non_blocking")) or any(each is True for each in rest)
+
+
+def moved_to(
+    sides: Sides,
+    tensor: Any,
+    side: Side,
+    dtype: Any = None,
+    memory_format: Any = None,
+    *,
+    unblocked: bool = False,
+) -> Any:
     """A copy on the other side, or the tensor itself if it is already there."""
     if (side is Side.GPU) == sides.is_gpu(tensor):
         return tensor if dtype is None else tensor.to(dtype)
     sides.used_gpu |= side is Side.GPU
-    with sides.aimed(side, transfer=True):
+    with sides.aimed(side, transfer=True, unblocked=unblocked):
         return torch.ops.aten._to_copy.default(tensor, dtype=dtype, memory_format=memory_format)
 
 

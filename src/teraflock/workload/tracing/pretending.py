@@ -158,7 +158,7 @@ def _modules(choices: CudaChoices) -> _Patches:
     def born(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
         """Parameters have a shape and no values from the start, so models of any size can be built."""
         if type(data) is torch.Tensor and data.device.type == "cpu":
-            data = moved_to(sides, data, Side.GPU, None) if sides.assume else sides.hosted(data)
+            data = moved_to(sides, data, Side.GPU) if sides.assume else sides.hosted(data)
         return real_new(cls, data, requires_grad)
 
     def to(self: Any, *args: Any, **kwargs: Any) -> Any:

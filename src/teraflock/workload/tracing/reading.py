@@ -6,7 +6,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from teraflock.workload.tracing.known import KnownValues
-from teraflock.workload.tracing.side import REAL_BYTES_MAX, Side, Sides
+from teraflock.workload.tracing.side import PINNED, REAL_BYTES_MAX, Side, Sides
 from teraflock.workload.tracing.unknown import Notes, formatted, refuse_use, unknown_type
 
 _PROPERTIES: Final = {
@@ -21,6 +21,8 @@ class TraceReading:
         self.notes = notes
         self.unknown = unknown_type(notes)
         self.believe: Any = lambda tensor: None
+        self.guess: Any = lambda tensor: False
+        self.waited: Any = lambda tensor: None
         self.known = KnownValues(is_on=False)
         self._reads = 0
 
@@ -28,11 +30,15 @@ class TraceReading:
         """The result of the call, or NotImplemented if it should run unchanged."""
         tensor = args[0]
         if name in ("pin_memory", "share_memory_") and isinstance(tensor, torch.Tensor):
+            if name == "pin_memory":
+                setattr(tensor, PINNED, True)
             return tensor
         if not isinstance(tensor, FakeTensor):
             return NotImplemented
         if name == "__get__":
             return _PROPERTIES.get(func, NotImplemented) if self.sides.is_gpu(tensor) else NotImplemented
+        if name in WAITS and self.sides.is_gpu(tensor):
+            self.waited(tensor)
         if name in KNOWN and (values := self.known.readable(tensor)) is not None:
             return func(values, *args[1:], **kwargs)
         read = getattr(self, f"_{name.strip('_')}", None) if name in READS else None
@@ -42,7 +48,7 @@ class TraceReading:
         if tensor.numel() != 1:
             return NotImplemented
         if tensor.dtype == torch.bool:
-            return bool(torch.ops.aten._local_scalar_dense.default(tensor))
+            return bool(self.guess(tensor))
         return self.unknown(1.0)
 
     def _tolist(self, tensor: Any, args: Any, kwargs: Any) -> Any:
@@ -93,7 +99,7 @@ class TraceReading:
             return NotImplemented
         if tensor.dtype != torch.bool:
             return False
-        known = bool(torch.ops.aten._local_scalar_dense.default(tensor))
+        known = bool(self.guess(tensor))
         self.notes.add(
             f"a condition on a value that only a GPU would compute counts as {str(known).lower()}",
             key="condition",
@@ -130,6 +136,8 @@ class TraceReading:
 
 KNOWN: Final = frozenset(("item", "tolist", "__format__", "__index__", "__int__", "__float__", "__bool__"))
 """Answered with the real values, where they are known."""
+WAITS: Final = KNOWN | {"__repr__", "__str__"}
+"""The host waits until the GPU has computed the value."""
 READS: Final = frozenset(
     [
         "item",

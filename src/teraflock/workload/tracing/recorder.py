@@ -16,10 +16,22 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from teraflock.workload.expression import Expression
-from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark, Parameter, Tensor, Trace, TracedOperation
+from teraflock.workload.trace import (
+    EVENT_KINDS,
+    READ_VALUE,
+    TO_GPU,
+    TO_HOST,
+    EventKind,
+    Mark,
+    Parameter,
+    Tensor,
+    Trace,
+    TracedOperation,
+)
 from teraflock.workload.tracing import recurrent
 from teraflock.workload.tracing.known import KnownValues
 from teraflock.workload.tracing.side import Side, Sides, unwrapped
+from teraflock.workload.tracing.sizes import expression_of
 from teraflock.workload.tracing.unknown import boxes_kept
 
 DTYPES = {
@@ -152,8 +164,10 @@ class Recorder(TorchDispatchMode):
             return self._on_gpu(func, args, kwargs)
         if func is torch.ops.aten._local_scalar_dense.default:
             return self._guessed(args[0]) if isinstance(args[0], FakeTensor) else func(*args)
-        if sides.aim is Side.HOST and sides.is_transfer and (values := self.known.of(args[0])) is not None:
-            return values.to(kwargs.get("dtype") or values.dtype, copy=True)
+        if sides.aim is Side.HOST and sides.is_transfer:
+            self.waited(args[0], TO_HOST)
+            if (values := self.known.of(args[0])) is not None:
+                return values.to(kwargs.get("dtype") or values.dtype, copy=True)
         sides.depth += 1
         try:
             if sides.of_operation(func, args, kwargs) is not Side.GPU:
@@ -164,6 +178,8 @@ class Recorder(TorchDispatchMode):
                     return out  # a question, such as where the tensor is
                 self.birth(out if out.layout is torch.strided else self._entries(args[0], out))
                 self.known.copied(args[0], out)
+                if not self.paused:
+                    self._operate(TO_GPU, [args[0]], [out], sides.transfer_attributes(args[0]))
                 return out
             return self._on_gpu(func, args, kwargs)
         finally:
@@ -202,7 +218,17 @@ class Recorder(TorchDispatchMode):
             if name.startswith("_foreach") or name.startswith("_fused_"):
                 inputs, outputs = self._foreach_group(args), []
             self._operate(self._name(func, name), inputs, outputs, self._attributes(name, args))
+        if torch.Tag.dynamic_output_shape in func.tags and not (name == "index" and _has_no_mask(args[1])):
+            self.waited(args[0])  # PyTorch reads how many there are
         return out
+
+    def waited(self, tensor: Any, name: str = READ_VALUE) -> None:
+        """The script, or PyTorch, needs a value from the GPU now."""
+        before = self.events[-1:]
+        if not self.paused:
+            self._operate(name, [tensor], [], [])
+            if self.events[-1:] == before:  # the next number of the same tensor, as in `tolist`
+                self.events.pop()
 
     def _count_view(self, name: str, tensor: Any) -> None:
         """Before PyTorch 2.8, a gradient is detached twice in a row where newer versions do it once."""
@@ -342,6 +368,10 @@ class Recorder(TorchDispatchMode):
         return known
 
     def _guessed(self, tensor: Any) -> Any:
+        self.waited(tensor)
+        return self.guess(tensor)
+
+    def guess(self, tensor: Any) -> Any:
         """What a script reads from a tensor without values: a loss of 1, true for `all`, otherwise false."""
         values = self.known.readable(tensor)
         if values is not None:
@@ -410,32 +440,8 @@ class Recorder(TorchDispatchMode):
         return [int(stride[0]), int(padding[0]), int(dilation[0]), int(transposed), int(groups), *mask]
 
 
-def expression_of(value: Any) -> Expression:
-    """A Python integer or symbolic integer of PyTorch as an expression."""
-    if isinstance(value, int) and not isinstance(value, torch.SymInt):
-        return value
-    return _from_sympy(value.node.expr)
-
-
-def _from_sympy(expr: Any) -> Expression:
-    import sympy
-
-    if isinstance(expr, (int, sympy.Integer)):
-        return int(expr)
-    if isinstance(expr, sympy.Symbol):
-        return str(expr)
-    kind = type(expr).__name__
-    if kind in ("CeilToInt", "FloorToInt", "TruncToInt") and type(expr.args[0]).__name__ == "IntTrueDiv":
-        whole, part = (_from_sympy(each) for each in expr.args[0].args)
-        return ["//", ["+", whole, part, -1] if kind == "CeilToInt" else whole, part]
-    operands = [_from_sympy(each) for each in expr.args]
-    operator = {
-        "Add": "+", "Mul": "*", "Pow": "**", "PowByNatural": "**", "FloorDiv": "//", "CleanDiv": "//",
-        "Mod": "%", "PythonMod": "%", "Max": "max", "Min": "min",
-    }.get(kind)  # fmt: skip
-    if operator is None:
-        raise ValueError(f"a size has the form {kind}, which a trace cannot store: {expr}")
-    return [operator, *operands]
+def _has_no_mask(positions: Any) -> bool:
+    return all(each is None or each.dtype not in (torch.bool, torch.uint8) for each in positions)
 
 
 def _compressed(tensor: Any) -> list[Any]:

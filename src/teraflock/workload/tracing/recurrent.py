@@ -33,7 +33,7 @@ def layer(name: str, func: Any, args: Any) -> Any:
     out = torch.ops.aten._cudnn_rnn(
         data, weights, each, None, hidden, cell, mode, hidden.shape[-1], 0, layers,
         not is_packed and args[8], dropout, train, bidirectional,
-        [int(size) for size in sizes] if sizes is not None else [], None,
+        [int(size) for size in sizes.tolist()] if sizes is not None else [], None,
     )  # fmt: skip
     return out[:3] if mode == LSTM else out[:2]
 

@@ -63,6 +63,7 @@ class Session:
         )
         reading = TraceReading(self.sides, self.notes)
         reading.believe = self.recorder.believe
+        reading.guess, reading.waited = self.recorder.guess, self.recorder.waited
         reading.known = self.recorder.known
         self.choices = CudaChoices(self.sides, reading)
         self.choices.autocast.on_copy = lambda copy: self.recorder.tag([copy], "c")

@@ -21,6 +21,8 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 REAL_BYTES_MAX: Final = 64 << 20
 """A larger CPU tensor has a shape and no values, so that data and models of any size can be traced."""
 BYTES_EACH: Final = 8
+PINNED: Final = "teraflock_pinned"
+"""Set on host tensors in pinned memory."""
 GROWTH: Final = 16
 """The most that an operation on one tensor is assumed to enlarge its input, for example by repeating or padding."""
 
@@ -42,6 +44,8 @@ class Sides:
         """The device that the current call names, if any."""
         self.is_transfer = False
         """Whether the current call only copies from the host."""
+        self.is_unblocked = False
+        """Whether the current copy is `non_blocking`."""
         self.is_gpu_storage: Callable[[int], bool] = lambda key: False
         self.used_gpu = False
         """Whether the script ever named a GPU."""
@@ -62,13 +66,17 @@ class Sides:
             return True
 
     @contextmanager
-    def aimed(self, side: Side | None, *, transfer: bool = False) -> Iterator[None]:
-        before = self.aim, self.is_transfer
-        self.aim, self.is_transfer = side, transfer
+    def aimed(self, side: Side | None, *, transfer: bool = False, unblocked: bool = False) -> Iterator[None]:
+        before = self.aim, self.is_transfer, self.is_unblocked
+        self.aim, self.is_transfer, self.is_unblocked = side, transfer, unblocked
         try:
             yield
         finally:
-            self.aim, self.is_transfer = before
+            self.aim, self.is_transfer, self.is_unblocked = before
+
+    def transfer_attributes(self, tensor: Any) -> list[int]:
+        """Of a copy to the GPU: whether the memory is pinned, and whether the host goes on without the copy."""
+        return [int(getattr(tensor, PINNED, False)), int(self.is_unblocked)]
 
     def of_operation(self, func: Any, args: Any, kwargs: Any) -> Side:
         given = tensors_in(args)

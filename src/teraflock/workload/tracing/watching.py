@@ -88,6 +88,8 @@ class TraceWatch:
             self._know(optimizer)
 
         def step(scaler: Any, optimizer: Any, state: Any, *args: Any, **kwargs: Any) -> Any:
+            for each in state["found_inf_per_device"].values():
+                self.recorder.waited(each)
             return optimizer.step(*args, **kwargs)  # values are unknown: assume that no gradient is infinite
 
         yield mock.patch.object(torch.optim.Optimizer, "__init__", init)
@@ -212,7 +214,7 @@ class TraceWatch:
 
         def there(value: Any) -> Any:
             if isinstance(value, torch.Tensor):
-                return moved_to(self.sides, value, Side.GPU, None)
+                return moved_to(self.sides, value, Side.GPU)
             if type(value) in (list, tuple):
                 return type(value)([there(each) for each in value])
             return {key: there(each) for key, each in value.items()} if type(value) is dict else value
