@@ -18,7 +18,7 @@ from typing import Final
 
 from bench.figures import Figure, Section, plain, render
 from bench.processes import ROOT, Fault
-from bench.spot_runs import Score, Setting, Trace, groups, read, scores
+from bench.spot_runs import Score, Setting, Trace, Zones, groups, read, scores
 from bench.spot_zones import write_zones
 from teraflock.base.errors import TeraflockError
 from teraflock.run.learn import pooled
@@ -124,10 +124,12 @@ def _sections(folders: dict[Path, list[Trace]], asked: argparse.Namespace) -> It
                 work_hours=asked.job, deadline_hours=deadline, changeover_hours=changeover, k=asked.k,
                 every_hours=asked.every, optimum_every=asked.optimum_every, history=not asked.no_history,
             )  # fmt: skip
-            found = scores(groups(folders, setting, multi=asked.multi), setting)
+            zones = groups(folders, setting, multi=asked.multi)
+            found = scores(zones, setting)
             means.append({name: score.percent for name, score in found.items()})
             late += found["ours"].late
-            yield _section(found, setting, means[-1], BARS[True] if asked.multi else None)
+            bar = BARS[True] if asked.multi else None
+            yield _section(found, setting, means[-1], bar, _left_out(folders, zones))
     if len(means) > 1:
         mean = {name: fmean(each[name] for each in means) for name in means[0]}
         title = f"mean of {len(means)} settings: {late} runs of ours late"
@@ -135,7 +137,11 @@ def _sections(folders: dict[Path, list[Trace]], asked: argparse.Namespace) -> It
 
 
 def _section(
-    found: dict[str, Score], setting: Setting, means: dict[str, float], bar: float | None
+    found: dict[str, Score],
+    setting: Setting,
+    means: dict[str, float],
+    bar: float | None,
+    notes: Sequence[str],
 ) -> Section:
     title = (
         f"{setting.work_hours:g} h of work, deadline {setting.deadline_hours:g} h, changeover"
@@ -144,7 +150,14 @@ def _section(
     late = ", ".join(
         f"{name} {score.late}" for name, score in found.items() if not name.startswith("optimum")
     )
-    return Section(title=title, figures=_figures(means, bar), notes=(f"late: {late}",))
+    return Section(title=title, figures=_figures(means, bar), notes=(f"late: {late}", *notes))
+
+
+def _left_out(folders: dict[Path, list[Trace]], used: Sequence[Zones]) -> list[str]:
+    every, long = sum(map(len, folders.values())), sum(len(zones.traces) for zones in used)
+    return (
+        [f"{every - long} of {every} traces are shorter than the deadline: left out"] if long < every else []
+    )
 
 
 def _figures(means: dict[str, float], bar: float | None) -> tuple[Figure, ...]:

@@ -7,7 +7,7 @@ They use the guard of our policy. The optimum knows the whole future.
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from math import gcd
+from math import ceil, gcd
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,6 @@ from teraflock.run.model import NextPlace, RunPlace, RunState, RunTerms, Sight
 from teraflock.run.policy import safe
 
 Floats = npt.NDArray[np.float64]
-NEVER = 1e18
 SLACK_SHARE = 0.2
 WEEK_HOURS = 168.0
 
@@ -88,34 +87,28 @@ class SlackRule(_Rule):
 def optimum(terms: RunTerms, places: Sequence[RunPlace], up: Sequence[Sequence[bool]], start: int) -> float:
     """Return the lowest cost in micros with full knowledge of the future. Places have one changeover.
 
-    With full knowledge no start is interrupted during its changeover, so a start adds the changeover to the work.
+    With full knowledge no start is interrupted during its changeover. So a start loses its changeover of slack, waiting
+    loses the time, and work loses none: the columns of the tables are the slack that is left. Times are rounded to
+    seconds.
     """
-    tick, over, work = (
-        round(3600 * each) for each in (terms.tick_hours, places[0].changeover_hours, terms.work_hours)
-    )
-    unit = gcd(tick, over, work)
-    ticks, over, work = tick // unit, over // unit, work // unit
-    pay = [place.price_micros_per_hour * terms.tick_hours for place in places]
-    idle = np.full(work + over + 1, NEVER)
-    idle[0] = 0.0
-    held = np.tile(idle, (len(places), 1))
-    for step in reversed(range(int(terms.deadline_hours / terms.tick_hours + 1e-9))):
+    hours = (terms.tick_hours, places[0].changeover_hours, terms.work_hours, terms.deadline_hours)
+    unit = gcd(*(round(3600 * each) for each in hours))
+    tick, over, work, deadline = (round(3600 * each) // unit for each in hours)
+    pay = np.array([place.price_micros_per_hour * terms.tick_hours for place in places])[:, None]
+    idle, held = np.zeros(deadline - work + 1), np.zeros((len(places), deadline - work + 1))
+    for step in reversed(range(ceil(terms.deadline_hours / terms.tick_hours - 1e-9))):
+        left = max(0, deadline - step * tick)
         there = np.array([*(series[start + step] for series in up), True])
-        paid = np.array(pay)[:, None]
-        starts, keeps = paid + _moved(held, ticks - over), paid + _moved(held, ticks)
-        idle = np.minimum(idle, starts[there].min(axis=0))
+        keeps = pay + held
+        idle = np.minimum(_after(idle, min(tick, left)), _after(keeps[there].min(axis=0), over))
         held = np.where(there[:, None], np.minimum(idle, keeps), idle)
-        idle[0] = 0.0
-        held[:, 0] = 0.0
-    return float(idle[work])
+        idle[left:] = 0.0  # with as much slack as time, the work is done
+        held[:, left:] = 0.0
+    return float(idle[-1])
 
 
-def _moved(table: Floats, progress: int) -> Floats:
-    moved = np.full_like(table, NEVER)
-    if progress >= 0:
-        moved[:, progress:] = table[:, : table.shape[1] - progress]
-        moved[:, :progress] = 0.0
-    else:
-        moved[:, : table.shape[1] + progress] = table[:, -progress:]
-        moved[:, 0] = 0.0
+def _after(costs: Floats, lost: int) -> Floats:
+    """The costs after a loss of slack. Without that slack, the deadline is missed."""
+    moved = np.full_like(costs, np.inf)
+    moved[lost:] = costs[: max(0, len(costs) - lost)]
     return moved

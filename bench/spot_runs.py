@@ -72,7 +72,7 @@ class _File(msgspec.Struct):
 def read(folder: Path, nodes: int = 1) -> dict[Path, list[Trace]]:
     """Read all traces below a folder, by the folder they are in."""
     found: dict[Path, list[Trace]] = {}
-    for path in sorted(folder.rglob("*.json")):
+    for path in sorted(each for each in folder.rglob("*.json") if not each.is_dir()):
         try:
             file = msgspec.json.decode(path.read_bytes(), type=_File)
         except (msgspec.MsgspecError, OSError) as error:

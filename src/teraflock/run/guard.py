@@ -26,6 +26,11 @@ TICK_HOURS: Final = 0.1
 CHANGEOVER_HOURS: Final = 0.2
 """Launch, setup and restore on another machine, as long as nothing is measured."""
 REPLAYS: Final = 120
+ZONE_SPREAD: Final = 0.4
+"""How much zones differ, as the standard deviation of the logarithm of how long they stay. 0.3 fits the first halves of
+the public series of 2022; zones also change from week to week."""
+WARM_UP_TICKS: Final = 960
+"""A run starts somewhere within a period, and rather in a long one: four days come before it."""
 SPOT, STEADY = 0, 1
 
 
@@ -87,14 +92,14 @@ def distribution(
     steady_micros: int,
     seed: int = 0,
 ) -> CostDistribution:
-    """Replay the policy on random availabilities that follow the shipped rates. Without a price, only the guard."""
+    """Replay the policy on random availabilities around the shipped rates. Without a price, only the guard."""
     if hours[2] + CHANGEOVER_HOURS > deadline_hours:
         raise BadInput(
             f"The deadline in {deadline_hours:.3g} h is too soon: the run may take {hours[2]:.3g} h",
             hint="Use a later deadline, or a faster GPU",
         )
     draw, places = Random(seed), _places(spot_micros, steady_micros)  # noqa: S311
-    ticks = int(deadline_hours / TICK_HOURS) + 2
+    ticks = WARM_UP_TICKS + int(deadline_hours / TICK_HOURS) + 2
     steady = (Sight(True, 1e9),) * ticks
     known = learn([()], TICK_HOURS)
     terms = [_terms(max(each, TICK_HOURS), deadline_hours) for each in hours]
@@ -104,7 +109,7 @@ def distribution(
     costs, late = [], 0
     for number in range(REPLAYS):
         sights = aligned((sights_of(availability(ticks, draw), TICK_HOURS), steady))
-        done = replay(terms[number % 3], places, sights, 0, rules[number % 3])
+        done = replay(terms[number % 3], places, sights, WARM_UP_TICKS, rules[number % 3])
         costs.append(done.cost_micros)
         late += done.late
     costs.sort()
@@ -114,12 +119,13 @@ def distribution(
 
 
 def availability(ticks: int, draw: Random) -> list[bool]:
-    """A random series: periods end at the shipped rates, by their age."""
+    """A random series of a random zone: periods end by their age, at the shipped rates times the pace of the zone."""
     series: list[bool] = []
+    pace = exp(draw.gauss(0, ZONE_SPREAD))
     up, age = draw.random() < 0.5, TICK_HOURS
     for _ in range(ticks):
         series.append(up)
-        rate = (PRIOR_UP if up else PRIOR_DOWN)[age_class(age)]
+        rate = PRIOR_UP[age_class(age)] * pace if up else PRIOR_DOWN[age_class(age)] / pace
         ends = draw.random() < 1 - exp(-rate * TICK_HOURS)
         up, age = (not up, TICK_HOURS) if ends else (up, age + TICK_HOURS)
     return series

@@ -32,16 +32,21 @@ def flaky(seed: int, ticks: int) -> list[int]:
     return series[:ticks]
 
 
-def test_the_optimum_is_the_best_of_all_sequences_of_actions() -> None:
-    job = terms(1.5, 3.5, tick=0.5)
+@pytest.mark.parametrize(
+    ("deadline", "places"),
+    [(3.5, PLACES), (3.3, PLACES), (3.3, [spot(changeover=0.75), on_demand(changeover=0.75)])],
+    ids=["whole ticks", "the last tick is short", "longer than a tick to start"],
+)
+def test_the_optimum_is_the_best_of_all_sequences_of_actions(deadline: float, places: list[RunPlace]) -> None:
+    job = terms(1.5, deadline, tick=0.5)
     for up in list(product((False, True), repeat=7))[3::9]:
         costs = [
             done.cost_micros
             for actions in product((None, 0, 1), repeat=7)
             if all(up[tick] or action != 0 for tick, action in enumerate(actions))
-            and not (done := replay(job, PLACES, rows(up, tick=0.5), 0, Fixed(actions))).late
+            and not (done := replay(job, places, rows(up, tick=0.5), 0, Fixed(actions))).late
         ]
-        assert optimum(job, PLACES, [up], 0) == pytest.approx(min(costs))
+        assert optimum(job, places, [up], 0) == pytest.approx(min(costs))
 
 
 class Fixed:
@@ -110,6 +115,15 @@ def test_runs_learn_from_the_first_half_and_start_in_the_second(tmp_path: Path) 
     long, short = groups(read(tmp_path), setting, multi=False)
     assert (long.learned, long.starts) == (300, range(300, 529, 36))
     assert (short.learned, short.starts) == (0, range(0, 19, 36)), "too short to learn from"
+
+
+def test_what_is_too_short_is_named_and_folders_are_no_traces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / "zone.json", "long", flaky(1, 600))
+    write(tmp_path / "zone.json", "short", flaky(2, 60))
+    assert main(["--traces", str(tmp_path), "--job", "10", "--deadline", "12", "--every", "24"]) == 0
+    assert "1 of 2 traces are shorter than the deadline: left out" in capsys.readouterr().out
 
 
 def test_gangs_need_all_their_machines(tmp_path: Path) -> None:

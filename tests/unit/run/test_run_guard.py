@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from random import Random
+from statistics import mean, median
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from teraflock.run.guard import (
     CHANGEOVER_HOURS,
     TICK_HOURS,
+    WARM_UP_TICKS,
     GuardedSpot,
     _places,
     _terms,
@@ -47,9 +49,21 @@ def test_distribution_is_cheaper_than_on_demand_with_much_time() -> None:
     assert much.p50 < 0.6 * much.steady
 
 
-def test_random_availability_has_periods_of_many_lengths() -> None:
-    series = availability(5000, Random(3))
-    assert 0.2 < sum(series) / len(series) < 0.8
+def test_zones_differ_and_the_cost_distribution_shows_it() -> None:
+    """Of the public zones, some are up for a third of two weeks and some for nearly all of it."""
+    draw = Random(3)
+    shares = sorted(mean(availability(3400, draw)) for _ in range(40))
+    assert shares[4] < 0.33
+    assert shares[35] > 0.75
+    spread = distribution((48.0, 48.0, 48.0), 72, 1_000_000, 3_145_000)
+    assert spread.p10 < 0.36 * spread.steady, "nearly all on spot"
+    assert spread.p90 > 0.9 * spread.steady, "nearly all on demand"
+
+
+def test_runs_start_within_periods_that_are_older_than_a_tick() -> None:
+    draw = Random(4)
+    ages = [sights_of(availability(WARM_UP_TICKS + 1, draw), TICK_HOURS)[-1].age_hours for _ in range(60)]
+    assert median(ages) > 2
 
 
 def run_of(hours: float, deadline: float, progress: RunProgress | None = None) -> Run:
