@@ -137,6 +137,29 @@ class ApiServer(Asking):
         self.cloud = Cloud(Place(home), settings, clock=clock)
         super().__init__(self.cloud)
 
+    @property
+    def operator(self) -> str:
+        """The key of the operator."""
+        return self.cloud.at.operator_key.read_text().strip()
+
+    def ok(self, method: str, target: str, body: object = None, key: str = "") -> Any:
+        answer = self.ask(method, target, key or self.operator, body=body)
+        assert answer.status < 300, answer
+        return answer.json if answer.body else None
+
+    def refused(self, method: str, target: str, body: object = None, key: str = "") -> Answer:
+        answer = self.ask(method, target, key or self.operator, body=body)
+        assert 400 <= answer.status < 500, answer
+        return answer
+
+    def furnish(self) -> str:
+        """Build an image, and return the key of the owner of the organisation `acme`."""
+        self.settle()
+        self.ok("POST", "/v1/images", {"name": "base", "recipe": "base"})
+        made = self.ok("POST", "/v1/organisations", {"name": "acme", "owner": "me@acme"})
+        self.settle()
+        return str(made["key"])
+
     def close(self) -> None:
         super().close()
         self.cloud.stop()

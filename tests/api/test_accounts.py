@@ -37,11 +37,7 @@ class Server(ApiServer):
     def __init__(self, home: Path) -> None:
         self.cloud = Cloud(Place(home), SETTINGS, clock=CLOCK)
         Asking.__init__(self, self.cloud)
-        self.operator = self.cloud.at.operator_key.read_text().strip()
-        self.settle()
-        self.ok("POST", "/v1/images", {"name": "base", "recipe": "base"})
-        self.owner = str(self.ok("POST", "/v1/organisations", {"name": "acme", "owner": "me@acme"})["key"])
-        self.settle()
+        self.owner = self.furnish()
 
     def settle(self) -> None:
         loops = self.cloud.loops
@@ -57,16 +53,6 @@ class Server(ApiServer):
                     return
             CLOCK.move(timedelta(seconds=1))
         raise AssertionError("the loops do not settle")
-
-    def ok(self, method: str, target: str, body: object = None, key: str = "") -> Any:
-        answer = self.ask(method, target, key or self.operator, body=body)
-        assert answer.status < 300, answer
-        return answer.json if answer.body else None
-
-    def refused(self, method: str, target: str, body: object = None, key: str = "") -> Any:
-        answer = self.ask(method, target, key or self.operator, body=body)
-        assert 400 <= answer.status < 500, answer
-        return answer.json
 
 
 @pytest.fixture
@@ -118,7 +104,7 @@ def test_an_account_is_added_checked_shared_used_and_removed(
     assert check["ok"]
     assert "2 machine types" in check["found"]
     assert server.ok("GET", "/v1/sites/acct")["kind"] == "lambda"
-    assert "Unknown site" in server.refused("POST", "/v1/instances", LAUNCH, server.owner)["detail"]
+    assert "Unknown site" in server.refused("POST", "/v1/instances", LAUNCH, server.owner).json["detail"]
     shared(server)
     made = server.ok("POST", "/v1/instances", LAUNCH, server.owner)["items"][0]
     server.settle()
@@ -127,9 +113,9 @@ def test_an_account_is_added_checked_shared_used_and_removed(
     assert seen["ssh"]["host_key"].startswith("ssh-ed25519 ")
     account = server.ok("GET", "/v1/accounts/acct")
     assert (account["instances"], account["per_hour_micros"]) == (1, 750_000)
-    assert "still has" in server.refused("DELETE", "/v1/accounts/acct")["detail"]
-    assert "still has" in server.refused("DELETE", "/v1/accounts/acct?force=true")["detail"]
-    assert "belongs to an account" in server.refused("DELETE", "/v1/sites/acct")["detail"]
+    assert "still has" in server.refused("DELETE", "/v1/accounts/acct").json["detail"]
+    assert "still has" in server.refused("DELETE", "/v1/accounts/acct?force=true").json["detail"]
+    assert "belongs to an account" in server.refused("DELETE", "/v1/sites/acct").json["detail"]
     server.ok("DELETE", f"/v1/instances/{made['id']}", key=server.owner)
     server.cloud.loops.hosts.turn()
     server.settle()
@@ -148,7 +134,7 @@ def test_a_wrong_key_is_explained_and_can_be_replaced(server: Server, url: str, 
     assert "API key was invalid" in check["problem"]
     assert "tera account key" in check["hint"]
     server.cloud.synchronise_sites()
-    refused = server.refused("DELETE", "/v1/accounts/acct")
+    refused = server.refused("DELETE", "/v1/accounts/acct").json
     assert "could not be asked" in refused["detail"]
     server.ok("PUT", "/v1/accounts/acct/key", {"secret": KEY})
     assert server.ok("POST", "/v1/accounts/acct/check")["ok"]
@@ -171,22 +157,22 @@ def test_a_wrong_key_is_explained_and_can_be_replaced(server: Server, url: str, 
 )
 def test_what_cannot_work_is_refused(server: Server, change: dict[str, Any], words: str) -> None:
     body = {"name": "acct", "provider": "lambda", "secret": KEY, **change}
-    assert words in server.refused("POST", "/v1/accounts", body)["detail"]
+    assert words in server.refused("POST", "/v1/accounts", body).json["detail"]
     assert server.ok("GET", "/v1/accounts")["items"] == []
 
 
 def test_limits_refuse_launches_and_end_machines(server: Server, url: str, fake: FakeLambda) -> None:
     added(server, url, fake, limit_micros=700_000)
     shared(server)
-    refused = server.refused("POST", "/v1/instances", LAUNCH, server.owner)
+    refused = server.refused("POST", "/v1/instances", LAUNCH, server.owner).json
     assert (refused["code"], "0.70 USD per month" in refused["detail"]) == ("budget_reached", True)
     server.ok("PUT", "/v1/accounts/acct/limit", {"limit_micros": 800_000})
     shared(server, limit_micros=700_000)
-    assert "for this project" in server.refused("POST", "/v1/instances", LAUNCH, server.owner)["detail"]
+    assert "for this project" in server.refused("POST", "/v1/instances", LAUNCH, server.owner).json["detail"]
     shared(server, limit_micros=800_000)
     made = server.ok("POST", "/v1/instances", LAUNCH, server.owner)["items"][0]
     server.settle()
-    second = server.refused("POST", "/v1/instances", {**LAUNCH, "name": "two"}, server.owner)
+    second = server.refused("POST", "/v1/instances", {**LAUNCH, "name": "two"}, server.owner).json
     assert second["code"] == "budget_reached"
     host = _started_earlier(server, timedelta(hours=2))
     from teraflock.reconcile.accounts import AccountLoop
@@ -309,7 +295,8 @@ def test_a_provider_is_enough_to_launch(server: Server, url: str, fake: FakeLamb
     added(server, url, fake)
     body = {"name": "far", "provider": "lambda", "type": "gpu_1x_a10"}
     assert (
-        "has no account at `lambda`" in server.refused("POST", "/v1/instances", body, server.owner)["detail"]
+        "has no account at `lambda`"
+        in server.refused("POST", "/v1/instances", body, server.owner).json["detail"]
     )
     shared(server)
     made = server.ok("POST", "/v1/instances", body, server.owner)["items"][0]
@@ -324,7 +311,9 @@ def test_a_provider_is_enough_to_launch(server: Server, url: str, fake: FakeLamb
         ({"site": "acct"}, "cannot be combined"),
         ({"shape": {}}, "needs a machine type or a GPU"),
     ):
-        refused = server.refused("POST", "/v1/instances", {**by_gpu, "name": "no", **change}, server.owner)
+        refused = server.refused(
+            "POST", "/v1/instances", {**by_gpu, "name": "no", **change}, server.owner
+        ).json
         assert words in refused["detail"]
 
 
@@ -358,7 +347,7 @@ def test_two_currencies_for_one_account_are_refused(server: Server) -> None:
     body = {
         "name": "other", "provider": "tencent", "secret": "a:b", "currency": "USD", "options": {"currency": "CNY"},
     }  # fmt: skip
-    assert "one currency" in server.refused("POST", "/v1/accounts", body)["hint"]
+    assert "one currency" in server.refused("POST", "/v1/accounts", body).json["hint"]
 
 
 def test_burst_rents_what_no_own_host_has(server: Server, url: str, fake: FakeLambda) -> None:
@@ -366,7 +355,7 @@ def test_burst_rents_what_no_own_host_has(server: Server, url: str, fake: FakeLa
     shared(server)
     body = {"name": "n", "provider": "lambda", "type": "gpu_1x_a10", "burst": True}
     assert server.ok("POST", "/v1/instances", body, server.owner)["items"][0]["site"] == "acct"
-    refused = server.refused("POST", "/v1/instances", {**body, "image": "nothing"}, server.owner)
+    refused = server.refused("POST", "/v1/instances", {**body, "image": "nothing"}, server.owner).json
     assert "nothing" in refused["detail"], "what is wrong everywhere is not taken for missing room"
 
 

@@ -23,12 +23,6 @@ LOOKS_MAX = 100
 class Server(ApiServer):
     def __init__(self, home: Path) -> None:
         super().__init__(home, replace(SETTINGS, join_listen="127.0.0.1:0"))
-        self.operator = self.cloud.at.operator_key.read_text().strip()
-
-    def ok(self, method: str, target: str, body: object = None) -> Any:
-        answer = self.ask(method, target, self.operator, body=body)
-        assert answer.status < 300, answer
-        return answer.json if answer.body else None
 
 
 class HostProgram:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.api.asking import SETTINGS, Answer, ApiServer
+from tests.api.asking import SETTINGS, ApiServer
 
 from teraflock.drivers.simulated.cloud import SimulatedCloud
 from teraflock.drivers.simulated.trouble import Trouble
@@ -21,21 +21,7 @@ LAUNCH = {"name": "far", "site": "sky", "type": "sim-1xv100"}
 class Server(ApiServer):
     def __init__(self, home: Path, **changes: Any) -> None:
         super().__init__(home, replace(SETTINGS, **changes))
-        self.operator = self.cloud.at.operator_key.read_text().strip()
-        self.settle()
-        self.ok("POST", "/v1/images", {"name": "base", "recipe": "base"})
-        self.owner = str(self.ok("POST", "/v1/organisations", {"name": "acme", "owner": "me@acme"})["key"])
-        self.settle()
-
-    def ok(self, method: str, target: str, body: object = None, key: str = "") -> Any:
-        answer = self.ask(method, target, key or self.operator, body=body)
-        assert answer.status < 300, answer
-        return answer.json if answer.body else None
-
-    def refused(self, method: str, target: str, body: object = None, key: str = "") -> Answer:
-        answer = self.ask(method, target, key or self.operator, body=body)
-        assert 400 <= answer.status < 500, answer
-        return answer
+        self.owner = self.furnish()
 
 
 @pytest.fixture

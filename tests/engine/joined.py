@@ -168,12 +168,6 @@ class Server(ApiServer):
         settings = replace(SETTINGS, engine="none", join_listen="0.0.0.0:8733", join_address=ADDRESSES["one"])
         self.clock = ClockAhead()
         super().__init__(home, settings, clock=self.clock)
-        self.operator = self.cloud.at.operator_key.read_text().strip()
-
-    def ok(self, method: str, target: str, body: object = None) -> Any:
-        answer = self.ask(method, target, self.operator, body=body)
-        assert answer.status < 300, answer
-        return answer.json if answer.body else None
 
     def turn(self) -> None:
         """One turn of every loop."""

@@ -2,8 +2,10 @@
 
 import secrets
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tests.story.tera import Done, Tera
 
@@ -33,6 +35,22 @@ class Cloud(Tera):
         other = Cloud(self.home.parent / f"home-of-{key[5:21]}", self.port)
         other.more |= {"TERA_SERVER": f"http://127.0.0.1:{self.port}", "TERA_KEY": key}
         return other
+
+
+@contextmanager
+def running(home: Path, **settings: str) -> Iterator[Cloud]:
+    """A new installation with these settings, which is stopped in the end."""
+    cloud = Cloud(home)
+    cloud.more |= settings
+    try:
+        cloud.ok("up")
+        yield cloud
+    finally:
+        cloud.ok("down")
+
+
+def told(cloud: Cloud, *words: str) -> Any:
+    return cloud.ok(*words, "--json").json
 
 
 def free_port() -> int:

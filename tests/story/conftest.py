@@ -1,11 +1,14 @@
-"""Fixtures: a user with a home, and a new user."""
+"""Fixtures: a user with a home, a new user, and a tenant of a cloud."""
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.story.cloud import Cloud, running
 from tests.story.tera import Tera
 from tests.unit.offer.catalogs import own
+from tests.unit.offer.web import Web, web_server
 
 
 @pytest.fixture(scope="session")
@@ -43,3 +46,16 @@ def owner(tmp_path: Path, owned_home: Path) -> Tera:
 def newcomer(tmp_path: Path) -> Tera:
     """A user whose home does not exist yet."""
     return Tera(tmp_path / "share" / "home")
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    """An installation with the simulated engine, for all tests of a module."""
+    with running(tmp_path_factory.mktemp("cloud") / "home") as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    with web_server() as web:
+        yield web

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.story.cloud import Cloud
+from tests.story.cloud import Cloud, running
 from tests.story.test_security_groups_engine import eventually
 
 SMALL = ("--vcpus", "1", "--ram", "1", "--wait")
@@ -12,15 +12,10 @@ SMALL = ("--vcpus", "1", "--ram", "1", "--wait")
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("cloud") / "home")
-    cloud.more["TERA_ADDRESS_POOL"] = "203.0.113.16/30"
-    try:
-        cloud.ok("up")
+    with running(tmp_path_factory.mktemp("cloud") / "home", TERA_ADDRESS_POOL="203.0.113.16/30") as cloud:
         cloud.ok("launch", "--name", "w1", *SMALL)
         cloud.ok("launch", "--name", "w2", "--label", "app=web", *SMALL)
         yield cloud
-    finally:
-        cloud.ok("down")
 
 
 def test_a_balancer_is_made_shown_changed_and_deleted(cloud: Cloud, tmp_path: Path) -> None:

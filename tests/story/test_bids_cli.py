@@ -1,8 +1,6 @@
 """A lab sells idle GPUs to bids, from the command line, with the simulated engine."""
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,16 +15,11 @@ BOOK = """\
 
 
 @pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    folder: Path = tmp_path_factory.mktemp("bids")
-    cloud = Cloud(folder / "home")
-    (folder / "prices.yaml").write_text(BOOK, encoding="utf-8")
-    try:
-        cloud.ok("up")
-        cloud.ok("price", "set", folder / "prices.yaml")
-        yield cloud
-    finally:
-        cloud.ok("down")
+def cloud(cloud: Cloud) -> Cloud:
+    book = cloud.home.parent / "prices.yaml"
+    book.write_text(BOOK, encoding="utf-8")
+    cloud.ok("price", "set", book)
+    return cloud
 
 
 def test_bid_is_launched_changed_and_its_price_published(cloud: Cloud) -> None:

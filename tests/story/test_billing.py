@@ -3,12 +3,11 @@
 import csv
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.story.cloud import Cloud
+from tests.story.cloud import Cloud, told
 
 PRICES = """\
 - from: 2026-01-01
@@ -23,16 +22,6 @@ PRICES = """\
 
 
 @pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("billing") / "home")
-    try:
-        cloud.ok("up")
-        yield cloud
-    finally:
-        cloud.ok("down")
-
-
-@pytest.fixture(scope="module")
 def prices(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "There are no prices yet" in cloud.fails("price").err
     assert cloud.ok("launch", "--name", "free", "--wait").err.count("Costs") == 0
@@ -40,10 +29,6 @@ def prices(cloud: Cloud, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("prices") / "prices.yaml"
     path.write_text(PRICES)
     return path
-
-
-def told(cloud: Cloud, *words: str) -> Any:
-    return cloud.ok(*words, "--json").json
 
 
 def until(cloud: Cloud, holds: Any, *words: str) -> Any:

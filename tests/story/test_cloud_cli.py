@@ -3,26 +3,10 @@
 import json
 import signal
 import stat
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.story.cloud import Cloud
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("cloud") / "home")
-    try:
-        cloud.ok("up")
-        yield cloud
-    finally:
-        cloud.ok("down")
-
-
-def told(cloud: Cloud, *words: str) -> Any:
-    return cloud.ok(*words, "--json").json
+from tests.story.cloud import Cloud, told
 
 
 def names(cloud: Cloud) -> set[str]:

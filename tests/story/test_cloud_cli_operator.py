@@ -1,18 +1,9 @@
 """An operator uses the command line: lists and stops instances with a reason, suspends, backs up, restores."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.story.cloud import Cloud
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("operator") / "home")
-    cloud.ok("up")
-    yield cloud
-    cloud.run("down")
 
 
 @pytest.fixture(scope="module")

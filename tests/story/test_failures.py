@@ -7,7 +7,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,10 @@ import pytest
 from tests.story.paused_import import paused_import
 from tests.story.tera import SECONDS_MAX, Tera, checked, finished
 from tests.unit.offer.catalogs import own
-from tests.unit.offer.web import Web, body, web_server
+from tests.unit.offer.web import Web, body
 from tests.unit.storage.disks import small_disk, unwritable
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with web_server() as web:
-        yield web
 
 
 def catalog(file: Path, rows: int) -> Path:

@@ -1,28 +1,12 @@
 """A tenant makes networks, subnets and peerings with `tera`, with the simulated engine."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.story.cloud import Cloud
+from tests.story.cloud import Cloud, told
 
 SMALL = ("--vcpus", "1", "--ram", "1", "--wait")
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("cloud") / "home")
-    try:
-        cloud.ok("up")
-        yield cloud
-    finally:
-        cloud.ok("down")
-
-
-def told(cloud: Cloud, *words: str) -> Any:
-    return cloud.ok(*words, "--json").json
 
 
 def test_networks_and_subnets_are_made_used_and_deleted(cloud: Cloud) -> None:

@@ -1,11 +1,9 @@
 """Snapshots and traffic to the internet are charged at the quoted prices of their region."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-from tests.story.cloud import Cloud
-from tests.story.test_billing import told, until
+from tests.story.cloud import Cloud, told
+from tests.story.test_billing import until
 
 GB = 1 << 30
 PRICES = """\
@@ -15,16 +13,6 @@ PRICES = """\
   egress: 50
   regions: {north: {egress: 90}}
 """
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("quantities") / "home")
-    try:
-        cloud.ok("up")
-        yield cloud
-    finally:
-        cloud.ok("down")
 
 
 def test_snapshots_traffic_and_regions(cloud: Cloud, tmp_path: Path) -> None:

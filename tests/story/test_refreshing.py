@@ -1,22 +1,15 @@
 """Refreshing a catalog from a loopback server: only if it changed, and the old one stays after a failure."""
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.story.tera import Tera
 from tests.unit.offer.catalogs import machine, own, skypilot
 from tests.unit.offer.test_fetch import tarred
-from tests.unit.offer.web import Web, body, chunked, cut_short, status, web_server
+from tests.unit.offer.web import Web, body, chunked, cut_short, status
 
 DATE = "Sat, 22 Aug 2026 10:00:00 GMT"
-
-
-@pytest.fixture
-def web() -> Iterator[Web]:
-    with web_server() as web:
-        yield web
 
 
 def prices(folder: Path, *figures: str) -> bytes:

@@ -1,29 +1,18 @@
 """A tenant opens and closes instances with `tera sg` and asks `tera network` what passes, with the simulated engine."""
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from tests.story.cloud import Cloud
+from tests.story.cloud import Cloud, told
 
 SMALL = ("--vcpus", "1", "--ram", "1", "--wait")
 
 
 @pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("cloud") / "home")
-    try:
-        cloud.ok("up")
-        cloud.ok("launch", "--name", "web", *SMALL)
-        cloud.ok("launch", "--name", "db", *SMALL)
-        yield cloud
-    finally:
-        cloud.ok("down")
-
-
-def told(cloud: Cloud, *words: str) -> Any:
-    return cloud.ok(*words, "--json").json
+def cloud(cloud: Cloud) -> Cloud:
+    cloud.ok("launch", "--name", "web", *SMALL)
+    cloud.ok("launch", "--name", "db", *SMALL)
+    return cloud
 
 
 def test_groups_are_made_used_and_deleted(cloud: Cloud) -> None:

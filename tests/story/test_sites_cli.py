@@ -1,22 +1,10 @@
 """An operator adds a simulated cloud, lets a tenant use it, and the tenant rents a machine there."""
 
 import time
-from collections.abc import Iterator
 
-import pytest
 from tests.story.cloud import Cloud
 
 QUICK = ("--set", "style=cloud", "--set", "launch_seconds=0", "--set", "boot_seconds=0")
-
-
-@pytest.fixture(scope="module")
-def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("sites") / "home")
-    try:
-        cloud.ok("up")
-        yield cloud
-    finally:
-        cloud.ok("down")
 
 
 def answers(cloud: Cloud, name: str) -> None:

@@ -3,7 +3,6 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,13 +47,8 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    cloud = Cloud(tmp_path_factory.mktemp("cloud") / "home")
-    try:
-        cloud.ok("up")
-        yield Desk(cloud)
-    finally:
-        cloud.ok("down")
+def desk(cloud: Cloud) -> Desk:
+    return Desk(cloud)
 
 
 def rule(**more: Any) -> dict[str, Any]:

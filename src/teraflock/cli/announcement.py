@@ -1,18 +1,18 @@
 """`tera announce`: publish, list and remove announcements."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import click
 
 from teraflock.base.clock import SystemClock
-from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
 from teraflock.cli.event import AGO, SECONDS
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
 from teraflock.cli.output import tell
 from teraflock.cli.pages import names_of
+from teraflock.cli.parse import parse_time
 from teraflock.cli.table import write_list
 from teraflock.wire.announcement import AnnouncementRequest
 from teraflock.words.announcement import fields
@@ -86,10 +86,4 @@ def parse_until(text: str, now: datetime) -> datetime:
     """Parse `2h` from now, or a time. A time without a zone is in UTC."""
     if ahead := AGO.fullmatch(text):
         return now + timedelta(seconds=int(ahead[1]) * SECONDS[ahead[2]])
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInput(
-            f"`--until {text}` is not a time", hint="Write `2h` or `7d`, or a time such as `2026-11-20T08:00`"
-        ) from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return parse_time(text, "--until", "Write `2h` or `7d`, or a time such as `2026-11-20T08:00`")

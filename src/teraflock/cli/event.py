@@ -3,7 +3,7 @@
 import re
 import sys
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -13,6 +13,7 @@ from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.pages import all_of
+from teraflock.cli.parse import parse_time
 from teraflock.cli.table import write_list
 from teraflock.words.event import FIELDS
 from teraflock.words.table import cells
@@ -109,14 +110,7 @@ def parse_since(text: str, now: datetime) -> datetime:
     """Parse `2h` ago, or a time. A time without a zone is in UTC."""
     if ago := AGO.fullmatch(text):
         return now - timedelta(seconds=int(ago[1]) * SECONDS[ago[2]])
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInput(
-            f"`--since {text}` is not a time",
-            hint="Write `30m`, `2h` or `7d`, or a time such as `2026-11-15T08:00`",
-        ) from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return parse_time(text, "--since", "Write `30m`, `2h` or `7d`, or a time such as `2026-11-15T08:00`")
 
 
 def _follow(client: "Client", past: "list[EventAnswer]", subject: str, as_json: bool) -> None:

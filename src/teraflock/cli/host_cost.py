@@ -1,15 +1,15 @@
 """`tera host cost`: what own hosts cost an hour. For operators."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
 from teraflock.cli.lazy import NamingGroup
 from teraflock.cli.options import json_option
 from teraflock.cli.output import remark, tell, write_json
+from teraflock.cli.parse import parse_time
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import Column, write_rows
 from teraflock.words.money import hourly_text
@@ -97,13 +97,8 @@ def _record(name: str, micros: int | None, currency: str, start: str | None, as_
 
 def parse_start(text: str) -> datetime:
     """A day or a time; UTC unless it has a zone."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise BadInput(
-            f"`--from {text}` is not a date", hint="Write it as `2026-11-01` or `2026-11-01T12:00+01:00`"
-        ) from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    hint = "Write it as `2026-11-01` or `2026-11-01T12:00+01:00`"
+    return parse_time(text, "--from", hint, kind="date")
 
 
 def _cells(each: "HostCostAnswer") -> list[str]:

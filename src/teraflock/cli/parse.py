@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Final
 
 from teraflock.base.errors import BadInput
@@ -16,6 +17,15 @@ def port_number(text: str, option: str) -> int:
     if not (text.isascii() and text.isdigit()) or len(text) > 9:
         raise BadInput(f"`{text[:40]}` is not a port", hint=f"Write {option} as a number from 1 to 65535")
     return int(text)
+
+
+def parse_time(text: str, option: str, hint: str, *, kind: str = "time") -> datetime:
+    """A time in ISO 8601, in UTC unless it has a zone. `kind` is what the error calls it."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadInput(f"`{option} {text}` is not a {kind}", hint=hint) from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def parse_pairs(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -21,63 +21,41 @@ class Section(msgspec.Struct, frozen=True, kw_only=True):
     """Begins a new group."""
 
 
+def _of_project(name: str, may: Permission, *, at: str = "") -> Section:
+    path = f"/projects/{{project}}/{at or name}"
+    return Section(name=name, title=name.capitalize(), path=path, scope=Scope.PROJECT, may=may)
+
+
+def _of_user(name: str, *, apart: bool = False) -> Section:
+    return Section(name=name, title=name.capitalize(), path=f"/{name}", scope=Scope.KEY, apart=apart)
+
+
+def _of_operator(name: str, *, apart: bool = False) -> Section:
+    return Section(
+        name=name,
+        title=name.capitalize(),
+        path=f"/{name}",
+        scope=Scope.INSTALLATION,
+        may=Permission.HOST_READ,
+        apart=apart,
+    )
+
+
 SECTIONS: Final = (
-    Section(
-        name="instances",
-        title="Instances",
-        path="/projects/{project}/instances",
-        scope=Scope.PROJECT,
-        may=Permission.INSTANCE_READ,
-    ),
-    Section(
-        name="runs",
-        title="Runs",
-        path="/projects/{project}/runs",
-        scope=Scope.PROJECT,
-        may=Permission.INSTANCE_READ,
-    ),
-    Section(
-        name="queue",
-        title="Queue",
-        path="/projects/{project}/queue",
-        scope=Scope.PROJECT,
-        may=Permission.INSTANCE_READ,
-    ),
-    Section(
-        name="storage",
-        title="Storage",
-        path="/projects/{project}/volumes",
-        scope=Scope.PROJECT,
-        may=Permission.INSTANCE_READ,
-    ),
-    Section(
-        name="networks",
-        title="Networks",
-        path="/projects/{project}/networks",
-        scope=Scope.PROJECT,
-        may=Permission.NETWORK_READ,
-    ),
-    Section(name="offers", title="Offers", path="/offers", scope=Scope.KEY, apart=True),
-    Section(name="plan", title="Plan", path="/plan", scope=Scope.KEY),
-    Section(
-        name="costs",
-        title="Costs",
-        path="/projects/{project}/costs",
-        scope=Scope.PROJECT,
-        may=Permission.USAGE_READ,
-    ),
-    Section(name="learn", title="Learn", path="/learn", scope=Scope.KEY, apart=True),
-    Section(name="team", title="Team", path="/team", scope=Scope.KEY),
-    Section(
-        name="hosts", title="Hosts", path="/hosts", scope=Scope.INSTALLATION, may=Permission.HOST_READ, apart=True
-    ),
-    Section(
-        name="alerts", title="Alerts", path="/alerts", scope=Scope.INSTALLATION, may=Permission.HOST_READ
-    ),
-    Section(
-        name="clouds", title="Clouds", path="/clouds", scope=Scope.INSTALLATION, may=Permission.HOST_READ
-    ),
-)  # fmt: skip
+    _of_project("instances", Permission.INSTANCE_READ),
+    _of_project("runs", Permission.INSTANCE_READ),
+    _of_project("queue", Permission.INSTANCE_READ),
+    _of_project("storage", Permission.INSTANCE_READ, at="volumes"),
+    _of_project("networks", Permission.NETWORK_READ),
+    _of_user("offers", apart=True),
+    _of_user("plan"),
+    _of_project("costs", Permission.USAGE_READ),
+    _of_user("learn", apart=True),
+    _of_user("team"),
+    _of_operator("hosts", apart=True),
+    _of_operator("alerts"),
+    _of_operator("clouds"),
+)
 
 
 def sections_for(actor: Actor, project: Project | None) -> tuple[Section, ...]:

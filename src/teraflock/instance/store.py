@@ -85,14 +85,12 @@ def put(
     """Write an instance, release what it no longer holds, and record an event for every change of phase or size."""
     kinds = kinds_of(before, after)
     stored = msgspec.structs.replace(after, sequence=before.sequence + len(kinds))
-    tx.run(
-        _UPDATE,
-        **{name: value for name, value in values_of(stored).items() if name not in _FIXED or name == "id"},
-    )
+    values = values_of(stored)
+    tx.run(_UPDATE, **{name: values[name] for name in values if name not in _FIXED or name == "id"})
     if before.spec is not stored.spec and before.spec != stored.spec:  # another machine is rented for it
         tx.run(
             "UPDATE instance SET spec = :spec, version = version + 1 WHERE id = :id",
-            spec=values_of(stored)["spec"],
+            spec=values["spec"],
             id=stored.id,
         )
     place = place_of(tx, host_of(before, stored)) if kinds else ("", 0)

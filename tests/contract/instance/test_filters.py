@@ -1,21 +1,17 @@
 """Filtered lists: the SQL on both databases gives the same pages as a filter in plain Python."""
 
-from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 
 import msgspec
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.faults.installation import Installation
 
-from teraflock.base.clock import FixedClock
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance import store
 from teraflock.instance.model import Instance, InstanceFilter
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
-from teraflock.storage.database import Database, Transaction
+from teraflock.storage.database import Transaction
 
 SMALL = ShapeWish(vcpus=1, ram_bytes=64 << 20, disk_bytes=512 << 20)
 LABELS: tuple[dict[str, str], ...] = (
@@ -27,11 +23,6 @@ LABELS: tuple[dict[str, str], ...] = (
     {"run": "a=b"},
 )
 NAMES = ("web-1", "web-2", "web", "job", "job-web", "w")
-
-
-@pytest.fixture
-def installation(database: Database) -> Installation:
-    return Installation(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
 
 
 def furnish(installation: Installation) -> None:

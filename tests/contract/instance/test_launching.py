@@ -19,18 +19,11 @@ from teraflock.instance.claims import NoCapacity
 from teraflock.instance.model import Access, Instance
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
-from teraflock.storage.database import Database
 from teraflock.storage.open import open_database
 from teraflock.tenant.model import ProjectId, Quota
 from teraflock.tenant.project.store import remove_project, set_quota
 
 CARD = ShapeWish(gpu="V100")
-
-
-@pytest.fixture
-def installation(database: Database) -> Installation:
-    """Two hosts with two cards each, and one without."""
-    return Installation(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
 
 
 def launched(installation: Installation, order: Order) -> tuple[Instance, ...]:

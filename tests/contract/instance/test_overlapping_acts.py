@@ -15,9 +15,7 @@ import pytest
 from tests.faults.installation import Installation
 
 from teraflock.api import store as answers
-from teraflock.base.clock import FixedClock
 from teraflock.base.errors import Conflict, NotFound, Refused, TeraflockError
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance import launching
 from teraflock.instance.orders import Order
 from teraflock.storage.database import Database, Transaction
@@ -26,11 +24,6 @@ from teraflock.tenant.service import TenantService
 
 WAIT_SECONDS_MAX = 60
 BLOCKED_SECONDS = 0.5  # how long the launch waits for the other act before it commits
-
-
-@pytest.fixture
-def installation(database: Database) -> Installation:
-    return Installation(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
 
 
 def overlapped(

@@ -1,15 +1,12 @@
 """What a tenant and the operator read when something fails, and that it disappears afterwards. On both databases."""
 
 import logging
-from datetime import UTC, datetime
 
 import pytest
 from tests.faults.installation import Installation
 
-from teraflock.base.clock import FixedClock
 from teraflock.base.errors import TeraflockError
 from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet import store as fleet
 from teraflock.instance.claims import NoCapacity
 from teraflock.instance.engine_errors import (
@@ -24,14 +21,8 @@ from teraflock.instance.events import problem_texts
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.states import Phase
-from teraflock.storage.database import Database
 
 CHORES = ("make up", "tera doctor", "server's log", "engine", "enlarge the pool")
-
-
-@pytest.fixture
-def installation(database: Database) -> Installation:
-    return Installation(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
 
 
 def launched(installation: Installation) -> Instance:

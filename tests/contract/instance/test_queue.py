@@ -1,14 +1,13 @@
 """Launches that wait for room start once, when there is room and quota, and leave nothing behind. On both databases."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 import pytest
 from tests.faults.installation import Installation
 
-from teraflock.base.clock import FixedClock, microseconds
+from teraflock.base.clock import microseconds
 from teraflock.base.errors import BadInput, Conflict, NotFound, QuotaReached
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet.reservation import store as reservations
 from teraflock.instance.claims import NoCapacity
 from teraflock.instance.model import Instance, PlaceWish
@@ -18,18 +17,11 @@ from teraflock.instance.queue.service import WAITING_MAX
 from teraflock.meter.service import MeterService
 from teraflock.meter.store import gpu_seconds_in_all_projects
 from teraflock.reconcile.queue import BLOCKED_FOR, QueueLoop
-from teraflock.storage.database import Database
 from teraflock.tenant.model import ProjectId, Quota
 from teraflock.tenant.project.store import remove_project, set_quota
 
 CARD = ShapeWish(gpu="V100")
 HOST = ShapeWish(gpu="V100", gpus=2)
-
-
-@pytest.fixture
-def installation(database: Database) -> Installation:
-    """Two hosts with two cards each, and one without."""
-    return Installation(database, MemoryWorld(), FixedClock(datetime(2026, 11, 15, tzinfo=UTC)))
 
 
 def launch(installation: Installation, **order: object) -> tuple[tuple[Instance, ...], QueuedLaunch | None]:

@@ -1,7 +1,7 @@
 """Amounts, counts and the details of events as text."""
 
-from teraflock.base.quantities import memory_text
-from teraflock.words.money import amount_column, counted, years_text
+from teraflock.base.quantities import count_text, memory_text
+from teraflock.words.money import amount_column, years_text
 from teraflock.words.text import details_text
 
 
@@ -12,7 +12,7 @@ def test_amounts_of_a_column_have_equal_decimals() -> None:
 
 def test_counts_use_singular_and_plural() -> None:
     assert (years_text(1), years_text(3)) == ("1 year", "3 years")
-    assert (counted(1, "instance"), counted(1_200, "charge")) == ("1 instance", "1,200 charges")
+    assert (count_text(1, "instance"), count_text(1_200, "charge")) == ("1 instance", "1,200 charges")
 
 
 def test_less_than_a_gigabyte_is_shown_in_megabytes() -> None:

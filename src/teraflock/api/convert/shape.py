@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+from msgspec.structs import asdict
+
 from teraflock.base.filling import filled
 from teraflock.base.size import Size
 from teraflock.catalog.cards import cards_by_id
@@ -15,7 +17,7 @@ def wish_from(shape: ShapeRequest) -> ShapeWish:
 
 
 def shape_answer(shape: Size) -> ShapeAnswer:
-    return filled(ShapeAnswer, shape, gpu_name=gpu_name(shape.gpu))
+    return ShapeAnswer(gpu_name=gpu_name(shape.gpu), **asdict(shape))
 
 
 @lru_cache(maxsize=1024)

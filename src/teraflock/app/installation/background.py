@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -80,14 +80,20 @@ def _by_systemd(places: Places) -> int:
 
 
 def _spawn(places: Places) -> int:
-    """Start a process that outlives this one and ignores Ctrl-C in its terminal."""
     places.cloud.mkdir(parents=True, exist_ok=True, mode=0o700)
-    log = os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    pid = spawn(("serve",), places.home, places.log)
+    put(places.pid, f"{pid}\n".encode())
+    return pid
+
+
+def spawn(words: Sequence[str], home: Path, log_file: Path) -> int:
+    """Start `tera` in a process that outlives this one and ignores Ctrl-C in its terminal."""
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        pid = os.posix_spawn(
+        return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-m", "teraflock", "serve"],
-            {**os.environ, "TERA_HOME": str(places.home)},
+            [sys.executable, "-m", "teraflock", *words],
+            {**os.environ, "TERA_HOME": str(home)},
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, log, 1),
@@ -97,8 +103,6 @@ def _spawn(places: Places) -> int:
         )
     finally:
         os.close(log)
-    put(places.pid, f"{pid}\n".encode())
-    return pid
 
 
 def stop(places: Places) -> bool:

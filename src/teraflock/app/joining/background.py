@@ -1,6 +1,5 @@
 """Keeps the host program running: by systemd if it runs the machine, otherwise as a process of its own."""
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Final
 
 from teraflock.app.files import put
 from teraflock.app.installation import unit
-from teraflock.app.installation.background import end, is_running, log_hint
+from teraflock.app.installation.background import end, is_running, log_hint, spawn
 from teraflock.app.joining.config import HostPlaces
 from teraflock.base.errors import Unavailable
 
@@ -58,7 +57,7 @@ def start(places: HostPlaces) -> int:
         return pid
     if unit.is_possible():
         _start_unit(places)
-    spawned = None if unit.is_possible() else _spawn(places)
+    spawned = None if unit.is_possible() else spawn(("host", "serve"), places.home, places.log)
     for _ in range(int(START_SECONDS_MAX / LOOK_AGAIN_SECONDS)):
         pid = running_pid(places)
         if pid is not None and (spawned is None or pid == spawned):
@@ -100,21 +99,3 @@ def _start_unit(places: HostPlaces) -> None:
     unit.systemctl("reset-failed", UNIT, must=False)
     unit.systemctl("enable", UNIT)
     unit.systemctl("restart", UNIT)
-
-
-def _spawn(places: HostPlaces) -> int:
-    log = os.open(places.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        return os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-m", "teraflock", "host", "serve"],
-            {**os.environ, "TERA_HOME": str(places.home)},
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, log, 1),
-                (os.POSIX_SPAWN_DUP2, log, 2),
-            ],
-            setsid=True,
-        )
-    finally:
-        os.close(log)
