@@ -31,7 +31,7 @@ class Inside:
             [sys.executable, "-c", program_text(), *words],
             input=stdin,
             capture_output=True,
-            env={**os.environ, "TERA_RUN_BASE": str(self.base)},
+            env={**os.environ, "TERA_RUN_BASE": str(self.base), "TERA_RUN_SPARE": str(self.folder / "spare")},
             timeout=SECONDS_MAX,
             check=False,
         )
@@ -78,6 +78,15 @@ def test_program_runs_once_with_its_environment_and_log(inside: Inside) -> None:
     assert (inside.folder / "count").read_text() == "again\n", "a repeated start changes nothing"
     assert inside.state("run.1", 2)[1] == b"llo\n"
     assert (inside.folder / "lib" / "module.py").exists()
+
+
+def test_exit_code_is_kept_when_the_disk_is_full(inside: Inside) -> None:
+    """Otherwise the run would seem lost, and fill the disk again in its next attempt."""
+    inside.start("run.1", "sh", "-c", "mkdir $(dirname $TERA_PROGRESS)/exit.new; exit 3")
+    assert inside.ended("run.1")[0]["exit_code"] == 3
+    inside.call("signal", "run.1", "15")
+    inside.start("run.2", "true")
+    assert inside.ended("run.2")[0]["exit_code"] == 0
 
 
 def test_missing_program_ends_with_127(inside: Inside) -> None:
