@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import msgspec
 import pytest
 
 from teraflock.run.checkpoint import GuestEntry, saved_seconds, to_pull
-from teraflock.run.guest import program_text
+from teraflock.run.guest import PYTHON, program_text
 
 SECONDS_MAX = 20.0
 
@@ -25,10 +26,11 @@ class Inside:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.base = folder / "runs"
+        self.python = sys.executable
 
     def call(self, *words: str, stdin: bytes = b"") -> bytes:
         done = subprocess.run(
-            [sys.executable, "-c", program_text(), *words],
+            [self.python, *PYTHON[1:], program_text(), *words],
             input=stdin,
             capture_output=True,
             env={**os.environ, "TERA_RUN_BASE": str(self.base), "TERA_RUN_SPARE": str(self.folder / "spare")},
@@ -87,6 +89,16 @@ def test_exit_code_is_kept_when_the_disk_is_full(inside: Inside) -> None:
     inside.call("signal", "run.1", "15")
     inside.start("run.2", "true")
     assert inside.ended("run.2")[0]["exit_code"] == 0
+
+
+def test_packages_of_the_guest_have_no_part_in_the_program(inside: Inside) -> None:
+    """A broken one would make the guest seem lost, and one that prints would be taken for its answer."""
+    venv.create(inside.folder / "own", symlinks=True)
+    (packages,) = inside.folder.glob("own/lib/python*/site-packages")
+    (packages / "sitecustomize.py").write_text("import os; os._exit(7)")
+    inside.python = str(inside.folder / "own" / "bin" / "python")
+    assert subprocess.run([inside.python, "-I", "-c", ""], check=False).returncode == 7
+    assert inside.state("run.1")[0]["state"] == "absent"
 
 
 def test_missing_program_ends_with_127(inside: Inside) -> None:
