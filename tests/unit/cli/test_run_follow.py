@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from teraflock.base.errors import Unavailable
-from teraflock.cli.run import follow as following
 from teraflock.cli.run.follow import follow
 
 
@@ -36,7 +35,7 @@ class Restarting:
 
 @pytest.fixture(autouse=True)
 def no_naps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr("teraflock.cli.run.follow.time.sleep", lambda seconds: None)
 
 
 def test_run_is_followed_to_its_end_while_the_server_restarts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,7 +47,7 @@ def test_run_is_followed_to_its_end_while_the_server_restarts(capsys: pytest.Cap
 
 def test_server_that_stays_away_is_reported_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     passed = iter(range(0, 10_000, 100))
-    monkeypatch.setattr(following.time, "monotonic", lambda: next(passed))
+    monkeypatch.setattr("teraflock.cli.run.follow.time.monotonic", lambda: next(passed))
 
     def never(*_: object) -> None:
         raise Unavailable("The server does not answer", hint="")
