@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -128,3 +129,52 @@ def test_a_file_without_content_does_not_fill_the_pool(driver: Lxd, red: Machine
         pass
     assert driver.images().keys() == {"img_base"}
     assert client.names("instances", names.guest(red.id), "snapshots") == []
+
+
+@pytest.mark.long("packs a whole disk")
+def test_what_a_crash_left_of_an_image_is_used_or_removed(
+    driver: Lxd, red: Machine, client: LxdClient
+) -> None:
+    driver.publish(red.handle, "img_left")
+    (made,) = [each for each in client.get("images", recursion=1) if each["aliases"][0]["name"] == "img_left"]
+    key = made["fingerprint"][:24]
+    client.delete("images", "aliases", "img_left")  # killed before it was named
+    driver.publish(red.handle, "img_left")
+    assert len(client.get("images")) == 2, "it is not made again"
+    copied = {"name": f"rough-{key}", "source": {"type": "copy", "source": next(of(client, key))}}
+    client.post("instances", body=copied)  # killed while a mould was made
+    client.delete("images", "aliases", "img_left")
+    driver.delete_image("img_left")
+    assert driver.images().keys() == {"img_base"}
+    assert len(client.get("images")) == 1
+    assert list(of(client, key)) == []
+
+
+@pytest.mark.long("packs a whole disk")
+def test_image_whose_removal_was_cut_is_still_removed(
+    driver: Lxd, red: Machine, client: LxdClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.publish(red.handle, "img_cut")
+    delete, struck = LxdClient.delete, list[str]()
+
+    def dies(self: LxdClient, *parts: str, **more: object) -> object:
+        if not struck and parts[0] in ("images", "instances"):
+            delete(self, *parts, **more)  # type: ignore[arg-type]
+            struck.append(parts[0])
+            raise KeyboardInterrupt
+        return delete(self, *parts, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(LxdClient, "delete", dies)
+    with pytest.raises(KeyboardInterrupt):
+        driver.delete_image("img_cut")
+    driver.delete_image("img_cut")
+    assert struck
+    assert len(client.get("images")) == 1
+    assert {name.split("-")[1] for name in client.names("instances") if name.startswith("image-")} == {
+        client.get("images", recursion=1)[0]["fingerprint"][:24]
+    }
+
+
+def of(client: LxdClient, key: str) -> Iterator[str]:
+    """The moulds of an image, complete or not."""
+    return (name for name in client.names("instances") if key in name)

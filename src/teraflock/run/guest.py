@@ -28,6 +28,8 @@ WORK: Final = "/root/work"
 OUTPUTS: Final = "/root/outputs"
 CHECKPOINTS: Final = "/root/checkpoints"
 LIBRARY: Final = "/var/lib/teraflock/python"
+PYTHON: Final = ("python3", "-IS", "-c")
+"""Without the packages of the guest, some of which run code at every start, and its variables."""
 SECONDS_MAX: Final = 60.0
 COPY_SECONDS_MAX: Final = 600.0
 PIECE_BYTES: Final = 16 << 20
@@ -160,7 +162,7 @@ class RunGuest:
         return archive(open_file, path, bytes_max=bytes_max, left_out=left_out)
 
     def _call(self, *words: str, stdin: bytes = b"", seconds_max: float = SECONDS_MAX) -> Ran:
-        command = ("python3", "-I", "-c", program_text(), *words)
+        command = (*PYTHON, program_text(), *words)
         ran = self._driver.run(self._handle, command, stdin=stdin, seconds_max=seconds_max)
         if ran.exit_code:
             lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]

@@ -34,6 +34,8 @@ from pathlib import Path
 from typing import Any
 
 BASE = Path(os.environ.get("TERA_RUN_BASE", "/var/lib/teraflock/runs"))
+SPARE = Path(os.environ.get("TERA_RUN_SPARE", "/run/teraflock-runs"))
+"""In memory: where exit codes are if the disk is full."""
 PROGRESS_BYTES_MAX = 4096
 ENTRIES_MAX = 1000
 SECONDS_MAX = 120
@@ -104,7 +106,7 @@ def _supervise(folder: Path, given: dict[str, Any]) -> None:
         except (OSError, ValueError) as error:
             log.write(f"the command cannot be run: {error}\n".encode())
             code = 126 if isinstance(error, PermissionError) else 127
-    _write(folder / "exit", str(code if code >= 0 else 128 - code))
+    _write_exit(folder, str(code if code >= 0 else 128 - code))
     os._exit(0)
 
 
@@ -113,7 +115,7 @@ def state(key: str, offset: str, most: str) -> None:
     found: dict[str, Any] = {"state": "absent", "exit_code": None, "log_bytes": 0, "progress": ""}
     if folder.is_dir():
         alive = _is_alive(folder)  # read before the exit code, which is written before the supervisor ends
-        code = _read(folder / "exit")
+        code = _exit_of(folder)
         found["state"] = "ended" if code else "running" if alive else "lost"
         found["exit_code"] = int(code) if code else None
         found["progress"] = _last_line(folder / "progress")
@@ -259,7 +261,7 @@ def _older(key: str) -> list[Path]:
 
 def _kill(folder: Path, number: int) -> None:
     group = _read(folder / "group")
-    if group and not _read(folder / "exit"):
+    if group and not _exit_of(folder):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(int(group), number)
     if number == signal.SIGKILL:
@@ -306,6 +308,19 @@ def _write(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.rename(path)
+
+
+def _write_exit(folder: Path, text: str) -> None:
+    try:
+        _write(folder / "exit", text)
+    except OSError:  # the command has filled the disk
+        SPARE.mkdir(parents=True, exist_ok=True)
+        _write(SPARE / folder.name, text)
+
+
+def _exit_of(folder: Path) -> str:
+    """The exit code of a program. Empty: it has not ended."""
+    return _read(folder / "exit") or _read(SPARE / folder.name)
 
 
 def _incoming(key: str) -> Path:

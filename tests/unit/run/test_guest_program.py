@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import venv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import msgspec
 import pytest
 
 from teraflock.run.checkpoint import GuestEntry, saved_seconds, to_pull
-from teraflock.run.guest import program_text
+from teraflock.run.guest import PYTHON, program_text
 
 SECONDS_MAX = 20.0
 
@@ -25,13 +26,14 @@ class Inside:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.base = folder / "runs"
+        self.python = sys.executable
 
     def call(self, *words: str, stdin: bytes = b"") -> bytes:
         done = subprocess.run(
-            [sys.executable, "-c", program_text(), *words],
+            [self.python, *PYTHON[1:], program_text(), *words],
             input=stdin,
             capture_output=True,
-            env={**os.environ, "TERA_RUN_BASE": str(self.base)},
+            env={**os.environ, "TERA_RUN_BASE": str(self.base), "TERA_RUN_SPARE": str(self.folder / "spare")},
             timeout=SECONDS_MAX,
             check=False,
         )
@@ -78,6 +80,25 @@ def test_program_runs_once_with_its_environment_and_log(inside: Inside) -> None:
     assert (inside.folder / "count").read_text() == "again\n", "a repeated start changes nothing"
     assert inside.state("run.1", 2)[1] == b"llo\n"
     assert (inside.folder / "lib" / "module.py").exists()
+
+
+def test_exit_code_is_kept_when_the_disk_is_full(inside: Inside) -> None:
+    """Otherwise the run would seem lost, and fill the disk again in its next attempt."""
+    inside.start("run.1", "sh", "-c", "mkdir $(dirname $TERA_PROGRESS)/exit.new; exit 3")
+    assert inside.ended("run.1")[0]["exit_code"] == 3
+    inside.call("signal", "run.1", "15")
+    inside.start("run.2", "true")
+    assert inside.ended("run.2")[0]["exit_code"] == 0
+
+
+def test_packages_of_the_guest_have_no_part_in_the_program(inside: Inside) -> None:
+    """A broken one would make the guest seem lost, and one that prints would be taken for its answer."""
+    venv.create(inside.folder / "own", symlinks=True)
+    (packages,) = inside.folder.glob("own/lib/python*/site-packages")
+    (packages / "sitecustomize.py").write_text("import os; os._exit(7)")
+    inside.python = str(inside.folder / "own" / "bin" / "python")
+    assert subprocess.run([inside.python, "-I", "-c", ""], check=False).returncode == 7
+    assert inside.state("run.1")[0]["state"] == "absent"
 
 
 def test_missing_program_ends_with_127(inside: Inside) -> None:

@@ -1,7 +1,9 @@
 """Follow a run: print its output as it arrives until it is over. Ending the client changes nothing."""
 
 import time
-from typing import TYPE_CHECKING, Final, NoReturn
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from teraflock.base.errors import Unavailable
 from teraflock.cli.output import remark, write_json, write_output
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from teraflock.client import Client
     from teraflock.wire.run import RunDetails
 
+T = TypeVar("T")
 PAUSE_SECONDS: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 1.0
 LOOK_SECONDS: Final = 3.0
@@ -35,7 +38,19 @@ def follow(
             f"\nThe run continues. Follow it with `tera run logs -f {name}`, stop it with `tera run cancel {name}`"
         )
         raise
-    return client.runs.get(ref)
+    return _answered(partial(client.runs.get, ref))
+
+
+def _answered(ask: Callable[[], T]) -> T:
+    """The answer of the server, which may be restarting."""
+    until = time.monotonic() + AWAY_SECONDS_MAX
+    while True:
+        try:
+            return ask()
+        except Unavailable:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(PAUSE_SECONDS_MAX)
 
 
 def _followed(
@@ -47,18 +62,11 @@ def _followed(
     node: int,
     err: bool,
 ) -> None:
-    pause, answered = PAUSE_SECONDS, time.monotonic()
+    pause = PAUSE_SECONDS
     while True:
-        try:
-            log = client.runs.log(ref, offset, node)
-            answered = time.monotonic()
-            if not log.text and log.state not in OVER:
-                looks.show(line, log.state)
-        except Unavailable:  # the server may be restarting
-            if time.monotonic() - answered >= AWAY_SECONDS_MAX:
-                raise
-            time.sleep(PAUSE_SECONDS_MAX)
-            continue
+        log = _answered(partial(client.runs.log, ref, offset, node))
+        if not log.text and log.state not in OVER:
+            _answered(partial(looks.show, line, log.state))
         if log.text:
             line.__exit__(None, None, None)
             write_output(log.text, err=err)

@@ -69,7 +69,10 @@ def logs(
 ) -> None:
     with connected(project) as client:
         text, offset, seen = "", 0, client.runs.log(run, node=node)
-        while seen.text:
+        is_read = (
+            as_json or not is_followed or tail is not None
+        )  # otherwise `follow` prints it from the start
+        while is_read and seen.text:
             text, offset = text + seen.text, seen.next
             seen = client.runs.log(run, offset, node)
         if as_json:

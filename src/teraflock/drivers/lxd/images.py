@@ -1,7 +1,7 @@
 """Our images in the engine. An image's id is its alias there; several ids may refer to one image.
 
 An image is removed together with its last alias. Instances do not need their image after creation. Guests are
-copied from an image's moulds (see `moulds.py`), which are removed with it.
+copied from an image's moulds (see `moulds.py`), which are removed before it: after a crash, the image is still found.
 """
 
 import contextlib
@@ -24,6 +24,8 @@ from teraflock.instance.engine_errors import EngineRefused
 SHIPPED: Final = "base"
 """The recipe that every installation has. Its archive is never removed."""
 DIGEST: Final = "teraflock.recipe"
+MADE_FOR: Final = "teraflock.image"
+"""The id of an image that was made from a guest: a crash may leave it without its alias."""
 COPY_PREFIX: Final = "cpy-"
 """The engine's names of copies of disks begin with it."""
 HOLES_BYTES_MAX: Final = 1 << 30
@@ -78,12 +80,12 @@ class LxdImages:
             self._moulds.of(fingerprint)
             self._name(image_id, fingerprint)
         if held and held["fingerprint"] != fingerprint:
-            self._forget(held["fingerprint"])
+            self._forget(held["fingerprint"], image_id)
 
     def publish(self, name: str, image_id: str) -> None:
         if self._held_under(image_id):
             return
-        fingerprint = self._published(name, image_id)
+        fingerprint = self._find(MADE_FOR, image_id) or self._published(name, image_id)
         self._moulds.of(fingerprint)
         self._name(image_id, fingerprint)
         self._drop_snapshot(name, image_id)
@@ -130,7 +132,7 @@ class LxdImages:
         body = {
             "source": {"type": "snapshot", "name": f"{name}/{snapshot}"},
             "compression_algorithm": "zstd",
-            "properties": {names.TAG: self._ours.installation},
+            "properties": {names.TAG: self._ours.installation, MADE_FOR: image_id},
         }
         return str(self._engine.post("images", body=body, seconds_max=UNPACK_SECONDS_MAX)["fingerprint"])
 
@@ -151,12 +153,10 @@ class LxdImages:
             self._engine.delete("instances", name, "snapshots", names.guest(f"{_PUBLISH}{image_id}"))
 
     def delete(self, image_id: str) -> None:
-        held = self._held_under(image_id)
-        if held is None:
-            return
-        with contextlib.suppress(EngineMissing):
-            self._engine.delete("images", "aliases", image_id)
-        self._forget(held["fingerprint"])
+        for image in self._engine.get("images", recursion=1):
+            known = [alias["name"] for alias in image.get("aliases") or ()]
+            if image_id in known or (not known and image["properties"].get(MADE_FOR) == image_id):
+                self._forget(image["fingerprint"], image_id)
 
     def moulds_of(self, image_id: str) -> Mapping[int, str]:
         """Return the moulds that guests of the image are copied from. Raise `EngineMissing` without the
@@ -194,13 +194,18 @@ class LxdImages:
         except EngineTaken:
             self._engine.put("images", "aliases", image_id, body={"target": fingerprint})
 
-    def _forget(self, fingerprint: str) -> None:
+    def _forget(self, fingerprint: str, image_id: str) -> None:
+        """Take the name of an image away, and remove it if that was its last one."""
         with contextlib.suppress(EngineMissing):
             image = self._engine.get("images", fingerprint)
-            if not image.get("aliases"):
-                self._engine.delete("images", fingerprint)
-                self._moulds.forget(fingerprint)
-                forget_archive(self._cache, image["properties"].get(DIGEST, ""))
+            known = {alias["name"] for alias in image.get("aliases") or ()}
+            if known - {image_id}:
+                if image_id in known:
+                    self._engine.delete("images", "aliases", image_id)
+                return
+            self._moulds.forget(fingerprint)
+            forget_archive(self._cache, image["properties"].get(DIGEST, ""))
+            self._engine.delete("images", fingerprint)
 
 
 def length_of_files(folder: Path) -> int:

@@ -74,8 +74,11 @@ class Moulds:
     def forget(self, fingerprint: str) -> None:
         with self._lock:
             self._wanted = [each for each in self._wanted if each != fingerprint]
-        for name in self._found(fingerprint).values():
-            remove(self._engine, name)
+        with self._alone(fingerprint):  # not while one is made
+            rough = _rough_of(fingerprint)
+            for name in (rough, *self._found(fingerprint).values()):
+                remove(self._engine, name)
+            self._ranges.release(rough)
 
     def _found(self, fingerprint: str) -> dict[int, str]:
         prefix = f"{_PREFIX}{fingerprint[:_DIGITS]}"
@@ -92,14 +95,13 @@ class Moulds:
     def _make(self, fingerprint: str, *, any_range: bool) -> tuple[int, str]:
         """Create a mould. It gets its name only when it is complete, so an incomplete one left by a crash is
         never copied."""
-        self._cache.mkdir(parents=True, exist_ok=True)
-        key = fingerprint[:_DIGITS]
-        lock = self._cache / f"{_PREFIX}{key}.lock"
-        with build.alone(lock):
+        key, rough = fingerprint[:_DIGITS], _rough_of(fingerprint)
+        with self._alone(fingerprint):
             there = self._found(fingerprint)
             if there and any_range:  # another process was faster
                 return next(iter(there.items()))
-            rough = f"{_ROUGH}{key}"
+            if not any_range and fingerprint not in self._wanted:
+                raise EngineMissing("The image was removed meanwhile")
             remove(self._engine, rough)
             self._ranges.release(rough)
             missing = [index for index in range(STOCK_RANGES) if index not in there]
@@ -110,6 +112,11 @@ class Moulds:
                 return index, self._moulded(rough, f"{_PREFIX}{key}-{index:04d}", fingerprint, index)
             finally:
                 self._ranges.release(rough)
+
+    def _alone(self, fingerprint: str) -> contextlib.AbstractContextManager[None]:
+        """Hold the lock on the moulds of an image."""
+        self._cache.mkdir(parents=True, exist_ok=True)
+        return build.alone(self._cache / f"{_PREFIX}{fingerprint[:_DIGITS]}.lock")
 
     def _moulded(self, rough: str, name: str, fingerprint: str, index: int) -> str:
         self._engine.create_instance(self._body(rough, fingerprint, index), seconds_max=UNPACK_SECONDS_MAX)
@@ -176,6 +183,11 @@ class Moulds:
         with self._lock:
             wanted = self._wanted[::-1]
         return next((each for each in wanted if len(self._found(each)) < self._stock), "")
+
+
+def _rough_of(fingerprint: str) -> str:
+    """The name of a mould that is not complete."""
+    return f"{_ROUGH}{fingerprint[:_DIGITS]}"
 
 
 def remove(engine: LxdClient, name: str) -> None:
