@@ -254,6 +254,7 @@ def moved_to(sides: Sides, tensor: Any, side: Side, dtype: Any, memory_format: A
     if (side is Side.GPU) == sides.is_gpu(tensor):
         return tensor if dtype is None else tensor.to(dtype)
     sides.used_gpu |= side is Side.GPU
+    sides.reads += side is Side.HOST
     with sides.aimed(side, transfer=True):
         return torch.ops.aten._to_copy.default(tensor, dtype=dtype, memory_format=memory_format)
 
