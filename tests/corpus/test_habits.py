@@ -371,3 +371,72 @@ def test_inference_mode_computes_as_without_gradients(tmp_path: Path) -> None:
     )
     assert inference == plain
     assert "addmm" in {name for name, _ in plain}
+
+
+ROLLOUT = """
+import numpy as np
+from torch.distributions import Categorical
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3)).cuda()
+def step():
+    seen, losses = np.random.randn(16, 4).astype(np.float32), []
+    for _ in range(5):
+        choice = Categorical(logits=net(torch.from_numpy(seen).cuda()))
+        action = choice.sample()
+        losses.append(choice.log_prob(action))
+        seen = seen + action.cpu().numpy()[:, None].astype(np.float32)
+    return torch.stack(losses).mean()
+"""
+
+
+def test_a_rollout_has_the_samples_of_all_its_steps(tmp_path: Path) -> None:
+    seen = traced(HEAD + ROLLOUT + LOOP, tmp_path)
+    assert (seen["samples_per_step"], seen["forward_passes"]) == (80, 5)
+    assert seen["notes"] == []  # also not of the values that a distribution checks
+
+
+def test_two_views_are_one_batch_also_if_the_model_reads_values(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "class Net(nn.Linear):\n"
+        "    def forward(self, x):\n"
+        "        assert x.isfinite().all().item()\n"
+        "        return super().forward(x)\n"
+        "net = Net(4, 4).cuda()\n"
+        "def step():\n"
+        "    x = torch.randn(16, 4, device='cuda')\n"
+        "    return net(x).sum() + net(-x).sum()" + LOOP,
+        tmp_path,
+    )
+    assert seen["samples_per_step"] == 16
+
+
+def test_a_teacher_needs_no_optimizer(tmp_path: Path) -> None:
+    """It computes without gradients, though nobody froze its weights. A forgotten part of the model is noted."""
+    text = (
+        HEAD + "teacher, net, more = (nn.Linear(4, 4).cuda() for _ in range(3))\n"
+        "def step():\n"
+        "    x = torch.randn(2, 4, device='cuda')\n"
+        "    with torch.no_grad(): y = teacher(x)\n"
+        "    return F.mse_loss(net(x), y) + MORE" + LOOP
+    )
+    assert traced(text.replace("MORE", "0"), tmp_path)["notes"] == []
+    forgotten = traced(text.replace("MORE", "more(x).sum()"), tmp_path)["notes"]
+    assert forgotten == ["20 trainable parameters of the model are not in any optimizer"]
+
+
+@pytest.mark.parametrize(
+    "use", ["torch.zeros(n)", "torch.ones(5)[n]", "torch.ones(4).view(n, -1)", "range(n)"]
+)
+def test_an_unknown_value_as_a_size_is_refused_in_words(use: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(f"import torch\nn = torch.ones(1).cuda().item()\n{use}\n")
+
+    def work() -> Any:
+        from teraflock.base.errors import BadInput
+        from teraflock.workload.tracing.script import trace_script
+
+        with pytest.raises(BadInput) as refused:
+            trace_script(tmp_path / "train.py")
+        return refused.value.sentence
+
+    found = forked(work, tmp_path)
+    assert "line 3" in found
+    assert "a value that only a GPU would compute is used as a size" in found

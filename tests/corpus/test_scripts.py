@@ -39,7 +39,7 @@ CASES: list[tuple[str, int, int, int, int, list[str]]] = [
     ("packed.py", 660_490, 16, 1, 1, ["Adam"]),
     ("sparse_graph.py", 23_063, 2708, 1, 1, ["Adam"]),
     ("sparse_embedding.py", 482_113, 256, 1, 1, ["SparseAdam", "Adam"]),
-    ("reinforce.py", 898, 1, 21, 1, ["Adam"]),
+    ("reinforce.py", 898, 21, 21, 1, ["Adam"]),
     ("hogwild.py", 21_840, 64, 1, 1, ["SGD"]),
     ("sharded.py", 112_868, 8, 1, 1, ["AdamW"]),
     ("boxes.py", 13_758, 4, 1, 1, ["Adam"]),

@@ -21,15 +21,24 @@ from teraflock.workload.tracing.steps import (
     training_window,
 )
 
-KINDS = {"f": FORWARD, "b": BACKWARD, "s": STEP, "l": LOAD, "e": EVALUATION, "g": GRADIENT}
+KINDS = {"f": FORWARD, "a": FORWARD, "b": BACKWARD, "s": STEP, "l": LOAD, "e": EVALUATION, "g": GRADIENT}
 
 
 def run_of(text: str) -> list[Happening]:
-    """`f2:8` is a forward pass of module 2 with 8 samples; events are ten apart."""
+    """`f2:8` is a forward pass of module 2 with 8 samples, `a2:8` one after its results were read; events are ten
+    apart."""
     run = []
     for place, word in enumerate(text.split()):
         name, _, samples = word.partition(":")
-        run.append(Happening(KINDS[name[0]], int(name[1:] or 1), place * 10, int(samples or 0)))
+        run.append(
+            Happening(
+                KINDS[name[0]],
+                int(name[1:] or 1),
+                place * 10,
+                int(samples or 0),
+                is_answer=name.startswith("a"),
+            )
+        )
     return run
 
 
@@ -62,6 +71,9 @@ def found(text: str, optimizers: int = 1) -> tuple[list[Happening], Window]:
         ("f:8 b s1 s2 " * 2, 2, 8, 1),  # two optimizers share the parameters
         ("e:99 e:99 f:8 b s e:99 f:8 b s", 1, 8, 1),  # evaluation before and in between
         ("f1:8 f2:8 b s " * 2, 1, 8, 1),  # an encoder and a decoder
+        ("f:16 a:16 a:16 b s " * 2, 1, 48, 1),  # a rollout: an environment answers each action
+        ("f1:16 a2:16 a1:16 a2:16 b s " * 2, 1, 32, 1),  # with an actor and a critic
+        ("f:16 f:16 b s " * 2, 1, 16, 1),  # two views of a batch
         ("f:1 b f:8 b s f:8 b s f:8 b s", 1, 8, 1),  # the first step is unlike the others
     ],
 )

@@ -268,6 +268,7 @@ def moved_to(
     if (side is Side.GPU) == sides.is_gpu(tensor):
         return tensor if dtype is None else tensor.to(dtype)
     sides.used_gpu |= side is Side.GPU
+    sides.reads += side is Side.HOST
     with sides.aimed(side, transfer=True, unblocked=unblocked):
         return torch.ops.aten._to_copy.default(tensor, dtype=dtype, memory_format=memory_format)
 

@@ -23,7 +23,10 @@ REASONS = {
 WORDS = {
     ".numpy() is not supported": REASONS["UnsupportedFakeTensorException"],
     "data pointer": REASONS["UnsupportedFakeTensorException"],
-    "not Unknown": "a value that only a GPU would compute is used as a size or an index",
+    **dict.fromkeys(
+        ("not Unknown", "type Unknown", "got Unknown", "got (Unknown"),
+        "a value that only a GPU would compute is used as a size or an index",
+    ),
 }
 """Parts of PyTorch's messages that identify such a reason in a generic error."""
 TEXT_MAX = 200

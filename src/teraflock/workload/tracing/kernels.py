@@ -9,6 +9,10 @@ import torch
 
 CUDNN_HEAD_MAX = 128
 FLASH_HEAD_MAX = 256
+PREFERS_CUDNN = "attn_bias" in {
+    each.name for each in torch.ops.aten._scaled_dot_product_cudnn_attention.default._schema.arguments
+}
+"""PyTorch 2.4 has cuDNN's attention without masks, and does not choose it by itself."""
 
 
 def attention(
@@ -36,12 +40,12 @@ def attention(
     fusable = query.dim() == 4 and (attn_mask is None or attn_mask.stride(-1) == 1)
     if half and mask_needs_gradient:  # a learned bias, such as T5's
         fusable = False
-    if fusable and half and head % 8 == 0 and head <= CUDNN_HEAD_MAX:
+    if fusable and half and head % 8 == 0 and head <= CUDNN_HEAD_MAX and PREFERS_CUDNN:
         return aten._scaled_dot_product_cudnn_attention(
             query, key, value, attn_mask, keep, dropout_p, is_causal, False, scale=scale
         )[0]
     if fusable and half and head % 8 == 0 and head <= FLASH_HEAD_MAX and attn_mask is None:
-        # Heads too wide for cuDNN, such as Gemma's: flash attention, which also supports shared keys.
+        # Heads too wide for cuDNN, such as Gemma's, or PyTorch 2.4: flash attention, which also supports shared keys.
         return aten._scaled_dot_product_flash_attention(
             query, key, value, dropout_p, is_causal, False, scale=scale
         )[0]

@@ -39,6 +39,7 @@ class TraceReading:
             return _PROPERTIES.get(func, NotImplemented) if self.sides.is_gpu(tensor) else NotImplemented
         if name in WAITS and self.sides.is_gpu(tensor):
             self.waited(tensor)
+        self.sides.reads += name in KNOWN
         if name in KNOWN and (values := self.known.readable(tensor)) is not None:
             return func(values, *args[1:], **kwargs)
         read = getattr(self, f"_{name.strip('_')}", None) if name in READS else None

@@ -52,8 +52,10 @@ CONVOLUTIONS = {"convolution": 3, "convolution_backward": 4}
 CAUSAL = {
     "_scaled_dot_product_cudnn_attention": 6,
     "_scaled_dot_product_efficient_attention": 6,
+    "_scaled_dot_product_flash_attention": 4,
     "_scaled_dot_product_cudnn_attention_backward": 14,
     "_scaled_dot_product_efficient_attention_backward": 11,
+    "_scaled_dot_product_flash_attention_backward": 11,
 }
 """The position of the `is_causal` argument."""
 FULL_MASKS = ("aten::all", "aten::eq", "aten::_is_all_true")

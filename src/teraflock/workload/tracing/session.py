@@ -231,7 +231,11 @@ class Session:
         return list(found.values()) or [each for each in self._of_modules() if each.requires_grad]
 
     def _of_modules(self) -> list[Any]:
-        found = {id(each): each for module in self.watch.modules for each in module.parameters()}
+        return self._of(self.watch.modules)
+
+    @staticmethod
+    def _of(modules: list[Any]) -> list[Any]:
+        found = {id(each): each for module in modules for each in module.parameters()}
         return [
             each for each in found.values() if each.device.type != "meta"
         ]  # of a form for `functional_call`
@@ -276,7 +280,8 @@ class Session:
         if not self.watch.optimizers:
             self.notes.add("There is no optimizer object: a step ends where the next forward pass begins")
             return
-        model = {id(each): each for each in self._of_modules() if each.requires_grad}
+        learning = [each for each in self.watch.modules if id(each) in self.watch.learning]
+        model = {id(each): each for each in self._of(learning) if each.requires_grad}
         missing = sum(int(each.numel()) for key, each in model.items() if key not in self.watch.trained)
         if missing:
             self.notes.add(f"{missing:,} trainable parameters of the model are not in any optimizer")

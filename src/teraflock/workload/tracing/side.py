@@ -49,6 +49,8 @@ class Sides:
         self.is_gpu_storage: Callable[[int], bool] = lambda key: False
         self.used_gpu = False
         """Whether the script ever named a GPU."""
+        self.reads = 0
+        """How often the script has read what a GPU would have computed."""
 
     def of(self, tensor: Any) -> Side:
         tensor = unwrapped(tensor)

@@ -33,6 +33,9 @@ class Happening(msgspec.Struct, frozen=True):
     shape: tuple[int, ...] = ()
     is_aside: bool = False
     """A forward pass without gradients, or a pass inside an optimizer's step, which repeats what was done."""
+    is_answer: bool = False
+    """A forward pass of a module after the script read results of the one before: as with actions that an environment
+    answers, its samples are new ones."""
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -136,10 +139,11 @@ def _passed(part: Sequence[Happening]) -> int:
     if not any(each.kind == BACKWARD for each in part):
         return next((each.samples for each in part if each.samples), 0)
     steps: dict[int, list[int]] = {}
-    first = since = 0
+    first = since = who = 0
     for each in part:
         if each.kind == FORWARD and not each.is_aside:
-            first = first or each.samples
+            who = who if first else each.who
+            first += each.samples if not first or (each.is_answer and each.who == who) else 0
         elif each.kind == BACKWARD:
             since, first = max(since, first) if each.is_aside else since + first, 0
         elif each.kind == STEP:

@@ -19,6 +19,10 @@ PASSED: Final = ("/torch/", "/teraflock/", "unittest", "contextlib")
 """Files between the user's code and ours that only forward a call."""
 
 
+CHECKING: Final = "/torch/distributions/"
+"""It checks its arguments, which no user wants to read about."""
+
+
 class Notes:
     """What the user should know about a trace: each sentence once, with the line of the script."""
 
@@ -46,7 +50,7 @@ class Notes:
             name = frame.f_code.co_filename
             if name.startswith(self._folder) and "site-packages" not in name and name not in OURS:
                 return f"{Path(name).name}, line {frame.f_lineno}"
-            if own and not any(part in name for part in PASSED):
+            if own and (CHECKING in name or not any(part in name for part in PASSED)):
                 break
             frame = frame.f_back
         return ""

@@ -49,6 +49,8 @@ class TraceWatch:
         self.optimizers: dict[int, Any] = {}
         self.modules: list[Any] = []
         """Outermost modules that were called, in order."""
+        self.learning: set[int] = set()
+        """Those that were called with gradients. Others, such as a teacher, need no optimizer."""
         self.trained: set[int] = set()
         self.views: list[tuple[int, int]] = []
         self.evaluations: list[tuple[int, int]] = []
@@ -61,6 +63,7 @@ class TraceWatch:
         self._is_backward = False
         self._is_stepping = False
         self._second = 0
+        self._reads: dict[int, int] = {}
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -138,7 +141,13 @@ class TraceWatch:
         samples = images_in(args) or (shape[0] if shape and shape[0] > 0 else 0)
         if all(each is not module for each in self.modules):
             self.modules.append(module)
-        self._happened(Happening(kind, id(module), begin, samples, shape, not torch.is_grad_enabled()))
+        if torch.is_grad_enabled():
+            self.learning.add(id(module))
+        reads = self.sides.reads
+        is_answer, self._reads[id(module)] = reads > self._reads.get(id(module), reads), reads
+        self._happened(
+            Happening(kind, id(module), begin, samples, shape, not torch.is_grad_enabled(), is_answer)
+        )
         self._note_input(module, given, evaluates)
         self.asked(kind)
         place = len(self.run) - 1
@@ -147,6 +156,7 @@ class TraceWatch:
             out = self._computed(real, module, args, kwargs)
         finally:
             self.outer -= 1
+            self.sides.reads = reads  # what a module reads for itself is no answer to anything
         if self._second and len(shape) > 1 and shape[0] != self._second == shape[1]:
             # A recurrent net with time first: the batch is the second dimension.
             self.run[place] = msgspec.structs.replace(self.run[place], samples=self._second)

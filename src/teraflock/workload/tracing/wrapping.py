@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing.process
+import warnings
 from collections.abc import Iterator
 from typing import Any, Final
 from unittest import mock
@@ -161,6 +162,8 @@ def _processes(notes: Notes) -> Iterator[Any]:
 def _loaded(real: Any) -> Any:
     def load(*args: Any, **kwargs: Any) -> Any:
         kwargs["map_location"] = "cpu"
-        return real(*args[:1], **kwargs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # PyTorch 2.4 warns of a default, at our line
+            return real(*args[:1], **kwargs)
 
     return load
