@@ -233,3 +233,32 @@ def test_attention_says_forward_and_backward_whether_it_is_causal(causal: bool, 
         recorder.paused = True
     assert sorted(name.endswith("backward") for name in found) == [False, True]
     assert list(found.values()) == [[1] if causal else []] * 2
+
+
+@pytest.mark.parametrize(("keys", "values", "dropout"), [(192, 128, 0.0), (64, 64, 0.1)])
+def test_attention_takes_narrow_values_and_shared_keys_with_dropout(
+    keys: int, values: int, dropout: float
+) -> None:
+    """DeepSeek's heads in 16 bits, for which neither cuDNN nor flash attention has a kernel, and fp32 with dropout."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from teraflock.workload.tracing.cuda import CudaChoices
+    from teraflock.workload.tracing.pretending import pretending
+    from teraflock.workload.tracing.recorder import Recorder
+
+    recorder, choices = Recorder(), CudaChoices()
+    kind = torch.float32 if dropout else torch.bfloat16
+    with pretending(choices), FakeTensorMode(), recorder, choices:
+        query = torch.randn(2, 8, 16, keys, dtype=kind, requires_grad=True)
+        key, value = (
+            torch.randn(2, 2 if dropout else 8, 16, each, dtype=kind, requires_grad=True)
+            for each in (keys, values)
+        )
+        attend = torch.nn.functional.scaled_dot_product_attention
+        out = attend(query, key, value, dropout_p=dropout, is_causal=True, enable_gqa=bool(dropout))
+        out.sum().backward()
+        names = {each.name for each in recorder.operations}
+        recorder.paused = True
+    assert out.shape == (2, 8, 16, values)
+    assert ("_scaled_dot_product_efficient_attention" in names) != bool(dropout)
