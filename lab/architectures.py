@@ -20,6 +20,7 @@ PRIMES = {
     "vocab": (29, 16),
 }
 POSITIONS = 16 * 31
+WIDE = KV * HEAD
 TEXT, SPEECH, IMAGE, PAIRS = "text", "speech", "image", "pairs"
 
 
@@ -35,13 +36,13 @@ class Architecture(NamedTuple):
     reads: str = TEXT
 
 
-def _built(model: Any, config: Any, hidden: int = 0) -> Any:
+def built(model: Any, config: Any, hidden: int = 0) -> Any:
     if hidden:
         config.hidden_size = hidden  # afterwards: some configs want a multiple of the heads
     return model(config)
 
 
-def _decoder(
+def decoder(
     model: Any, config: Any, *, tied: bool, grouped: bool, head: int = HEAD, **more: Any
 ) -> Architecture:
     heads = KV * GROUP
@@ -51,7 +52,7 @@ def _decoder(
         "tie_word_embeddings": tied, "hidden_size": heads * head, **more,
     }  # fmt: skip
     return Architecture(
-        lambda layers: _built(model, config(num_hidden_layers=layers, **words), HIDDEN),
+        lambda layers: built(model, config(num_hidden_layers=layers, **words), HIDDEN),
         ("model.layers",),
         {**PRIMES, "head": (13, head // 13)},
     )
@@ -67,17 +68,17 @@ def _decoders() -> dict[str, Architecture]:
     for name, (model, config, pairs) in kinds.items():
         for tied, grouped in pairs:
             full = f"{name}{'-tied' * tied}{'-gqa' * grouped}"
-            found[full] = _decoder(model, config, tied=bool(tied), grouped=bool(grouped))
+            found[full] = decoder(model, config, tied=bool(tied), grouped=bool(grouped))
     wide = 16 * 13  # heads of Gemma are wider than cuDNN's attention takes
     for grouped in (True, False):
         end = "-gqa" if grouped else ""
-        found[f"gemma{end}"] = _decoder(
+        found[f"gemma{end}"] = decoder(
             hf.GemmaForCausalLM, hf.GemmaConfig, tied=True, grouped=grouped, head=wide
         )
-    found["gemma2-gqa"] = _decoder(
+    found["gemma2-gqa"] = decoder(
         hf.Gemma2ForCausalLM, hf.Gemma2Config, tied=True, grouped=True, head=wide, query_pre_attn_scalar=wide
     )
-    found["gemma3-gqa"] = _decoder(
+    found["gemma3-gqa"] = decoder(
         hf.Gemma3ForCausalLM,
         hf.Gemma3TextConfig,
         tied=True,
@@ -93,7 +94,7 @@ SPARSE = {**PRIMES, "experts": (31, 1), "chosen": (11, 1)}
 
 
 def _mixtures() -> dict[str, Architecture]:
-    mixtral = _decoder(
+    mixtral = decoder(
         hf.MixtralForCausalLM, hf.MixtralConfig, tied=False, grouped=True, num_local_experts=EXPERTS,
         num_experts_per_tok=CHOSEN,
     )  # fmt: skip
@@ -101,15 +102,15 @@ def _mixtures() -> dict[str, Architecture]:
         "num_experts": EXPERTS, "num_experts_per_tok": CHOSEN, "moe_intermediate_size": INTER,
         "decoder_sparse_step": 1, "mlp_only_layers": [],
     }  # fmt: skip
-    qwen2 = _decoder(
+    qwen2 = decoder(
         hf.Qwen2MoeForCausalLM, hf.Qwen2MoeConfig, tied=False, grouped=True,
         shared_expert_intermediate_size=SHARED, **more,
     )  # fmt: skip
-    flat = _decoder(
+    flat = decoder(
         hf.Qwen2MoeForCausalLM, hf.Qwen2MoeConfig, tied=False, grouped=False,
         shared_expert_intermediate_size=SHARED, **more,
     )  # fmt: skip
-    qwen3 = _decoder(hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, tied=False, grouped=True, **more)
+    qwen3 = decoder(hf.Qwen3MoeForCausalLM, hf.Qwen3MoeConfig, tied=False, grouped=True, **more)
     return {
         "mixtral-gqa": mixtral._replace(primes=SPARSE),
         "qwen2_moe-gqa": qwen2._replace(primes={**SPARSE, "shared": (37, 16)}),
@@ -121,7 +122,7 @@ def _mixtures() -> dict[str, Architecture]:
 def _phis() -> dict[str, Architecture]:
     def phi3(kv: int, group: int) -> Callable[[int], Any]:
         heads = kv * group
-        return lambda layers: _built(
+        return lambda layers: built(
             hf.Phi3ForCausalLM,
             hf.Phi3Config(
                 hidden_size=heads * HEAD, intermediate_size=INTER, num_attention_heads=heads, num_key_value_heads=kv,
@@ -158,7 +159,6 @@ def _phis() -> dict[str, Architecture]:
 
 
 ENCODER = _primes("kv", "head", "inter", "vocab") | {"positions": (31, 16), "types": (37, 1)}
-WIDE = 7 * HEAD
 
 
 def _encoders() -> dict[str, Architecture]:
@@ -287,7 +287,7 @@ def _two_sided() -> dict[str, Architecture]:
     }
 
 
-def architectures() -> dict[str, Architecture]:
+def first() -> dict[str, Architecture]:
     return {**_decoders(), **_mixtures(), **_phis(), **_encoders(), **_clip(), **_two_sided()}
 
 

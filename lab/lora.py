@@ -8,7 +8,10 @@ from typing import Any
 
 import torch
 
-QUERY_VALUE = ("q_proj", "v_proj", "qkv_proj", "query", "value", "q_lin", "v_lin", "q", "v", "c_attn")
+QUERY_VALUE = (
+    "q_proj", "v_proj", "qkv_proj", "query", "value", "q_lin", "v_lin", "q", "v", "c_attn", "query_key_value",
+    "q_b_proj", "kv_b_proj",
+)  # fmt: skip
 HEADS = ("lm_head", "cls", "score", "gate")
 """Not among the linear layers that are quantized or get LoRA: heads, and the routers of experts."""
 BLOCK, BLOCKS = 64, 256
@@ -25,9 +28,7 @@ class Lora(torch.nn.Module):
         own = base.dtype if quantized else weight.dtype
         self.casts = dtype is not None and dtype != own
         like = {"dtype": dtype or own, "device": weight.device}
-        wide, out = (
-            (base.in_features, base.out_features) if hasattr(base, "in_features") else (base.nx, base.nf)
-        )
+        wide, out = features(base)
         self.clones = isinstance(base, Quantized)  # as peft does there
         # Left as they come: drawing first values takes the root of the rank, and would fix that symbol.
         self.a = torch.nn.Parameter(torch.empty(rank, wide, **like))
@@ -47,15 +48,23 @@ class Lora(torch.nn.Module):
 SCALING = 2.0
 
 
+def features(linear: Any) -> tuple[int, int]:
+    """GPT-2's `Conv1D` is a linear layer with other names."""
+    if hasattr(linear, "in_features"):
+        return linear.in_features, linear.out_features
+    return linear.nx, linear.nf
+
+
+def is_linear(module: Any) -> bool:
+    return isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D"
+
+
 def add_lora(net: Any, rank: Any, targets: str = "query-value", dtype: Any = None) -> None:
     for parameter in net.parameters():
         parameter.requires_grad_(False)
     for module in list(net.modules()):
         for name, child in list(module.named_children()):
-            linear = (
-                isinstance(child, torch.nn.Linear | Quantized | Quantized8)
-                or type(child).__name__ == "Conv1D"
-            )
+            linear = is_linear(child) or isinstance(child, Quantized | Quantized8)
             chosen = {
                 "query-value": name in QUERY_VALUE,
                 "all": name not in HEADS and name != "base",
@@ -68,15 +77,16 @@ def quantize(net: Any, dtype: Any, bits: int = 4) -> None:
     kind = Quantized if bits == 4 else Quantized8
     for module in list(net.modules()):
         for name, child in list(module.named_children()):
-            if isinstance(child, torch.nn.Linear) and name not in HEADS:
+            if is_linear(child) and name not in HEADS:
                 setattr(module, name, kind(child, dtype))
 
 
 class Quantized(torch.nn.Module):
     def __init__(self, like: Any, dtype: Any) -> None:
         super().__init__()
-        self.in_features, self.out_features, self.dtype = like.in_features, like.out_features, dtype
-        count = like.in_features * like.out_features
+        self.in_features, self.out_features = features(like)
+        self.dtype = dtype
+        count = self.in_features * self.out_features
         self.weight = torch.nn.Parameter(torch.empty(count // 2, 1, dtype=torch.uint8), requires_grad=False)
         self.register_buffer("scales", torch.empty(count // BLOCK, dtype=torch.uint8))
         self.register_buffer("scales_of_scales", torch.empty(-(-count // BLOCK // BLOCKS)))
@@ -127,10 +137,11 @@ class Quantized8(torch.nn.Module):
 
     def __init__(self, like: Any, dtype: Any) -> None:
         super().__init__()
-        self.in_features, self.out_features, self.dtype = like.in_features, like.out_features, dtype
-        shape = like.out_features, like.in_features
+        self.in_features, self.out_features = features(like)
+        self.dtype = dtype
+        shape = self.out_features, self.in_features
         self.weight = torch.nn.Parameter(torch.empty(*shape, dtype=torch.int8), requires_grad=False)
-        self.register_buffer("scales", torch.empty(like.out_features))
+        self.register_buffer("scales", torch.empty(self.out_features))
         self.bias = like.bias
 
     def forward(self, x: Any) -> Any:

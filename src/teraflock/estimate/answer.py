@@ -19,7 +19,7 @@ from teraflock.estimate.speed import Peaks
 from teraflock.estimate.step import Seconds, StepWork
 from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
-from teraflock.workload.zoo import head_note
+from teraflock.workload.zoo import config_notes
 
 COMPUTED: Final = "tensor parallelism is computed, not measured; the rest: "
 SEVERAL: Final = "several GPUs are computed, not measured; the rest: "
@@ -74,7 +74,7 @@ def answer(workload: Workload, question: Question) -> Estimate:
         ],
         cpu=_on_cpu(known) if question.cpu_cores and question.tensor_parallel == 1 else None,
         assumptions=[
-            *_other_head(estimator),
+            *_of_config(estimator),
             *_shared_out(known),
             *assumptions(
                 groups=question.groups,
@@ -99,9 +99,9 @@ def _samples(known: _Known) -> int:
     return (question.global_batch or workload.batch * question.groups) * workload.accumulate
 
 
-def _other_head(estimator: Estimator) -> Iterator[str]:
-    if not estimator.is_trace and (note := head_note(estimator.workload.model)):
-        yield note
+def _of_config(estimator: Estimator) -> list[str]:
+    workload = estimator.workload
+    return [] if estimator.is_trace else config_notes(workload.model, workload.seq)
 
 
 def _shared_out(known: _Known) -> Iterator[str]:

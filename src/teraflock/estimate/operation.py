@@ -276,11 +276,11 @@ LAST: Final = "n"
 def _attention(base: str, inputs: Sequence[Shaped], moved: float, *, causal: bool) -> Work:
     four = [each for each in inputs if len(each[1]) == 4]
     backward = "backward" in base
-    query, key = (
-        (four[1], four[2]) if backward and len(four) > 3 else (four[0], four[1] if len(four) > 1 else four[0])
-    )
+    start = 1 if backward and len(four) > 3 else 0
+    query, key, value = (four[min(start + at, len(four) - 1)] for at in range(3))
     batch, heads, rows, width = query[1]
-    flops = 4.0 * batch * heads * rows * key[1][2] * width * (2.5 if backward else 1.0)
+    widths = width + value[1][3]  # DeepSeek's values are narrower than its keys
+    flops = 2.0 * batch * heads * rows * key[1][2] * widths * (2.5 if backward else 1.0)
     if causal:
         flops /= 2  # no token attends to later ones
     dtype = {"b": "h", "h": "h"}.get(query[0], "f")

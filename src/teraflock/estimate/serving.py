@@ -84,6 +84,11 @@ def checked(workload: Workload, load: Load) -> None:
     if workload.precision not in PRECISIONS:
         raise BadInput("Serving is estimated in bf16 and fp16", hint="Use `--precision bf16`")
     shape = entry.shape
+    if shape is not None and "latent" in shape.widths:
+        raise BadInput(
+            f"Serving is not estimated for {entry.name}: its cache holds latent vectors, which was not measured",
+            hint="`tera estimate --task infer --kv-cache` gives the memory",
+        )
     if shape is None or len(shape.layers) > 1 or not shape.kv_elements_per_token:
         raise BadInput(
             f"Serving is estimated for decoders that are known by their config, and {entry.name} is not",

@@ -129,12 +129,12 @@ def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:
 
 def _of_model(words: PlanWords, model: str, shown: Sequence[Choice]) -> Iterator[str]:
     from teraflock.workload.model import is_trace
-    from teraflock.workload.zoo import head_note
+    from teraflock.workload.zoo import config_notes
 
     if slow := _pipeline(words, model, shown):
         yield slow
-    if not is_trace(model) and (note := head_note(model)):
-        yield note
+    if not is_trace(model):
+        yield from config_notes(model, words.seq)
 
 
 def _pipeline(words: PlanWords, model: str, shown: Sequence[Choice]) -> str:

@@ -11,9 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from teraflock.base.errors import BadInput
-from teraflock.workload.architecture import TRACE_HINT, ModelShape, shape_of
+from teraflock.workload.architecture import shape_of
 from teraflock.workload.family import expanded, layers_min, read_family
 from teraflock.workload.given import given
+from teraflock.workload.shape import TRACE_HINT, ModelShape
 from teraflock.workload.trace import Trace
 
 DATA: Final = f"{os.path.dirname(__file__)}/data"  # noqa: PTH120 -- see zoo.FOLDER

@@ -58,6 +58,8 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[FamilyPart]
     parameter_layers: list[int]
     """Of each parameter; -1 if it belongs to no layer. In further stacks `STACK * stack + layer`."""
+    views_once: int = 0
+    """Of the trace's views, those outside of layers."""
 
 
 def write_family(family: Family) -> bytes:
@@ -86,7 +88,8 @@ def expanded(family: Family, layers: Sequence[int], symbols: dict[str, int], *, 
         events=writer.events,
         kinds="".join(writer.kinds),
         parameters=_parameters(family, layers),
-        views=family.trace.views * sum(layers) // (RECORDED_LAYERS * len(layers)),
+        views=family.views_once
+        + (family.trace.views - family.views_once) * sum(layers) // (RECORDED_LAYERS * len(layers)),
     )
 
 
@@ -124,31 +127,46 @@ class _Writer:
     def write(self, part: FamilyPart, key: tuple[int, int], layer: int) -> None:
         self.bases[key] = self.born
         events, born = self.events, self.born
+        shared: list[Reference] = []
         for event in part.events:
             kind = event % EVENT_KINDS
             if kind == FREE:
-                numbers = self._numbers(part.references[event // EVENT_KINDS], part, layer)
-                events += [(born - number) * EVENT_KINDS + FREE for number in numbers]
-                continue
+                found = part.references[event // EVENT_KINDS]
+                if found.layer == ALL:
+                    shared.append(found)
+                    continue
+                event = (born - self._number(found, part, layer)) * EVENT_KINDS + FREE
+            if shared:
+                events += [(born - number) * EVENT_KINDS + FREE for number in self._of_all(shared)]
+                shared = []
             events.append(event)
             born += kind == ALLOCATE
+        events += [(born - number) * EVENT_KINDS + FREE for number in self._of_all(shared)]
         self.born = born
         self.kinds.append(part.kinds)
 
-    def _numbers(self, found: Reference, part: FamilyPart, layer: int) -> list[int]:
+    def _of_all(self, found: list[Reference]) -> list[int]:
+        """Storages that are freed in every layer: layer by layer, as they were made."""
+        depths = [self.layers[self.stacks[each.loop]] for each in found]
+        return [
+            self.bases[each.loop, layer] + each.place
+            for layer in range(max(depths, default=0))
+            for each, depth in zip(found, depths, strict=True)
+            if layer < depth
+        ]
+
+    def _number(self, found: Reference, part: FamilyPart, layer: int) -> int:
         if found.loop == ONCE:
-            return [self.bases[ONCE, found.layer] + found.place]
+            return self.bases[ONCE, found.layer] + found.place
         stack = self.stacks[found.loop]
         depth = self.layers[stack]
-        if found.layer == ALL:
-            return [self.bases[found.loop, each] + found.place for each in range(depth)]
         if found.layer in (FIRST, LAST):
             target = 0 if found.layer == FIRST else depth - 1
         elif part.loop != ONCE and part.stack == stack:
             target = layer + found.layer
         else:
             target = found.layer % depth
-        return [self.bases[found.loop, target] + found.place]
+        return self.bases[found.loop, target] + found.place
 
 
 def _parameters(family: Family, layers: Sequence[int]) -> list[Parameter]:

@@ -12,7 +12,6 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import BadInput, unknown_name
-from teraflock.workload.architecture import ModelShape
 from teraflock.workload.config import (
     config_trace,
     is_config_file,
@@ -22,6 +21,7 @@ from teraflock.workload.config import (
     variants_of_family,
 )
 from teraflock.workload.model import Workload, checked
+from teraflock.workload.shape import TRACE_HINT, ModelShape
 from teraflock.workload.trace import Trace, read_trace
 
 FOLDER: Final = f"{os.path.dirname(__file__)}/data/traces"  # noqa: PTH120
@@ -153,15 +153,18 @@ def check(workload: Workload) -> ZooEntry:
     return known
 
 
-def head_note(name: str) -> str:
-    """What a config names and an estimate has not. Empty if there is nothing."""
+def config_notes(name: str, seq: int | None = None) -> list[str]:
+    """What a config names and an estimate has not."""
     shape = entry(name).shape
-    if shape is None or not shape.other_head:
-        return ""
-    return (
-        f"the config is of {shape.other_head}, but the estimate is for the model with the head that predicts tokens,"
-        " which needs more memory and time; `tera trace` records your own"
-    )
+    if shape is None:
+        return []
+    notes = list(shape.notes)
+    if shape.window and seq and seq > shape.window:
+        notes.append(
+            f"the config limits attention to {shape.window:,} tokens, but the estimate is for attention to all"
+            f" {seq:,}; transformers adds a mask for it, which needs more memory"
+        )
+    return notes
 
 
 def is_encoder(name: str) -> bool:
@@ -182,6 +185,11 @@ def trace_for(workload: Workload) -> Trace:
     found = config_trace(shape, wanted, name=known.name) if shape else _read(known.name, wanted)
     if found is None:
         variants = variants_of_family(shape) if shape else variants_of(known.name)
+        if not variants:
+            raise BadInput(
+                f"{known.name}: models of this form (`{shape.family if shape else known.name}`) are not supported",
+                hint=TRACE_HINT,
+            )
         raise BadInput(
             f"{known.name} was not recorded as {wanted.replace('+', ', ')}",
             hint=_similar(wanted, workload.precision, variants),

@@ -49,6 +49,15 @@ def test_causal_attention_is_half_the_arithmetic() -> None:
 HEADS = "bT[4,12,1024,64]"
 
 
+def test_narrow_values_take_less_arithmetic() -> None:
+    keys, values = ("b", [2, 4, 512, 192], True), ("b", [2, 4, 512, 128], True)
+    wide, narrow = (
+        work("_scaled_dot_product_efficient_attention", [keys, keys, each], [each], [])
+        for each in (keys, values)
+    )
+    assert narrow.flops == pytest.approx(wide.flops * (192 + 128) / (2 * 192))
+
+
 def test_measured_attention_records_whether_it_is_causal() -> None:
     texts = {
         f"{HEADS} {HEADS} {HEADS} None True x True scale=x": [1],

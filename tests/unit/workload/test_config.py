@@ -1,5 +1,6 @@
 """Models by their config: no PyTorch, no weights, and the same answers as recorded models and published counts."""
 
+import contextlib
 import json
 from math import prod
 from pathlib import Path
@@ -7,10 +8,15 @@ from pathlib import Path
 import pytest
 
 from teraflock.base.errors import BadInput, UnknownName
+from teraflock.catalog.cards import card
 from teraflock.estimate.answer import answer
-from teraflock.estimate.estimator import Estimator
+from teraflock.estimate.estimator import Estimator, step_of
 from teraflock.estimate.model import Question
+from teraflock.estimate.serving import Load, serve
+from teraflock.estimate.speed import PEAKS_H200
+from teraflock.estimate.step import OWN
 from teraflock.workload import zoo
+from teraflock.workload.architecture import READERS, shape_of
 from teraflock.workload.config import FAMILIES, named
 from teraflock.workload.expression import evaluate_all
 from teraflock.workload.model import Workload, is_trace
@@ -79,6 +85,33 @@ def parameters(model: str) -> int:
         ("phi-2", 2_779_683_840),
         ("phi-3-mini", 3_821_079_552),
         ("phi-4", 14_659_507_200),
+        ("distilgpt2", 81_912_576),
+        ("opt-125m", 125_239_296),
+        ("opt-350m", 331_196_416),
+        ("opt-6.7b", 6_658_473_984),
+        ("opt-13b", 12_853_473_280),
+        ("pythia-160m", 162_322_944),
+        ("pythia-1b", 1_011_781_632),
+        ("pythia-6.9b", 6_857_302_016),
+        ("pythia-12b", 11_846_072_320),
+        ("olmo-7b", 6_888_095_744),
+        ("olmo-2-7b", 7_298_617_344),
+        ("olmo-2-32b", 32_234_279_936),
+        ("starcoder2-3b", 3_030_371_328),
+        ("starcoder2-15b", 15_957_889_024),
+        ("starcoder", 15_517_456_384),
+        ("falcon-7b", 6_921_720_704),
+        ("falcon-40b", 41_303_293_952),
+        ("command-r", 34_980_831_232),
+        ("command-r-plus", 103_810_674_688),
+        ("granite-3.1-2b", 2_533_531_648),
+        ("granite-3.1-8b", 8_170_848_256),
+        ("stablelm-2-1.6b", 1_644_515_328),
+        ("stablelm-3b-4e1t", 2_795_443_200),
+        ("deepseek-v2-lite", 15_706_484_224),
+        ("deepseek-v2", 235_741_434_880),
+        # Without the 14,848 corrections of experts, which are no parameters in transformers.
+        ("deepseek-v3", 671_026_419_200 - 58 * 256),
     ],
 )
 def test_a_named_model_has_as_many_parameters_as_was_published(model: str, published: int) -> None:
@@ -106,6 +139,46 @@ def test_a_config_answers_as_the_recorded_model_does(
         options = {"model": model, "batch": 2, "seq": 512, "optimizer": "adamw", **words}
         peaks.append(Estimator(Workload(**options)).memory().live_peak_bytes)  # type: ignore[arg-type]
     assert peaks[0] == pytest.approx(peaks[1], rel=0.005)
+
+
+GPT2 = {"model_type": "gpt2", "n_positions": 1024, "vocab_size": 50257}
+OPT = {
+    "model_type": "opt", "hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 32, "ffn_dim": 8192,
+    "vocab_size": 50272, "max_position_embeddings": 2048, "word_embed_proj_dim": 2048,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("recorded", "config"),
+    [
+        ("gpt2", {**GPT2, "n_embd": 768, "n_layer": 12, "n_head": 12}),
+        ("gpt2-medium", {**GPT2, "n_embd": 1024, "n_layer": 24, "n_head": 16}),
+        ("gpt2-xl", {**GPT2, "n_embd": 1600, "n_layer": 48, "n_head": 25}),
+        ("opt-1.3b", OPT),
+    ],
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"precision": "amp-bf16"},
+        {"precision": "bf16", "gradient_checkpointing": True},
+        {"precision": "fp32"},
+        {"precision": "bf16", "task": "infer"},
+    ],
+)
+def test_a_config_of_a_model_of_the_zoo_has_its_numbers(
+    recorded: str, config: dict[str, object], words: dict[str, object], tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    peaks, seconds = [], []
+    for model in (str(path), recorded):
+        options = {"model": model, "batch": 8, "seq": 1024, "optimizer": "adamw", **words}
+        estimator = Estimator(Workload(**options))  # type: ignore[arg-type]
+        peaks.append(estimator.memory().live_peak_bytes)
+        seconds.append(step_of(estimator, estimator.scene(), host=OWN).seconds(PEAKS_H200))
+    assert peaks[0] == pytest.approx(peaks[1], rel=0.002)
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.01)
 
 
 def test_a_config_file_is_a_model(tmp_path: Path) -> None:
@@ -229,13 +302,106 @@ def test_another_head_than_the_recorded_one_is_said(
 ) -> None:
     path = tmp_path / "config.json"
     path.write_text(json.dumps(data))
-    note = zoo.head_note(str(path))
-    assert note.startswith(f"the config is of {named_head}, ") if named_head else not note
+    notes = zoo.config_notes(str(path))
+    assert [each.startswith(f"the config is of {named_head}, ") for each in notes] == [True] * bool(
+        named_head
+    )
     found = answer(
         Workload(model=str(path), batch=1, seq=16, precision="bf16", optimizer="adamw"), Question()
     )
-    assert (note in found.assumptions) == bool(named_head)
+    assert found.assumptions[: len(notes)] == notes
 
 
 def test_public_models_have_the_head_that_was_recorded() -> None:
-    assert [name for name in (*zoo.ENTRIES, *named()) if zoo.head_note(name)] == []
+    assert [name for name in (*zoo.ENTRIES, *named()) if zoo.config_notes(name)] == []
+
+
+DEEPSEEK = dict(named()["deepseek-v3"])
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({**LLAMA, "quantization_config": {"quant_method": "awq"}}, "has quantized weights (awq)"),
+        ({**LLAMA, "quantization_config": {"quant_method": ["x"]}}, "has quantized weights, but"),
+        ({**GPT2, "resid_pdrop": 0.0}, "has no dropout (`resid_pdrop`)"),
+        ({**OPT, "attention_dropout": 0.1}, "has dropout (`attention_dropout`)"),
+        ({**LLAMA, "model_type": "mistral", "sliding_window": 256}, "limits attention to 256 tokens"),
+        ({**LLAMA, "model_type": "mistral", "sliding_window": None}, ""),
+        ({**LLAMA, "model_type": "mistral", "sliding_window": 512}, ""),
+        ({**LLAMA, "model_type": "mistral"}, ""),
+        ({**LLAMA, "model_type": "qwen2", "use_sliding_window": False, "sliding_window": 256}, ""),
+    ],
+)
+def test_what_the_estimate_leaves_out_of_a_config_is_said(
+    data: dict[str, object], words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(data))
+    notes = zoo.config_notes(str(path), 512)
+    assert len(notes) == bool(words)
+    assert all(words in each for each in notes)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ({**GPT2, "n_head": 7}, "7 heads cannot divide 768"),
+        ({**GPT2, "n_head": 0}, "`n_head` is not a number"),
+        ({**GPT2, "activation_function": "relu"}, "`activation_function` of relu"),
+        ({**OPT, "do_layer_norm_before": False}, "`do_layer_norm_before` of False"),
+        ({**DEEPSEEK, "first_k_dense_replace": 61}, "61 dense layers leave no layer"),
+        ({**DEEPSEEK, "n_group": 7}, "cannot be divided into 7 groups"),
+        ({**DEEPSEEK, "topk_group": 9}, "8 of 256 experts cannot be chosen from 9 of 8 groups"),
+        ({**DEEPSEEK, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8}, "keys of 16"),
+        ({**DEEPSEEK, "q_lora_rank": None}, "`q_lora_rank` of null"),
+        ({"model_type": "gpt_neox", "rotary_pct": 1.0}, "rotary embeddings of 96 of 96"),
+        ({"model_type": "gpt_neox", "rotary_pct": "some"}, "`rotary_pct` is not a number"),
+        ({"model_type": "falcon", "alibi": True}, "`alibi` of True"),
+        (
+            {"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}},
+            "save `text_config`|also reads",
+        ),
+        ({"model_type": ["gpt2"]}, "not supported"),
+    ],
+)
+def test_an_odd_config_is_refused_in_one_sentence(data: dict[str, object], says: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(BadInput, match=says):
+        parameters(str(path))
+
+
+ODD = (None, 0, -1, 1, 7, 3.5, 1 << 40, True, False, "", "wide", [], [1], {}, {"a": 1}, "x" * 10_000)
+
+
+@pytest.mark.parametrize("kind", sorted(READERS))
+def test_no_config_ends_in_a_traceback(kind: str) -> None:
+    """Each field of a public model of this kind, with each odd value: an answer or one sentence."""
+    usual = next((each for each in named().values() if each["model_type"] == kind), {"model_type": kind})
+    for field in (
+        *usual,
+        "architectures",
+        "quantization_config",
+        "rope_parameters",
+        "rope_scaling",
+        "text_config",
+    ):
+        for value in ODD:
+            with contextlib.suppress(BadInput):
+                shape_of({**usual, field: value}, "config.json")
+
+
+def test_serving_deepseek_is_refused() -> None:
+    workload = Workload(model="deepseek-v3", task="infer", batch=1, precision="bf16")
+    with pytest.raises(BadInput, match="latent vectors"):
+        serve(workload, Load(users=4, context=4096), [])
+
+
+@pytest.mark.parametrize("model", ["pythia-6.9b", "olmo-2-7b", "starcoder2-3b", "falcon-7b", "opt-6.7b"])
+def test_new_decoders_are_served(model: str) -> None:
+    workload = Workload(model=model, task="infer", batch=1, precision="bf16")
+    found = serve(workload, Load(users=4, context=1024), [card("H200-SXM")])
+    assert found.weights_bytes >= 2 * parameters(model)
+    assert found.gpus[0].fits
+    assert 0 < found.gpus[0].tokens_per_second_per_user < 10_000  # type: ignore[operator]

@@ -295,3 +295,32 @@ def test_lengths_of_packed_sequences_are_not_read_from_the_gpu(tmp_path: Path) -
     script = tmp_path / "train.py"
     script.write_text(PACKED)
     assert not any(each.name == "_local_scalar_dense" for each in trace_script(script).operations)
+
+
+@pytest.mark.parametrize(("keys", "values", "dropout"), [(192, 128, 0.0), (64, 64, 0.1)])
+def test_attention_takes_narrow_values_and_shared_keys_with_dropout(
+    keys: int, values: int, dropout: float
+) -> None:
+    """DeepSeek's heads in 16 bits, for which neither cuDNN nor flash attention has a kernel, and fp32 with dropout."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    from teraflock.workload.tracing.cuda import CudaChoices
+    from teraflock.workload.tracing.pretending import pretending
+    from teraflock.workload.tracing.recorder import Recorder
+
+    recorder, choices = Recorder(), CudaChoices()
+    kind = torch.float32 if dropout else torch.bfloat16
+    with pretending(choices), FakeTensorMode(), recorder, choices:
+        query = torch.randn(2, 8, 16, keys, dtype=kind, requires_grad=True)
+        key, value = (
+            torch.randn(2, 2 if dropout else 8, 16, each, dtype=kind, requires_grad=True)
+            for each in (keys, values)
+        )
+        attend = torch.nn.functional.scaled_dot_product_attention
+        out = attend(query, key, value, dropout_p=dropout, is_causal=True, enable_gqa=bool(dropout))
+        out.sum().backward()
+        names = {each.name for each in recorder.operations}
+        recorder.paused = True
+    assert out.shape == (2, 8, 16, values)
+    assert ("_scaled_dot_product_efficient_attention" in names) != bool(dropout)

@@ -29,6 +29,7 @@ def attention(
     aten = torch.ops.aten
     keep = torch.is_grad_enabled() and any(each.requires_grad for each in (query, key, value))
     head = query.shape[-1]
+    same_heads = value.shape[-1] == head
     half = query.dtype in (torch.bfloat16, torch.float16)
     mask_needs_gradient = attn_mask is not None and attn_mask.requires_grad and torch.is_grad_enabled()
     if attn_mask is not None and attn_mask.dtype not in (torch.bool, query.dtype):
@@ -44,8 +45,9 @@ def attention(
         return aten._scaled_dot_product_cudnn_attention(
             query, key, value, attn_mask, keep, dropout_p, is_causal, False, scale=scale
         )[0]
-    if fusable and half and head % 8 == 0 and head <= FLASH_HEAD_MAX and attn_mask is None:
+    if fusable and half and head % 8 == 0 and head <= FLASH_HEAD_MAX and same_heads and attn_mask is None:
         # Heads too wide for cuDNN, such as Gemma's, or PyTorch 2.4: flash attention, which also supports shared keys.
+        # DeepSeek's values are narrower than its keys, which only the memory-efficient kernel takes.
         return aten._scaled_dot_product_flash_attention(
             query, key, value, dropout_p, is_causal, False, scale=scale
         )[0]
@@ -60,6 +62,8 @@ def attention(
         return aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, 0.0, is_causal, None, scale=scale, enable_gqa=enable_gqa
         )[0]
+    if grouped:
+        key, value = (each.repeat_interleave(query.shape[-3] // each.shape[-3], -3) for each in (key, value))
     return _with_dropout(query, key, value, attn_mask, dropout_p, is_causal, scale)
 
 
