@@ -16,7 +16,7 @@ from torch.nn import functional
 from lab.measure import AHEAD_CYCLES, Operations
 from lab.probe import probe
 from lab.rows import append_line
-from lab.sweep_calls import CALLS, OPTIMIZERS, stepper
+from lab.sweep_calls import CALLS, OPTIMIZERS, clipped, stepper
 
 Call = Callable[..., Any]
 F: Final = functional
@@ -30,7 +30,7 @@ IMAGES: Final = (
     (8, 64, 56, 56), (32, 64, 112, 112), (16, 256, 28, 28), (4, 3, 512, 512), (64, 512, 7, 7), (2, 32, 256, 256),
 )  # fmt: skip
 VOLUMES: Final = ((2, 16, 32, 64, 64), (4, 64, 16, 28, 28), (1, 32, 96, 96, 96))
-SEQUENCES: Final = ((16, 64, 4096), (8, 512, 1024), (64, 128, 256))
+SEQUENCES: Final = ((16, 64, 4096), (8, 512, 1024), (64, 128, 256), (512, 96, 64))
 
 REDUCTIONS: Final[dict[str, Call]] = {
     "sum": lambda x: x.sum(),
@@ -138,7 +138,7 @@ ON_IMAGES: Final[dict[str, Call]] = {
     "zero pad": lambda x: F.pad(x, (1, 1, 1, 1)),
     "unfold": lambda x: F.unfold(x, 3, padding=1) if x.numel() < 1 << 23 else x,
     "shuffle": lambda x: F.pixel_unshuffle(x, 2) if x.shape[-1] % 2 == 0 else x,
-    "last": lambda x: x.to(memory_format=torch.channels_last) * 2,
+    "last": lambda x: last(x) * 2,
     "tokens": lambda x: x.flatten(2).transpose(1, 2).contiguous(),
     "roll": lambda x: x.roll((3, 3), (2, 3)),
     "cat": lambda x: torch.cat([x, x], 1),
@@ -153,9 +153,7 @@ ON_IMAGES: Final[dict[str, Call]] = {
     "depthwise 3": lambda x: conv(2, x, x.shape[1], 3, groups=x.shape[1]),
     "depthwise 7": lambda x: conv(2, x, x.shape[1], 7, groups=x.shape[1]),
     "depthwise 3 stride": lambda x: conv(2, x, x.shape[1], 3, 2, groups=x.shape[1]),
-    "depthwise 7 last": lambda x: conv(
-        2, x.to(memory_format=torch.channels_last), x.shape[1], 7, groups=x.shape[1]
-    ),
+    "depthwise 7 last": lambda x: conv(2, last(x), x.shape[1], 7, groups=x.shape[1]),
     "1x1": lambda x: conv(2, x, 64, 1),
     "3x3": lambda x: conv(2, x, 64, 3),
     "3x3 few": lambda x: conv(2, x, 3, 3),
@@ -171,7 +169,19 @@ ON_IMAGES: Final[dict[str, Call]] = {
     "transposed 4": lambda x: F.conv_transpose2d(
         x, torch.ones(x.shape[1], 32, 4, 4, dtype=x.dtype), stride=2, padding=1
     ),
-    "3x3 last": lambda x: conv(2, x.to(memory_format=torch.channels_last), 64, 3),
+    "3x3 last": lambda x: conv(2, last(x), 64, 3),
+    "3x3 stride last": lambda x: conv(2, last(x), 128, 3, 2),
+    "4x4 stride last": lambda x: conv(2, last(x), 64, 4, 2),
+    "1x1 last": lambda x: conv(2, last(x), 128, 1),
+    "1x1 stride last": lambda x: conv(2, last(x), 128, 1, 2),
+    "batch_norm last": lambda x: F.batch_norm(last(x), None, None, training=True),
+    "max_pool last": lambda x: F.max_pool2d(last(x), 3, 2, 1),
+    "bilinear last": lambda x: F.interpolate(last(x), scale_factor=2, mode="bilinear"),
+    "relu last": lambda x: torch.relu(last(x)),
+    "transposed last": lambda x: F.conv_transpose2d(
+        last(x), last(torch.ones(x.shape[1], 32, 2, 2, dtype=x.dtype)), stride=2
+    ),
+    "pixels": lambda x: F.pixel_shuffle(x, 2) if x.shape[1] % 4 == 0 else x,
     "fft": lambda x: torch.fft.rfft2(x.float()).abs(),
 }
 ON_VOLUMES: Final[dict[str, Call]] = {
@@ -207,6 +217,7 @@ ON_SEQUENCES: Final[dict[str, Call]] = {
     "stft": lambda x: torch.stft(
         x[:, 0].float(), 512, 128, window=torch.ones(512), return_complex=True
     ).abs(),
+    "ctc": lambda x: ctc(x[:, :32].float().permute(2, 0, 1)),
     "weight_norm": lambda x: torch._weight_norm(x, x[..., :1, :1], 0),
     "attention": lambda x: heads(x, 64, None),
     "attention narrow": lambda x: heads(x, 32, None),
@@ -259,10 +270,20 @@ ON_SQUARES: Final[dict[str, Call]] = {
 def conv(dims: int, x: Any, out: int, side: int, stride: int = 1, **words: Any) -> Any:
     kernel = torch.full((out, x.shape[1] // words.get("groups", 1), *[side] * dims), 0.01, dtype=x.dtype)
     if x.dim() == 4 and not x.is_contiguous():
-        kernel = kernel.to(memory_format=torch.channels_last)
+        kernel = last(kernel)
     padding = words.get("dilation", 1) * (side - 1) // 2
     act = (F.conv1d, F.conv2d, F.conv3d)[dims - 1]
     return act(x, kernel.requires_grad_(), stride=stride, padding=padding, **words)
+
+
+def last(x: Any) -> Any:
+    return x.to(memory_format=torch.channels_last)
+
+
+def ctc(x: Any) -> Any:
+    times, batch, _ = x.shape
+    labels, lengths = torch.ones(batch, times // 8, dtype=torch.long), [times // 8] * batch
+    return F.ctc_loss(x.log_softmax(-1), labels, [times] * batch, lengths)
 
 
 def heads(x: Any, width: int, mask: Any, **words: Any) -> Any:
@@ -282,6 +303,7 @@ def calls() -> Iterator[tuple[str, str, list[Callable[[], Any]]]]:
         for group, acts, shapes in groups:
             made = [_on(act, shape, dtype) for act in acts.values() for shape in shapes]
             yield group, precision, made
+    yield "norms", "fp32", [lambda sizes=sizes: clipped(*sizes)() for sizes in STEPPED]  # type: ignore[misc]
     yield "optimizers", "fp32", [_stepped(each, *sizes) for each in OPTIMIZERS for sizes in STEPPED]
 
 

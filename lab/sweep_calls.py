@@ -101,8 +101,8 @@ OPTIMIZERS: Final = (
 )  # fmt: skip
 
 
-def clipped() -> Call:
-    parameters = [nn.Parameter(on_gpu(64)) for _ in range(60)]
+def clipped(many: int = 60, size: int = 64) -> Call:
+    parameters = [nn.Parameter(on_gpu(size)) for _ in range(many)]
     for each in parameters:
         each.grad = torch.ones_like(each)
     return lambda: nn.utils.clip_grad_norm_(parameters, 1.0)
