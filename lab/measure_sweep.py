@@ -80,21 +80,17 @@ REDUCTIONS: Final[dict[str, Call]] = {
     "chunk": lambda x: torch.cat(x.chunk(3, -1)[::-1], -1),
     "linear": lambda x: F.linear(x, torch.ones(64, x.shape[-1], dtype=x.dtype)),
 }
+PLAIN: Final = (
+    "exp", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "erf", "abs", "square", "sign", "reciprocal",
+    "floor", "expm1", "selu", "relu", "neg", "isnan", "logit",
+)  # fmt: skip
+ACTIVATIONS: Final = (
+    "softplus", "elu", "mish", "leaky_relu", "logsigmoid", "hardtanh", "hardswish", "relu6", "gelu", "silu", "celu",
+    "softsign",
+)  # fmt: skip
 POINTWISE: Final[dict[str, Call]] = {
-    name: getattr(torch, name)
-    for name in (
-        "exp", "log1p", "sqrt", "rsqrt", "sin", "cos", "tanh", "sigmoid", "erf", "abs", "square", "sign", "reciprocal",
-        "floor", "expm1", "selu", "relu", "neg", "isnan", "logit",
-    )
-}  # fmt: skip
-POINTWISE |= {
-    name: getattr(F, name)
-    for name in (
-        "softplus", "elu", "mish", "leaky_relu", "logsigmoid", "hardtanh", "hardswish", "relu6", "gelu", "silu", "celu",
-        "softsign",
-    )
-}  # fmt: skip
-POINTWISE |= {
+    **{name: getattr(torch, name) for name in PLAIN},
+    **{name: getattr(F, name) for name in ACTIVATIONS},
     "pow 2": lambda x: x**2,
     "pow 3": lambda x: x**3,
     "pow": lambda x: x.abs() ** 1.5,

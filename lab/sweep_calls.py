@@ -4,6 +4,7 @@ Each entry makes what its call needs, and returns the call.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -252,7 +253,7 @@ CALLS: Final[dict[str, Callable[[], Call]]] = {
     },
     **WAITS,
     **{
-        f"{kind} of {many}": (lambda kind=kind, many=many: stepper(kind, many, 64))
+        f"{kind} of {many}": partial(stepper, kind, many, 64)
         for kind in (*OPTIMIZERS, "SGD nesterov", "LBFGS")
         for many in (1, 60)
     },
