@@ -2,7 +2,8 @@
 
 Traces the measured scripts of tests/corpus, once each; `TRACES` is a folder that keeps the traces. Prints the errors
 of the live peak and the step time, by set, and by whether a script was in sight when something was fitted or chosen.
-With names of scripts, prints where their time goes. Needs PyTorch and what the scripts import.
+Of those that judge, only the summary is printed, so that nothing is chosen by them. With names of scripts, prints where
+their time goes. Needs PyTorch and what the scripts import.
 """
 
 import hashlib
@@ -125,7 +126,8 @@ def main(folder: Path, names: list[str]) -> None:
         print(f"{key:22} live {said([each[2] for each in rows])}, {within} of {len(rows)} within 3 %;"
               f" step {said([each[4] for each in rows if each[4] is not None])},"
               f" host unknown {said([each[5] for each in rows if each[5] is not None])}")  # fmt: skip
-    for key, name, live, _, own, shared in sorted(found, key=lambda each: -abs(each[4] or 0)):
+    shown = [each for each in found if names or each[0].endswith("fit")]
+    for key, name, live, _, own, shared in sorted(shown, key=lambda each: -abs(each[4] or 0)):
         time = f"{own:+8.1%} {shared:+8.1%}" if own is not None and shared is not None else ""
         print(f"{key:22} {name:20} live {live:+8.2%}  step {time}")
 

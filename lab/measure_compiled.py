@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-AT_ONCE = 16
 ROOM_GIB = 110.0
 """What the processes of one group may use together, by the `gib` of each job."""
 READY_SECONDS_MAX = 150.0
@@ -29,12 +28,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("jobs", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no group after this")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end all after this")
     parser.add_argument("--worker", default="lab.measure_compiled", help="the module that runs one job")
+    parser.add_argument("--at-once", type=int, default=16, help="how many jobs prepare at the same time")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
     jobs = [json.loads(line) for line in options.jobs.read_text().splitlines()]
-    for group in _groups(jobs):
+    for group in _groups(jobs, options.at_once):
         left = end - time.monotonic()
         if left < 20:
             print("Out of time before", [each["model"] for each in group], flush=True)
@@ -42,11 +42,11 @@ def main() -> None:
         _run(group, options.out, options.worker, left)
 
 
-def _groups(jobs: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+def _groups(jobs: list[dict[str, Any]], at_once: int) -> Iterator[list[dict[str, Any]]]:
     """In the order of the file, as many at once as fit."""
     group: list[dict[str, Any]] = []
     for job in jobs:
-        if len(group) == AT_ONCE or sum(each["gib"] for each in group) + job["gib"] > ROOM_GIB:
+        if len(group) == at_once or sum(each["gib"] for each in group) + job["gib"] > ROOM_GIB:
             yield group
             group = []
         group.append(job)
@@ -75,7 +75,8 @@ def _run(group: list[dict[str, Any]], out: Path, worker: str, seconds: float) ->
             if process.poll() is None:
                 gate.with_suffix(".go").touch()
                 try:
-                    process.wait(TIMED_SECONDS_MAX)
+                    left = started + seconds - time.monotonic()
+                    process.wait(max(0.0, min(TIMED_SECONDS_MAX, left)))
                 except subprocess.TimeoutExpired:
                     print("FAILED: not done in time", job["model"], flush=True)
                     process.kill()
