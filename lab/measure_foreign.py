@@ -26,7 +26,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lab.measure import Operations
-from lab.measure_compiled import kernel_rows, recorded_allocations, run_one, wait_for_turn
+from lab.measure_compiled import kernel_rows, recorded_allocations, wait_for_turn
 from lab.probe import probe
 
 SCRIPTS = Path(__file__).parents[1] / "tests" / "corpus" / "scripts"
@@ -208,7 +208,3 @@ def measure(job: dict[str, Any], gate: Path) -> dict[str, Any]:
         "launch": statistics.median(watch.launches),
         **watch.more,
     }
-
-
-if __name__ == "__main__":
-    run_one(measure)

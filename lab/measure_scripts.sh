@@ -22,9 +22,9 @@ scripts() {
 }
 
 nvidia-smi --query-gpu=name,driver_version,clocks.sm --format=csv,noheader
-limited 60 python3 -m lab.measure_host lab/measured/pace.jobs "$out/pace.jsonl"
-scripts judge_blind 215
-limited 100 python3 -m lab.measure_sweep "$out/sweep.jsonl" 70
+limited 50 python3 -m lab.measure_host lab/measured/pace.jobs "$out/pace.jsonl"
+scripts judge_blind 240
+limited 85 python3 -m lab.measure_sweep "$out/sweep.jsonl" 62
 scripts fit_scripts "$((end - $(date +%s)))"
 for each in pace judge_blind sweep fit_scripts; do
     [ ! -s "$out/$each.jsonl" ] || gzip -9 "$out/$each.jsonl"
