@@ -64,6 +64,24 @@ def test_an_invited_member_agrees_once_and_then_gets_in_directly(closed: Door, t
     ] * 2
 
 
+def test_sign_ins_that_succeed_do_not_count_against_their_address(
+    furnished: tuple[Path, Tenants], tmp_path: Path
+) -> None:
+    domain = {"oidc_organisation": "acme", "oidc_domains": "lab.example", "oidc_role": "viewer"}
+    with with_provider(furnished[0], tmp_path, rate_per_second=200, **domain) as (console, _):
+        for _ in range(15):
+            OidcBrowser(console).sign_in(ANN)  # shows what she would join
+        first = OidcBrowser(console)
+        first.sign_in(ANN)
+        first.post("/console/sign-in/oidc", {"member": ""})
+        for _ in range(15):
+            again = OidcBrowser(console)
+            again.sign_in(ANN)
+            assert again.session
+        answers = [console.get(f"{RETURN}?state=x&code=x").status for _ in range(40)]
+        assert 429 in answers
+
+
 def test_a_new_person_of_a_known_domain_joins_with_the_role_of_the_settings(door: Door) -> None:
     console, _ = door
     browser = OidcBrowser(console)

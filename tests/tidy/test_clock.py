@@ -1,6 +1,10 @@
-"""Only `base/clock.py` reads the system time: bills and loops must replay exactly."""
+"""Only `base/clock.py` reads the system time: bills and loops must replay exactly.
+
+Only `base/events.py` makes events.
+"""
 
 import ast
+import re
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "teraflock"
@@ -38,3 +42,12 @@ def test_only_the_clock_module_reads_the_system_time() -> None:
 
 def test_the_check_finds_a_clock_read() -> None:
     assert questions("from datetime import datetime\nx = datetime.now()\n") == [2]
+
+
+def test_events_are_made_in_one_place() -> None:
+    """Lists are in the order of the ids of events: an id of another form would be in the wrong place for ever."""
+    makes = re.compile(r"(?<![\w.])Event\((?!msgspec)")
+    found = {
+        str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py") if makes.search(path.read_text())
+    }
+    assert found == {"base/events.py", "storage/events.py"}

@@ -53,12 +53,12 @@ class RateLimit:
             context={"retry_after_seconds": wait},
         )
 
-    def give_back(self, who: str) -> None:
-        """Return a token that was taken for something that does not count."""
+    def give_back(self, who: str, tokens: int = 1) -> None:
+        """Return tokens that were taken for something that does not count."""
         if self._per_second:
             with self._lock:
                 have, counted_at = self._buckets.pop(who, (self._burst, self._seconds()))
-                self._buckets[who] = (min(self._burst, have + 1.0), counted_at)
+                self._buckets[who] = (min(self._burst, have + tokens), counted_at)
 
     def spend(self, who: str, tokens: float) -> None:
         """Take tokens after the work, even below zero: `who` then waits until they are refilled."""

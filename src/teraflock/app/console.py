@@ -104,8 +104,8 @@ class ConsoleLimits:
         if user_name:
             self._by_name.take(user_name.lower())
 
-    def entered(self, address: str) -> None:
-        self._by_address.give_back(source_of(address))
+    def entered(self, address: str, *, requests: int = 1) -> None:
+        self._by_address.give_back(source_of(address), requests)
 
     def signs_up(self, address: str) -> None:
         self._sign_ups.take(source_of(address))

@@ -12,6 +12,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.options import json_option, project_option
+from teraflock.cli.output import write_output
 from teraflock.cli.pages import all_of
 from teraflock.cli.parse import parse_time
 from teraflock.cli.table import write_list
@@ -136,5 +137,5 @@ def _write_one(event: "EventAnswer", as_json: bool) -> None:
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
     else:
-        click.echo("  ".join(cells(FIELDS, event)).rstrip())
+        write_output("  ".join(cells(FIELDS, event)).rstrip() + "\n")
     sys.stdout.flush()

@@ -26,7 +26,7 @@ def complain(sentence: str, hint: str = "") -> None:
 def remark(sentence: str) -> None:
     """Print a message on stderr."""
     sys.stdout.flush()  # so that it appears after the table
-    click.echo(sentence, err=True)
+    write_output(f"{sentence}\n", err=True)  # it may quote a provider or a joined host
 
 
 def called() -> str:
@@ -76,7 +76,7 @@ def harmless(text: str) -> str:
 
 
 def write_output(text: str, *, err: bool = False) -> None:
-    """Print what a program in a guest has written. In a file or a pipe it is as it was."""
+    """Print text from elsewhere, such as what a program in a guest has written. In a file or a pipe it is as it was."""
     is_shown = (sys.stderr if err else sys.stdout).isatty()
     click.echo(harmless(text) if is_shown else text, nl=False, err=err)
 

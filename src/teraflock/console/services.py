@@ -27,8 +27,8 @@ class SignInLimits(Protocol):
     def tries(self, address: str, user_name: str) -> None:
         """Count an attempt to sign in."""
 
-    def entered(self, address: str) -> None:
-        """The attempt succeeded, so it does not count against its address: many people may share one."""
+    def entered(self, address: str, *, requests: int = 1) -> None:
+        """The attempt succeeded, so its requests do not count against their address: many people may share one."""
 
     def signs_up(self, address: str) -> None:
         """Count a sign-up."""

@@ -3,18 +3,13 @@
 The size of an image is in `snapshots_bytes`, and `mode` marks it as an image, so that it has its own price.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 
-from teraflock.base.clock import microseconds
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import Details, Event, RandomBytes, moved_event
 from teraflock.image import store
 from teraflock.image.model import Image
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
-
-RandomBytes = Callable[[int], bytes]
 
 
 def record_size(
@@ -35,12 +30,6 @@ def record_deletion(tx: Transaction, image: Image, now: datetime, random_bytes: 
 def _event(
     image: Image, to: str, size_bytes: int, sequence: int, now: datetime, random_bytes: RandomBytes
 ) -> Event:
-    return Event(
-        id=EventId(new_id("evt", now, random_bytes)), at=now, kind="image.moved", subject=image.id,
-        project=image.project_id,
-        details={
-            "sequence": sequence, "generation": 0, "name": f"image {image.name}", "from": "", "to": to,
-            "snapshots_bytes": size_bytes, "member": image.created_by, "mode": "image", "labels": "{}",
-            "asked_at_us": microseconds(now),
-        },
-    )  # fmt: skip
+    details: Details = {"name": f"image {image.name}", "sequence": sequence, "to": to}
+    details |= {"snapshots_bytes": size_bytes, "mode": "image"}
+    return moved_event("image", image, now, random_bytes, details)

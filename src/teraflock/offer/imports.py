@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from teraflock.base.clock import Clock, today
 from teraflock.base.errors import BrokenSource, Refused, StorageFailed, Unavailable
-from teraflock.base.events import Event
+from teraflock.base.events import Details, Event, new_event
 from teraflock.base.exchange import Rates
-from teraflock.base.ids import EventId, new_id
 from teraflock.offer.model import FAR_PRICE, Offer, Source
 from teraflock.offer.source import store
 from teraflock.offer.tally import Origin, Report, Tally
@@ -130,19 +129,14 @@ def _refuse_older(name: str, newest: str, before: Source | None) -> None:
 
 def _imported(report: Report, clock: Clock, random_bytes: Callable[[int], bytes]) -> Event:
     """Return the event that tells the planner and others about the import."""
-    return Event(
-        id=EventId(new_id("event", clock.now(), random_bytes)),
-        at=clock.now(),
-        kind="offers.imported",
-        subject=report.source,
-        details={
-            "as_of": report.as_of,
-            "offers": report.offers_taken,
-            "new": report.new,
-            "changed": report.changed,
-            "gone": report.gone,
-        },
-    )
+    details: Details = {
+        "as_of": report.as_of,
+        "offers": report.offers_taken,
+        "new": report.new,
+        "changed": report.changed,
+        "gone": report.gone,
+    }
+    return new_event("offers.imported", report.source, clock.now(), random_bytes, details)
 
 
 def _no_day(file: "Path") -> str:

@@ -19,8 +19,8 @@ from functools import partial
 from typing import Final
 
 from teraflock.base.errors import TeraflockError, Unavailable
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import new_event
+from teraflock.base.ids import new_id
 from teraflock.fleet import store as fleet
 from teraflock.fleet.alarms import AlarmBudget, alarms
 from teraflock.fleet.left_behind import store as left_behind
@@ -360,12 +360,8 @@ class HostLoop:
             found = alarms(kept[report.name], report) if report.name in kept else ()
             for alarm in self._budget.allowed(report.name, found, now):
                 LOG.warning("%s", alarm.sentence)
-                id = EventId(new_id("evt", now, self._around.random_bytes))
-                subject = kept[report.name].id
-                record_event(
-                    tx,
-                    Event(id=id, at=now, kind=alarm.kind, subject=subject, project="", details=alarm.details),
-                )
+                id, random_bytes = kept[report.name].id, self._around.random_bytes
+                record_event(tx, new_event(alarm.kind, id, now, random_bytes, alarm.details))
 
     def _leave_unknown(self, tx: Transaction, host: Host, now: datetime) -> None:
         """Mark what ran there as unknown."""

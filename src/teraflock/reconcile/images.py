@@ -10,6 +10,8 @@ from teraflock.image.events import record_size
 from teraflock.image.model import Image, ImageState
 from teraflock.instance.across import store as across
 from teraflock.instance.driver import Capability, ComputeDriver
+from teraflock.instance.model import InstanceId
+from teraflock.instance.states import ENDED
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.storage.database import Transaction
 
@@ -87,7 +89,8 @@ class ImageLoop:
                 self._complete.discard(driver.site)
         if away and len(away) == len(builders):
             raise away[0]
-        self._set(image, ImageState.READY, size_bytes=size)
+        if not self._set(image, ImageState.READY, size_bytes=size) and not self._exists(image):
+            self._delete(image)  # another server removed it while it was built here
 
     def _complete_site(self, driver: ComputeDriver) -> None:
         """Build the images that a site lacks because it was added later, or was away."""
@@ -104,12 +107,23 @@ class ImageLoop:
         self._complete.add(driver.site)
 
     def _remove(self, image: Image) -> None:
-        for driver in self._around.engines:
-            driver.delete_image(image.id)
+        with self._around.database.read() as tx:
+            source = across.by_id_in_all_projects(tx, InstanceId(image.source_instance_id))
+        if source and source.request and source.request.subject == image.id and source.phase not in ENDED:
+            return  # it is being made: what would be deleted now comes back
+        self._delete(image)
         self._around.database.write(lambda tx: store.remove(tx, image.id))
 
-    def _set(self, image: Image, state: ImageState, *, problem: str = "", size_bytes: int = 0) -> None:
-        """Write the state, unless the image was deleted meanwhile."""
-        self._around.database.write(
+    def _delete(self, image: Image) -> None:
+        for driver in self._around.engines:
+            driver.delete_image(image.id)
+
+    def _exists(self, image: Image) -> bool:
+        with self._around.database.read() as tx:
+            return store.by_id_in_all_projects(tx, image.id) is not None
+
+    def _set(self, image: Image, state: ImageState, *, problem: str = "", size_bytes: int = 0) -> bool:
+        """Write the state. False: the image has another state meanwhile."""
+        return self._around.database.write(
             lambda tx: store.move(tx, image.id, state, problem=problem, size_bytes=size_bytes)
         )

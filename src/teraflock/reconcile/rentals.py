@@ -4,15 +4,14 @@ The cost is in the host's row. Every change is an `instance.cost` event of the i
 not see. `drift.py` and `instances.py` decide; this module only records.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
 from teraflock.base.clock import microseconds
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import Details, RandomBytes, new_event
 from teraflock.bill.margin.service import note_rental
 from teraflock.fleet import store as fleet
 from teraflock.fleet.model import Host, HostCost, HostId
@@ -22,8 +21,6 @@ from teraflock.instance.model import SSH_PORT, Instance, Operation
 from teraflock.instance.steps import StepDone
 from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
-
-RandomBytes = Callable[[int], bytes]
 
 
 def matched(
@@ -126,7 +123,7 @@ def _tell(
     *,
     since: datetime | None = None,
 ) -> None:
-    details: dict[str, str | int | float | bool | None] = {
+    details: Details = {
         "host": host.id,
         "site": host.site,
         "type": host.type,
@@ -137,10 +134,7 @@ def _tell(
         "cost_currency": cost.currency,
         "from_us": microseconds(since or now),
     }
-    id = EventId(new_id("evt", now, random_bytes))
-    record_event(
-        tx, Event(id=id, at=now, kind="instance.cost", subject=instance.id, project="", details=details)
-    )
+    record_event(tx, new_event("instance.cost", instance.id, now, random_bytes, details))
     note_rental(
         tx,
         host_id=host.id,

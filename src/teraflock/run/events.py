@@ -1,15 +1,13 @@
 """The events of a run. Pure. They never contain its command, its environment or its secrets."""
 
-from collections.abc import Callable
 from datetime import datetime
 
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import Details, Event, RandomBytes, new_event
 from teraflock.run.model import Run
 
 
-def run_event(run: Run, kind: str, now: datetime, random_bytes: Callable[[int], bytes]) -> Event:
-    details: dict[str, str | int | float | bool | None] = {
+def run_event(run: Run, kind: str, now: datetime, random_bytes: RandomBytes) -> Event:
+    details: Details = {
         "name": run.name,
         "phase": run.phase,
         "attempt": run.attempt,
@@ -18,11 +16,4 @@ def run_event(run: Run, kind: str, now: datetime, random_bytes: Callable[[int], 
     }
     if run.problem:
         details["problem"] = run.problem
-    return Event(
-        id=EventId(new_id("evt", now, random_bytes)),
-        at=now,
-        kind=kind,
-        subject=run.id,
-        project=run.project_id,
-        details=details,
-    )
+    return new_event(kind, run.id, now, random_bytes, details, project=run.project_id)

@@ -11,13 +11,12 @@ from typing import Final
 import msgspec
 
 from teraflock.base.clock import at_microseconds, microseconds
-from teraflock.base.events import Event
+from teraflock.base.events import Details, Event
 from teraflock.base.ids import EventId
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.table import in_list
 
 _COLUMNS: Final = "id, at_us, kind, subject, project_id, details"
-_Details = dict[str, str | int | float | bool | None]
 
 
 def record_event(tx: Transaction, event: Event) -> None:
@@ -88,5 +87,5 @@ def _event_from(row: Row) -> Event:
         kind=kind,
         subject=subject,
         project=project,
-        details=msgspec.json.decode(details, type=_Details),
+        details=msgspec.json.decode(details, type=Details),
     )

@@ -1,4 +1,4 @@
-"""An image that is deleted while it is built, or twice, and one that an engine refuses to delete."""
+"""An image that is deleted while it is made, or twice, and one that an engine refuses to delete."""
 
 from datetime import UTC, datetime
 
@@ -10,6 +10,8 @@ from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.image import store
 from teraflock.image.model import Image, ImageState
+from teraflock.instance.driver import Handle
+from teraflock.instance.orders import Order
 from teraflock.storage.database import Database
 
 
@@ -53,6 +55,53 @@ def test_an_image_that_is_deleted_while_it_is_built_is_removed(
     loop.turn()
     monkeypatch.undo()
     loop.turn()
+    assert kept(installation, image) is None
+    assert image.id not in engine.images()
+
+
+def test_an_image_that_another_server_removes_while_it_is_built_leaves_nothing(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, (ours, theirs) = installation.engine, installation.workers
+    image = build(installation, "mine")
+    build_image = engine.build_image
+
+    def build_while_it_is_removed(id: str, recipe: str) -> None:
+        delete(installation, image)
+        theirs.images.turn()
+        build_image(id, recipe)
+
+    monkeypatch.setattr(engine, "build_image", build_while_it_is_removed)
+    ours.images.turn()
+    monkeypatch.undo()
+    assert kept(installation, image) is None
+    assert image.id not in engine.images()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_an_image_that_is_deleted_while_it_is_made_from_an_instance_leaves_nothing(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, begun: bool
+) -> None:
+    engine, tenant = installation.engine, installation.tenant
+    installation.service.launch(tenant.actor, tenant.project, Order(name="one"))
+    installation.settle()
+    ours, theirs = installation.workers
+    image = installation.images.from_instance(tenant.actor, tenant.project, "mine", "one")
+    publish = engine.publish
+
+    def publish_while_it_is_deleted(handle: Handle, id: str) -> None:
+        delete(installation, image)
+        theirs.images.turn()
+        publish(handle, id)
+
+    if begun:
+        monkeypatch.setattr(engine, "publish", publish_while_it_is_deleted)
+    else:
+        delete(installation, image)
+        theirs.images.turn()
+    ours.turn()
+    monkeypatch.undo()
+    installation.settle()
     assert kept(installation, image) is None
     assert image.id not in engine.images()
 

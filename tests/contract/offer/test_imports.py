@@ -4,7 +4,7 @@ import csv
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from math import prod
 from pathlib import Path
 from random import Random
@@ -18,6 +18,7 @@ from tests.unit.offer.random_offers import RATES
 
 from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BrokenSource, Refused, StorageFailed
+from teraflock.base.events import new_event
 from teraflock.offer import imports, store
 from teraflock.offer.imports import REMOVED_FEW, SHIPPED_PATH, ensure_shipped, import_offers
 from teraflock.offer.model import WITH_GPU, Kind, Offer, Query, Source
@@ -26,7 +27,7 @@ from teraflock.offer.service import OfferService, Point
 from teraflock.offer.source import store as source_store
 from teraflock.offer.tally import Origin, Report
 from teraflock.storage.database import Database, Transaction
-from teraflock.storage.events import events_after
+from teraflock.storage.events import events_after, record_event
 
 CLOCK = FixedClock(datetime(2026, 11, 15, 12, tzinfo=UTC))
 MONTH = 730
@@ -398,6 +399,14 @@ def test_the_report_accounts_for_every_row(database: Database, tmp_path: Path) -
         ("the price is zero", 1),
     ]
     assert report.unknown_gpus == (("Voodoo 9000", 1),)
+
+
+def test_an_import_is_listed_after_older_events(database: Database, tmp_path: Path) -> None:
+    older = new_event("host.lost", "hst_1", CLOCK.now() - timedelta(hours=1), Random(1).randbytes, {})
+    database.write(lambda tx: record_event(tx, older))
+    imported(database, own(tmp_path / "a.csv", priced({"box": "1"})), "2026-01-01")
+    with database.read() as tx:
+        assert [each.kind for each in events_after(tx, older.id, limit=10)] == ["offers.imported"]
 
 
 def test_only_a_successful_import_records_an_event(database: Database, tmp_path: Path) -> None:

@@ -2,10 +2,17 @@
 
 import io
 import sys
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
-from teraflock.cli.output import complain, harmless, write_output
+from teraflock.cli.event import _write_one
+from teraflock.cli.instance import exec
+from teraflock.cli.output import complain, harmless, remark, write_output
+from teraflock.wire.event import EventAnswer
+from teraflock.wire.instance import ExecAnswer
 
 HOSTILE = [
     "\x1b]0;title\x07",
@@ -60,8 +67,31 @@ def test_only_a_terminal_is_protected(monkeypatch: pytest.MonkeyPatch, terminal:
     assert stdout.getvalue() == shown
 
 
-def test_error_that_quotes_a_file_from_elsewhere_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_that_quote_something_from_elsewhere_are_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = Stream(terminal=True)
     monkeypatch.setattr(sys, "stderr", stderr)
     complain("Unknown word `\x1b]0;x\x07`", "Or\nnot\x1b[2J")
-    assert stderr.getvalue() == "error: Unknown word ``\n\nhint: Or\nnot\n"
+    remark("web: no\x1b[6n room")
+    assert stderr.getvalue() == "error: Unknown word ``\n\nhint: Or\nnot\nweb: no room\n"
+
+
+def test_output_of_a_command_in_a_guest_is_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = ExecAnswer(exit_code=0, stdout="a\x1b]52;c;cm0=\x07b\n", stderr="")
+    client = SimpleNamespace(instances=SimpleNamespace(exec=lambda name, request: ran))
+    monkeypatch.setattr(exec, "connected", lambda project: nullcontext(client))
+    monkeypatch.setattr(exec, "mark_simulated", lambda client: None)
+    stdout = Stream(terminal=True)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    with pytest.raises(SystemExit):
+        exec.command.main(["web", "--", "ls"], standalone_mode=False)
+    assert stdout.getvalue() == "ab\n"
+
+
+def test_events_that_are_followed_are_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdout = Stream(terminal=True)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    at = datetime(2026, 11, 15, tzinfo=UTC)
+    details = {"reason": "\x1b]0;x\x07no room"}
+    _write_one(EventAnswer(id="evt_1", at=at, kind="queue.waits", subject="que_1", details=details), False)
+    assert "\x1b" not in stdout.getvalue()
+    assert "no room" in stdout.getvalue()

@@ -7,8 +7,7 @@ import msgspec
 
 from teraflock.base.clock import Clock
 from teraflock.base.errors import BadInput
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import Details, new_event
 from teraflock.base.money import amount_text
 from teraflock.bill import store
 from teraflock.bill.budget import store as budget_store
@@ -164,19 +163,13 @@ class BudgetService:
         for kind, level in look.notices:
             spent, limit = purse.spent_micros, purse.limit_micros
             budget_store.note(tx, project_id, month_of(now_us), kind, level, now_us, spent, limit)
-            at = self._clock.now()
-            record_event(
-                tx,
-                Event(
-                    id=EventId(new_id("evt", at, self._random_bytes)), at=at, kind=f"budget.{_WORDS[kind]}",
-                    subject=project_id, project=project_id,
-                    details={
-                        "level": level if kind == "level" else 0, "paid_ahead": look.is_ahead, "spent_micros": spent,
-                        "limit_micros": limit, "currency": look.budget.currency,
-                        "stop_at_us": look.decision.stop_at_us, "micros_per_hour": purse.micros_per_hour,
-                    },
-                ),
-            )  # fmt: skip
+            word, at = f"budget.{_WORDS[kind]}", self._clock.now()
+            details: Details = {
+                "level": level if kind == "level" else 0, "paid_ahead": look.is_ahead, "spent_micros": spent,
+                "limit_micros": limit, "currency": look.budget.currency,
+                "stop_at_us": look.decision.stop_at_us, "micros_per_hour": purse.micros_per_hour,
+            }  # fmt: skip
+            record_event(tx, new_event(word, project_id, at, self._random_bytes, details, project=project_id))
 
 
 def _look(tx: Transaction, desk: Desk, budget: Budget, now_us: int) -> BudgetLook:

@@ -1,6 +1,6 @@
 """Buys, upgrades, renews and ends: each stores a term, its fee and its event in one transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from teraflock.base.clock import Clock, FixedClock
 from teraflock.base.errors import Conflict, NotFound, Refused
-from teraflock.base.events import Event
-from teraflock.base.ids import EventId, new_id
+from teraflock.base.events import Details, Event, RandomBytes, new_event
+from teraflock.base.ids import new_id
 from teraflock.base.money import amount_text
 from teraflock.bill import store
 from teraflock.bill.budget.admission import BudgetReached, affords
@@ -33,7 +33,6 @@ from teraflock.tenant.audit.service import Audit, Detail
 from teraflock.tenant.model import By, Member, ProjectId
 
 TERMS_PER_TURN: Final = 1_000
-RandomBytes = Callable[[int], bytes]
 
 
 class PurchaseService:
@@ -281,17 +280,10 @@ def _is_paid(tx: Transaction, purchase: Purchase, term: Term, now_us: int, rando
     """
     if term.kind != "renewed" or affords(tx, purchase.project_id, term.fee_micros, term.from_us, now_us):
         return True
-    record_event(
-        tx,
-        Event(
-            id=EventId(new_id("evt", moment(now_us), random_bytes)), at=moment(now_us), kind="budget.unrenewed",
-            subject=purchase.project_id, project=purchase.project_id,
-            details={
-                "purchase": purchase.id, "instance": purchase.instance_id, "fee_micros": term.fee_micros,
-                "currency": term.currency,
-            },
-        ),
-    )  # fmt: skip
+    project, now = purchase.project_id, moment(now_us)
+    details: Details = {"purchase": purchase.id, "instance": purchase.instance_id}
+    details |= {"fee_micros": term.fee_micros, "currency": term.currency}
+    record_event(tx, new_event("budget.unrenewed", project, now, random_bytes, details, project=project))
     return False
 
 
@@ -345,17 +337,15 @@ def fee(purchase: Purchase, term: Term, held: Holding) -> Charge:
 def _event(
     purchase: Purchase, term: Term, held: Holding, version: int, now_us: int, random_bytes: RandomBytes
 ) -> Event:
-    return Event(
-        id=EventId(new_id("evt", moment(now_us), random_bytes)), at=moment(now_us), kind=f"purchase.{term.kind}",
-        subject=purchase.id, project=purchase.project_id,
-        details={
-            "term": term.sequence, "instance": purchase.instance_id, "mode": purchase.mode, "years": purchase.years,
-            "upfront": int(purchase.upfront), "from_us": term.from_us, "until_us": term.until_us,
-            **msgspec.structs.asdict(term.covers),
-            "currency": term.currency, "fee_micros": term.fee_micros, "host": held.host, "region": held.region,
-            "version": version, "name": held.name, "member": held.member, "labels": held.labels,
-        },
-    )  # fmt: skip
+    details: Details = {
+        "term": term.sequence, "instance": purchase.instance_id, "mode": purchase.mode, "years": purchase.years,
+        "upfront": int(purchase.upfront), "from_us": term.from_us, "until_us": term.until_us,
+        **msgspec.structs.asdict(term.covers),
+        "currency": term.currency, "fee_micros": term.fee_micros, "host": held.host, "region": held.region,
+        "version": version, "name": held.name, "member": held.member, "labels": held.labels,
+    }  # fmt: skip
+    kind, project = f"purchase.{term.kind}", purchase.project_id
+    return new_event(kind, purchase.id, moment(now_us), random_bytes, details, project=project)
 
 
 def _running(tx: Transaction, project_id: ProjectId, instance_id: str) -> Meter:

@@ -8,7 +8,7 @@ import click
 from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.options import json_option, project_option
-from teraflock.cli.output import remark, write_json
+from teraflock.cli.output import remark, write_json, write_output
 from teraflock.wire.instance import ExecRequest
 
 STDIN_BYTES_MAX: Final = 1 << 20
@@ -50,8 +50,8 @@ def command(
     if as_json:
         write_json(answer)
     else:
-        click.echo(answer.stdout, nl=False)
-        click.echo(answer.stderr, nl=False, err=True)
+        write_output(answer.stdout)
+        write_output(answer.stderr, err=True)
         if answer.timed_out:
             remark(f"Killed after {seconds} s, exit code {answer.exit_code}. `--seconds` can be up to 600")
         if answer.exit_code == NOT_FOUND and not answer.stdout and not answer.stderr:

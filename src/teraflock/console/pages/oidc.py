@@ -45,8 +45,9 @@ def finish_oidc(call: PageCall) -> Answer:
         issuer=query.text("iss"),
     )
     arrival = _identities(call).arrive(call.request.cookies.get(OIDC, ""), returned, call.browser)
+    # Who starts in the console's account page is signed in already, and only the return was counted.
+    call.services.limits.entered(call.request.address, requests=1 if arrival.is_connecting else 2)
     if arrival.session is not None:
-        call.services.limits.entered(call.request.address)
         return _entered(arrival.session.secret, arrival.next)
     if arrival.is_connecting:
         return redirect(f"{PREFIX}/account", cookies={OIDC: arrival.sealed})
