@@ -9,6 +9,7 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+from teraflock.app.wiring import used_lately
 from teraflock.base.clock import Clock, FixedClock
 from teraflock.bill.floors import card_floors
 from teraflock.drivers.simulated.cloud import SimulatedCloud
@@ -172,8 +173,9 @@ class Installation:
         drivers: list[ComputeDriver] = [self.engine, self.sky] if sky else [self.engine]
         self.engines = Engines(drivers, for_all=[SKY])
         self.service = InstanceService(
-            database, clock, self.engines, random_bytes=self.random_bytes, read_prices=card_floors
-        )
+            database, clock, self.engines, random_bytes=self.random_bytes, read_prices=card_floors,
+            used_by=used_lately,
+        )  # fmt: skip
         self.images = ImageService(
             database, clock, publish=self.service.publish, random_bytes=self.random_bytes
         )

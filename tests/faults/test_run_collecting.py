@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.faults.run_installation import RunInstallation
 from tests.faults.test_runs import BEGAN, result
 
 from teraflock.base.clock import FixedClock
-from teraflock.base.errors import Refused, Unavailable
+from teraflock.base.errors import NotFound, Refused, Unavailable
 from teraflock.drivers.simulated.runs import chain
 from teraflock.drivers.simulated.world import MemoryWorld
+from teraflock.instance.archive import TooLarge
 from teraflock.instance.engine_errors import EngineFailed
 from teraflock.reconcile.run_pulls import RunPulls
 from teraflock.run.guest import GuestState, RunGuest
@@ -80,6 +82,36 @@ def test_failed_run_says_both_why_it_failed_and_which_checkpoint_is_not_kept(
     run = installation.finish(installation.ask("false"))
     assert run.phase == RunPhase.FAILED
     assert "exit code 1. Checkpoints are not copied: The project stores 64 GB" in run.problem
+
+
+def test_outputs_over_a_limit_are_read_once_and_stay_on_their_instance(
+    installation: RunInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+
+    def large(self: RunPulls, run: Run, guest: RunGuest, folder: str) -> int | None:
+        read.append(folder)
+        raise TooLarge("The folder has more than 10,000 files, the most that can be fetched at once", hint="")
+
+    monkeypatch.setattr(RunPulls, "outputs", large)
+    run = installation.finish(installation.ask("train", "3", "1", "100"))
+    assert (run.phase, run.keeps_instance, len(read)) == (RunPhase.FAILED, True, 1)
+    assert "more than 10,000 files, the most that can be fetched at once. They are still" in run.problem
+    with pytest.raises(NotFound) as told:
+        installation.outputs(run)
+    assert "still on its instance" in told.value.hint
+
+
+def test_run_whose_disk_was_full_says_so(
+    installation: RunInstallation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of its log is missing, and with it the reason why the command failed."""
+    state = RunGuest.state
+    monkeypatch.setattr(
+        RunGuest, "state", lambda self, key, offset: replace(state(self, key, offset), is_full=True)
+    )
+    run = installation.finish(installation.ask("false"))
+    assert run.problem.startswith("The command ended with exit code 1. The disk of its instance was full")
 
 
 def test_copy_of_the_last_checkpoint_is_tried_again(

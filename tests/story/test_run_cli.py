@@ -58,7 +58,9 @@ def test_output_exit_code_and_results_come_back(cloud: Runner) -> None:
     assert (cloud.home.parent / "saved" / "step-4").exists()
     failed = cloud.run_in("--yes", "--json", "--", "false")
     assert (failed.code, failed.json["exit_code"]) == (1, 1)
-    assert cloud.run_in("--yes", "--", "no-such-program").code == 127
+    assert cloud.run_in("--yes", "--name", "odd", "--", "no-such-program").code == 127
+    assert "writes what should be kept to `$TERA_OUTPUTS`" in cloud.fails("run", "cp", "odd").hint
+    assert "The last node is 0" in cloud.fails("run", "logs", "odd", "--node", "1").hint
     assert cloud.ok("ps", "--json").json == [], "no instance is left"
     narrow = cloud.run("runs", columns=60)
     assert all(len(line) <= 60 for line in narrow.out.splitlines())

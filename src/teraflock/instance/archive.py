@@ -25,6 +25,10 @@ END: Final = bytes(2 * tarfile.BLOCKSIZE)
 OpenFile = Callable[[str], AbstractContextManager[GuestFile]]
 
 
+class TooLarge(Refused):
+    """Files exceed a limit. To read them again would not help."""
+
+
 class _Room:
     """What may still be added to the archive."""
 
@@ -38,12 +42,12 @@ class _Room:
         self.bytes_left -= size_bytes
         self.entries_left -= 1
         if self.bytes_left < 0:
-            raise Refused(
+            raise TooLarge(
                 f"The files have more than {bytes_text(self.bytes_max)}, the most that can be fetched at once",
                 hint="Fetch parts of it, or start the instance and run `tera cp` again",
             )
         if self.entries_left < 0:
-            raise Refused(
+            raise TooLarge(
                 f"The folder has more than {ENTRIES_MAX:,} files, the most that can be fetched at once",
                 hint="Fetch parts of the folder, or pack it into one file",
             )
@@ -54,8 +58,8 @@ def checked_path(path: str) -> str:
     pure = PurePosixPath(path)
     if not pure.is_absolute() or ".." in pure.parts or "\0" in path:
         raise BadInput(
-            f"`{path[:80]}` is not an absolute path in the instance",
-            hint="Write it as `/root/model.pt`, without `..`",
+            f"`{path[:80]}` is not an absolute path without `..`",
+            hint="Write it like `/root/model.pt`",
         )
     return "/" + str(pure).lstrip("/")  # POSIX gives two leading slashes a meaning of their own
 

@@ -23,7 +23,7 @@ from teraflock.instance.across import store as across
 from teraflock.instance.bid.model import ReadPrices, no_prices
 from teraflock.instance.bid.terms import preemptible_on
 from teraflock.instance.candidates import choice_of
-from teraflock.instance.claims import check_quota, place, take
+from teraflock.instance.claims import NoCapacity, check_quota, place, take
 from teraflock.instance.driver import Capability, ComputeDriver, MachineType
 from teraflock.instance.engines import Engines
 from teraflock.instance.model import (
@@ -42,6 +42,7 @@ from teraflock.instance.naming import new_names, numbered
 from teraflock.instance.orders import Order, ShapeWish, shape_of
 from teraflock.instance.placing import terms_of
 from teraflock.instance.providing import usable_sites
+from teraflock.instance.queue import store as queue
 from teraflock.instance.rented_host import with_rented_host
 from teraflock.instance.renting import choose
 from teraflock.instance.site import store as sites
@@ -137,6 +138,8 @@ def _launch_on_own_hosts(
     groups = join_at_launch(tx, new.project, order.security_groups)
     volumes = volumes_to_launch(tx, new.project, order.volumes)
     terms = terms_of(tx, new.project.id, order, site=site, queued_id=queued_id)
+    if order.queue and not queued_id and queue.is_any_waiting_in_all_projects(tx):
+        raise NoCapacity("Other launches wait for room too: the queue decides which of them is next")
     rooms = place(tx, policy, memory, shape, order.instances, terms)
     hows = _preemptible(tx, new, policy, shape, rooms)
     made = tuple(

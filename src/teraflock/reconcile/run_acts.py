@@ -44,6 +44,7 @@ LOG: Final = logging.getLogger("teraflock.reconcile")
 SPENT: Final = "It reached its budget. `tera run retry` continues it from its last checkpoint"
 SWEEP_SPENT: Final = "The runs of its sweep reached their budget together"
 NOT_COPIED: Final = "Checkpoints are not copied"
+DISK_FULL: Final = "The disk of its instance was full, so output may be missing: give it more with `--disk`"
 CHECKPOINT_TRIES: Final = 2
 """How often the copy of the last checkpoints is repeated. After that the outputs are copied without them."""
 LOOK_EVERY: Final = timedelta(minutes=1)
@@ -272,9 +273,11 @@ class RunActs:
             return put(run, replace(run, tries=run.tries + 1, due_at=now + POLL))
         if run.outcome != RunPhase.QUEUED:
             size = self._pulls.outputs(run, guest, folder_of(run.spec.outputs, OUTPUTS))
-            if run.outcome is None and guest.state(run.key, 0).state == "absent":
+            seen = guest.state(run.key, 0)
+            if run.outcome is None and seen.state == "absent":
                 # The guest was deleted and made again with an empty disk after the command ended.
                 return put(run, rules.lost(run, "Its instance lost its disk", now))
+            told = ". ".join(filter(None, (DISK_FULL if seen.is_full else "", told)))
             run = replace(run, outputs_bytes=size)
         outcome, problem = rules.outcome_of(run)
         said = ". ".join(filter(None, (problem, told)))

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from teraflock.base.quantities import bytes_text, count_text
+from teraflock.instance.archive import ENTRIES_MAX
 from teraflock.run.model import Checkpoint
 
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._=+@-]{0,199}")
@@ -40,6 +41,8 @@ class GuestEntry(msgspec.Struct, frozen=True, kw_only=True):
     mark: str
     written_ns: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
     size_bytes: Annotated[int, Meta(ge=0, le=1 << 60)]
+    files: Annotated[int, Meta(ge=0, le=1 << 60)] = 1
+    """It and all files and folders below it."""
     begun_ns: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
     """When the first of its files was created, under any name. 0: unknown."""
     done_ns: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)] = 0
@@ -55,9 +58,7 @@ def to_pull(
     """Return the entries that the server lacks, oldest first: only those that it would keep."""
     wanted = newest([each for each in seen if is_complete(each)], keep)
     marks = {each.name: each.mark for each in kept}
-    found = [
-        each for each in wanted if marks.get(each.name) != each.mark and 0 <= each.size_bytes <= bytes_max
-    ]
+    found = [each for each in wanted if marks.get(each.name) != each.mark and not too_large(each, bytes_max)]
     return tuple(sorted(found, key=lambda each: (each.written_ns, each.name)))
 
 
@@ -66,15 +67,18 @@ def not_kept(seen: Sequence[GuestEntry], *, keep: int, bytes_max: int) -> str:
     finished = [each for each in seen if not each.name.endswith(UNFINISHED)]
     odd = sum(not NAME.fullmatch(each.name) for each in finished)
     wanted = newest([each for each in finished if is_complete(each)], keep)
-    large = [
-        f"`{each.name}` has more than {bytes_text(bytes_max)}"
-        for each in wanted
-        if each.size_bytes > bytes_max
-    ]
+    large = [f"`{each.name}` has {why}" for each in wanted if (why := too_large(each, bytes_max))]
     named = (
         [f"{count_text(odd, 'name')} with other characters than letters, digits and `._=+@-`"] if odd else []
     )
     return ". ".join([*large[:1], *named])
+
+
+def too_large(entry: GuestEntry, bytes_max: int) -> str:
+    """Which limit an entry exceeds, so that it is not read for nothing. Empty: none."""
+    if entry.size_bytes > bytes_max:
+        return f"more than {bytes_text(bytes_max)}"
+    return f"more than {ENTRIES_MAX:,} files" if entry.files > ENTRIES_MAX else ""
 
 
 def to_drop(kept: Sequence[Checkpoint], *, keep: int) -> tuple[Checkpoint, ...]:

@@ -129,7 +129,7 @@ class RunFiles:
 
     def append_log(self, run: str, at: int, content: bytes, node: int = 0) -> int:
         """Write a piece of the log at an offset and return the new size. Repeating it changes nothing."""
-        if not content or at >= LOG_BYTES_MAX:
+        if not content or at > LOG_BYTES_MAX:
             return at
         path = self._log(run, node)
         if at + len(content) > LOG_BYTES_MAX:

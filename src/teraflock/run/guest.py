@@ -46,6 +46,8 @@ class GuestState(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: Annotated[int, Meta(ge=0, le=255)] | None
     log_bytes: Annotated[int, Meta(ge=0, le=1 << 60)]
     progress: Annotated[str, Meta(max_length=4096)]
+    is_full: bool = False
+    """Whether its disk had no room for the exit code, and perhaps not for the end of the log."""
     log: bytes = b""
 
     def has_more(self, offset: int) -> bool:

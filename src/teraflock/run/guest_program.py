@@ -6,7 +6,7 @@ Nothing of it stays running except the supervisor of `start`, which waits for th
     unpack KEY FOLDER HOW   extract the incoming tar; HOW is `replace` (empty the folder first) or `add`
     start KEY               start the program that stdin describes, once: a second call changes nothing
     state KEY OFFSET MAX    a JSON line with the state, then the log from OFFSET
-    list FOLDER             the entries of a folder as JSON: name, mark, size, and its times
+    list FOLDER             the entries of a folder as JSON: name, mark, size, number of files, and its times
     special FOLDER          the paths of pipes, sockets and devices below a folder, as JSON
     signal KEY NUMBER       send a signal to the program and its children
     pack KEY PATH           make a tar of a file or folder; its size and SHA-256 as JSON
@@ -113,6 +113,7 @@ def _supervise(folder: Path, given: dict[str, Any]) -> None:
 def state(key: str, offset: str, most: str) -> None:
     folder = BASE / key
     found: dict[str, Any] = {"state": "absent", "exit_code": None, "log_bytes": 0, "progress": ""}
+    found["is_full"] = (SPARE / key).exists()
     if folder.is_dir():
         alive = _is_alive(folder)  # read before the exit code, which is written before the supervisor ends
         code = _exit_of(folder)
@@ -149,6 +150,7 @@ def _entry(path: Path) -> dict[str, Any]:
         "name": _text(path.name),
         "mark": hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(),
         "size_bytes": sum(mark[1] for mark in marks),
+        "files": sum(not each.is_symlink() for each in {path, *every}),
         "begun_ns": min(map(_created_ns, [path, *every])),
         "written_ns": max([mark[2] for mark in marks], default=0),
         "done_ns": max(each.lstat().st_ctime_ns for each in [path, *every]),

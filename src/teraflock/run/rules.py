@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from teraflock.base.errors import BadInput, TeraflockError, Unavailable
 from teraflock.base.names import check_variable
 from teraflock.dataset.model import FOLDER
-from teraflock.instance.archive import checked_path
+from teraflock.instance.archive import TooLarge, checked_path
 from teraflock.instance.model import Access, Instance, RestartPolicy
 from teraflock.instance.naming import numbered
 from teraflock.instance.orders import Order
@@ -131,7 +131,8 @@ def failed_act(run: Run, error: Exception, now: datetime) -> Run:
     Instances cost money: their deletion is never given up.
     """
     deletes = run.phase == RunPhase.ENDING and not run.keeps_instance
-    if run.tries + 1 >= TRIES_MAX and not isinstance(error, Unavailable) and not deletes:
+    tries = TRIES_MAX if isinstance(error, TooLarge) else run.tries + 1
+    if tries >= TRIES_MAX and not isinstance(error, Unavailable) and not deletes:
         return _given_up(run, _sentence(error), now)
     return put_off(run, error, now)
 

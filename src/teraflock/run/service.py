@@ -19,6 +19,7 @@ from teraflock.run import store
 from teraflock.run.bucket import RunBuckets, key_of
 from teraflock.run.events import run_event
 from teraflock.run.files import RunFiles
+from teraflock.run.guest import OUTPUTS, folder_of
 from teraflock.run.model import Checkpoint, Run, RunId, RunSpec
 from teraflock.run.rules import check_spec, is_over, order_of, retried
 from teraflock.run.states import RunPhase, RunWanted
@@ -220,7 +221,7 @@ class RunService:
         """The log of a node from an offset. A character that is not complete yet comes with the next piece."""
         run = self.run(project, ref)
         if node >= run.spec.nodes:
-            raise NotFound(f"`{run.name}` has no node {node}", hint="The first node is 0")
+            raise NotFound(f"`{run.name}` has no node {node}", hint=f"The last node is {run.spec.nodes - 1}")
         content = self.files.log(run.id, offset, LOG_PIECE_BYTES, node)
         if not is_over(run) or len(content) == LOG_PIECE_BYTES:
             content = whole_characters(content)
@@ -229,8 +230,7 @@ class RunService:
     def outputs(self, project: ProjectId, ref: str) -> Iterator[bytes]:
         run = self.run(project, ref)
         if run.outputs_bytes is None:
-            more = "It has none" if is_over(run) else "They are copied when it ends"
-            raise NotFound(f"`{run.name}` has no outputs", hint=f"{more}. `tera run show` has its state")
+            raise NotFound(f"`{run.name}` has no outputs", hint=_where_outputs_are(run))
         return self.files.tar(run.id, OUTPUTS_FILE)
 
     def checkpoint(self, project: ProjectId, ref: str, name: str) -> Iterator[bytes]:
@@ -247,6 +247,14 @@ class RunService:
     ) -> None:
         self._audit.record(tx, actor, f"run.{act}", run.id, project, name=run.name)
         record_event(tx, run_event(run, f"run.{act}", now, self._random_bytes))
+
+
+def _where_outputs_are(run: Run) -> str:
+    if run.keeps_instance:
+        return f"They are still on its instance: `tera run show {run.name}` has its id, for `tera cp -r`"
+    if not is_over(run):
+        return "They are copied when it ends"
+    return f"A command writes what should be kept to `$TERA_OUTPUTS`, which is `{folder_of(run.spec.outputs, OUTPUTS)}`"
 
 
 def whole_characters(content: bytes) -> bytes:

@@ -10,7 +10,7 @@ from teraflock.wire.field import Name, Ref
 from teraflock.wire.word import closed
 
 VolumePath = Annotated[str, Meta(max_length=600, pattern=r"^[A-Za-z0-9._/-]*$(?!\n)")]
-VolumeBytes = Annotated[int, Meta(ge=1, le=1 << 50)]
+VolumeBytes = Annotated[int, Meta(ge=0, le=1 << 50)]
 
 
 class VolumeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -85,6 +85,36 @@ def test_waits_for_room_and_starts_once(installation: Installation) -> None:
         assert reservations.reserved(tx) == {}
 
 
+def test_each_card_that_becomes_free_goes_to_the_next_launch(installation: Installation) -> None:
+    """Whichever host it is on, also if that host is reserved at once for the launch after that."""
+    first, _ = launch(installation, instances=4)
+    waiting = []
+    for number in range(6):
+        waiting.append(queued(installation, name=f"next-{number}"))
+        installation.wait(1)
+    turns = loop(installation)
+    for count, each in enumerate(first, start=1):
+        end(installation, each)
+        turns.turn()
+        states = [state(installation, one).state for one in waiting]
+        assert states == [QueueState.LAUNCHED] * count + [QueueState.WAITING] * (6 - count)
+
+
+def test_launch_that_would_wait_does_not_overtake_those_that_wait(installation: Installation) -> None:
+    """Otherwise whoever asks again and again would get every card that becomes free."""
+    first, _ = launch(installation, instances=4)
+    waits = queued(installation, name="first")
+    installation.service.delete(installation.tenant.actor, installation.tenant.project, first[0].id)
+    for _ in range(20):  # until the card is free, without a turn of the queue
+        installation.wait(1)
+        installation.workers[0].turn()
+    late = queued(installation, name="late")
+    assert "Other launches wait" in late.reason
+    loop(installation).turn()
+    assert state(installation, waits).state == QueueState.LAUNCHED
+    assert state(installation, late).state == QueueState.WAITING
+
+
 def test_reserved_host_is_closed_to_other_launches(installation: Installation) -> None:
     first, _ = launch(installation, instances=4)
     waits = queued(installation, shape=HOST)

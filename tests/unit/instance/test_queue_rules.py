@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.unit.fleet.test_terms import host
 
 from teraflock.base.size import Size
-from teraflock.fleet.placement import PlaceTerms
+from teraflock.fleet.placement import PlaceTerms, decide
 from teraflock.fleet.room import Room
 from teraflock.instance.orders import Order
 from teraflock.instance.queue.model import QueuedLaunch, QueueTurn, Release, Waiting
@@ -145,6 +146,20 @@ def test_launches_that_start_together_fit_together(data: st.DataObject) -> None:
     assert found.reserved_for not in started(found)
     assert len(found.reserved) <= max(1, len(free) // RESERVED_SHARE)
     assert bool(found.reserved) == bool(found.reserved_for)
+    rooms = [host(f"h{n}", count) for n, count in enumerate(free)]
+    for room in rooms:  # the reservation is written first, and then each launch is placed again
+        room.reserved_for = found.reserved_for if room.host_id in found.reserved else ""
+    terms = {each.queued.id: each.terms for each in queue}
+    for start in found.starts:
+        may_use = replace(terms[start.id], queued_id=start.reservation)
+        assert decide(rooms, by_id[start.id].need, by_id[start.id].instances, may_use).chosen, start
+
+
+def test_launches_before_the_one_with_the_reservation_start_on_its_hosts() -> None:
+    found = turn([waiting("a"), waiting("b"), waiting("c")], [1])
+    assert started(found) == ["a"]
+    assert (found.reserved_for, found.reserved) == ("b", ("h0",))
+    assert found.starts[0].reservation == "b"
 
 
 def test_expected_start_comes_from_time_limits_and_is_else_unknown() -> None:

@@ -85,10 +85,12 @@ def test_program_runs_once_with_its_environment_and_log(inside: Inside) -> None:
 def test_exit_code_is_kept_when_the_disk_is_full(inside: Inside) -> None:
     """Otherwise the run would seem lost, and fill the disk again in its next attempt."""
     inside.start("run.1", "sh", "-c", "mkdir $(dirname $TERA_PROGRESS)/exit.new; exit 3")
-    assert inside.ended("run.1")[0]["exit_code"] == 3
+    seen, _ = inside.ended("run.1")
+    assert (seen["exit_code"], seen["is_full"]) == (3, True)
     inside.call("signal", "run.1", "15")
     inside.start("run.2", "true")
-    assert inside.ended("run.2")[0]["exit_code"] == 0
+    seen, _ = inside.ended("run.2")
+    assert (seen["exit_code"], seen["is_full"]) == (0, False)
 
 
 def test_packages_of_the_guest_have_no_part_in_the_program(inside: Inside) -> None:
@@ -181,6 +183,7 @@ def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> No
     saved = inside.folder / "saved"
     (saved / "folder").mkdir(parents=True)
     (saved / "folder" / "weights").write_bytes(b"12345")
+    (saved / "folder" / "link").symlink_to("weights")
     (saved / "one").write_bytes(b"1")
     (saved / ".hidden").write_bytes(b"1")
     (saved / "link").symlink_to("/etc/passwd")
@@ -188,7 +191,8 @@ def test_list_shows_entries_without_links_and_hidden_files(inside: Inside) -> No
     (saved / "piped").mkdir()
     os.mkfifo(saved / "piped" / "pipe")
     before = json.loads(inside.call("list", str(saved)))
-    assert [(each["name"], each["size_bytes"]) for each in before] == [("folder", 5), ("one", 1)]
+    assert [each["name"] for each in before] == ["folder", "one"]
+    assert [each["files"] for each in before] == [2, 1], "the folder, and its file"
     (saved / "new").write_bytes(b"2")
     (saved / "new").rename(saved / "one")
     after = json.loads(inside.call("list", str(saved)))

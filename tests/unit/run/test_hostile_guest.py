@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from teraflock.base.errors import TeraflockError
+from teraflock.instance.archive import ENTRIES_MAX
 from teraflock.instance.driver import Handle, Ran
 from teraflock.instance.model import InstanceId
 from teraflock.run.checkpoint import KEPT_MAX, GuestEntry, not_kept, to_drop, to_pull
@@ -104,6 +105,15 @@ def test_checkpoints_that_are_never_copied_are_told() -> None:
     assert told.endswith("2 names with other characters than letters, digits and `._=+@-`")
     assert told.isprintable()
     assert not not_kept(seen[3:], keep=3, bytes_max=8 << 30)
+
+
+def test_folder_with_too_many_files_is_not_read() -> None:
+    seen = [
+        GuestEntry(name=f"shards-{files}", mark="", written_ns=1, size_bytes=1, files=files)
+        for files in (ENTRIES_MAX, ENTRIES_MAX + 1)
+    ]
+    assert [each.name for each in to_pull(seen, (), keep=3, bytes_max=10)] == ["shards-10000"]
+    assert not_kept(seen, keep=3, bytes_max=10) == "`shards-10001` has more than 10,000 files"
 
 
 def test_names_that_are_always_new_are_not_kept_without_end() -> None:

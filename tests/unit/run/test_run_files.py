@@ -68,6 +68,15 @@ def test_log_has_a_bound(tmp_path: Path) -> None:
     assert files.append_log("run_1", size, b"more") == size
 
 
+def test_log_that_reaches_its_bound_with_a_whole_piece_says_that_the_rest_is_missing(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path)
+    size = files.append_log("run_1", LOG_BYTES_MAX - 3, b"abc")
+    assert files.log("run_1", size, 1000) == b""
+    size = files.append_log("run_1", size, b"d")
+    assert b"is not kept" in files.log("run_1", LOG_BYTES_MAX, 1000)
+    assert files.append_log("run_1", size, b"more") == size
+
+
 def test_file_is_kept_completely_or_not_at_all(tmp_path: Path) -> None:
     files = RunFiles(tmp_path)
     files.keep("run_1", "outputs.tar", [b"old"])

@@ -137,7 +137,12 @@ class _RunCommand(DefaultCommand):
 )  # fmt: skip
 @click.option("--deadline", metavar="TIME", help="The deadline: `36h`, `friday`, `2026-11-20T18:00`.")
 @click.option("--budget", metavar="AMOUNT", help="Stop it when it has cost this much.")
-@click.option("--hours", type=click.FloatRange(0, 1e6), metavar="N", help="How long you expect it to take.")
+@click.option(
+    "--hours",
+    type=click.FloatRange(0, 1e6, min_open=True),
+    metavar="N",
+    help="How long you expect it to take.",
+)
 @click.option(
     "--steps", type=LargeNumber(), metavar="N", help="Steps of the script, to estimate time and cost."
 )
@@ -149,7 +154,10 @@ class _RunCommand(DefaultCommand):
 )
 @click.option("--samples", type=LargeNumber(), metavar="N", help="With --epochs: samples of one pass.")
 @click.option(
-    "--trace", metavar="FILE", help="A trace of the script. [default: it is traced, if PyTorch is here]"
+    "--trace",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A trace of the script. [default: it is traced, if PyTorch is here]",
 )
 @click.option(
     "--sweep", multiple=True, metavar="NAME=V1,V2,...",

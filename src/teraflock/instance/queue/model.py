@@ -73,7 +73,7 @@ class Start(msgspec.Struct, frozen=True):
 
     id: str
     reservation: str
-    """The queued launch whose reserved hosts it may use: its own, or one that it does not delay."""
+    """The queued launch whose reserved hosts it may use: its own, one behind it, or one that it does not delay."""
 
 
 class QueueTurn(msgspec.Struct, frozen=True, kw_only=True):

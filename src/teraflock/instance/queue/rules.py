@@ -98,6 +98,9 @@ def plan_turn(
             hosts, free_at = reservation(each, rooms, empty, releases, kept)
             if hosts:
                 head = queued.id
+                starts = [
+                    Start(start.id, head) for start in starts
+                ]  # they come before it: its hosts are open to them
                 for room in rooms:
                     room.reserved_for = head if room.host_id in hosts else ""
     return QueueTurn(starts=tuple(starts), reserved_for=head, reserved=tuple(sorted(hosts)))
