@@ -450,3 +450,24 @@ def test_an_unknown_value_as_a_size_is_refused_in_words(use: str, tmp_path: Path
     found = forked(work, tmp_path)
     assert "line 3" in found
     assert "a value that only a GPU would compute is used as a size" in found
+
+
+ROUTED = """
+gate = nn.Linear(4, 4).cuda()
+experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(4)).cuda()
+net = nn.ModuleList([gate, experts])
+def step():
+    x = torch.randn(32, 4, device="cuda")
+    weight, chosen = gate(x).softmax(-1).topk(2, dim=-1)
+    out = torch.zeros_like(x)
+    for i, expert in enumerate(experts):
+        row, which = torch.where(chosen == i)
+        assert len(row) == 16
+        out = out.index_add(0, row, expert(x[row]) * weight[row, which, None])
+    return out.sum()
+"""
+
+
+def test_every_expert_gets_as_many_tokens(tmp_path: Path) -> None:
+    seen = traced(HEAD + ROUTED + LOOP, tmp_path)
+    assert any("counts as taken equally often" in each for each in seen["notes"])
