@@ -192,6 +192,22 @@ def operations_of(text: str, folder: Path) -> list[tuple[str, list[bool]]]:
     return [(name, flags) for name, flags in forked(work, folder)]
 
 
+def runs_of(name: str, text: str, folder: Path) -> Any:
+    """How often an operation runs in the step that was found."""
+    (folder / "train.py").write_text(text)
+
+    def work() -> Any:
+        from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark
+        from teraflock.workload.tracing.script import trace_script
+
+        trace = trace_script(folder / "train.py")
+        step = trace.events[trace.events.index(Mark.STEP * EVENT_KINDS + EventKind.MARK) :]
+        ran = (event // EVENT_KINDS for event in step if event % EVENT_KINDS == EventKind.OPERATE)
+        return sum(trace.operations[each].name == name for each in ran)
+
+    return forked(work, folder)
+
+
 @pytest.mark.parametrize(
     ("model", "data"),
     [
@@ -471,3 +487,17 @@ def step():
 def test_every_expert_gets_as_many_tokens(tmp_path: Path) -> None:
     seen = traced(HEAD + ROUTED + LOOP, tmp_path)
     assert any("counts as taken equally often" in each for each in seen["notes"])
+
+
+def test_a_frozen_teacher_costs_as_much_in_every_step(tmp_path: Path) -> None:
+    """The third forward pass without gradients is not computed again, but recorded again."""
+    body = (
+        "net = nn.Linear(8, 8).cuda(); teacher = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 8)).cuda()\n"
+        "def step():\n"
+        "    loss = 0\n"
+        "    for _ in range(CALLS):\n"
+        "        with torch.no_grad(): y = teacher(torch.randn(4, 8, device='cuda'))\n"
+        "        loss = loss + F.mse_loss(net(torch.randn(4, 8, device='cuda')), y)\n"
+        "    return loss" + LOOP
+    )
+    assert [runs_of("relu", HEAD + body.replace("CALLS", str(calls)), tmp_path) for calls in (1, 3)] == [1, 3]
