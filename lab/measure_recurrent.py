@@ -39,8 +39,12 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     layer = LAYERS[job["kind"]](
         job["input"], job["hidden"], job["layers"], dropout=job.get("dropout", 0.0), bidirectional=job["both"]
     ).to("cuda", dtype)
-    data = torch.randn(job["times"], job["batch"], job["input"], device="cuda", dtype=dtype, requires_grad=True)
-    given = pack_padded_sequence(data, torch.full((job["batch"],), job["times"])) if job.get("packed") else data
+    data = torch.randn(
+        job["times"], job["batch"], job["input"], device="cuda", dtype=dtype, requires_grad=True
+    )
+    given = (
+        pack_padded_sequence(data, torch.full((job["batch"],), job["times"])) if job.get("packed") else data
+    )
     found: dict[str, Any] = {"job": job}
     for _ in range(2):  # the first pass creates handles
         layer.zero_grad(set_to_none=True)

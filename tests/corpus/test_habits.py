@@ -192,6 +192,22 @@ def operations_of(text: str, folder: Path) -> list[tuple[str, list[bool]]]:
     return [(name, flags) for name, flags in forked(work, folder)]
 
 
+def runs_of(name: str, text: str, folder: Path) -> Any:
+    """How often an operation runs in the step that was found."""
+    (folder / "train.py").write_text(text)
+
+    def work() -> Any:
+        from teraflock.workload.trace import EVENT_KINDS, EventKind, Mark
+        from teraflock.workload.tracing.script import trace_script
+
+        trace = trace_script(folder / "train.py")
+        step = trace.events[trace.events.index(Mark.STEP * EVENT_KINDS + EventKind.MARK) :]
+        ran = (event // EVENT_KINDS for event in step if event % EVENT_KINDS == EventKind.OPERATE)
+        return sum(trace.operations[each].name == name for each in ran)
+
+    return forked(work, folder)
+
+
 @pytest.mark.parametrize(
     ("model", "data"),
     [
@@ -450,3 +466,38 @@ def test_an_unknown_value_as_a_size_is_refused_in_words(use: str, tmp_path: Path
     found = forked(work, tmp_path)
     assert "line 3" in found
     assert "a value that only a GPU would compute is used as a size" in found
+
+
+ROUTED = """
+gate = nn.Linear(4, 4).cuda()
+experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(4)).cuda()
+net = nn.ModuleList([gate, experts])
+def step():
+    x = torch.randn(32, 4, device="cuda")
+    weight, chosen = gate(x).softmax(-1).topk(2, dim=-1)
+    out = torch.zeros_like(x)
+    for i, expert in enumerate(experts):
+        row, which = torch.where(chosen == i)
+        assert len(row) == 16
+        out = out.index_add(0, row, expert(x[row]) * weight[row, which, None])
+    return out.sum()
+"""
+
+
+def test_every_expert_gets_as_many_tokens(tmp_path: Path) -> None:
+    seen = traced(HEAD + ROUTED + LOOP, tmp_path)
+    assert any("counts as taken equally often" in each for each in seen["notes"])
+
+
+def test_a_frozen_teacher_costs_as_much_in_every_step(tmp_path: Path) -> None:
+    """The third forward pass without gradients is not computed again, but recorded again."""
+    body = (
+        "net = nn.Linear(8, 8).cuda(); teacher = nn.Sequential(nn.Linear(8, 64), nn.ReLU(), nn.Linear(64, 8)).cuda()\n"
+        "def step():\n"
+        "    loss = 0\n"
+        "    for _ in range(CALLS):\n"
+        "        with torch.no_grad(): y = teacher(torch.randn(4, 8, device='cuda'))\n"
+        "        loss = loss + F.mse_loss(net(torch.randn(4, 8, device='cuda')), y)\n"
+        "    return loss" + LOOP
+    )
+    assert [runs_of("relu", HEAD + body.replace("CALLS", str(calls)), tmp_path) for calls in (1, 3)] == [1, 3]

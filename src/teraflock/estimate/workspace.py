@@ -12,6 +12,11 @@ from typing import Final
 from teraflock.estimate.operation import Work
 from teraflock.workload.trace import DTYPE_BYTES, TracedOperation
 
+BLOCK: Final = 64
+BLOCK_NUMBERS: Final = BLOCK * BLOCK + 4
+"""A block of gradients in the memory-efficient attention, with its lock and counter."""
+PADDING: Final = 32
+"""Rows of that attention are padded to a multiple of this."""
 CUBLAS_WORKSPACE_BYTES: Final = {"Hopper": 32 << 20, "Blackwell": 32 << 20}
 
 
@@ -60,6 +65,17 @@ def _attention_backward(operation: TracedOperation, sizes: Sequence[int]) -> int
     return 4 * elements + 4 * elements // max(1, sizes[query.shape[-1]])
 
 
+def _efficient_attention_backward(operation: TracedOperation, sizes: Sequence[int]) -> int:
+    """Gradient times output, one number per row, and gradients of queries in blocks. The product is freed before the
+    blocks are allocated if the rows need no padding. So measured for 40 shapes on an H200."""
+    query = next(each for each in operation.inputs if len(each.shape) == 4)
+    batch, heads, length, width = (sizes[i] for i in query.shape)
+    product = 4 * batch * heads * length * width
+    blocks = 4 * BLOCK_NUMBERS * batch * heads * -(-length // BLOCK) * -(-width // BLOCK)
+    rows = 4 * batch * heads * length
+    return rows + (product + blocks if length % PADDING else max(product, blocks))
+
+
 def _softmax_backward(operation: TracedOperation, sizes: Sequence[int]) -> int:
     """Gradient times output, plus a copy of the gradient if it is not contiguous."""
     return _largest_input(operation, sizes) + _uncontiguous_input(operation, sizes)
@@ -76,7 +92,7 @@ def _roll(operation: TracedOperation, sizes: Sequence[int]) -> int:
 
 
 _SPECIAL: Final = {
-    "_scaled_dot_product_efficient_attention_backward": _attention_backward,
+    "_scaled_dot_product_efficient_attention_backward": _efficient_attention_backward,
     "_scaled_dot_product_cudnn_attention_backward": _attention_backward,
     "_scaled_dot_product_flash_attention_backward": _attention_backward,
     "_softmax_backward_data": _softmax_backward,

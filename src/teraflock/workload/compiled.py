@@ -80,7 +80,7 @@ class _Writer:
             self._operate(argument)
         else:
             self.flush()
-            self.phase = PHASES.get(argument, FORWARD)
+            self.phase = _phase(self.phase, argument)
             self.events.append(event)
 
     def _end(self, number: int) -> None:
@@ -266,5 +266,10 @@ def _freed(trace: Trace) -> dict[int, set[int]]:
         elif kind == FREE:
             found[phase].add(born - argument)
         elif kind != OPERATE:
-            phase = PHASES.get(argument, FORWARD)
+            phase = _phase(phase, argument)
     return found
+
+
+def _phase(before: int, mark: int) -> int:
+    """The recorded step begins with its mark: a script's earlier steps have marks too."""
+    return SETUP if before == SETUP and mark != Mark.STEP else PHASES.get(mark, FORWARD)

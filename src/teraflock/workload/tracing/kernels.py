@@ -38,7 +38,8 @@ def attention(
         attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill_(
             attn_mask.logical_not(), float("-inf")
         )
-    fusable = query.dim() == 4 and (attn_mask is None or attn_mask.stride(-1) == 1)
+    given = [query, key, value] if attn_mask is None else [query, key, value, attn_mask]
+    fusable = query.dim() == 4 and all(each.stride(-1) == 1 for each in given)  # not if cut from channels
     if half and mask_needs_gradient:  # a learned bias, such as T5's
         fusable = False
     if fusable and half and head % 8 == 0 and head <= CUDNN_HEAD_MAX and PREFERS_CUDNN:

@@ -5,6 +5,7 @@ ask how many nodes its batch has, or select by a mask of its own. Whatever depen
 numbers keep theirs only to compare them: reading one gives a placeholder, as for a loss.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import torch
@@ -36,6 +37,10 @@ LIKE: Final = frozenset(
     )
 )
 """These use no values of their input."""
+CHOICES_MAX: Final = 512
+"""Of so many at most, as of experts, `topk` is assumed to choose each equally often."""
+ASSUMED: Final = "teraflock_assumed"
+"""Set on values that follow from this assumption."""
 OVERWRITES: Final = frozenset({"aten::fill_", "aten::zero_", "aten::copy_"})
 
 
@@ -46,6 +51,8 @@ class KnownValues:
         self.is_on = is_on
         self._lost: dict[int, Any] = {}
         """Storages of values that something unknown has overwritten."""
+        self.on_assumed: Callable[[], None] = lambda: None
+        """Called when a shape follows from assumed values."""
 
     def of(self, tensor: Any) -> Any:
         """The values of a tensor, or None."""
@@ -82,7 +89,12 @@ class KnownValues:
         given = tensors_in((args, list(kwargs.values())))
         if func._schema.name == "aten::nonzero" and given[0].dtype.is_floating_point:
             return None
-        return None if any(self.of(each) is None for each in given) else self._run(func, args, kwargs)
+        values = [self.of(each) for each in given]
+        if any(each is None for each in values):
+            return None
+        if any(hasattr(each, ASSUMED) for each in values):
+            self.on_assumed()
+        return self._run(func, args, kwargs)
 
     def follow(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
         """Compute with values what `out` was computed from without."""
@@ -108,10 +120,24 @@ class KnownValues:
         values = self._run(func, args, kwargs) if is_known and made else None
         if values is None:
             self._forget(func, given)
+            self._spread(func, args, made)
             return
+        is_assumed = any(hasattr(self.of(each), ASSUMED) for each in given)
         for each, value in zip(made, tensors_in(values), strict=False):
             if isinstance(each, FakeTensor):
                 self.keep(each, value)
+                if is_assumed:
+                    setattr(value, ASSUMED, True)
+
+    def _spread(self, func: Any, args: Any, made: list[Any]) -> None:
+        """The experts that tokens choose: no two equal in a row, and each equally often."""
+        if func._schema.name != "aten::topk" or args[2:3] not in ((), (-1,), (args[0].dim() - 1,)):
+            return
+        choices, places = args[0].shape[-1], made[1]
+        if choices <= CHOICES_MAX and places.numel() <= ELEMENTS_MAX:
+            values = torch.arange(places.numel()).remainder(choices).view(places.shape)
+            setattr(values, ASSUMED, True)
+            self.keep(places, values)
 
     def _begin(self, tensor: Any) -> None:
         """All elements are about to be written: `torch.empty(…).fill_(…)`."""

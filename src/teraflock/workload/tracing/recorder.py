@@ -30,6 +30,7 @@ from teraflock.workload.trace import (
 )
 from teraflock.workload.tracing import recurrent
 from teraflock.workload.tracing.known import KnownValues
+from teraflock.workload.tracing.shapes import SHAPED, grouped
 from teraflock.workload.tracing.side import Side, Sides, unwrapped
 from teraflock.workload.tracing.sizes import expression_of
 from teraflock.workload.tracing.unknown import boxes_kept
@@ -66,54 +67,6 @@ ORS = frozenset({"aten::bitwise_or", "aten::bitwise_or_", "aten::logical_or", "a
 UNSEEN = ("prim", "prims", "profiler")
 """Namespaces of operators that start no kernel."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
-
-
-def _padded(tensor: Any, pad: Any, *rest: Any) -> Any:
-    shape = list(tensor.shape)
-    for place in range(len(pad) // 2):
-        shape[-1 - place] = shape[-1 - place] + pad[2 * place] + pad[2 * place + 1]
-    return _laid_out(tensor.new_empty(shape), tensor)
-
-
-def _laid_out(made: Any, like: Any) -> Any:
-    """In the channels-last layout if `like` is."""
-    is_last = like.dim() == 4 and not like.is_contiguous()
-    if is_last and like.is_contiguous(memory_format=torch.channels_last):
-        return made.contiguous(memory_format=torch.channels_last)
-    return made
-
-
-def _upsampled(tensor: Any, size: Any, *rest: Any) -> Any:
-    return _laid_out(tensor.new_empty([tensor.shape[0], tensor.shape[1], *size]), tensor)
-
-
-def _upsampled_back(gradient: Any, size: Any, input_size: Any, *rest: Any) -> Any:
-    return _laid_out(gradient.new_empty(list(input_size)), gradient)
-
-
-def _histogram(tensor: Any, bins: int = 100, *rest: Any) -> Any:
-    return tensor.new_empty([bins])
-
-
-def _grouped(left: Any, right: Any, offs: Any = None, *rest: Any) -> Any:
-    """Products of experts: rows in groups, or sums of the groups in the backward pass."""
-    if left.dim() == 2 and right.dim() == 2:
-        return left.new_empty([offs.shape[0], left.shape[0], right.shape[1]])
-    if left.dim() == right.dim() == 3:
-        return left.new_empty([left.shape[0], left.shape[1], right.shape[2]])
-    return left.new_empty([left.shape[-2], right.shape[-1]])
-
-
-SHAPED: dict[str, Callable[..., Any]] = {
-    "aten::constant_pad_nd": _padded,
-    "aten::upsample_nearest2d": _upsampled,
-    "aten::upsample_nearest2d_backward": _upsampled_back,
-    "aten::histc": _histogram,
-    "aten::_grouped_mm": _grouped,
-    **recurrent.SHAPES,
-}
-"""Replacements for operations whose fake form turns symbolic sizes into numbers, or is the CPU form, which supports
-fewer types."""
 
 
 COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
@@ -245,7 +198,7 @@ class Recorder(TorchDispatchMode):
     def _made(self, func: Any, args: Any, kwargs: Any) -> Any:
         shaped = SHAPED.get(func._schema.name)
         if shaped is not None:
-            return shaped(*args, **(kwargs if shaped is _grouped else {}))
+            return shaped(*args, **(kwargs if shaped is grouped else {}))
         if self.sides is None:
             return func(*args, **kwargs)
         values = self.known.shaping(func, args, kwargs)
@@ -303,10 +256,8 @@ class Recorder(TorchDispatchMode):
         return [index] if values is None else list(values.nonzero(as_tuple=True))
 
     def _believe_mask(self, name: str, args: Any, out: Any) -> None:
-        if name == "aten::eq":
-            is_believed = isinstance(args[1], int) and args[1] == 1
-        else:
-            is_believed = not self._is_doubted(args[0])
+        is_one = name == "aten::eq" and isinstance(args[1], int) and args[1] == 1
+        is_believed = is_one or (name != "aten::eq" and not self._is_doubted(args[0]))
         key = out.untyped_storage()._cdata
         (self._all if is_believed else self._doubted).add(key)
 
@@ -330,6 +281,32 @@ class Recorder(TorchDispatchMode):
         self._references[key] = weakref.ref(storage, lambda _: self._death(key, number))
         self.kinds.append(kind or self.phase)
         self.events.append(self._size_index(tensor, storage) * EVENT_KINDS + EventKind.ALLOCATE)
+
+    def position(self) -> tuple[int, int, int]:
+        return len(self.events), len(self.kinds), self.views
+
+    def repeat(self, begin: tuple[int, int, int], end: tuple[int, int, int]) -> None:
+        """Record again what happened between two positions, apart from storages that outlived it."""
+        (first, born, views), (last, _, views_then) = begin, end
+        self.views += views_then - views
+        part = [(event, event % EVENT_KINDS, event // EVENT_KINDS) for event in self.events[first:last]]
+        passing, count = set(), born
+        for _, kind, argument in part:
+            count += kind == EventKind.ALLOCATE
+            if kind == EventKind.FREE:
+                passing.add(count - argument)
+        numbers: dict[int, int] = {}
+        for event, kind, argument in part:
+            if kind == EventKind.ALLOCATE:
+                if born in passing:
+                    numbers[born] = len(self.kinds)
+                    self.kinds.append(self.kinds[born])
+                    self.events.append(event)
+                born += 1
+            elif kind != EventKind.FREE:
+                self.events.append(event)
+            elif born - argument in numbers:
+                self.events.append((len(self.kinds) - numbers[born - argument]) * EVENT_KINDS + kind)
 
     def _entries(self, source: Any, copy: Any) -> Any:
         """The memory of a sparse tensor, which has no storage of its own: positions and values of its entries."""

@@ -61,6 +61,11 @@ class Session:
         self.recorder.on_assumed = lambda: self.notes.add(
             "torchvision selects boxes by values that only a GPU would compute: as many are assumed as its limits allow"
         )
+        self.recorder.known.on_assumed = lambda: self.notes.add(
+            "each of the choices of `topk` counts as taken equally often: values that only a GPU would compute decide",
+            key="choices",
+            line=True,
+        )
         reading = TraceReading(self.sides, self.notes)
         reading.believe = self.recorder.believe
         reading.guess, reading.waited = self.recorder.guess, self.recorder.waited

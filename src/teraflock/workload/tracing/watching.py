@@ -58,7 +58,7 @@ class TraceWatch:
         self.input_shape: tuple[int, ...] = ()
         self.outer = 0
         self._has_parameters: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
-        self._repeats: dict[Any, tuple[int, Any]] = {}
+        self._repeats: dict[Any, tuple[int, Any, Any]] = {}
         self._input_at = -1
         self._is_backward = False
         self._is_stepping = False
@@ -190,11 +190,13 @@ class TraceWatch:
         )
         if key is None:
             return real(module, *args, **kwargs)
-        count, known = self._repeats.get(key, (0, None))
+        count, known, part = self._repeats.get(key, (0, None, None))
         if count >= REPEATS_COMPUTED and known is not None:
+            self.recorder.repeat(*part)
             return self._again(known)
+        begin = self.recorder.position()
         out = real(module, *args, **kwargs)
-        self._repeats[key] = (count + 1, self._pattern(out))
+        self._repeats[key] = (count + 1, self._pattern(out), (begin, self.recorder.position()))
         return out
 
     def _pattern(self, out: Any) -> Any:
