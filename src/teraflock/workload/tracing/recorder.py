@@ -30,6 +30,7 @@ from teraflock.workload.trace import (
 )
 from teraflock.workload.tracing import recurrent
 from teraflock.workload.tracing.known import KnownValues
+from teraflock.workload.tracing.shapes import SHAPED, grouped
 from teraflock.workload.tracing.side import Side, Sides, unwrapped
 from teraflock.workload.tracing.sizes import expression_of
 from teraflock.workload.tracing.unknown import boxes_kept
@@ -66,54 +67,6 @@ UNSEEN = ("prim", "prims", "profiler")
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
 
 
-def _padded(tensor: Any, pad: Any, *rest: Any) -> Any:
-    shape = list(tensor.shape)
-    for place in range(len(pad) // 2):
-        shape[-1 - place] = shape[-1 - place] + pad[2 * place] + pad[2 * place + 1]
-    return _laid_out(tensor.new_empty(shape), tensor)
-
-
-def _laid_out(made: Any, like: Any) -> Any:
-    """In the channels-last layout if `like` is."""
-    is_last = like.dim() == 4 and not like.is_contiguous()
-    if is_last and like.is_contiguous(memory_format=torch.channels_last):
-        return made.contiguous(memory_format=torch.channels_last)
-    return made
-
-
-def _upsampled(tensor: Any, size: Any, *rest: Any) -> Any:
-    return _laid_out(tensor.new_empty([tensor.shape[0], tensor.shape[1], *size]), tensor)
-
-
-def _upsampled_back(gradient: Any, size: Any, input_size: Any, *rest: Any) -> Any:
-    return _laid_out(gradient.new_empty(list(input_size)), gradient)
-
-
-def _histogram(tensor: Any, bins: int = 100, *rest: Any) -> Any:
-    return tensor.new_empty([bins])
-
-
-def _grouped(left: Any, right: Any, offs: Any = None, *rest: Any) -> Any:
-    """Products of experts: rows in groups, or sums of the groups in the backward pass."""
-    if left.dim() == 2 and right.dim() == 2:
-        return left.new_empty([offs.shape[0], left.shape[0], right.shape[1]])
-    if left.dim() == right.dim() == 3:
-        return left.new_empty([left.shape[0], left.shape[1], right.shape[2]])
-    return left.new_empty([left.shape[-2], right.shape[-1]])
-
-
-SHAPED: dict[str, Callable[..., Any]] = {
-    "aten::constant_pad_nd": _padded,
-    "aten::upsample_nearest2d": _upsampled,
-    "aten::upsample_nearest2d_backward": _upsampled_back,
-    "aten::histc": _histogram,
-    "aten::_grouped_mm": _grouped,
-    **recurrent.SHAPES,
-}
-"""Replacements for operations whose fake form turns symbolic sizes into numbers, or is the CPU form, which supports
-fewer types."""
-
-
 COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
@@ -136,6 +89,9 @@ class Recorder(TorchDispatchMode):
         self.events: list[int] = []
         self.kinds: list[str] = []
         self.views = 0
+        self._is_forward = True
+        self._records = True
+        """Whether the operations before were recorded for a backward pass."""
         self._detached = 0
         """The storage that was detached last."""
         self._zeros: Any = None
@@ -217,12 +173,22 @@ class Recorder(TorchDispatchMode):
         for tensor in outputs:
             self.birth(tensor)
         if outputs or inputs:
+            self._mark_plain(inputs)
+            attributes = self._attributes(name, args)
             if name.startswith("_foreach") or name.startswith("_fused_"):
+                attributes = [len(each) for each in _lists(args)[:1]]
                 inputs, outputs = self._foreach_group(args), []
-            self._operate(self._name(func, name), inputs, outputs, self._attributes(name, args))
+            self._operate(self._name(func, name), inputs, outputs, attributes)
         if torch.Tag.dynamic_output_shape in func.tags and not (name == "index" and _has_no_mask(args[1])):
             self.waited(args[0])  # PyTorch reads how many there are
         return out
+
+    def _mark_plain(self, inputs: list[Any]) -> None:
+        """Mark where operations begin or cease to be recorded for a backward pass."""
+        records = torch.is_grad_enabled() and any(each.requires_grad for each in inputs)
+        if self.sides is not None and self._is_forward and records != self._records:
+            self._records = records
+            self.events.append((Mark.RECORDED if records else Mark.PLAIN) * EVENT_KINDS + EventKind.MARK)
 
     def waited(self, tensor: Any, name: str = READ_VALUE) -> None:
         """The script, or PyTorch, needs a value from the GPU now."""
@@ -241,7 +207,7 @@ class Recorder(TorchDispatchMode):
     def _made(self, func: Any, args: Any, kwargs: Any) -> Any:
         shaped = SHAPED.get(func._schema.name)
         if shaped is not None:
-            return shaped(*args, **(kwargs if shaped is _grouped else {}))
+            return shaped(*args, **(kwargs if shaped is grouped else {}))
         if self.sides is None:
             return func(*args, **kwargs)
         values = self.known.shaping(func, args, kwargs)
@@ -336,6 +302,7 @@ class Recorder(TorchDispatchMode):
         return copy.teraflock_entries
 
     def mark(self, mark: Mark) -> None:
+        self._is_forward, self._records = mark in (Mark.STEP, Mark.FORWARD), True
         self.events.append(mark * EVENT_KINDS + EventKind.MARK)
 
     def tag(self, tensors: Iterable[Any], kind: str) -> None:
@@ -416,11 +383,9 @@ class Recorder(TorchDispatchMode):
 
     def _foreach_group(self, args: Any) -> list[Tensor]:
         """A list operation as one flattened tensor per list: only the bytes matter."""
-        groups = [each for each in args if isinstance(each, (list, tuple)) and each]
         return [
             Tensor(DTYPES.get(group[0].dtype, "f"), [self.index(sum(t.numel() for t in group))])
-            for group in groups
-            if isinstance(group[0], torch.Tensor)
+            for group in _lists(args)
         ]
 
     @staticmethod
@@ -440,6 +405,12 @@ class Recorder(TorchDispatchMode):
         stride, padding, dilation, transposed, _, groups = args[at : at + 6]
         mask = [int(each) for each in args[at + 6]] if name == "convolution_backward" else []
         return [int(stride[0]), int(padding[0]), int(dilation[0]), int(transposed), int(groups), *mask]
+
+
+def _lists(args: Any) -> list[Any]:
+    """The arguments that are lists of tensors."""
+    groups = [each for each in args if isinstance(each, (list, tuple)) and each]
+    return [each for each in groups if isinstance(each[0], torch.Tensor)]
 
 
 def _has_no_mask(positions: Any) -> bool:
