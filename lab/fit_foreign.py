@@ -16,12 +16,17 @@ from lab.fit_curves import POINTS_MIN, Placed, curve_of, placed, points_near
 from lab.rows import read_lines
 from teraflock.estimate.speed import REACH
 
-FILE = "fit_foreign"
+FILES = ("fit_foreign", "fit_scripts", "fit_sweep")
 PRECISIONS = {
-    "fp16_accumulate": "amp-fp16",
-    "ddpm": "amp-bf16",
-    "trainer_bert": "amp-bf16",
-    "accelerate_t5": "amp-bf16",
+    name: precision
+    for precision, names in {
+        "amp-fp16": "fp16_accumulate cifar_wide deeplab_amp mae roberta_fp16 lightning_manual",
+        "amp-bf16": "ddpm trainer_bert accelerate_t5 bert_mlm ddp_alone",
+        "bf16": "vit_bf16 qwen_sft llama_own",
+        "fp16": "swin_serve",
+        "tf32": "gpt2_tf32",
+    }.items()
+    for name in names.split()
 }
 """Of the measured scripts; the others use fp32."""
 SKIPPED_MICROSECONDS = 20_000
@@ -30,11 +35,12 @@ SKIPPED_MICROSECONDS = 20_000
 
 def _rows() -> list[Placed]:
     found = []
-    for row in read_lines(MEASURED / f"{FILE}.jsonl.gz"):
-        precision = PRECISIONS.get(row["job"]["model"], "fp32")
-        job = {**row["job"], "precision": precision}
-        run = Run(FILE, {**row, "job": job}, None)  # type: ignore[arg-type]  # no scene: only its operations count
-        found += [each for each in operations(run) if each.microseconds < SKIPPED_MICROSECONDS]
+    for file in FILES:
+        for row in read_lines(MEASURED / f"{file}.jsonl.gz"):
+            precision = row["job"].get("precision") or PRECISIONS.get(row["job"]["model"], "fp32")
+            job = {**row["job"], "precision": precision}
+            run = Run(file, {"median": 0.0, **row, "job": job}, None)  # type: ignore[arg-type]  # no scene: only operations
+            found += [each for each in operations(run) if each.microseconds < SKIPPED_MICROSECONDS]
     return placed(found)
 
 

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.memory import Scene
-from teraflock.estimate.operation import WAITS, Work
+from teraflock.estimate.operation import LISTS, WAITS, Work
 from teraflock.workload.trace import EVENT_KINDS, FUSED, EventKind, Mark
 
 Weights = dict[str, float]
@@ -25,6 +25,7 @@ Weights = dict[str, float]
 - `gradient` per parameter, `sgd` and `adam` per parameter of these optimizers;
 - `compiled_library`, `compiled_fused` per call of a library or fused kernel under `torch.compile`, and
   `compiled_parameter` per trained parameter (`estimate/compiled.py`);
+- `list_tensor` per tensor of an operation on lists, such as those of a script's own optimizer;
 - `unpack` per product with weights of 4 bits, in addition to the operation (`estimate/quantized.py`);
 - `segment` per part that checkpointing recomputes, in addition to its operations;
 - `generator_infer`, `generator` per operation of the zoo's generators;
@@ -39,10 +40,14 @@ OPTIMIZER: Final = int(Mark.OPTIMIZER)
 UNPACKS: Final = "dequantize"
 """The operation that unpacks weights of 4 bits for one product."""
 UNPACK: Final = "unpack"
-LISTS: Final = ("_foreach", "_fused")
-"""Name prefixes of operations on lists of tensors. In a recorded trace they belong to the script's own optimizer."""
+PLAIN: Final = int(Mark.PLAIN)
+LIST: Final = "list_tensor"
+LIST_SECONDS: Final = 1.45e-6
+"""For each tensor of each operation on lists. A step of Adam has 13 such operations, one of SGD 3: with the costs above
+per parameter, both come to this."""
 ADAM_LISTS_MIN: Final = 5
-"""A script's own optimizer with fewer list operations than this costs the host as much as SGD."""
+"""Older traces do not say how many tensors a list has. A script's own optimizer with fewer list operations than this
+then costs the host as much as SGD."""
 
 
 class Issued(msgspec.Struct, frozen=True):
@@ -66,7 +71,8 @@ def issued(
 ) -> Issued:
     """`lists` is the number of list operations of the optimizer."""
     steps = list(_phases(scene))
-    keys = sorted({(phase, kind) for _, phase, kind in steps})
+    tensors = [each.tensors for each in scene.works]
+    keys = sorted({(phase, kind, tensors[index]) for index, phase, kind in steps})
     at = {key: index for index, key in enumerate(keys)}
     trains = scene.trace.has_backward
     trained = sum(each.trainable for each in scene.trace.parameters) if trains else 0
@@ -76,11 +82,15 @@ def issued(
     side = "forward" if trains else "infer"
     listed = sum(kind == "list" for _, _, kind in steps)
     groups = []
-    for phase, kind in keys:
+    for phase, kind, listed_tensors in keys:
         weights: Weights = {f"{side}_view": scene.trace.views / len(steps)}
         by_python = {"forward": 1.0, "backward": again}.get(phase, 0.0)
         if kind == "nothing":
             weights["nothing"] = 1.0
+        elif listed_tensors:
+            weights |= {LIST: float(listed_tensors), "infer_operation": 1.0}
+        elif phase == "plain" and not compiled:
+            weights[f"infer_{kind}"] = 1.0
         elif phase == "optimizer":
             own = "adam" if listed >= ADAM_LISTS_MIN else "sgd"
             weights |= {own: trained / listed} if kind == "list" else {f"infer_{kind}": 1.0}
@@ -100,7 +110,7 @@ def issued(
             weights["context"] = by_python * (1 + scene.trace.views / len(steps))
         groups.append({name: weight for name, weight in weights.items() if weight})
     return Issued(
-        [(index, at[phase, kind]) for index, phase, kind in steps],
+        [(index, at[phase, kind, tensors[index]]) for index, phase, kind in steps],
         groups,
         _ending(optimizer, trained / lists, context=context) if lists else {},
     )
@@ -186,7 +196,7 @@ def _phases(scene: Scene) -> Iterator[tuple[int, str, str]]:
         if kind == OPERATE:
             yield argument, phase, kinds[argument]
         elif kind == MARK:
-            phase = {BACKWARD: "backward", OPTIMIZER: "optimizer"}.get(argument, "forward")
+            phase = {BACKWARD: "backward", OPTIMIZER: "optimizer", PLAIN: "plain"}.get(argument, "forward")
 
 
 def _kind(name: str, *, kernel: bool) -> str:

@@ -21,9 +21,10 @@ NO_KERNEL: Final = {
 
 
 class Work:
-    """One operation with its sizes. `family` selects the curve, `dims` the position on it."""
+    """One operation with its sizes. `family` selects the curve, `dims` the position on it. `tensors` is how many a list
+    operation has; 0 if unknown."""
 
-    __slots__ = ("bytes", "count", "dims", "dtype", "family", "flops", "kernel", "name", "odd")
+    __slots__ = ("bytes", "dims", "dtype", "family", "flops", "kernel", "name", "odd", "tensors")
 
     def __init__(
         self, name: str, family: str, dtype: str, flops: float, moved: float, dims: tuple[float, ...]
@@ -34,7 +35,7 @@ class Work:
         self.flops = flops
         self.bytes = moved
         self.dims = dims
-        self.count = 1
+        self.tensors = 0
         self.kernel = True
         self.odd = False
 
@@ -90,7 +91,15 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
     row, strided, channels = _tail(inputs or outputs)
     if strided and base in LAST_NORMS:
         base, row = f"{base}{LAST_NORM}", 1.0
-    return Work(base, "bytes", dtype, 0.0, moved, (row, strided, channels))
+    made = Work(base, "bytes", dtype, 0.0, moved, (row, strided, channels))
+    if base.startswith(LISTS) and attributes:
+        made.tensors = attributes[0]
+    return made
+
+
+LISTS: Final = ("_foreach", "_fused")
+"""Name prefixes of operations on lists of tensors. In a recorded trace they belong to the script's own optimizer, or
+scale its gradients."""
 
 
 WAITS: Final = frozenset({READ_VALUE, TO_GPU, TO_HOST})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from teraflock.estimate.bounds import CardModel
-from teraflock.estimate.host import UNPACK, Timelines, divided, issued, seconds_of
+from teraflock.estimate.host import LIST, LIST_SECONDS, UNPACK, Timelines, divided, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.quantized import UNPACK_SECONDS, wait_seconds
@@ -85,7 +85,12 @@ class StepWork:
         self._items = items
         self.scaled = Scaled(items, tf32=precision == "tf32", model=card_model)
         self._latest: tuple[Peaks | None, float] = (None, 0.0)
-        by_kind = {**known.host, UNPACK: UNPACK_SECONDS, **(compiled.host if compiled else {})}
+        by_kind = {
+            **known.host,
+            UNPACK: UNPACK_SECONDS,
+            LIST: LIST_SECONDS,
+            **(compiled.host if compiled else {}),
+        }
         costs = [seconds_of(each, by_kind) for each in step.groups]
         ending = seconds_of(step.ending, known.host)
         start = known.host["start_forward" if scene.trace.has_backward else "start_infer"]

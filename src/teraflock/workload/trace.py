@@ -58,6 +58,10 @@ class Mark(IntEnum):
     END = 3
     FORWARD = 4
     """A backward pass or an optimizer step has ended. Further forward passes may follow in the same step."""
+    PLAIN = 5
+    """Outside of backward passes and optimizer steps, operations from here on record nothing for a backward pass."""
+    RECORDED = 6
+    """From here on they do again, as they do after all other marks."""
 
 
 KINDS: Final = {
@@ -88,7 +92,8 @@ class TracedOperation(msgspec.Struct, frozen=True, array_like=True):
     inputs: list[Tensor]
     outputs: list[Tensor]
     attributes: list[int] = []
-    """For convolutions: stride, padding and dilation (first of each), transposed, groups, gradient mask."""
+    """For convolutions: stride, padding and dilation (first of each), transposed, groups, gradient mask. For operations
+    on lists: the number of tensors in a list."""
 
 
 class Parameter(msgspec.Struct, frozen=True, array_like=True):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teraflock.catalog.cards import card
-from teraflock.estimate.host import PINNED, Timelines, divided, issued, seconds_of
+from teraflock.estimate.host import LIST, PINNED, Timelines, divided, issued, seconds_of
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.speed import PEAKS_H200, measured
@@ -26,7 +26,17 @@ from teraflock.estimate.step import (
 )
 from teraflock.estimate.survey import Survey
 from teraflock.workload.model import Workload
-from teraflock.workload.trace import READ_VALUE, TO_GPU, TO_HOST
+from teraflock.workload.trace import (
+    EVENT_KINDS,
+    READ_VALUE,
+    TO_GPU,
+    TO_HOST,
+    EventKind,
+    Mark,
+    Tensor,
+    Trace,
+    TracedOperation,
+)
 from teraflock.workload.zoo import symbols_for, trace_for
 
 SECONDS = st.floats(0, 1e-3) | st.just(0.0)
@@ -106,6 +116,58 @@ def test_a_host_that_reads_a_value_waits_for_the_gpu(
 def test_which_copies_the_host_waits_for(made: Work, waits: bool) -> None:
     assert bool(made.dims[0]) is waits
     assert not made.kernel
+
+
+def traced(events: Sequence[tuple[EventKind, int]], tensors: int) -> Trace:
+    values = Tensor("f", [0, 0])
+    return Trace(
+        name="",
+        torch="",
+        symbols={},
+        expressions=[1024],
+        operations=[
+            TracedOperation("relu", [values], [values]),
+            TracedOperation("_foreach_add_", [values], [], [tensors]),
+        ],
+        parameters=[],
+        events=[argument * EVENT_KINDS + kind for kind, argument in events],
+        kinds="",
+        has_optimizer=True,
+    )
+
+
+MARKED = (Mark.STEP, Mark.PLAIN, Mark.RECORDED, Mark.FORWARD)
+
+
+@given(
+    events=st.lists(
+        st.tuples(st.just(EventKind.MARK), st.sampled_from(MARKED))
+        | st.tuples(st.just(EventKind.OPERATE), st.just(0))
+    )
+)
+def test_operations_without_gradients_cost_as_in_inference(events: list[tuple[EventKind, int]]) -> None:
+    trace = traced([(EventKind.MARK, Mark.STEP), *events, (EventKind.OPERATE, 0)], 1)
+    is_plain, wanted = False, {"infer_operation": 0.0, "forward_operation": 0.0}
+    for kind, argument in [*events, (EventKind.OPERATE, 0)]:
+        if kind == EventKind.MARK:
+            is_plain = argument == Mark.PLAIN
+        else:
+            wanted["infer_operation" if is_plain else "forward_operation"] += 1
+    step = issued(Scene(trace, {}, {}), "adamw", 0)
+    total = {kind: sum(step.groups[at].get(kind, 0.0) for _, at in step.order) for kind in wanted}
+    assert total == wanted
+
+
+@given(passes=st.integers(1, 5), lists=st.integers(1, 15), tensors=st.integers(1, 300))
+def test_every_step_of_an_optimizer_costs_by_its_tensors(passes: int, lists: int, tensors: int) -> None:
+    one = [
+        (EventKind.MARK, Mark.OPTIMIZER),
+        *[(EventKind.OPERATE, 1)] * lists,
+        (EventKind.MARK, Mark.FORWARD),
+    ]
+    trace = traced([(EventKind.MARK, Mark.STEP), *one * passes], tensors)
+    step = issued(Scene(trace, {}, {}), "adamw", 0)
+    assert sum(step.groups[at][LIST] for _, at in step.order) == passes * lists * tensors
 
 
 @pytest.mark.parametrize(("model", "segments"), [("gpt2", 12), ("llama-1b", 16), ("t5-base", 24)])

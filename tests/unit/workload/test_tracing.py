@@ -324,3 +324,46 @@ def test_attention_takes_narrow_values_and_shared_keys_with_dropout(
         recorder.paused = True
     assert out.shape == (2, 8, 16, values)
     assert ("_scaled_dot_product_efficient_attention" in names) != bool(dropout)
+
+
+FROZEN = """
+import torch
+from torch import nn
+teacher, net = nn.Linear(8, 8).cuda(), nn.Linear(8, 8).cuda()
+for each in teacher.parameters():
+    each.requires_grad_(False)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    known = teacher(torch.ones(4, 8, device="cuda")).relu()
+    loss = (net(known).tanh() - known).square().mean()
+    opt.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    opt.step()
+"""
+
+
+def test_operations_that_record_no_gradient_are_marked(tmp_path: Path) -> None:
+    from teraflock.workload.trace import Mark
+    from teraflock.workload.tracing.script import trace_script
+
+    script = tmp_path / "train.py"
+    script.write_text(FROZEN)
+    trace = trace_script(script)
+    phases: dict[str, set[int]] = {}
+    phase = int(Mark.STEP)
+    for event in trace.events[trace.events.index(Mark.STEP * EVENT_KINDS + EventKind.MARK) :]:
+        kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
+        if kind == EventKind.MARK:
+            phase = argument
+        elif kind == EventKind.OPERATE:
+            phases.setdefault(trace.operations[argument].name, set()).add(phase)
+    assert phases["relu"] == {Mark.PLAIN}
+    assert phases["tanh"] == {Mark.RECORDED}
+    assert phases["tanh_backward"] == {Mark.BACKWARD}
+    assert phases["_foreach_norm.Scalar"] == {Mark.PLAIN}
+    assert {each.name: each.attributes for each in trace.operations if each.name.startswith("_foreach")} == {
+        "_foreach_norm.Scalar": [2],
+        "_foreach_mul_": [2],
+        "_foreach_add_": [2],
+    }

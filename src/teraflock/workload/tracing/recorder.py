@@ -91,6 +91,9 @@ class Recorder(TorchDispatchMode):
         self.events: list[int] = []
         self.kinds: list[str] = []
         self.views = 0
+        self._is_forward = True
+        self._records = True
+        """Whether the operations before were recorded for a backward pass."""
         self._detached = 0
         """The storage that was detached last."""
         self._zeros: Any = None
@@ -174,12 +177,22 @@ class Recorder(TorchDispatchMode):
         for tensor in outputs:
             self.birth(tensor)
         if outputs or inputs:
+            self._mark_plain(inputs)
+            attributes = self._attributes(name, args)
             if name.startswith("_foreach") or name.startswith("_fused_"):
+                attributes = [len(each) for each in _lists(args)[:1]]
                 inputs, outputs = self._foreach_group(args), []
-            self._operate(self._name(func, name), inputs, outputs, self._attributes(name, args))
+            self._operate(self._name(func, name), inputs, outputs, attributes)
         if torch.Tag.dynamic_output_shape in func.tags and not (name == "index" and _has_no_mask(args[1])):
             self.waited(args[0])  # PyTorch reads how many there are
         return out
+
+    def _mark_plain(self, inputs: list[Any]) -> None:
+        """Mark where operations begin or cease to be recorded for a backward pass."""
+        records = torch.is_grad_enabled() and any(each.requires_grad for each in inputs)
+        if self.sides is not None and self._is_forward and records != self._records:
+            self._records = records
+            self.events.append((Mark.RECORDED if records else Mark.PLAIN) * EVENT_KINDS + EventKind.MARK)
 
     def waited(self, tensor: Any, name: str = READ_VALUE) -> None:
         """The script, or PyTorch, needs a value from the GPU now."""
@@ -320,6 +333,7 @@ class Recorder(TorchDispatchMode):
         return copy.teraflock_entries
 
     def mark(self, mark: Mark) -> None:
+        self._is_forward, self._records = mark in (Mark.STEP, Mark.FORWARD), True
         self.events.append(mark * EVENT_KINDS + EventKind.MARK)
 
     def tag(self, tensors: Iterable[Any], kind: str) -> None:
@@ -400,11 +414,9 @@ class Recorder(TorchDispatchMode):
 
     def _foreach_group(self, args: Any) -> list[Tensor]:
         """A list operation as one flattened tensor per list: only the bytes matter."""
-        groups = [each for each in args if isinstance(each, (list, tuple)) and each]
         return [
             Tensor(DTYPES.get(group[0].dtype, "f"), [self.index(sum(t.numel() for t in group))])
-            for group in groups
-            if isinstance(group[0], torch.Tensor)
+            for group in _lists(args)
         ]
 
     @staticmethod
@@ -424,6 +436,12 @@ class Recorder(TorchDispatchMode):
         stride, padding, dilation, transposed, _, groups = args[at : at + 6]
         mask = [int(each) for each in args[at + 6]] if name == "convolution_backward" else []
         return [int(stride[0]), int(padding[0]), int(dilation[0]), int(transposed), int(groups), *mask]
+
+
+def _lists(args: Any) -> list[Any]:
+    """The arguments that are lists of tensors."""
+    groups = [each for each in args if isinstance(each, (list, tuple)) and each]
+    return [each for each in groups if isinstance(each[0], torch.Tensor)]
 
 
 def _has_no_mask(positions: Any) -> bool:
