@@ -54,6 +54,7 @@ PLANS_WAITING_MAX: Final = 16
 """How many estimates and plans of one organisation can wait. Each takes about a second."""
 BODIES_PER_ORGANISATION: Final = 32
 """How many bodies are read at a time, each up to `body_bytes_max`."""
+_HEADERS: Final = frozenset({b"authorization", b"content-type", b"idempotency-key", b"last-event-id"})
 
 
 class _Answering(Protocol):
@@ -269,9 +270,6 @@ def _raw(request: Request[Any, Any, Any]) -> Raw:
         idempotency_key=None if key is None else key.decode("latin-1"),
         last_event_id=headers.get(b"last-event-id", b"").decode("latin-1"),
     )
-
-
-_HEADERS: Final = frozenset({b"authorization", b"content-type", b"idempotency-key", b"last-event-id"})
 
 
 class _Sent:

@@ -17,6 +17,7 @@ Period = Literal["second", "hour", "month"]
 HOURS_PER_MONTH: Final = 730
 SECONDS: Final[dict[Period, int]] = {"second": 1, "hour": 3600, "month": HOURS_PER_MONTH * 3600}
 MICROS: Final = 1_000_000
+AMOUNT_DIGITS_MAX: Final = 18  # the limit of a 64-bit column; no real price comes near it
 
 
 class Money(msgspec.Struct, frozen=True):
@@ -80,9 +81,6 @@ def _parse_scientific(text: str) -> int:
         raise ValueError(f"not an amount: {text!r}")
     numerator, denominator = value.as_integer_ratio()
     return divided(numerator * MICROS, denominator)
-
-
-AMOUNT_DIGITS_MAX: Final = 18  # the limit of a 64-bit column; no real price comes near it
 
 
 SMALL_MICROS: Final = 1_000_000  # below one unit, two decimals would hide the price of a vCPU

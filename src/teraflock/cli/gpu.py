@@ -25,6 +25,19 @@ Examples:
   tera gpus A100 --json
   tera gpus add card.yaml
 """
+_COLUMNS: Final = [
+    Column("GPU"),
+    Column("MEMORY", right=True),
+    Column("GB/S", right=True, worth=7),
+    Column("FP32 TFLOPS", right=True, worth=8),
+    Column("FP16 TENSOR", right=True, worth=6),
+    Column("INT8 TOPS", right=True, worth=4),
+    Column("FP64 TFLOPS", right=True, worth=4),
+    Column("BF16", worth=5),
+    Column("WATTS", right=True, worth=4),
+    Column("YEAR", right=True, worth=4),
+    Column("ARCHITECTURE", flexible=True, worth=3),
+]
 
 
 class _Gpus(DefaultGroup):
@@ -67,21 +80,6 @@ def _all(as_json: bool) -> None:
     )
     others = ", ".join(each.id for each in all_accelerators())
     remark(f"Offers are listed, but estimates are not supported: {others}")
-
-
-_COLUMNS: Final = [
-    Column("GPU"),
-    Column("MEMORY", right=True),
-    Column("GB/S", right=True, worth=7),
-    Column("FP32 TFLOPS", right=True, worth=8),
-    Column("FP16 TENSOR", right=True, worth=6),
-    Column("INT8 TOPS", right=True, worth=4),
-    Column("FP64 TFLOPS", right=True, worth=4),
-    Column("BF16", worth=5),
-    Column("WATTS", right=True, worth=4),
-    Column("YEAR", right=True, worth=4),
-    Column("ARCHITECTURE", flexible=True, worth=3),
-]
 
 
 def _cells(card: Card) -> list[str]:

@@ -32,6 +32,7 @@ from teraflock.workload.model import Workload
 
 NEARLY_BYTES: Final = 50_000_000  # less would be printed as 0 GB
 BYTES_PER_GIGABIT: Final = 125_000_000
+SHARE_APART: Final = 0.005
 
 
 class Job:
@@ -185,9 +186,6 @@ def _slice_of(card: Card, shape: Shape) -> Card | None:
         if same_share and part.memory_bytes == shape.gpu_memory_bytes:
             return sliced(card, part)
     return None
-
-
-SHARE_APART: Final = 0.005
 
 
 def _missing(missing_bytes: int) -> str:

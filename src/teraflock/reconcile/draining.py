@@ -1,9 +1,9 @@
 """The loop that empties drained hosts at their deadline.
 
-Before the deadline, the tenants of instances that will move get a notice. At the deadline, each of these instances is stopped,
-its disk is copied to another host, which it then gets in one transaction, and the guest on the old host is removed. If
-the process dies in between, `drift.py` starts the stopped instance again or removes it from the old host. Instances
-that may not move stay.
+Before the deadline, the tenants of instances that will move get a notice. At the deadline, each of these instances is
+stopped, its disk is copied to another host, which it then gets in one transaction, and the guest on the old host is
+removed. If the process dies in between, `drift.py` starts the stopped instance again or removes it from the old host.
+Instances that may not move stay.
 """
 
 import logging

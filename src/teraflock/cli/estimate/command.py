@@ -30,6 +30,10 @@ Examples:
   tera estimate llama-8b --batch 1 --seq 2048 --precision bf16 --gpu H100 --tensor-parallel 4
   tera estimate job.trace --gpu all --plot memory.svg
 """
+NOT_FOR_TRACES: Final = (
+    "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
+    "lora_targets", "lora_dtype", "load_in", "accumulate", "users", "context",
+)  # fmt: skip
 
 
 @click.command(help=HELP)
@@ -279,9 +283,3 @@ def _refuse_options_for_a_trace(model: str) -> None:
                 f"`--{word}` does not apply to a trace",
                 hint=f"Remove `--{word}`, or change the script and record it again",
             )
-
-
-NOT_FOR_TRACES: Final = (
-    "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
-    "lora_targets", "lora_dtype", "load_in", "accumulate", "users", "context",
-)  # fmt: skip
