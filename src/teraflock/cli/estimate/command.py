@@ -215,11 +215,8 @@ def command(
             hint="`tera estimate --models` lists the known models",
         )
     _refuse_options_for_a_trace(model)
-    import gc
-
     from teraflock.estimate.answer import answer
 
-    gc.disable()  # the process ends after one answer, so collecting the blocks of the replay only costs time
     if users is not None:
         from teraflock.cli.estimate.serving import answer_serving
         from teraflock.estimate.words import cards_from

@@ -55,15 +55,12 @@ def _load() -> None:
 
 
 def _line(words: EstimateWords, own_cards: "Sequence[Card]", row: "tuple[Workload, str, str]") -> bytes:
-    import gc
-
     import msgspec
 
     from teraflock.base.errors import TeraflockError
     from teraflock.estimate.answer import answer
 
     workload, gpu, where = row
-    gc.disable()  # a replay makes a hundred thousand blocks and leaves no reference cycles
     names = words.gpu or (() if words.memory_limit else (gpu or "all",))
     try:
         cards = cards_from(
