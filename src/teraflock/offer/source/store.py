@@ -13,9 +13,9 @@ import msgspec
 from teraflock.offer.model import DOUBTFUL_PRICE, Offer, Source
 from teraflock.offer.store import COLUMNS, LIST, row_from
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import number
+from teraflock.storage.table import add_row, insert_into, number
 
-_INSERT: Final = f"INSERT INTO offer ({LIST}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
+_INSERT: Final = insert_into("offer", *COLUMNS)
 _UNTIL: Final = (
     "COALESCE(NULLIF(new.since, ''), :until)"  # the date on which the next price starts, if there is one
 )
@@ -84,10 +84,7 @@ def catalog(tx: Transaction) -> Catalog:
 
 def put_source(tx: Transaction, source: Source) -> None:
     tx.run("DELETE FROM offer_source WHERE name = :name", name=source.name)
-    tx.run(
-        f"INSERT INTO offer_source ({_SOURCE_LIST}) VALUES ({', '.join(':' + name for name in _SOURCE_COLUMNS)})",
-        **msgspec.structs.asdict(source),
-    )
+    add_row(tx, "offer_source", **msgspec.structs.asdict(source))
 
 
 def stored_prices(tx: Transaction, name: str) -> dict[int, StoredPrice]:
