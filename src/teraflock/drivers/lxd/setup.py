@@ -9,13 +9,13 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import Refused
+from teraflock.base.quantities import GIB
 from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.engine_errors import EngineBusy
 
-GIB: Final = 1 << 30
 _CREATED: Final = "Created"
 _MADE_BY: Final = "made by teraflock"
 
