@@ -8,6 +8,7 @@ Invariants:
 """
 
 from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
 from typing import Final, Literal
 
 import msgspec
@@ -71,7 +72,6 @@ def parse_micros(text: str) -> int:
 
 def _parse_scientific(text: str) -> int:
     """Parse numbers such as `1e-05`. They are rare in catalogs, so `decimal` is imported only here."""
-    from decimal import Decimal, InvalidOperation
 
     try:
         value = Decimal(text.strip() if text.isascii() and "_" not in text else "no")

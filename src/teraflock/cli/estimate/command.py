@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import click
 
+from teraflock.app.home import home
 from teraflock.base.errors import BadInput
 from teraflock.cli.complete import complete_gpu, complete_model, complete_precision
 from teraflock.cli.options import LargeNumber
@@ -198,7 +199,6 @@ def command(
         else:
             click.echo("\n".join(known_names()))
         return
-    from teraflock.app.home import home
     from teraflock.app.own_cards import read_own_cards
     from teraflock.estimate.words import EstimateWords, understood
 
