@@ -2,7 +2,8 @@
 
 Traces the measured scripts of tests/corpus, once each; `TRACES` is a folder that keeps the traces. Prints the errors
 of the live peak and the step time, by set, and by whether a script was in sight when something was fitted or chosen.
-With names of scripts, prints where their time goes. Needs PyTorch and what the scripts import.
+Of those that judge, only the summary is printed, so that nothing is chosen by them. With names of scripts, prints where
+their time goes. Needs PyTorch and what the scripts import.
 """
 
 import hashlib
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from math import log1p
 from pathlib import Path
 from statistics import median, quantiles
 from typing import Any, Final
@@ -61,16 +63,44 @@ def estimator_of(row: dict[str, Any], trace: Path) -> Estimator:
     return Estimator(Workload(model=str(trace), batch=0, compile=bool(row["job"].get("compile"))))
 
 
-def judged(row: dict[str, Any], trace: Path) -> tuple[float, float, float]:
-    """Error of the live peak, and of the step time with the host's state known and without."""
-    made = estimator_of(row, trace)
-    live = made.memory().live_peak_bytes / row["live"] - 1
-    own = OWN if row["probe"] < SHARED_MICROSECONDS else SHARED
-    known, plain = (step_of(made, made.scene(), host=host).seconds(PEAKS_H200) for host in (own, SHARED))
-    return live, known / row["median"] - 1, plain / row["median"] - 1
+class Judged:
+    """A measured script with its estimate."""
+
+    def __init__(self, file: str, part: str, row: dict[str, Any], trace: Path) -> None:
+        made = estimator_of(row, trace)
+        self.file, self.part, self.row = file, part, row
+        self.name: str = row["job"]["model"]
+        self.live = made.memory().live_peak_bytes / row["live"] - 1
+        self.is_timed = not row["job"].get("untimed")
+        self.is_disturbed = row["probe"] >= SHARED_MICROSECONDS
+        self.step = step_of(made, made.scene(), host=SHARED)
+
+    @property
+    def key(self) -> str:
+        return f"{self.file} {self.part}"
+
+    def error(self, pace: float | None) -> float:
+        """Of the step time, for a known pace of the host or for a shared one."""
+        gpu = self.step.gpu_seconds(PEAKS_H200)
+        return self.step.seconds_where_gpu_takes(gpu, pace) / self.row["median"] - 1
 
 
-def said(errors: list[float]) -> str:
+PACES: Final = [1 + 0.05 * each for each in range(21)]
+
+
+def paces_of(found: Sequence[Judged]) -> dict[tuple[str, bool], float]:
+    """The pace of each machine while disturbed and while not: the one with which its scripts to fit come out best."""
+    by: defaultdict[tuple[str, bool], list[Judged]] = defaultdict(list)
+    for each in found:
+        if each.part == "fit" and each.is_timed:
+            by[each.file, each.is_disturbed].append(each)
+    return {
+        key: min(PACES, key=lambda pace: sum(abs(log1p(each.error(pace))) for each in rows))
+        for key, rows in by.items()
+    }
+
+
+def said(errors: Sequence[float]) -> str:
     sizes = sorted(abs(each) for each in errors)
     if len(sizes) < 2:
         return "-"
@@ -98,10 +128,9 @@ def explain(row: dict[str, Any], trace: Path) -> None:
         print(f"  {total * 1e3:9.3f} ms  {key}")
 
 
-def main(folder: Path, names: list[str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+def read(folder: Path, names: list[str]) -> list[Judged]:
     fitted = IN_SIGHT | {row["job"]["model"] for row in read_lines(MEASURED / "fit_foreign.jsonl.gz")}
-    found: list[tuple[str, str, float, float, float | None, float | None]] = []
+    found = []
     for file in SETS:
         for row in read_lines(MEASURED / f"{file}.jsonl.gz"):
             name = row["job"]["model"]
@@ -113,21 +142,31 @@ def main(folder: Path, names: list[str]) -> None:
                 continue
             if names:
                 explain(row, trace)
-            live, known, plain = judged(row, trace)
-            timed = not row["job"].get("untimed")
-            part = part_of(name, fitted)
-            found.append(
-                (f"{file} {part}", name, live, row["live"], *((known, plain) if timed else (None, None)))
-            )
-    for key in sorted({each[0] for each in found}):
-        rows = [each for each in found if each[0] == key]
-        within = sum(abs(each[2]) <= 0.03 for each in rows)
-        print(f"{key:22} live {said([each[2] for each in rows])}, {within} of {len(rows)} within 3 %;"
-              f" step {said([each[4] for each in rows if each[4] is not None])},"
-              f" host unknown {said([each[5] for each in rows if each[5] is not None])}")  # fmt: skip
-    for key, name, live, _, own, shared in sorted(found, key=lambda each: -abs(each[4] or 0)):
-        time = f"{own:+8.1%} {shared:+8.1%}" if own is not None and shared is not None else ""
-        print(f"{key:22} {name:20} live {live:+8.2%}  step {time}")
+            found.append(Judged(file, part_of(name, fitted), row, trace))
+    return found
+
+
+def main(folder: Path, names: list[str]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    found = read(folder, names)
+    paces = paces_of(found)
+    for (file, is_disturbed), pace in sorted(paces.items()):
+        print(f"{file}: pace {pace:.2f} while {'disturbed' if is_disturbed else 'undisturbed'}")
+    errors = {
+        id(each): (each.error(paces.get((each.file, each.is_disturbed))), each.error(None))
+        for each in found
+        if each.is_timed
+    }
+    for key in sorted({each.key for each in found}):
+        rows = [each for each in found if each.key == key]
+        within = sum(abs(each.live) <= 0.03 for each in rows)
+        known, unknown = zip(*(errors[id(each)] for each in rows if each.is_timed), strict=True)
+        print(f"{key:22} live {said([each.live for each in rows])}, {within} of {len(rows)} within 3 %;"
+              f" step {said(known)}, host unknown {said(unknown)}")  # fmt: skip
+    shown = [each for each in found if each.is_timed and (names or each.part == "fit")]
+    for each in sorted(shown, key=lambda each: -abs(errors[id(each)][0])):
+        known, unknown = errors[id(each)]
+        print(f"{each.key:22} {each.name:20} live {each.live:+8.2%}  step {known:+8.1%} {unknown:+8.1%}")
 
 
 if __name__ == "__main__":

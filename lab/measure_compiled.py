@@ -1,85 +1,91 @@
 """Measures steps of models under `torch.compile`: `python -m lab.measure_compiled JOBS OUT --seconds N`.
 
 Compiling takes up to a minute for a model, and the timed steps take less than a second. So several processes build,
-compile and warm up at once, then all but one sleep, and one after the other measures as `lab/measure.py` does. With
-`"events": 1`, a job also records the sizes that were allocated in a step. Needs a C compiler beside what that needs.
+compile and warm up at once, then all but one sleep, and one after the other measures as `lab/measure.py` does. They
+are forked before CUDA is initialised. With `"events": 1`, a job also records the sizes that were allocated in a step.
+Needs a C compiler beside what that needs.
 """
 
 import argparse
+import importlib
 import json
-import os
+import multiprocessing
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-AT_ONCE = 16
-ROOM_GIB = 110.0
+ROOM_GIB = 118.0
 """What the processes of one group may use together, by the `gib` of each job."""
 READY_SECONDS_MAX = 150.0
 TIMED_SECONDS_MAX = 25.0
 WARM_SECONDS = 0.3
+FORK = multiprocessing.get_context("fork")
+Measure = Callable[[dict[str, Any], Path], dict[str, Any]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("jobs", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no group after this")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end all after this")
     parser.add_argument("--worker", default="lab.measure_compiled", help="the module that runs one job")
+    parser.add_argument("--at-once", type=int, default=16, help="how many jobs prepare at the same time")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
     jobs = [json.loads(line) for line in options.jobs.read_text().splitlines()]
-    for group in _groups(jobs):
+    import torchvision  # noqa: F401  # before the forks, so that no child pays for it
+    import transformers  # noqa: F401
+
+    measure = importlib.import_module(options.worker).measure
+    for group in _groups(jobs, options.at_once):
         left = end - time.monotonic()
         if left < 20:
             print("Out of time before", [each["model"] for each in group], flush=True)
             break
-        _run(group, options.out, options.worker, left)
+        _run(group, options.out, measure, left)
 
 
-def _groups(jobs: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """In the order of the file, as many at once as fit."""
-    group: list[dict[str, Any]] = []
+def _groups(jobs: list[dict[str, Any]], at_once: int) -> list[list[dict[str, Any]]]:
+    """Each job in the first group with room for it."""
+    groups: list[list[dict[str, Any]]] = []
     for job in jobs:
-        if len(group) == AT_ONCE or sum(each["gib"] for each in group) + job["gib"] > ROOM_GIB:
-            yield group
-            group = []
-        group.append(job)
-    if group:
-        yield group
+        for group in groups:
+            if len(group) < at_once and sum(each["gib"] for each in group) + job["gib"] <= ROOM_GIB:
+                group.append(job)
+                break
+        else:
+            groups.append([job])
+    return groups
 
 
-def _run(group: list[dict[str, Any]], out: Path, worker: str, seconds: float) -> None:
+def _run(group: list[dict[str, Any]], out: Path, measure: Measure, seconds: float) -> None:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         runs = []
         for number, job in enumerate(group):
             gate = Path(folder, str(number))
-            command = [sys.executable, "-m", worker, "--one", json.dumps(job), str(out), str(gate)]
-            runs.append((job, gate, subprocess.Popen(command, env={**os.environ, **job.get("env", {})})))
+            process = FORK.Process(target=_run_one, args=(measure, job, out, gate))
+            process.start()
+            runs.append((job, gate, process))
         end = min(started + READY_SECONDS_MAX, started + seconds)
         waiting = list(runs)
         while waiting and time.monotonic() < end:
-            waiting = [each for each in waiting if each[2].poll() is None and not each[1].exists()]
+            waiting = [each for each in waiting if each[2].is_alive() and not each[1].exists()]
             time.sleep(0.1)
         for job, _, process in waiting:
             print("FAILED: not ready in time", job["model"], flush=True)
             process.kill()
         print(f"group of {len(group)} ready after {time.monotonic() - started:.0f} s", flush=True)
         for job, gate, process in runs:
-            if process.poll() is None:
-                gate.with_suffix(".go").touch()
-                try:
-                    process.wait(TIMED_SECONDS_MAX)
-                except subprocess.TimeoutExpired:
-                    print("FAILED: not done in time", job["model"], flush=True)
-                    process.kill()
-                    process.wait()
+            gate.with_suffix(".go").touch()
+            process.join(max(0.0, min(TIMED_SECONDS_MAX, started + seconds - time.monotonic())))
+            if process.is_alive():
+                print("FAILED: not done in time", job["model"], flush=True)
+                process.kill()
+                process.join()
 
 
 def wait_for_turn(gate: Path) -> None:
@@ -88,11 +94,9 @@ def wait_for_turn(gate: Path) -> None:
         time.sleep(0.05)
 
 
-def run_one(measure: Callable[[dict[str, Any], Path], dict[str, Any]]) -> None:
-    """In a worker: `--one JOB OUT GATE`."""
+def _run_one(measure: Measure, job: dict[str, Any], out: Path, gate: Path) -> None:
     from lab.rows import append_line
 
-    job, out, gate = json.loads(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])
     try:
         found = measure(job, gate)
     except Exception as error:
@@ -201,7 +205,4 @@ def kernel_rows(profile: Any) -> list[list[Any]]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "--one":
-        run_one(measure)
-    else:
-        main()
+    main()

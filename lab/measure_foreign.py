@@ -3,8 +3,9 @@
 A job names a script, what ends its step and how often: an optimizer's step by default, otherwise a function such as
 `torch.topk`. The script runs unchanged, except that data is free: a data loader repeats its first batches, and large
 random tensors in host memory are made once. After some steps it waits for its turn, then runs ten steps with a
-synchronisation after each and ten without. `live` is the peak of the whole run. With `"record": 1`, three more steps
-follow: one for the kernels, one for the time and memory of every operation, one for the allocations. Needs what the
+synchronisation after each and ten without. `live` is the peak of the whole run, `launch` what the host takes for a
+small operation. With `"record": 1`, four more steps follow: one for the kernels, one for the host's calls, one for the
+time and memory of every operation, one for the allocations. With `"record": 2` only the first two. Needs what the
 scripts import.
 """
 
@@ -25,7 +26,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from lab.measure import Operations
-from lab.measure_compiled import kernel_rows, recorded_allocations, run_one, wait_for_turn
+from lab.measure_compiled import kernel_rows, recorded_allocations, wait_for_turn
 from lab.probe import probe
 
 SCRIPTS = Path(__file__).parents[1] / "tests" / "corpus" / "scripts"
@@ -45,6 +46,7 @@ class Watch:
         self.count = 0
         self.seconds: list[float] = []
         self.probes: list[float] = []
+        self.launches: list[float] = []
         self.freely = 0.0
         self.peaks = (0, 0)
         self.more: dict[str, Any] = {}
@@ -72,6 +74,7 @@ class Watch:
             self._record(done - 2 * TIMED)
         if done < TIMED:
             self.probes.append(probe())
+            self.launches.append(launch_microseconds())
             torch.cuda.synchronize()
         if done <= TIMED:
             self._before = time.perf_counter()
@@ -79,22 +82,48 @@ class Watch:
     def _record(self, turn: int) -> None:
         """Steps after the timed ones: each turn ends what the turn before began."""
         torch.cuda.synchronize()
-        if turn == 1:
+        if turn in (1, 2):
             self._recorder.__exit__(None, None, None)
-            self.more["kernels"] = kernel_rows(self._recorder)
-        elif turn == 2:
+            self.more |= {"kernels": kernel_rows(self._recorder)} if turn == 1 else host_rows(self._recorder)
+        elif turn == 3:
             self._recorder.__exit__(None, None, None)
             self.more["ops"] = self._recorder.rows()
-        elif turn == 3:
+        elif turn == 4:
             self.more["events"] = recorded_allocations()
-        if turn == 3 or not self.job.get("record"):
+        if turn == TURNS[self.job.get("record", 0)]:
             raise Finished
-        if turn < 2:
-            activities = [torch.profiler.ProfilerActivity.CUDA]
-            self._recorder = Operations() if turn else torch.profiler.profile(activities=activities)
-            self._recorder.__enter__()
-        else:
+        if turn == 3:
             torch.cuda.memory._record_memory_history(max_entries=1_000_000, context=None)
+            return
+        activity = torch.profiler.ProfilerActivity
+        activities = [activity.CPU if turn else activity.CUDA]
+        self._recorder = Operations() if turn == 2 else torch.profiler.profile(activities=activities)
+        self._recorder.__enter__()
+
+
+TURNS = (0, 4, 2)
+LAUNCHES = 50
+
+
+def launch_microseconds() -> float:
+    """What the host takes for one small operation."""
+    with torch.no_grad():
+        x = torch.ones(16, device="cuda")
+        start = time.perf_counter()
+        for _ in range(LAUNCHES):
+            x.add_(1)
+    return 1e6 * (time.perf_counter() - start) / LAUNCHES
+
+
+def host_rows(profile: Any) -> dict[str, Any]:
+    """Name, count, microseconds alone and with what it calls, of the calls that take the host longest."""
+    found = profile.key_averages()
+    rows = [
+        [each.key[:90], each.count, round(each.self_cpu_time_total, 1), round(each.cpu_time_total, 1)]
+        for each in found
+    ]
+    rows.sort(key=lambda row: -row[2])
+    return {"host": rows[:80], "host_calls": [sum(row[1] for row in rows), sum(row[2] for row in rows)]}
 
 
 def _counted(real: Callable[..., Any], watch: Watch) -> Callable[..., Any]:
@@ -176,9 +205,6 @@ def measure(job: dict[str, Any], gate: Path) -> dict[str, Any]:
         "min": min(watch.seconds),
         "freely": watch.freely,
         "probe": statistics.median(watch.probes),
+        "launch": statistics.median(watch.launches),
         **watch.more,
     }
-
-
-if __name__ == "__main__":
-    run_one(measure)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from lab.measure_compiled import allocations, run_one, timed
+from lab.measure_compiled import allocations, timed
 from lab.measure_configs import made
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -80,7 +80,7 @@ def optimizer(name: str, parameters: list[Any]) -> Any:
     return kinds[name](parameters, lr=1e-5)
 
 
-def run(case: dict[str, Any], gate: Path) -> dict[str, Any]:
+def measure(case: dict[str, Any], gate: Path) -> dict[str, Any]:
     torch.manual_seed(0)
     net = made(case["model"], torch.bfloat16).train()
     if case.get("lora"):
@@ -107,7 +107,3 @@ def run(case: dict[str, Any], gate: Path) -> dict[str, Any]:
         found["events"] = allocations(step)
     total = sum(each.numel() for each in net.parameters() if each.requires_grad)
     return {"case": case, **found, "trainable": total, "at_rest": torch.cuda.memory_allocated()}
-
-
-if __name__ == "__main__":
-    run_one(run)

@@ -49,7 +49,10 @@ class _Writer:
         self.kinds: list[str] = []
         self.operations = list(trace.operations)
         self.phase = SETUP
-        self._kept_for_backward = _freed_in_backward(trace)
+        freed = _freed(trace)
+        self._kept_for_backward = freed[BACKWARD]
+        self._passing = freed[SETUP]
+        """What earlier steps freed: they ran compiled too, so nothing in them is larger than in the recorded one."""
         self._elements = [_elements(each, self.sizes) for each in trace.operations]
         self._new_numbers: dict[int, int] = {}
         """Of storages that are allocated and not freed."""
@@ -66,7 +69,8 @@ class _Writer:
     def add(self, event: int) -> None:
         kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
         if kind == ALLOCATE:
-            self._pending.append(len(self._size_of))
+            if len(self._size_of) not in self._passing:
+                self._pending.append(len(self._size_of))
             self._size_of.append(argument)
             if self.phase == SETUP:
                 self._allocate_pending()
@@ -251,14 +255,16 @@ def _elements(operation: TracedOperation, sizes: list[int]) -> int:
     return max((prod(sizes[at] for at in each.shape) for each in tensors), default=1)
 
 
-def _freed_in_backward(trace: Trace) -> set[int]:
-    found, born, backward = set(), 0, False
+def _freed(trace: Trace) -> dict[int, set[int]]:
+    """The storages that each phase frees."""
+    found: dict[int, set[int]] = {each: set() for each in (SETUP, FORWARD, BACKWARD, OPTIMIZER)}
+    born, phase = 0, SETUP
     for event in trace.events:
         kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
         if kind == ALLOCATE:
             born += 1
-        elif kind == FREE and backward:
-            found.add(born - argument)
-        elif kind not in (FREE, OPERATE):
-            backward = argument == Mark.BACKWARD
+        elif kind == FREE:
+            found[phase].add(born - argument)
+        elif kind != OPERATE:
+            phase = PHASES.get(argument, FORWARD)
     return found

@@ -61,6 +61,8 @@ CAUSAL = {
 FULL_MASKS = ("aten::all", "aten::eq", "aten::_is_all_true")
 """A truth value from one of these, on integers, is assumed to be true: masks are full, positions are in order. Other
 comparisons than with 1 are not: a generated token does not end its text, and sequences are unfinished."""
+ORS = frozenset({"aten::bitwise_or", "aten::bitwise_or_", "aten::logical_or", "aten::logical_or_"})
+"""These keep a doubt: a text that has not ended yet has not ended with the next token either."""
 UNSEEN = ("prim", "prims", "profiler")
 """Namespaces of operators that start no kernel."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
@@ -161,7 +163,7 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if torch.is_inference_mode_enabled() and _is_composite(func):
             with self:  # without this mode, autograd has divided it into its parts by now
-                return func.decompose(*args, **kwargs)
+                return func._op_dk(COMPOSITE, *args, **kwargs)
         if (sides := self.sides) is None:
             return self._on_gpu(func, args, kwargs)
         if func is torch.ops.aten._local_scalar_dense.default:
@@ -204,6 +206,8 @@ class Recorder(TorchDispatchMode):
         self.known.follow(func, args, kwargs, out)
         if func._schema.name in FULL_MASKS and not args[0].is_floating_point():
             self._believe_mask(func._schema.name, args, out)
+        elif func._schema.name in ORS and any(self._is_doubted(each) for each in args):
+            self._doubted.add(out.untyped_storage()._cdata)
         if self.paused or func.namespace in UNSEEN:
             return out
         name = func._schema.name.split("::")[1]
@@ -302,9 +306,12 @@ class Recorder(TorchDispatchMode):
         if name == "aten::eq":
             is_believed = isinstance(args[1], int) and args[1] == 1
         else:
-            is_believed = args[0].untyped_storage()._cdata not in self._doubted
+            is_believed = not self._is_doubted(args[0])
         key = out.untyped_storage()._cdata
         (self._all if is_believed else self._doubted).add(key)
+
+    def _is_doubted(self, tensor: Any) -> bool:
+        return isinstance(tensor, FakeTensor) and tensor.untyped_storage()._cdata in self._doubted
 
     def believe(self, tensor: Any) -> None:
         """Assumed true if a script asks: that a loss is finite."""
