@@ -96,8 +96,11 @@ def names_of_members(node: Definition) -> list[str]:
 
 def test_constants_come_before_their_use() -> None:
     """A table of functions comes after its functions. The modules listed here have not been ordered yet."""
-    unordered = {"estimate", "workload"}
-    assert [each for each in late_constants() if each.partition("/")[0] not in unordered] == []
+    unordered = (
+        "estimate/host", "estimate/operation", "estimate/speed", "estimate/step", "workload/tracing/cuda",
+        "workload/tracing/loading", "workload/tracing/reading", "workload/tracing/script", "workload/tracing/unknown",
+    )  # fmt: skip
+    assert [each for each in late_constants() if not each.startswith(unordered)] == []
 
 
 def late_constants() -> list[str]:
