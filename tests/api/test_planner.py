@@ -42,6 +42,8 @@ def tera(
     monkeypatch.setenv("TERA_HOME", str(planner.cloud.at.home))
     monkeypatch.setenv("COLUMNS", "100")
 
+    often = gc.get_threshold()
+
     def run(*words: str) -> tuple[int, bytes, str]:
         monkeypatch.setattr("sys.argv", ["tera", *words])
         with pytest.raises(SystemExit) as ending:
@@ -51,7 +53,7 @@ def tera(
         return ending.value.code, out, err.decode()
 
     yield run
-    gc.enable()  # `tera plan` disables it
+    gc.set_threshold(*often)
 
 
 def same(answer: Answer, expected: tuple[int, bytes, str]) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.api.asking import SETTINGS, ApiServer, Tenants
 
 from teraflock.api.asgi import Application
-from teraflock.api.convert.credit import credit_answer
 from teraflock.api.errors import STATUS_BY_CODE
+from teraflock.api.routes.credit import credit_answer
 from teraflock.bill.credit.model import Grant
 from teraflock.tenant.model import ProjectId
 from teraflock.wire.problem import Problem

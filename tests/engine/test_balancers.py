@@ -13,7 +13,7 @@ from tests.engine import inside
 from tests.engine.conftest import INSTALLATION, OPEN, MachineMaker, launched
 from tests.engine.sandbox import INSIDE_ADDRESS, Sandbox
 
-from teraflock.drivers.lxd import balancers, shares, spaces
+from teraflock.drivers.lxd import balancers, processors, shares, spaces
 from teraflock.drivers.lxd.driver import Lxd
 from teraflock.instance.driver import Machine, Network, Port
 from teraflock.network.balancer.model import (
@@ -198,7 +198,7 @@ def test_life_of_a_balancer(pair: Pair, sandbox: Sandbox) -> None:
     space = pair.space
     driver.balance([])
     assert spaces.names(space) == []
-    assert [path for form in ("", "*/") for path in shares.CGROUPS.glob(f"{form}{space}")] == []
+    assert [path for form in ("", "*/") for path in processors.CGROUPS.glob(f"{form}{space}")] == []
     assert list(driver.balancers()) == []
     driver.networks.rebuild()
     assert pair.sent() == sent

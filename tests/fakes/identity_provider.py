@@ -7,17 +7,17 @@ Tests change what it says with `claims` (values over those of the token) and `si
 import base64
 import hashlib
 import html
-import threading
 import time
 from collections.abc import Callable
 from functools import cache, cached_property
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote_plus, urlencode, urlsplit
 
 import msgspec
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
+from tests.fakes.server import LocalServer
 
 CLIENT = "teraflock"
 SECRET = "a secret: of the client"
@@ -71,7 +71,7 @@ def usual_key() -> SigningKey:
     return SigningKey()
 
 
-class FakeIdentityProvider:
+class FakeIdentityProvider(LocalServer):
     def __init__(self, return_to: str = "") -> None:
         self.key = usual_key()
         self.keys = [self.key.public()]
@@ -81,18 +81,8 @@ class FakeIdentityProvider:
         self.is_down = False
         self.calls: list[str] = []
         self._codes: dict[str, dict[str, str]] = {}
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.issuer = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-
-    def __enter__(self) -> "FakeIdentityProvider":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        super().__init__(_handler(self))
+        self.issuer = self.url
 
     def answer(
         self, method: str, path: str, fields: dict[str, str], authorization: str

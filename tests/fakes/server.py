@@ -2,20 +2,21 @@
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.fakes.base import FakeCloud
 
 
-class FakeServer:
-    def __init__(self, fake: FakeCloud, *, host: str = "", prefix: str = "") -> None:
-        """`host`: the name that requests are for, where it says the region. `prefix`: before all paths."""
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(fake, host, prefix))
+class LocalServer:
+    """An HTTP server on this machine, as long as its block runs."""
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
 
-    def __enter__(self) -> "FakeServer":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -23,6 +24,12 @@ class FakeServer:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+class FakeServer(LocalServer):
+    def __init__(self, fake: FakeCloud, *, host: str = "", prefix: str = "") -> None:
+        """`host`: the name that requests are for, where it says the region. `prefix`: before all paths."""
+        super().__init__(_handler(fake, host, prefix))
 
 
 def _handler(fake: FakeCloud, host: str, prefix: str) -> type[BaseHTTPRequestHandler]:

@@ -21,6 +21,7 @@ from tests.simulation.crashing_database import CrashingDatabase
 from tests.simulation.intake import Intake
 from tests.simulation.observer import Observer, WatchedCloud, WatchedEngine
 from tests.simulation.oracle import Cover, Oracle
+from tests.simulation.process import MortalProcess
 from tests.simulation.watch import Watch
 from tests.unit.bill.world import RATES, START
 
@@ -51,7 +52,6 @@ from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
-from teraflock.reconcile.loops import WORKER_TIME
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.reconcile.traffic import TrafficLoop
@@ -70,7 +70,7 @@ FAR_S = 20 * 3600
 """The longest time without a turn of the loops, when no limit is near."""
 
 
-class Cloud:
+class Cloud(MortalProcess):
     def __init__(self, database: Database | None = None, seed: int = 0) -> None:
         self.clock = FixedClock(START)
         self.random_bytes = Random(seed).randbytes
@@ -162,12 +162,12 @@ class Cloud:
         self.bills.budgets.turn = self._looked  # type: ignore[method-assign]
         self._named += 1
         self.worker = f"worker-{self._named}"
-        self._alive_until = self.clock.now()
+        self.alive_until = self.clock.now()
         loops = Surroundings(
             database=self.database, clock=self.clock, engines=engines, random_bytes=self.random_bytes
         )
         self.instances = InstanceLoop(
-            loops, worker=self.worker, pause=self.wait, alive=lambda: self.clock.now() < self._alive_until
+            loops, worker=self.worker, pause=self.wait, alive=lambda: self.clock.now() < self.alive_until
         )
         self.hosts, self.drift, self.commands = HostLoop(loops), DriftLoop(loops), CommandLoop(loops)
         self.hosts.take_over()
@@ -177,40 +177,13 @@ class Cloud:
         self.balancers = BalancerLoop(loops, lambda sealed, id: sealed)
         self.database.write(leases.let_go_all)
 
-    def survives(self, act: Callable[[], object]) -> bool:
-        """Run it. If the process dies, start another."""
-        try:
-            act()
-        except Killed:
-            self.count["kills"] += 1
-            self.boot()
-            return False
-        return True
-
-    def ask(self, act: Callable[[], object]) -> object:
-        """Make a request of a tenant. It may get an error with a sentence. If the server dies, it is not
-        repeated."""
-        try:
-            return act()
-        except TeraflockError:
-            self.count["refused"] += 1
-        except Killed:
-            self.count["kills"] += 1
-            self.boot()
-        return None
-
     def turn(self) -> None:
         """Run one turn of every loop."""
-        for act in (self._beat, self._read_hosts, self.image_loop.turn, self.drift.turn, self.commands.turn,
+        for act in (self.beat, self._read_hosts, self.image_loop.turn, self.drift.turn, self.commands.turn,
                     self.time_limits.turn, self._serve, self.balancing.turn, self.balancers.turn, self.traffic.turn,
                     self.loop.turn):  # fmt: skip
             if not self.survives(act) or (act == self._read_hosts and not self.hosts.has_looked):
                 return
-
-    def _beat(self) -> None:
-        now = self.clock.now()
-        self.database.write(lambda tx: leases.heartbeat(tx, self.worker, now + WORKER_TIME, now))
-        self._alive_until = now + WORKER_TIME
 
     def _read_hosts(self) -> None:
         self._engine.forget()

@@ -10,16 +10,15 @@ from random import Random
 import msgspec
 from tests.simulation import price_book
 from tests.simulation.crashing_database import CrashingDatabase
+from tests.simulation.process import MortalProcess
 from tests.unit.bill.world import RATES, START
 
 from teraflock.app.joining.listener import JoinPort
 from teraflock.app.settings import Settings
 from teraflock.base.clock import FixedClock
-from teraflock.base.errors import TeraflockError
 from teraflock.bill.service import BillService
 from teraflock.bill.verify.service import verify
 from teraflock.drivers.simulated.engine import SimulatedEngine
-from teraflock.drivers.simulated.faults import Killed
 from teraflock.drivers.simulated.fleet import fleet
 from teraflock.drivers.simulated.model import Guest, Weather
 from teraflock.drivers.simulated.trouble import Trouble
@@ -49,7 +48,7 @@ from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
-from teraflock.reconcile.loops import HOSTS_SECONDS, WORKER_TIME, Loop
+from teraflock.reconcile.loops import HOSTS_SECONDS, Loop
 from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.surroundings import Surroundings
@@ -96,7 +95,7 @@ class LyingEngine(SimulatedEngine):
         return [claims[true.name](true) if true.name in claims else true for true in found]
 
 
-class Fleet:
+class Fleet(MortalProcess):
     def __init__(self, seed: int = 0, sites: dict[str, str] | None = None) -> None:
         self.clock = FixedClock(START)
         self.random_bytes = Random(seed).randbytes
@@ -171,33 +170,9 @@ class Fleet:
     def turn(self) -> None:
         self.count["turns"] += 1
         rare = () if self.count["turns"] % RARE else self.rare_turns
-        for act in (self._beat, self._read_hosts, self._check, *self.turns, *rare, self._serve):
+        for act in (self.beat, self._read_hosts, self._check, *self.turns, *rare, self._serve):
             if not self.survives(act):
                 return
-
-    def survives(self, act: Callable[[], object]) -> bool:
-        try:
-            act()
-        except Killed:
-            self.count["kills"] += 1
-            self.boot()
-            return False
-        return True
-
-    def ask(self, act: Callable[[], object]) -> None:
-        """A request of a tenant or an operator, which may be refused with a sentence."""
-        try:
-            act()
-        except TeraflockError:
-            self.count["refused"] += 1
-        except Killed:
-            self.count["kills"] += 1
-            self.boot()
-
-    def _beat(self) -> None:
-        now = self.clock.now()
-        self.database.write(lambda tx: leases.heartbeat(tx, self.worker, now + WORKER_TIME, now))
-        self.alive_until = now + WORKER_TIME
 
     def _read_hosts(self) -> None:
         self.hosts.count_turn()

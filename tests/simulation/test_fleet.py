@@ -179,7 +179,7 @@ def test_instance_stopped_while_it_moves_still_starts_from_its_copy() -> None:
     there.pass_time(MOVE_AFTER.total_seconds() - 30)
     while there.one("one").host_id == one.host_id:
         there.wait(5)
-        there._beat()
+        there.beat()
         there._read_hosts()
         there.moves.turn()
     there.service.stop(there.actor, there.projects[0], "one")

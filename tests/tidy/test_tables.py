@@ -11,6 +11,8 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "src" / "teraflock"
 READ = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_]+)")
+WRITERS = ("Table", "LifeCycle", "insert_into", "add_row", "add_missing_row", "put_row")
+"""Names of a table as their first argument, or as the second after the transaction."""
 WRITTEN = re.compile(r"\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+([a-z_]+)")
 
 OWNERS = {
@@ -88,7 +90,7 @@ READERS = {
 def relevant(path: Path) -> tuple[ast.AST, ...]:
     """The texts and calls in a module that may have SQL or a codec. Most modules have neither: they are not parsed."""
     text = path.read_text("utf-8")
-    if not (READ.search(text) or WRITTEN.search(text) or "Table(" in text or "LifeCycle(" in text):
+    if not (READ.search(text) or WRITTEN.search(text) or any(f"{each}(" in text for each in WRITERS)):
         return ()
     return tuple(node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant | ast.Call))
 
@@ -100,15 +102,11 @@ def tables_of(path: Path, pattern: re.Pattern[str]) -> Iterator[str]:
 
 
 def codecs_of(path: Path) -> Iterator[str]:
-    """The tables whose rows a store writes through `Table` or `LifeCycle`."""
+    """The tables whose rows a store writes through `storage/table.py` or `LifeCycle`."""
     for node in relevant(path):
-        is_table = (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id in ("Table", "LifeCycle")
-        )
-        if is_table and isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-            yield str(node.args[0].value)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WRITERS:
+            names = [each.value for each in node.args[:2] if isinstance(each, ast.Constant)]
+            yield from map(str, names[:1])
 
 
 def stores() -> Iterator[tuple[str, Path]]:

@@ -17,10 +17,9 @@ from litestar import HttpMethod, Litestar, Request, Response
 from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.response import Stream
-from litestar.types import ASGIApp
+from litestar.types import ASGIApp, Receive
 from msgspec.structs import replace
 
-from teraflock.api.body import read_body
 from teraflock.api.call import Raw
 from teraflock.api.endpoint import (
     Reply,
@@ -54,6 +53,7 @@ PLANS_WAITING_MAX: Final = 16
 """How many estimates and plans of one organisation can wait. Each takes about a second."""
 BODIES_PER_ORGANISATION: Final = 32
 """How many bodies are read at a time, each up to `body_bytes_max`."""
+_HEADERS: Final = frozenset({b"authorization", b"content-type", b"idempotency-key", b"last-event-id"})
 
 
 class _Answering(Protocol):
@@ -271,9 +271,6 @@ def _raw(request: Request[Any, Any, Any]) -> Raw:
     )
 
 
-_HEADERS: Final = frozenset({b"authorization", b"content-type", b"idempotency-key", b"last-event-id"})
-
-
 class _Sent:
     """Send a reply. Litestar's response classes do more than needed here and take about 10 % longer."""
 
@@ -330,3 +327,22 @@ def _ours(error: HTTPException) -> Exception:
     if error.status_code < 500:
         return MalformedRequest("The request cannot be read", hint="Send plain HTTP/1.1")
     return error
+
+
+async def read_body(receive: Receive, bytes_max: int, unread_max: int) -> bytes | None:
+    """The body, or None if it is larger than `bytes_max`. Then up to `unread_max` more is read and dropped."""
+    parts: list[bytes] = []
+    size = 0
+    while size <= unread_max:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise MalformedRequest("The request was interrupted", hint="Send it again")
+        part: bytes = message.get("body", b"")  # type: ignore[assignment]  # of an `http.request`
+        size += len(part)
+        if size <= bytes_max:
+            parts.append(part)
+        else:
+            parts.clear()
+        if not message.get("more_body", False):
+            break
+    return b"".join(parts) if size <= bytes_max else None

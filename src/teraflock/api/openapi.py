@@ -26,6 +26,12 @@ _DESCRIPTION: Final = (
     " is served at `/v1/openapi.json`."
 )
 PATH_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": 255}
+_HEADERS: Final = {
+    "RequestId": {
+        "schema": {"type": "string"},
+        "description": "The id of the request in the server's log.",
+    }
+}
 
 
 def document(routes: Sequence[Route] = ROUTES) -> dict[str, Any]:
@@ -180,12 +186,6 @@ def _header(name: str, description: str, length: int) -> dict[str, Any]:
 
 
 _REQUEST_ID: Final = {"Request-Id": {"$ref": "#/components/headers/RequestId"}}
-_HEADERS: Final = {
-    "RequestId": {
-        "schema": {"type": "string"},
-        "description": "The id of the request in the server's log.",
-    }
-}
 
 
 def _responses(route: Route, schemas: Mapping[Any, Any], problems: dict[str, Any]) -> dict[str, Any]:

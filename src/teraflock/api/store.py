@@ -6,6 +6,7 @@ import msgspec
 
 from teraflock.base.clock import microseconds
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import add_missing_row
 
 
 class KeptAnswer(msgspec.Struct, frozen=True):
@@ -25,15 +26,9 @@ def reserve(tx: Transaction, scope: str, key: str, digest: str, now: datetime) -
 
     Waits for another transaction that has claimed it and not ended yet.
     """
-    taken = tx.run(
-        "INSERT INTO idempotency (scope, key, digest, answer, created_at_us)"
-        " VALUES (:scope, :key, :digest, '', :now_us) ON CONFLICT (scope, key) DO NOTHING",
-        scope=scope,
-        key=key,
-        digest=digest,
-        now_us=microseconds(now),
+    return add_missing_row(
+        tx, "idempotency", scope=scope, key=key, digest=digest, answer="", created_at_us=microseconds(now)
     )
-    return taken == 1
 
 
 def keep_answer(tx: Transaction, scope: str, key: str, answer: str) -> None:

@@ -10,6 +10,7 @@ from teraflock.base.errors import TeraflockError
 from teraflock.base.size import Size
 from teraflock.bill.price.model import PricePlace
 from teraflock.dataset.files import DatasetFiles
+from teraflock.fleet.model import HOSTS_MAX
 from teraflock.image.service import ImageService
 from teraflock.instance.orders import shape_of
 from teraflock.instance.service import InstanceService
@@ -31,7 +32,6 @@ THREADS: Final = 32
 CLOSE_SECONDS_MAX: Final = 3.0
 PRICES_SECONDS: Final = 600.0
 PRICES_MAX: Final = 10_000
-HOSTS_MAX: Final = 100_000
 
 RUNS_SECONDS: Final = 0.1
 SWEEP_SECONDS: Final = 3600.0

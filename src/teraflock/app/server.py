@@ -5,7 +5,6 @@ the server accepts no new requests, finishes those in progress, ends streams and
 """
 
 import fcntl
-import gc
 import logging
 import os
 import resource
@@ -22,9 +21,9 @@ from teraflock.app.installation.places import Places
 from teraflock.app.server_log import ServerLog
 from teraflock.app.settings import LOG_FILE, Place, Settings, address_of, load_settings, place
 from teraflock.base.errors import Conflict, Refused, StorageFailed, Unavailable
+from teraflock.base.garbage import settle
 
 BACKLOG: Final = 2048
-GARBAGE_OBJECTS: Final = 20_000  # allocated before the next collection: about twenty pages of instances
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread that computes lets others wait for the interpreter. A page changes threads some twenty times, and
 with Python's 5 ms each change waits for a loop that is computing. On a busy machine with 10,000 instances, p99 of eight
@@ -54,9 +53,7 @@ def serve(at: Place | None = None, settings: Settings | None = None) -> None:
 
 def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
     try:
-        # These imports take half a second, so they come after the socket. The collector would look for garbage among
-        # modules again and again, for a tenth of the start: `_settle_memory` turns it on again.
-        gc.disable()
+        # These imports take half a second, so they come after the socket.
         from teraflock.app.console import application_with_console
         from teraflock.app.http_server import HttpServer
         from teraflock.app.wiring import Cloud
@@ -72,7 +69,7 @@ def _run(at: Place, settings: Settings, sock: socket.socket) -> None:
         server = HttpServer(application_with_console(cloud), settings, files=files)
         sys.setswitchinterval(SWITCH_SECONDS)
         cloud.start()
-        _settle_memory()
+        settle()
         put(at.pid, f"{os.getpid()}\n{settings.listen}\n".encode())
         LOG.info("listening on %s", url_of(settings, sock))
         server.run(sockets=[sock])
@@ -87,16 +84,6 @@ def keep_memory_out_of_core_dumps() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with suppress(OSError):  # not on every system
         Path("/proc/self/coredump_filter").write_text("0", "ascii")
-
-
-def _settle_memory() -> None:
-    """Exclude everything loaded so far from garbage collection, and collect rarely: requests create few cycles.
-
-    A collection before that takes a tenth of a second and finds less than two thousand objects.
-    """
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(GARBAGE_OBJECTS, 20, 50)
 
 
 def url_of(settings: Settings, sock: socket.socket) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from teraflock.api.addresses import networks_of
 from teraflock.app.home import home as default_home
 from teraflock.base.errors import BadInput, unknown_name
 from teraflock.base.names import check_place
@@ -331,8 +332,6 @@ def _check(settings: Settings) -> None:
     _check_quotas(settings)
     _check_sites(settings)
     if settings.trusted_proxies:
-        from teraflock.api.addresses import networks_of  # only if there are proxies
-
         networks_of(settings.trusted_proxies)
     if not _is_loopback(host) and not settings.tls_cert and not settings.insecure:
         raise BadInput(

@@ -25,6 +25,8 @@ code, and `remedy` is what the reader can do. api/errors.py has the HTTP statuse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
+KNOWN_NAMES_MAX = 30
+
 
 class TeraflockError(Exception):
     """An error without a more specific code."""
@@ -176,7 +178,6 @@ def ambiguous_name(kind: str, name: str, options: Iterable[str]) -> AmbiguousNam
 
 
 NEAREST_NAMES_MAX = 4  # more would be hard to compare at a glance
-KNOWN_NAMES_MAX = 30
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:

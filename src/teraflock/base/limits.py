@@ -13,7 +13,14 @@ VARIABLE: Final = "[A-Za-z_][A-Za-z0-9_]{0,254}"
 """The name of an environment variable."""
 REASON_CHARACTERS_MAX: Final = 500
 
+NUMBER_MAX: Final = 2**63 - 1
+"""The largest number that a column holds."""
+PORT_MAX: Final = 65_535
+LABELS_MAX: Final = 64
+
 GPUS_MAX: Final = 64
+CARDS_MAX: Final = 1024
+"""Of one host: its cards and their slices."""
 VCPUS_MAX: Final = 1024
 RAM_BYTES_MIN: Final = 64 << 20
 RAM_BYTES_MAX: Final = 64 << 40

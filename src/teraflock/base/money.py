@@ -8,6 +8,7 @@ Invariants:
 """
 
 from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
 from typing import Final, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ Period = Literal["second", "hour", "month"]
 HOURS_PER_MONTH: Final = 730
 SECONDS: Final[dict[Period, int]] = {"second": 1, "hour": 3600, "month": HOURS_PER_MONTH * 3600}
 MICROS: Final = 1_000_000
+AMOUNT_DIGITS_MAX: Final = 18  # the limit of a 64-bit column; no real price comes near it
 
 
 class Money(msgspec.Struct, frozen=True):
@@ -70,7 +72,6 @@ def parse_micros(text: str) -> int:
 
 def _parse_scientific(text: str) -> int:
     """Parse numbers such as `1e-05`. They are rare in catalogs, so `decimal` is imported only here."""
-    from decimal import Decimal, InvalidOperation
 
     try:
         value = Decimal(text.strip() if text.isascii() and "_" not in text else "no")
@@ -80,9 +81,6 @@ def _parse_scientific(text: str) -> int:
         raise ValueError(f"not an amount: {text!r}")
     numerator, denominator = value.as_integer_ratio()
     return divided(numerator * MICROS, denominator)
-
-
-AMOUNT_DIGITS_MAX: Final = 18  # the limit of a 64-bit column; no real price comes near it
 
 
 SMALL_MICROS: Final = 1_000_000  # below one unit, two decimals would hide the price of a vCPU

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from teraflock.base.clock import SECOND_US
+from teraflock.base.clock import HOUR_US, SECOND_US
 from teraflock.base.money import HOURS_PER_MONTH
 from teraflock.base.size import Size
 from teraflock.bill.charge.rules import Tariff, slices
@@ -16,8 +16,6 @@ from teraflock.bill.price.model import Period, PricePlace
 from teraflock.bill.purchase.rules import month_micros
 from teraflock.meter.model import Holding, Interval
 from teraflock.tenant.model import NO_PROJECT
-
-HOUR_US = 3600 * SECOND_US
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from teraflock.base.clock import DAY_US, Clock
+from teraflock.base.clock import DAY_US, HOUR_US, Clock
 from teraflock.base.errors import BadInput, Conflict, Refused
 from teraflock.base.exchange import Rates
 from teraflock.base.kept import Kept
@@ -32,7 +32,7 @@ from teraflock.bill.margin.service import CostService
 from teraflock.bill.price.model import PricePlace
 from teraflock.bill.price.service import PriceService
 from teraflock.bill.purchase.service import PurchaseService
-from teraflock.bill.quote import HOUR_US, Quote, most_expensive
+from teraflock.bill.quote import Quote, most_expensive
 from teraflock.bill.store import Profile
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.bill.verify.service import Verdict, verify

@@ -18,6 +18,7 @@ from teraflock.catalog.cards import table
 AREA_CHARACTERS_MAX: Final = 60
 EEA_MORE: Final = frozenset({"IS", "LI", "NO"})
 """Members of the European Economic Area that are not in the European Union."""
+CODE_CHARACTERS: Final = 2  # shorter words of a region are rarely countries: `sa-east-1` is in Brazil
 
 
 class Country(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +92,10 @@ def _countries_by_key() -> Mapping[str, Country]:
 # --- where a region is ---------------------------------------------------------------------------------------------
 
 
+_Rows = tuple[dict[str, Region], list[tuple[str, Region]]]
+_NO_ROWS: Final[_Rows] = ({}, [])
+
+
 @lru_cache(maxsize=1 << 14)
 def places_of(provider: str, region: str, zone: str) -> tuple[RegionPlace, ...]:
     """Return the place of each region of an offer. Regions are separated by `|`."""
@@ -121,10 +126,6 @@ def _row_of(provider: str, text: str) -> Region | None:
     return next((row for start, row in general if name.startswith(start)), None)
 
 
-_Rows = tuple[dict[str, Region], list[tuple[str, Region]]]
-_NO_ROWS: Final[_Rows] = ({}, [])
-
-
 @cache
 def _regions() -> Mapping[str, _Rows]:
     """Return the rows of each provider: exact names, and prefixes with the longest first."""
@@ -151,9 +152,6 @@ def _country_in(region: str) -> Country | None:
         return whole
     words = [word for word in re.split(r"[-_ ]", region) if len(word) > CODE_CHARACTERS]
     return next((by_key[_key_of(word)] for word in words if _key_of(word) in by_key), None)
-
-
-CODE_CHARACTERS: Final = 2  # shorter words of a region are rarely countries: `sa-east-1` is in Brazil
 
 
 # --- areas ---------------------------------------------------------------------------------------------------------

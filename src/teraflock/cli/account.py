@@ -9,6 +9,8 @@ from teraflock import __version__
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.names import check_place
+from teraflock.catalog.renting import check_provider
+from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
@@ -17,6 +19,7 @@ from teraflock.cli.output import emphasised, remark, tell, write_json
 from teraflock.cli.parse import parse_pairs
 from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.table import write_list, write_table
+from teraflock.instance.account.rules import SECRET_CHARACTERS_MAX
 from teraflock.wire.account import AccountCheckAnswer, AccountRequest, OrphanAnswer
 from teraflock.wire.site import SiteAnswer
 from teraflock.words.account import FIELDS, ORPHAN_FIELDS, facts
@@ -36,7 +39,6 @@ Examples:
   tera account show lambda-main
   tera account sweep lambda-main
 """
-SECRET_CHARACTERS_MAX: Final = 16_384
 F_KEY: Final = "The credentials: a key, `ID:SECRET`, or JSON, as docs/clouds.md says for each provider."
 
 limit_option = click.option(
@@ -113,7 +115,6 @@ def add(
     currency: str,
     as_json: bool,
 ) -> None:
-    from teraflock.catalog.renting import check_provider
 
     check_provider(provider)
     given = parse_pairs(options, "--set")
@@ -206,7 +207,6 @@ def share(name: str, project: str, limit: str | None, remove: bool, as_json: boo
 @yes_option
 @json_option
 def sweep(name: str, yes: bool, as_json: bool) -> None:
-    from teraflock.cli.confirm import confirm
 
     with connected() as client:
         found = client.accounts.orphans(name)
@@ -231,7 +231,6 @@ def sweep(name: str, yes: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def remove(name: str, force: bool, yes: bool, as_json: bool) -> None:
-    from teraflock.cli.confirm import confirm
 
     if not yes:
         confirm(f"Remove the account `{name}`?", f"Removing the account `{name}`")

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
+from teraflock.base.clock import SystemClock
 from teraflock.base.quantities import bytes_text
 from teraflock.cli.confirm import confirm
 from teraflock.cli.facts import write_facts
@@ -43,7 +45,6 @@ def create(file: Path, with_disks: bool, as_json: bool) -> None:
     from teraflock.app.installation.backup.unfinished import finish_interrupted
     from teraflock.app.installation.locking import alone
     from teraflock.app.installation.places import Places
-    from teraflock.base.clock import SystemClock
 
     places = Places()
     with alone(places), phases() as line:
@@ -88,7 +89,6 @@ def restore(file: Path, replace: bool, database: str, yes: bool, as_json: bool) 
     from teraflock.app.installation.backup.restore import restore as bring_back
     from teraflock.app.installation.locking import alone
     from teraflock.app.installation.places import Places
-    from teraflock.base.clock import SystemClock
 
     places = Places()
     if replace and not yes:
@@ -124,7 +124,5 @@ def _facts(manifest: "Manifest") -> Iterator[tuple[str, str]]:
 
 def _public(manifest: "Manifest") -> dict[str, object]:
     """The manifest without the text of the settings, which may contain a password."""
-    import msgspec
-
     told: dict[str, object] = msgspec.to_builtins(manifest)
     return {name: value for name, value in told.items() if name not in ("settings", "schema_checksums")}

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from teraflock.base.errors import BadInput
+from teraflock.dataset.rules import FILES_MAX
 
 CHUNK_BYTES: Final = 8 << 20
-FILES_MAX: Final = 400_000
 READ_BYTES: Final = 1 << 20
 
 

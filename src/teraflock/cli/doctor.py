@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from teraflock.app.installation.doctor import examine
+from teraflock.app.installation.health import is_well
+from teraflock.app.installation.places import Places
 from teraflock.cli.options import json_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.table import Column, write_rows
@@ -27,9 +30,6 @@ COLUMNS: Final = (Column("CHECK"), Column("VERDICT"), Column("FOUND", flexible=T
 @click.command(help=HELP)
 @json_option
 def command(as_json: bool) -> None:
-    from teraflock.app.installation.doctor import examine
-    from teraflock.app.installation.health import is_well
-    from teraflock.app.installation.places import Places
 
     with PhaseLine() as line:
         findings = examine(Places(), line)

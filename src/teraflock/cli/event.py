@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
@@ -132,7 +133,6 @@ def _write(events: "list[EventAnswer]", as_json: bool, follow: bool) -> None:
 
 
 def _write_one(event: "EventAnswer", as_json: bool) -> None:
-    import msgspec
 
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")

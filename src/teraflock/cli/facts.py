@@ -1,6 +1,7 @@
 """Prints what is known about one thing: a name and a value per line."""
 
 from collections.abc import Iterable
+from textwrap import wrap
 from typing import Final
 
 import click
@@ -24,6 +25,5 @@ def write_facts(pairs: Iterable[tuple[str, str]]) -> None:
 
 def _wrapped(value: str, width: int) -> list[str]:
     """Wraps between words only: an address must stay in one piece."""
-    from textwrap import wrap
 
     return wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]

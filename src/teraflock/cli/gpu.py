@@ -5,13 +5,19 @@ from typing import ClassVar, Final
 
 import click
 
+from teraflock.app.home import home
+from teraflock.app.own_cards import read_own_cards
+from teraflock.base.clock import today
 from teraflock.base.money import decimal_text
 from teraflock.base.quantities import memory_text
+from teraflock.catalog.cards import all_accelerators, all_cards
 from teraflock.catalog.model import Accelerator, Card
+from teraflock.catalog.purpose import good_for
 from teraflock.cli.complete import complete_family
 from teraflock.cli.lazy import DefaultCommand, DefaultGroup
 from teraflock.cli.output import emphasised, remark, write_json
 from teraflock.cli.table import Column, write_rows
+from teraflock.wire.gpu import shape_gpu
 
 HELP: Final = """List GPU models with memory, speed and power, or show who offers one.
 
@@ -25,6 +31,19 @@ Examples:
   tera gpus A100 --json
   tera gpus add card.yaml
 """
+_COLUMNS: Final = [
+    Column("GPU"),
+    Column("MEMORY", right=True),
+    Column("GB/S", right=True, worth=7),
+    Column("FP32 TFLOPS", right=True, worth=8),
+    Column("FP16 TENSOR", right=True, worth=6),
+    Column("INT8 TOPS", right=True, worth=4),
+    Column("FP64 TFLOPS", right=True, worth=4),
+    Column("BF16", worth=5),
+    Column("WATTS", right=True, worth=4),
+    Column("YEAR", right=True, worth=4),
+    Column("ARCHITECTURE", flexible=True, worth=3),
+]
 
 
 class _Gpus(DefaultGroup):
@@ -48,15 +67,10 @@ command = _Gpus("gpus", show)
 
 
 def _all(as_json: bool) -> None:
-    from teraflock.app.home import home
-    from teraflock.app.own_cards import read_own_cards
-    from teraflock.catalog.cards import all_accelerators, all_cards
     from teraflock.catalog.gpus import known_gpus
 
     gpus = known_gpus(read_own_cards(home()))
     if as_json:
-        from teraflock.wire.gpu import shape_gpu
-
         write_json([shape_gpu(each) for each in gpus])
         return
     cards = [_cells(each) for each in gpus if isinstance(each, Card)]
@@ -67,21 +81,6 @@ def _all(as_json: bool) -> None:
     )
     others = ", ".join(each.id for each in all_accelerators())
     remark(f"Offers are listed, but estimates are not supported: {others}")
-
-
-_COLUMNS: Final = [
-    Column("GPU"),
-    Column("MEMORY", right=True),
-    Column("GB/S", right=True, worth=7),
-    Column("FP32 TFLOPS", right=True, worth=8),
-    Column("FP16 TENSOR", right=True, worth=6),
-    Column("INT8 TOPS", right=True, worth=4),
-    Column("FP64 TFLOPS", right=True, worth=4),
-    Column("BF16", worth=5),
-    Column("WATTS", right=True, worth=4),
-    Column("YEAR", right=True, worth=4),
-    Column("ARCHITECTURE", flexible=True, worth=3),
-]
 
 
 def _cells(card: Card) -> list[str]:
@@ -109,7 +108,6 @@ def _figure(value: float | None) -> str:
 
 def _one(name: str, as_json: bool) -> None:
     from teraflock.app.local import Local
-    from teraflock.base.clock import today
     from teraflock.catalog.gpus import gpus_named
     from teraflock.cli.offer.footer import UNSURE_PRICE, exchange_texts, left_out_text, unsure_gpu
     from teraflock.offer.model import Query
@@ -117,8 +115,6 @@ def _one(name: str, as_json: bool) -> None:
 
     gpus = gpus_named(name)
     if as_json:
-        from teraflock.wire.gpu import shape_gpu
-
         write_json([shape_gpu(each) for each in gpus])
         return
     with Local() as local:
@@ -181,7 +177,6 @@ def _video(card: Card) -> str:
 
 
 def _in_full(card: Card) -> Iterator[str]:
-    from teraflock.catalog.purpose import good_for
     from teraflock.catalog.series import series_of_card
 
     yield emphasised(f"{card.id}: {card.name}")

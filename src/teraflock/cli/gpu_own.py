@@ -8,6 +8,7 @@ import click
 from teraflock.app.home import home
 from teraflock.app.own_cards import read_own_cards, write_own_cards
 from teraflock.base.errors import BadInput, unknown_name
+from teraflock.catalog.cards import cards_by_id, families
 from teraflock.catalog.own import card_from
 from teraflock.catalog.words import key_of
 from teraflock.cli.output import remark
@@ -37,7 +38,6 @@ Example, card.yaml:
 @click.command("add", help=ADD_HELP)
 @click.argument("file", type=click.Path(path_type=Path))
 def add(file: Path) -> None:
-    from teraflock.catalog.cards import cards_by_id, families
 
     try:
         card = card_from(file.read_text("utf-8"))

@@ -6,7 +6,9 @@ import click
 import msgspec
 
 from teraflock.base.clock import SystemClock
+from teraflock.base.errors import BadInput
 from teraflock.base.quantities import count_text
+from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.options import json_option, yes_option
 from teraflock.cli.output import called, remark, tell, write_json
@@ -90,7 +92,6 @@ def add(name: str, address: str, trusted_wire: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def remove(name: str, lost: bool, yes: bool, as_json: bool) -> None:
-    from teraflock.cli.confirm import confirm
 
     with connected() as client:
         if not yes:
@@ -190,8 +191,6 @@ def _show(joined: "HostJoined") -> None:
 def leave(yes: bool, as_json: bool) -> None:
     from teraflock.app.joining import departure
     from teraflock.app.joining.config import HostPlaces, joined_config
-    from teraflock.base.errors import BadInput
-    from teraflock.cli.confirm import confirm
 
     places = HostPlaces()
     try:

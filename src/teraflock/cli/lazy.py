@@ -1,6 +1,5 @@
 """Command groups: `NamingGroup` suggests similar commands, `LazyGroup` imports a command only when it runs."""
 
-import gc
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar, Final
@@ -45,11 +44,7 @@ class LazyGroup(NamingGroup):
         if not path:
             return None
         module, _, name = path.partition(":")
-        gc.disable()  # as in main.py
-        try:
-            command: click.Command = getattr(import_module(module), name or "command")
-        finally:
-            gc.enable()
+        command: click.Command = getattr(import_module(module), name or "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,10 +1,5 @@
 """Entry point of `tera`: finds the command, runs it, and turns each error into a sentence, a hint and an exit code."""
 
-# ruff: noqa: E402
-import gc
-
-gc.disable()  # imports create no garbage; collecting during them adds 5 ms to a cold start
-
 import errno
 import os
 import sys
@@ -15,10 +10,9 @@ import click
 
 from teraflock import __version__
 from teraflock.base.errors import TeraflockError
+from teraflock.base.garbage import collect_rarely
 from teraflock.cli.lazy import LazyGroup
 from teraflock.cli.output import complain
-
-gc.enable()
 
 PLAN: Final[dict[str, tuple[str, str]]] = {
     "gpus": ("teraflock.cli.gpu", "List GPU models: memory, speed and providers"),
@@ -152,6 +146,7 @@ def tera() -> None:
 
 def run() -> NoReturn:
     """Run `tera` and exit. Tracebacks are shown only if `TERA_DEBUG` is set."""
+    collect_rarely()
     _buffer_stdout()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # show `?` where the terminal's encoding has no `●`

@@ -6,6 +6,7 @@ They are requested only if a response of the server named a new one.
 from pathlib import Path
 from typing import Final
 
+from teraflock.app.files import put
 from teraflock.app.home import home
 from teraflock.cli.connection import connected
 from teraflock.cli.output import remark
@@ -27,6 +28,5 @@ def show_announcements(newest: str) -> None:
     for each in reversed(found):
         until = f", until {time_text(each.until)}" if each.until else ""
         remark(f"\nAnnouncement of {time_text(each.created_at)}{until} (UTC): {printable(each.text)}")
-    from teraflock.app.files import put
 
     put(file, "\n".join([*seen, *(each.id for each in found)][-SEEN_MAX:]).encode() + b"\n")

@@ -33,6 +33,25 @@ Examples:
   tera providers
   tera providers oracle
 """
+_COLUMNS: Final = [
+    Column("PROVIDER"),
+    Column("NAME", flexible=True, worth=6),
+    Column("KIND", worth=4),
+    Column("LAUNCH", worth=8),
+    Column("CATALOG", worth=7),
+    Column("TESTED", worth=9),
+    Column("BILLED PER", worth=6),
+    Column("SPOT", flexible=True, worth=5),
+    Column("NOTICE", worth=6),
+    Column("DISK AFTER RECLAIM", flexible=True, worth=5),
+]
+_LABEL: Final = 20
+_IN_SECONDS: Final = frozenset({"billed per", "billed minimum", "notice"})
+_DOUBT: Final = {
+    "seed": "(from one document)",
+    "third-party": "(from a third party)",
+    "unconfirmed": "(not confirmed)",
+}
 
 
 @click.command(help=HELP)
@@ -46,20 +65,6 @@ def command(name: str | None, as_json: bool) -> None:
         click.echo("\n".join(_in_full(chosen[0])))
     else:
         click.echo(render(_COLUMNS, [_cells(each) for each in chosen], columns()))
-
-
-_COLUMNS: Final = [
-    Column("PROVIDER"),
-    Column("NAME", flexible=True, worth=6),
-    Column("KIND", worth=4),
-    Column("LAUNCH", worth=8),
-    Column("CATALOG", worth=7),
-    Column("TESTED", worth=9),
-    Column("BILLED PER", worth=6),
-    Column("SPOT", flexible=True, worth=5),
-    Column("NOTICE", worth=6),
-    Column("DISK AFTER RECLAIM", flexible=True, worth=5),
-]
 
 
 def _cells(provider: Provider) -> list[str]:
@@ -168,9 +173,6 @@ def _costs(provider: Provider) -> Iterator[str]:
         yield f"  {'other costs':<{_LABEL}} unknown: disk, outgoing traffic, public address"
 
 
-_LABEL: Final = 20
-
-
 def _singles(facts: ProviderFacts) -> Iterator[tuple[str, Fact | None]]:
     yield "API", facts.api
     yield "known regions", facts.regions
@@ -185,9 +187,6 @@ def _singles(facts: ProviderFacts) -> Iterator[tuple[str, Fact | None]]:
     yield "support", facts.support
 
 
-_IN_SECONDS: Final = frozenset({"billed per", "billed minimum", "notice"})
-
-
 def _fact_text(fact: Fact, *, seconds: bool = False) -> str:
     value = fact.value
     text = (
@@ -197,13 +196,6 @@ def _fact_text(fact: Fact, *, seconds: bool = False) -> str:
     )
     words = ": ".join(part for part in (text, fact.text) if part)
     return words if fact.confirmed or _says_unconfirmed(words) else f"{words} {_DOUBT[fact.evidence]}"
-
-
-_DOUBT: Final = {
-    "seed": "(from one document)",
-    "third-party": "(from a third party)",
-    "unconfirmed": "(not confirmed)",
-}
 
 
 def _says_unconfirmed(words: str) -> bool:

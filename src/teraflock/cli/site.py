@@ -6,6 +6,7 @@ import click
 
 from teraflock.base.clock import SystemClock
 from teraflock.base.names import check_place
+from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected
 from teraflock.cli.facts import write_facts
 from teraflock.cli.lazy import NamingGroup
@@ -101,7 +102,6 @@ def add(name: str, kind: str, options: tuple[str, ...], as_json: bool) -> None:
 @yes_option
 @json_option
 def remove(name: str, yes: bool, as_json: bool) -> None:
-    from teraflock.cli.confirm import confirm
 
     if not yes:
         confirm(f"Remove the site `{name}`?", f"Removing the site `{name}`")

@@ -1,12 +1,15 @@
 """`tera trace`: record one step of a script, without a GPU."""
 
+import contextlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from teraflock.base.errors import BadInput
-from teraflock.cli.output import remark
+from teraflock.cli.output import remark, write_json
 
 if TYPE_CHECKING:
     from teraflock.workload.trace import SeenInTrace, Trace
@@ -77,8 +80,6 @@ def command(
     except OSError as error:
         raise BadInput(f"`{out}` cannot be written: {error.strerror}") from None
     if as_json:
-        from teraflock.cli.output import write_json
-
         write_json(shape(trace))
         return
     for line in lines(trace):
@@ -95,8 +96,6 @@ def _traced(
     any_batch: bool,
     quiet: bool,
 ) -> "Trace":
-    import contextlib
-    import sys
 
     try:
         from teraflock.workload.tracing.script import trace_entry, trace_script
@@ -112,7 +111,6 @@ def _traced(
 
 
 def shape(trace: "Trace") -> dict[str, Any]:
-    import msgspec
 
     seen = msgspec.to_builtins(trace.seen) if trace.seen else {}
     return {

@@ -9,6 +9,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.base.names import check_name
 from teraflock.base.quantities import bytes_text, parse_memory_bytes
+from teraflock.cli.confirm import confirm
 from teraflock.cli.connection import connected, in_project, mark_simulated
 from teraflock.cli.deletion import delete_named
 from teraflock.cli.facts import write_facts
@@ -130,7 +131,6 @@ def copy(client: "Client", name: str, stop: bool, as_json: bool) -> None:
 @yes_option
 @in_project
 def recover(client: "Client", name: str, yes: bool, as_json: bool) -> None:
-    from teraflock.cli.confirm import confirm
 
     if not yes:
         before = copied_text(client.volumes.get(name), SystemClock().now())
@@ -168,7 +168,6 @@ def snapshot(name: str, snapshot: str, delete: bool, project: str | None, as_jso
 @yes_option
 @in_project
 def restore(client: "Client", name: str, snapshot: str, yes: bool, as_json: bool) -> None:
-    from teraflock.cli.confirm import confirm
     from teraflock.cli.snapshot import check_snapshot
 
     if not yes:

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import asdict
+
 from teraflock.client.noun import Noun
 
 if TYPE_CHECKING:
@@ -16,7 +18,6 @@ class Offers(Noun):
         self, words: "OfferWords | None" = None, *, limit: int = 50, refused: bool = False
     ) -> "tuple[OfferShape, ...]":
         """Offers, cheapest first: `client.offers.list(OfferWords(gpu=("V100",)), limit=5)`."""
-        from msgspec.structs import asdict
 
         from teraflock.wire.offer import (
             OfferShape,
@@ -27,7 +28,6 @@ class Offers(Noun):
 
     def history(self, words: "OfferWords") -> "HistoryAnswer":
         """The price of a GPU-hour over time. `words.gpu` is required."""
-        from msgspec.structs import asdict
 
         from teraflock.wire.offer import HistoryAnswer
 

@@ -8,9 +8,10 @@ Invariants:
 """
 
 import os
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from http.client import HTTPConnection, HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import ClassVar, Final, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -270,8 +271,6 @@ def _connector(server: str, ca_file: str) -> Callable[[float], HTTPConnection]:
 
 
 def _secure(host: str, port: int, ca_file: str) -> Callable[[float], HTTPConnection]:
-    import ssl  # only if the address asks for it
-    from http.client import HTTPSConnection
 
     context = ssl.create_default_context()
     if ca_file:

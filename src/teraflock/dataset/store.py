@@ -23,8 +23,7 @@ def insert(tx: Transaction, dataset: Dataset) -> bool:
 
 
 def of_project(tx: Transaction, project: ProjectId) -> tuple[Dataset, ...]:
-    rows = tx.all(f"{_DATASET.select} WHERE project_id = :project ORDER BY id", project=project)
-    return tuple(map(_DATASET.value, rows))
+    return _DATASET.all(tx, "WHERE project_id = :project ORDER BY id", project=project)
 
 
 def find(tx: Transaction, project: ProjectId, ref: str) -> Dataset | None:
@@ -46,10 +45,9 @@ def find_to_change(tx: Transaction, project: ProjectId, ref: str) -> Dataset | N
 
 
 def with_digest(tx: Transaction, project: ProjectId, digest: str) -> Dataset | None:
-    row = tx.one(
-        f"{_DATASET.select} WHERE project_id = :project AND digest = :digest", project=project, digest=digest
+    return _DATASET.one(
+        tx, "WHERE project_id = :project AND digest = :digest", project=project, digest=digest
     )
-    return _DATASET.value(row) if row else None
 
 
 def move(tx: Transaction, id: str, state: DatasetState, now: datetime, *, ready_at: datetime | None) -> bool:
@@ -97,8 +95,7 @@ def states_in_all_projects(tx: Transaction) -> dict[str, str]:
 
 
 def by_id_in_all_projects(tx: Transaction, id: str) -> Dataset | None:
-    row = tx.one(f"{_DATASET.select} WHERE id = :id", id=id)
-    return _DATASET.value(row) if row else None
+    return _DATASET.one(tx, "WHERE id = :id", id=id)
 
 
 def locked_in_all_projects(tx: Transaction, id: str) -> Dataset | None:

@@ -33,6 +33,11 @@ CLASSES: Final = (CONVOLUTION, MATMUL, DEPTHWISE, PLAIN, REST)
 of the H200's generation. `estimate/reach.py` has the curves for older ones."""
 
 SINGLE: Final = "pass"
+BATCH_NORMS: Final = frozenset(
+    f"{maker}_batch_norm{backward}" for maker in ("native", "cudnn") for backward in ("", "_backward")
+)
+FEW_BLOCKS: Final = ("_foreach", "sum", "cat", "embedding")
+"""Sums over columns, concatenations and lists of tensors start few blocks, or many kernels in sequence."""
 
 
 class CardModel(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,13 +91,6 @@ def sm_kind(work: Work) -> str:
     if work.name == "native_layer_norm_backward":
         return work.name
     return "lists" if work.name.startswith(FEW_BLOCKS) else SINGLE
-
-
-BATCH_NORMS: Final = frozenset(
-    f"{maker}_batch_norm{backward}" for maker in ("native", "cudnn") for backward in ("", "_backward")
-)
-FEW_BLOCKS: Final = ("_foreach", "sum", "cat", "embedding")
-"""Sums over columns, concatenations and lists of tensors start few blocks, or many kernels in sequence."""
 
 
 def sm_share(work: Work, model: CardModel) -> float:

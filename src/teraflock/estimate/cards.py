@@ -28,6 +28,14 @@ from teraflock.estimate.reach import Reach, factor, fitted, shortage
 from teraflock.estimate.speed import CLOCK_H200, PEAKS_H200, Peaks
 
 MEASURED_ID: Final = "H200-SXM"
+TWO_DIES: Final = frozenset({"Blackwell GB100", "Blackwell Ultra"})
+"""Chips made of two dies, each with half of the cache and the memory."""
+DIES_SLOWER: Final = {CONVOLUTION: 1.15, REST: 1.15}
+"""Set by hand after one public figure: a B200 trains ResNet-50 under autocast as fast as an H200, although it has more
+SMs and bandwidth. Data on the other die takes longer to reach, and libraries were tuned for one die."""
+ROCM_SLOWER: Final = 1.3
+"""Assumed: MIOpen and hipBLAS reach less of the data sheet than cuDNN and cuBLAS."""
+LABEL_SHARE: Final = 0.97
 
 
 class Generation(msgspec.Struct, frozen=True):
@@ -120,11 +128,6 @@ def peaks(card: Card, reach: Reach | None = None, model: CardModel | None = None
     )
 
 
-TWO_DIES: Final = frozenset({"Blackwell GB100", "Blackwell Ultra"})
-"""Chips made of two dies, each with half of the cache and the memory."""
-DIES_SLOWER: Final = {CONVOLUTION: 1.15, REST: 1.15}
-"""Set by hand after one public figure: a B200 trains ResNet-50 under autocast as fast as an H200, although it has more
-SMs and bandwidth. Data on the other die takes longer to reach, and libraries were tuned for one die."""
 FULL_TENSOR: Final = {"Turing": 8.0, "Ampere": 4.0, "Hopper": 14.7, "Ada": 4.0, "Blackwell": 4.0}
 """16-bit tensor rate relative to the fp32 rate, for the least of a generation's chips at their full rate. Makers sell
 chips with less: GeForce cards have half of it with fp32 accumulation, and the H20 a quarter."""
@@ -141,10 +144,6 @@ def _unhalved(card: Card) -> float:
 def known_peaks(card: Card) -> Peaks | None:
     """`peaks` with the fitted values, cached per card."""
     return peaks(card)
-
-
-ROCM_SLOWER: Final = 1.3
-"""Assumed: MIOpen and hipBLAS reach less of the data sheet than cuDNN and cuBLAS."""
 
 
 def _likely_sms(card: Card) -> int:
@@ -237,9 +236,6 @@ def reservable_of_label(label_bytes: int) -> int:
     )
     usual = round(LABEL_SHARE * label_bytes) - GENERATIONS["Ampere"].context_mib * MIB
     return alike[(len(alike) - 1) // 2] if alike else max(0, usual)
-
-
-LABEL_SHARE: Final = 0.97
 
 
 def unsupported(card: Card) -> str:

@@ -17,6 +17,14 @@ from teraflock.estimate.operation import Work
 from teraflock.estimate.speed import PEAKS_H200, Measured, timed_h200
 from teraflock.workload.trace import FUSED
 
+LINEAR: Final = frozenset({"mm", "addmm"})
+STEP: Final = 16
+"""FP8 products need sizes that are multiples of this."""
+FASTER: Final = 2.0
+CAST_BYTES: Final = 5
+CAST_REACH: Final = 0.85
+"""Share of the bandwidth that a cast reaches."""
+
 
 class CompiledModel(msgspec.Struct, frozen=True, kw_only=True):
     convolution: float
@@ -73,13 +81,6 @@ class Float8(CompiledModel, frozen=True, kw_only=True):
         return (seconds / FASTER if arithmetic else seconds) + casts, nearness
 
 
-LINEAR: Final = frozenset({"mm", "addmm"})
-STEP: Final = 16
-"""FP8 products need sizes that are multiples of this."""
-FASTER: Final = 2.0
-CAST_BYTES: Final = 5
-CAST_REACH: Final = 0.85
-"""Share of the bandwidth that a cast reaches."""
 FLOAT8_SPREAD: Final = (0.3, 0.4)
 """A guess: only two steps with FP8 were measured."""
 

@@ -28,6 +28,12 @@ LINKS: Final = (
     "the speed of several GPUs is computed, not measured:"
     f" it assumes {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
 )
+HOST_BYTES_PER_SECOND: Final = 50e9
+"""Memory bandwidth of a host's cores in an optimizer's step. Assumed."""
+OFFLOADED: Final = (
+    "the speed with `--offload` is computed, not measured: it assumes"
+    f" {HOST_BYTES_PER_SECOND / 1e9:.0f} GB/s of host memory bandwidth and {PCIE_REACH:.0%} of PCIe bandwidth"
+)
 
 
 def assumptions(*, groups: int, tensor_parallel: int, stage: int, offload: bool) -> Iterator[str]:
@@ -69,14 +75,6 @@ def link_bytes_per_second(card: Card) -> float:
 def pcie_bytes_per_second(card: Card) -> float:
     lanes16 = 64e9 if card.year >= 2022 and card.architecture.startswith(("Hopper", "Blackwell")) else 0.0
     return (lanes16 or (32e9 if card.year >= 2020 else 16e9)) * PCIE_REACH
-
-
-HOST_BYTES_PER_SECOND: Final = 50e9
-"""Memory bandwidth of a host's cores in an optimizer's step. Assumed."""
-OFFLOADED: Final = (
-    "the speed with `--offload` is computed, not measured: it assumes"
-    f" {HOST_BYTES_PER_SECOND / 1e9:.0f} GB/s of host memory bandwidth and {PCIE_REACH:.0%} of PCIe bandwidth"
-)
 
 
 def offload_seconds(card: Card, gradient_bytes: float, state_bytes: float) -> float:

@@ -48,6 +48,8 @@ suggest 0 and whole steps suggest 1. We tried a few values and chose one that ma
 IDLE_SHARE: Final = 0.5
 """For a pass that memory limits on the H200: the share of its time that the SMs alone would need. Such passes become
 slower when only a third of the SMs or fewer are available."""
+ROWS_MIDDLE: Final = 2.0**14
+ROWS_SHARE: Final = 0.5
 
 
 def seconds_on(work: Work, seconds_there: float, peaks: Peaks, *, tf32: bool) -> float:
@@ -207,7 +209,3 @@ def plain_share(work: Work, reach: Reach, model: CardModel) -> float:
     rows, *others = work.dims
     rows = ROWS_MIDDLE * 2 ** (ROWS_SHARE * log2(max(1.0, rows) / ROWS_MIDDLE))
     return exp(reach.convolution_curve.at(shape((rows, *others), intensity)))
-
-
-ROWS_MIDDLE: Final = 2.0**14
-ROWS_SHARE: Final = 0.5

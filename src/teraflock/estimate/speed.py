@@ -52,7 +52,7 @@ class Peaks(msgspec.Struct, frozen=True, kw_only=True):
 PEAKS_H200: Final = Peaks(bandwidth=4.8e12, fp32=67e12, tf32=494.7e12, half=989.4e12, sms=132)
 
 
-class Measured(msgspec.Struct, frozen=True):
+class Measured(msgspec.Struct, frozen=True, eq=False):
     workspace: dict[str, float]
     time: dict[str, list[float]]
     points: dict[str, msgspec.Raw]
@@ -72,15 +72,13 @@ class Measured(msgspec.Struct, frozen=True):
     steps. First if all operations are close to measured ones, then if none is."""
     models: dict[str, float]
     """Factor on that interval for a model of the zoo, from the errors of its other steps."""
-    points_read: dict[str, list[list[float]]] = {}
 
+    @cache  # noqa: B019  # one set of measurements for the whole process
     def near(self, curve: str) -> list[list[float]]:
         """Measured operations, ordered by their first coordinate. The last number of each is its distance from the
         curve."""
-        if curve not in self.points_read:
-            raw = self.points.get(curve)
-            self.points_read[curve] = msgspec.json.decode(raw, type=list[list[float]]) if raw else []
-        return self.points_read[curve]
+        raw = self.points.get(curve)
+        return msgspec.json.decode(raw, type=list[list[float]]) if raw else []
 
 
 @cache

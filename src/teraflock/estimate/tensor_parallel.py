@@ -30,6 +30,7 @@ from teraflock.workload.trace import (
 )
 
 TENSOR_MAX: Final = 8
+FLOAT_BYTES: Final = 4
 
 
 class Blocks(msgspec.Struct, frozen=True):
@@ -266,9 +267,6 @@ class _Divider:
             self._parts[at] = len(self._expressions)
             self._expressions.append(["//", ["+", self._trace.expressions[at], self._ways - 1], self._ways])
         return self._parts[at]
-
-
-FLOAT_BYTES: Final = 4
 
 
 def _shaped(tensor: Tensor, shape: list[int]) -> Tensor:

@@ -18,6 +18,10 @@ from teraflock.estimate.step import HOSTS, SHARED, Host
 from teraflock.workload.model import Workload
 from teraflock.workload.words import WorkloadWords, check_total, total_samples, workload_from
 
+PACE_MIN: Final = 0.1
+PACE_MAX: Final = 100.0
+"""Beyond any CPU: a larger or smaller number is a mistake."""
+
 
 class EstimateWords(WorkloadWords, frozen=True, kw_only=True, forbid_unknown_fields=True):
     model: Word
@@ -103,11 +107,6 @@ def _host(text: str) -> Host:
             hint="2.3 is a host that takes 2.3 times as long as the measured one to issue a step",
         )
     return pace
-
-
-PACE_MIN: Final = 0.1
-PACE_MAX: Final = 100.0
-"""Beyond any CPU: a larger or smaller number is a mistake."""
 
 
 def _stage(words: EstimateWords) -> int:

@@ -19,6 +19,11 @@ ALERTS: Final = (
 
 
 Details = dict[str, str | int | float | bool | None]
+_LIMITS: Final = {
+    DiskLimits.HOLD: "disk limits on {} are enforced again",
+    DiskLimits.LOST: "disk limits on {} are not enforced: the kernel is counting the contents of all disks again",
+    DiskLimits.OFF: "disk limits on {} are not enforced: quotas are switched off in the pool",
+}
 
 
 class Alarm(msgspec.Struct, frozen=True):
@@ -69,13 +74,6 @@ def alarms(before: Host, now: HostReport) -> list[Alarm]:
         sentence = _LIMITS[now.disk_limits].format(now.name)
         found.append(Alarm("host.disk-limits", {"host": now.name, "limits": now.disk_limits.value}, sentence))
     return found
-
-
-_LIMITS: Final = {
-    DiskLimits.HOLD: "disk limits on {} are enforced again",
-    DiskLimits.LOST: "disk limits on {} are not enforced: the kernel is counting the contents of all disks again",
-    DiskLimits.OFF: "disk limits on {} are not enforced: quotas are switched off in the pool",
-}
 
 
 def reading_alarms(host: str, before: LastReading | None, now: LastReading) -> list[Alarm]:

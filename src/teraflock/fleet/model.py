@@ -8,6 +8,8 @@ from typing import Final, NewType
 import msgspec
 
 HostId = NewType("HostId", str)
+HOSTS_MAX: Final = 100_000
+"""How many hosts one question about all of them reads."""
 
 
 class GpuKind(StrEnum):

@@ -23,6 +23,22 @@ from teraflock.fleet.room import Obstacle, Room
 RAM_BYTES_OF_HOST = GIB  # kept back on every host for its own system and the engine
 ZONE: Final = "zone"
 REGION: Final = "region"
+_CIRCLES: Final[tuple[tuple[Callable[[Room], tuple[str, ...]], str], ...]] = (
+    (lambda room: (room.host_id,), "all on one host"),
+    (
+        lambda room: (room.region, room.labels.get(ZONE, "")),
+        "all in the zone `{name}`, on {hosts}: no host has room for all",
+    ),
+    (lambda room: (room.region,), "all in the region `{name}`, on {hosts}: no zone has room for all"),
+    (lambda room: (), "on {hosts}: no region has room for all"),
+)
+_REASONS: Final = (
+    "leaves more free cards usable than `{other}`, the next best",
+    "has fewer cards than `{other}`, the next best, and the instance needs none",
+    "has fewer free cards than `{other}`, the next best: larger requests need whole hosts",
+    "has less free memory than `{other}`, the next best: it fits tighter",
+    "as good as `{other}`, and first by id",
+)
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,17 +209,6 @@ def _close(
     return [], ""
 
 
-_CIRCLES: Final[tuple[tuple[Callable[[Room], tuple[str, ...]], str], ...]] = (
-    (lambda room: (room.host_id,), "all on one host"),
-    (
-        lambda room: (room.region, room.labels.get(ZONE, "")),
-        "all in the zone `{name}`, on {hosts}: no host has room for all",
-    ),
-    (lambda room: (room.region,), "all in the region `{name}`, on {hosts}: no zone has room for all"),
-    (lambda room: (), "on {hosts}: no region has room for all"),
-)
-
-
 def _fewest_hosts(fitting: Sequence[Room], need: Size, count: int, most: Callable[[Room], int]) -> list[Room]:
     """The hosts with the most room first; the rest goes to the smallest host that has room for it."""
     sizes = sorted(
@@ -273,12 +278,3 @@ def _why_first(fitting: Sequence[Room], need: Size) -> str:
     scores = [room.tightness(need) for room in best]
     place = next(place for place in range(len(_REASONS)) if scores[0][place] != scores[1][place])
     return _REASONS[place].format(other=best[1].name)
-
-
-_REASONS: Final = (
-    "leaves more free cards usable than `{other}`, the next best",
-    "has fewer cards than `{other}`, the next best, and the instance needs none",
-    "has fewer free cards than `{other}`, the next best: larger requests need whole hosts",
-    "has less free memory than `{other}`, the next best: it fits tighter",
-    "as good as `{other}`, and first by id",
-)

@@ -22,6 +22,17 @@ _HELD: Final = (
     "SELECT host_id, SUM(held_vcpus), SUM(held_ram_bytes), SUM(held_disk_bytes) FROM instance"
     " WHERE host_id IS NOT NULL"
 )
+_KINDS: Final = (
+    "SELECT MIN(h.id), COALESCE(g.low, ''), COALESCE(g.high, ''), COALESCE(g.cards, 0), COUNT(*),"
+    " h.vcpus, h.ram_bytes, h.disk_bytes FROM host h LEFT JOIN (SELECT host_id,"
+    " MIN(gpu) AS low, MAX(gpu) AS high, COUNT(*) AS cards FROM host_gpu GROUP BY host_id) g ON g.host_id = h.id"
+    " WHERE h.kind = 'own' AND h.state <> 'gone' GROUP BY h.vcpus, h.ram_bytes, h.disk_bytes, g.low, g.high, g.cards,"
+    " CASE WHEN COALESCE(g.low, '') = COALESCE(g.high, '') THEN '' ELSE h.id END ORDER BY MIN(h.id)"
+)
+_REPORTED: Final = (
+    "address", "vcpus", "ram_bytes", "disk_bytes", "disk_used_bytes", "disk_limits", "seen_at_us",
+)  # fmt: skip
+_PUT_REPORT: Final = HOST.upsert("site", "name", change=_REPORTED)
 
 
 def hosts(
@@ -144,15 +155,6 @@ def _kind_from(row: Row, gpus: Sequence[tuple[str, int]]) -> Host:
     )
 
 
-_KINDS: Final = (
-    "SELECT MIN(h.id), COALESCE(g.low, ''), COALESCE(g.high, ''), COALESCE(g.cards, 0), COUNT(*),"
-    " h.vcpus, h.ram_bytes, h.disk_bytes FROM host h LEFT JOIN (SELECT host_id,"
-    " MIN(gpu) AS low, MAX(gpu) AS high, COUNT(*) AS cards FROM host_gpu GROUP BY host_id) g ON g.host_id = h.id"
-    " WHERE h.kind = 'own' AND h.state <> 'gone' GROUP BY h.vcpus, h.ram_bytes, h.disk_bytes, g.low, g.high, g.cards,"
-    " CASE WHEN COALESCE(g.low, '') = COALESCE(g.high, '') THEN '' ELSE h.id END ORDER BY MIN(h.id)"
-)
-
-
 @cache
 def _gpu_outline(gpu: str) -> Gpu:
     return Gpu(
@@ -181,12 +183,6 @@ def put_report(
     gpus = withheld(report.gpus, slicing.of_host(tx, host_id)) if known else report.gpus
     cards.put_reported(tx, host_id, gpus, microseconds(now))
     return known is None
-
-
-_REPORTED: Final = (
-    "address", "vcpus", "ram_bytes", "disk_bytes", "disk_used_bytes", "disk_limits", "seen_at_us",
-)  # fmt: skip
-_PUT_REPORT: Final = HOST.upsert("site", "name", change=_REPORTED)
 
 
 def _new_host(site: str, report: HostReport, id: HostId, *, simulated: bool, now: datetime) -> Host:

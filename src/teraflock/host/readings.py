@@ -36,7 +36,7 @@ def _readings_at(nvml: Any, index: int, xids: Xids | None) -> tuple[CardReading,
     address = address_of(bus_id)
     card = _card(nvml, queries, handle, address, xids)
     mig = queries.ask("mig", lambda: nvml.nvmlDeviceGetMigMode(handle))
-    return (card, *_slices(nvml, queries, handle, address)) if mig and mig[0] else (card,)
+    return (card, *_slices(nvml, handle, address)) if mig and mig[0] else (card,)
 
 
 def _card(nvml: Any, queries: Queries, handle: Any, address: str, xids: Xids | None) -> CardReading:
@@ -72,7 +72,7 @@ def _card(nvml: Any, queries: Queries, handle: Any, address: str, xids: Xids | N
     )
 
 
-def _slices(nvml: Any, queries: Queries, handle: Any, address: str) -> tuple[CardReading, ...]:
+def _slices(nvml: Any, handle: Any, address: str) -> tuple[CardReading, ...]:
     """The slices of a card. NVML reads only the memory of a slice: the rest is that of the whole card."""
     found = read_slices(nvml, handle)
     return tuple(

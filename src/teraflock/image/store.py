@@ -18,13 +18,13 @@ BUILT_BYTES_MAX: Final = 8 << 30
 
 def page(tx: Transaction, project: ProjectId, *, after: str, limit: int) -> tuple[Image, ...]:
     """The project's own images and those for all projects."""
-    rows = tx.all(
-        f"{_IMAGE.select} WHERE project_id IN ('', :project) AND id > :after ORDER BY id LIMIT :limit",
+    return _IMAGE.all(
+        tx,
+        "WHERE project_id IN ('', :project) AND id > :after ORDER BY id LIMIT :limit",
         project=project,
         after=after,
         limit=limit,
     )
-    return tuple(_IMAGE.value(row) for row in rows)
 
 
 _FIND: Final = (
@@ -68,13 +68,11 @@ def move(tx: Transaction, id: str, state: ImageState, *, problem: str = "", size
 
 def to_measure_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
     """Images made from instances whose size is not known yet."""
-    rows = tx.all(f"{_IMAGE.select} WHERE state = 'ready' AND recipe = '' AND sequence = 0 ORDER BY id")
-    return tuple(_IMAGE.value(row) for row in rows)
+    return _IMAGE.all(tx, "WHERE state = 'ready' AND recipe = '' AND sequence = 0 ORDER BY id")
 
 
 def by_id_in_all_projects(tx: Transaction, id: str) -> Image | None:
-    row = tx.one(f"{_IMAGE.select} WHERE id = :id", id=id)
-    return _IMAGE.value(row) if row else None
+    return _IMAGE.one(tx, "WHERE id = :id", id=id)
 
 
 def set_metered(tx: Transaction, id: str, size_bytes: int, sequence: int) -> None:
@@ -142,13 +140,9 @@ def _kept_bytes(tx: Transaction, where: str, id: str) -> int:
 
 
 def to_build_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
-    rows = tx.all(
-        f"{_IMAGE.select} WHERE (state = 'waiting' AND recipe <> '') OR state = 'deleting' ORDER BY id"
-    )
-    return tuple(_IMAGE.value(row) for row in rows)
+    return _IMAGE.all(tx, "WHERE (state = 'waiting' AND recipe <> '') OR state = 'deleting' ORDER BY id")
 
 
 def built_in_all_projects(tx: Transaction) -> tuple[Image, ...]:
     """Images of recipes that every site should have."""
-    rows = tx.all(f"{_IMAGE.select} WHERE state = 'ready' AND recipe <> '' ORDER BY id")
-    return tuple(_IMAGE.value(row) for row in rows)
+    return _IMAGE.all(tx, "WHERE state = 'ready' AND recipe <> '' ORDER BY id")

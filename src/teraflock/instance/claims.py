@@ -15,7 +15,7 @@ from teraflock.base.size import Size
 from teraflock.fleet import store as fleet
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.memory import FleetMemory
-from teraflock.fleet.model import GpuKind, Host, HostId, HostState
+from teraflock.fleet.model import HOSTS_MAX, GpuKind, Host, HostId, HostState
 from teraflock.fleet.placement import PlaceTerms, Policy, decide, obstacle_of
 from teraflock.fleet.port import store as ports
 from teraflock.fleet.room import Room
@@ -29,8 +29,6 @@ from teraflock.tenant.model import Project, Quota
 from teraflock.tenant.quota import rules as quotas
 from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import name_and_quota
-
-HOSTS_MAX = 100_000
 
 
 class NoCapacity(Conflict):

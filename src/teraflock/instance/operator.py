@@ -26,7 +26,6 @@ from teraflock.tenant.project.service import project_in
 from teraflock.tenant.project.store import project_of_any_organisation
 
 OPTIONS_MAX: Final = 10
-HOSTS_MAX: Final = 100_000
 
 
 class OperatorService:

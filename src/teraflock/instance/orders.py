@@ -12,6 +12,7 @@ from teraflock.base.limits import (
     ALTERNATIVES_MAX,
     DISK_BYTES_MIN,
     INSTANCES_PER_LAUNCH_MAX,
+    LABELS_MAX,
     RAM_BYTES_MIN,
     TIME_LIMIT_SECONDS_MAX,
     TIME_LIMIT_SECONDS_MIN,
@@ -31,7 +32,6 @@ SSH_KEY: Final = re.compile(
     r" [A-Za-z0-9+/]+=*( [^\r\n\0]*)?"
 )
 MODES: Final = ("on-demand", "spot", "bid")
-LABELS_MAX: Final = 64
 PLACE_WISHES_MAX: Final = 16
 DATASETS_MAX: Final = 16
 NUMBERED_NAME_LENGTH_MAX: Final = 59

@@ -34,7 +34,7 @@ from teraflock.instance.states import ENDED, Phase
 from teraflock.network.store import addresses_from
 from teraflock.storage.database import Row, Transaction
 from teraflock.storage.events import record_event
-from teraflock.storage.table import among, in_list
+from teraflock.storage.table import add_row, among, in_list
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 from teraflock.tenant.quota.rules import QuotaAmounts
@@ -49,9 +49,6 @@ _VIEW: Final = (
 )
 _OF_HOST: Final = 10
 """The number of columns of a view that belong to its host."""
-_INSERT: Final = (
-    f"INSERT INTO instance ({COLUMNS}, lease_owner) VALUES ({', '.join(':' + name for name in NAMES)}, '')"
-)
 _FIXED: Final = ("id", "project_id", "name", "image", "access", "spec", "created_at_us", "created_by")
 _CHANGES: Final = ", ".join(f"{name} = :{name}" for name in NAMES if name not in _FIXED)
 _UPDATE: Final = f"UPDATE instance SET {_CHANGES}, version = version + 1 WHERE id = :id"
@@ -66,7 +63,7 @@ VIEWS_KEPT: Final = 4096  # a few kB each
 def insert(tx: Transaction, instance: Instance, *, now: datetime, random_bytes: RandomBytes) -> Instance:
     """Add an instance. The caller has claimed what it holds, in the same transaction."""
     stored = msgspec.structs.replace(instance, sequence=1)
-    tx.run(_INSERT, **values_of(stored))
+    add_row(tx, "instance", **values_of(stored), lease_owner="")
     _insert_labels(tx, stored.id, stored.project_id, stored.labels)
     place = place_of(tx, stored.host_id or "")
     record_event(tx, event_of("instance.moved", None, stored, 1, now, random_bytes, place=place))
@@ -124,13 +121,7 @@ def _put_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str
 
 def _insert_labels(tx: Transaction, id: str, project: str, labels: Mapping[str, str]) -> None:
     for key, value in labels.items():
-        tx.run(
-            "INSERT INTO instance_label (instance_id, project_id, key, value) VALUES (:id, :project, :key, :value)",
-            id=id,
-            project=project,
-            key=key,
-            value=value,
-        )
+        add_row(tx, "instance_label", instance_id=id, project_id=project, key=key, value=value)
 
 
 def move_labels(tx: Transaction) -> int:

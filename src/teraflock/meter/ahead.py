@@ -27,14 +27,14 @@ def ahead(tx: Transaction, project_id: ProjectId, number: int, only: Sequence[st
     meters = {meter.instance_id: meter for meter in store.open_meters(tx, project_id, only)}
     closed = store.intervals_of_project_after(tx, project_id, number)
     if only is not None:
-        closed = [each for each in closed if each.instance_id in only]
+        closed = tuple(each for each in closed if each.instance_id in only)
     for id in store.instances_unmetered(tx, project_id, only):
         meter = meters.pop(id, None) or store.meter(tx, id) or Meter(instance_id=id, project_id=project_id)
         for change in store.changes_of(tx, id, meter.sequence):
             if change.sequence != meter.sequence + 1:
                 break  # its predecessor is not committed yet
             meter, made = after_next(meter, change, run_of(tx, id, closed))
-            closed += made
+            closed += tuple(made)
         if meter.open:
             meters[id] = meter
     newest = {(each.instance_id, each.sequence): each for each in closed}

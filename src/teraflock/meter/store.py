@@ -13,7 +13,7 @@ from teraflock.base.size import Size
 from teraflock.instance.states import Phase
 from teraflock.meter.model import Change, Holding, Interval, Meter, Open
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table, in_list
+from teraflock.storage.table import Table, add_missing_row, in_list, insert_into
 from teraflock.tenant.model import NO_PROJECT, ProjectId
 
 HOLDINGS_KEPT: Final = 16_384
@@ -39,7 +39,7 @@ _METER: Final = (
     "run_sequence", "held",
 )  # fmt: skip
 _UPSERT_METER: Final = (
-    f"INSERT INTO meter_instance ({', '.join(_METER)}) VALUES ({', '.join(':' + name for name in _METER)})"
+    f"{insert_into('meter_instance', *_METER)}"
     f" ON CONFLICT (instance_id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _METER[1:])}"
 )
 _SELECT_METER: Final = f"SELECT {', '.join(_METER)} FROM meter_instance"
@@ -194,10 +194,8 @@ def instances_unmetered(
 
 
 def note_behind(tx: Transaction, instance_ids: Iterable[str]) -> None:
-    tx.run_many(
-        "INSERT INTO meter_behind (instance_id) VALUES (:id) ON CONFLICT (instance_id) DO NOTHING",
-        [(each,) for each in instance_ids],
-    )
+    for each in instance_ids:
+        add_missing_row(tx, "meter_behind", instance_id=each)
 
 
 def note_caught_up(tx: Transaction, instance_ids: Iterable[str]) -> None:
@@ -325,31 +323,30 @@ def add_intervals(tx: Transaction, first_number: int, intervals: Iterable[Interv
     return len(rows)
 
 
-def intervals_of_run(tx: Transaction, instance_id: str, first_sequence: int) -> list[Interval]:
+def intervals_of_run(tx: Transaction, instance_id: str, first_sequence: int) -> tuple[Interval, ...]:
     """All revisions of the intervals of the current run, which began with this change."""
-    rows = tx.all(
-        f"{_INTERVAL.select} WHERE instance_id = :id AND sequence >= :first ORDER BY sequence, revision",
+    return _INTERVAL.all(
+        tx,
+        "WHERE instance_id = :id AND sequence >= :first ORDER BY sequence, revision",
         id=instance_id,
         first=first_sequence,
     )
-    return [_INTERVAL.value(row) for row in rows]
 
 
-def intervals_after(tx: Transaction, number: int, *, limit: int) -> list[Interval]:
+def intervals_after(tx: Transaction, number: int, *, limit: int) -> tuple[Interval, ...]:
     """In the order in which they were added."""
-    rows = tx.all(
-        f"{_INTERVAL.select} WHERE number > :number ORDER BY number LIMIT :limit", number=number, limit=limit
+    return _INTERVAL.all(
+        tx, "WHERE number > :number ORDER BY number LIMIT :limit", number=number, limit=limit
     )
-    return [_INTERVAL.value(row) for row in rows]
 
 
-def intervals_of_project_after(tx: Transaction, project_id: ProjectId, number: int) -> list[Interval]:
-    rows = tx.all(
-        f"{_INTERVAL.select} WHERE number > :number AND project_id = :project ORDER BY number",
+def intervals_of_project_after(tx: Transaction, project_id: ProjectId, number: int) -> tuple[Interval, ...]:
+    return _INTERVAL.all(
+        tx,
+        "WHERE number > :number AND project_id = :project ORDER BY number",
         number=number,
         project=project_id,
     )
-    return [_INTERVAL.value(row) for row in rows]
 
 
 def intervals_of(tx: Transaction, instance_id: str) -> Iterator[Interval]:

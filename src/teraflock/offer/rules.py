@@ -28,6 +28,12 @@ FLOOR_MICROS_PER_TFLOPS_HOUR: Final = 500
 
 ROUNDING_TOLERANCE: Final = 1_0001, 1_0000
 """A spot price above on-demand by less than this fraction is a rounding error."""
+SAME_SHARE: Final = 0.001
+"""Shares of cards closer than this are equal: catalogs round a seventh."""
+_RANK: Final = {"priced": 0, "unknown": 2, "refused": 3}
+UNMEASURED_RANK: Final = 1
+"""Rank of priced offers without the requested measure (no GPU count or memory): after those with it, before the
+unpriced ones."""
 
 
 def implausible_price(usd_micros_per_hour: int, gpu_count: int, share: float, tflops: float | None) -> str:
@@ -80,10 +86,6 @@ def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
 
 def _is_located(offer: Offer, query: Query) -> bool:
     return located(offer.provider, offer.region, offer.zone, query.places) == "in"
-
-
-SAME_SHARE: Final = 0.001
-"""Shares of cards closer than this are equal: catalogs round a seventh."""
 
 
 def shows_outdated(query: Query) -> bool:
@@ -183,12 +185,6 @@ def sort_key(query: Query, weight: Mapping[str, int]) -> Callable[[Offer], SortK
         return (rank, value, offer.provider, offer.instance_type, offer.region, offer.zone, offer.id)
 
     return key
-
-
-_RANK: Final = {"priced": 0, "unknown": 2, "refused": 3}
-UNMEASURED_RANK: Final = 1
-"""Rank of priced offers without the requested measure (no GPU count or memory): after those with it, before the
-unpriced ones."""
 
 
 def _gpus(offer: Offer) -> float | None:

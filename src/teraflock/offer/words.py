@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from teraflock.base.amounts import parse_money
 from teraflock.base.errors import BadInput, UnknownName, one_of, unknown_name
 from teraflock.base.money import Period
 from teraflock.base.quantities import Word, Words, parse_memory_bytes, parse_number
+from teraflock.catalog.cards import all_cards
+from teraflock.catalog.figures import CardNeeds, cards_meeting, codec_named
 from teraflock.catalog.places import place_filter
+from teraflock.catalog.providers import all_providers, find_provider
 from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, PriceLimit, Query
-from teraflock.offer.rules import LARGEST_STORED
+from teraflock.offer.rules import LARGEST_STORED, figures_of_cards
 
 if TYPE_CHECKING:
     from teraflock.catalog.figures import CardNeeds
@@ -126,10 +130,7 @@ def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], toda
 def _gpus(asked: OfferWords) -> tuple[str, ...]:
     """Return the ids of the named GPU models that meet all conditions on figures. Empty if there are no conditions."""
     # Imported here because only some queries need them.
-    from teraflock.catalog.cards import all_cards
-    from teraflock.catalog.figures import cards_meeting
     from teraflock.catalog.names import find_kinds
-    from teraflock.offer.rules import figures_of_cards
 
     named = tuple(dict.fromkeys(id for name in asked.gpu for id in find_kinds(name)))
     needs, measured = _needs(asked), figures_of_cards(asked.sort)
@@ -158,7 +159,6 @@ def shares_named(names: Sequence[str]) -> tuple[float, ...]:
 
 
 def _needs(asked: OfferWords) -> "CardNeeds":
-    from teraflock.catalog.figures import CardNeeds, codec_named
 
     return CardNeeds(
         fp64_min=parse_number(asked.fp64_min, "TFLOPS") if asked.fp64_min else None,
@@ -176,7 +176,6 @@ def _memory(text: str | None) -> int | None:
 
 
 def parse_provider(name: str, known_providers: Callable[[], list[str]]) -> str:
-    from teraflock.catalog.providers import all_providers, find_provider
 
     try:
         return find_provider(name).id
@@ -212,7 +211,6 @@ def _whole(text: str) -> bool:
 
 
 def _price_max(asked: OfferWords) -> PriceLimit:
-    from teraflock.base.amounts import parse_money  # imported here because only `--price-max` needs it
 
     money = parse_money(asked.price_max or "", asked.currency.upper())
     return PriceLimit(money.micros, money.currency, asked.period)

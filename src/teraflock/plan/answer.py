@@ -11,6 +11,7 @@ from teraflock.base.amounts import parse_money
 from teraflock.base.clock import Clock, today
 from teraflock.base.errors import BadInput, unknown_name
 from teraflock.base.exchange import Rates
+from teraflock.catalog.renting import renting
 from teraflock.estimate.memory import Memory
 from teraflock.estimate.parallel import OFFLOADED, SHARDED, TENSOR
 from teraflock.offer.model import AVAILABLE_MINUTES, LIVE_PREFIX, NO_RESERVED, NOTHING_EXCLUDED, Shape
@@ -26,6 +27,7 @@ from teraflock.plan.rules import Estimator
 from teraflock.plan.service import plan as make_plan
 from teraflock.plan.words import PlanWords, assumptions_from, disk_prices, job_from, wish_from
 from teraflock.storage.database import Database
+from teraflock.workload.model import is_trace
 from teraflock.workload.words import total_samples
 
 STEPS: Final = (
@@ -128,7 +130,6 @@ def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:
 
 
 def _of_model(words: PlanWords, model: str, shown: Sequence[Choice]) -> Iterator[str]:
-    from teraflock.workload.model import is_trace
     from teraflock.workload.zoo import config_notes
 
     if slow := _pipeline(words, model, shown):
@@ -138,7 +139,6 @@ def _of_model(words: PlanWords, model: str, shown: Sequence[Choice]) -> Iterator
 
 
 def _pipeline(words: PlanWords, model: str, shown: Sequence[Choice]) -> str:
-    from teraflock.workload.model import is_trace
     from teraflock.workload.zoo import entry
 
     if words.task != "train" or is_trace(model) or entry(model).kind != "image":
@@ -163,7 +163,6 @@ def _check_sources(names: Sequence[str], service: OfferService) -> None:
 def _asked_lately(words: PlanWords, service: OfferService, clock: Clock) -> tuple[str, ...]:
     """The sources that `tera offers refresh PROVIDER` imported in the last minutes, and own servers. Only of providers
     that list what is free."""
-    from teraflock.catalog.renting import renting
 
     if words.source:
         raise BadInput("`--available` names the sources itself", hint="Leave out `--source`")

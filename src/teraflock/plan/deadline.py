@@ -19,6 +19,7 @@ UNITS: Final = {"m": 1 / 60, "min": 1 / 60, "minute": 1 / 60, "h": 1.0, "hour": 
 _PART: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([a-z]+)", re.ASCII)
 _DURATION: Final = re.compile(rf"(?:in\s+)?(?:{_PART.pattern}\s*)+", re.ASCII)
 _CLOCK: Final = re.compile(r"(?:at\s+)?([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
+_TO_THE_END: Final = timedelta(hours=23, minutes=59, seconds=59)
 
 
 def deadline_hours(text: str, now: datetime) -> float:
@@ -69,9 +70,6 @@ def _moment(words: str, now: datetime) -> datetime | None:
     if at:
         return start + timedelta(hours=int(at[1]), minutes=int(at[2]))
     return start + _TO_THE_END
-
-
-_TO_THE_END: Final = timedelta(hours=23, minutes=59, seconds=59)
 
 
 def _days_ahead(day: str, now: datetime) -> int | None:

@@ -19,10 +19,11 @@ from teraflock.base.errors import BadInput
 from teraflock.base.quantities import memory_text
 from teraflock.catalog.cards import all_cards, cards_by_id, slices_of
 from teraflock.catalog.model import Card
+from teraflock.estimate.advice import advice
 from teraflock.estimate.cards import refuses, unsupported
 from teraflock.estimate.derived import sliced
 from teraflock.estimate.memory import Memory
-from teraflock.estimate.model import GPUS_MAX
+from teraflock.estimate.model import GPUS_MAX, Question
 from teraflock.estimate.parallel import step_seconds
 from teraflock.estimate.step import OWN, SHARED, Seconds
 from teraflock.estimate.survey import Survey
@@ -32,6 +33,7 @@ from teraflock.workload.model import Workload
 
 NEARLY_BYTES: Final = 50_000_000  # less would be printed as 0 GB
 BYTES_PER_GIGABIT: Final = 125_000_000
+SHARE_APART: Final = 0.005
 
 
 class Job:
@@ -99,9 +101,7 @@ class Job:
 
     def advice(self, ids: Container[str]) -> Iterator[str]:
         """List changes that would make the job fit on the largest of these cards."""
-        from teraflock.estimate.advice import advice
         from teraflock.estimate.answer import answer
-        from teraflock.estimate.model import Question
 
         tried = [card for card in all_cards() if card.cuda and card.id in ids]
         if not tried:
@@ -185,9 +185,6 @@ def _slice_of(card: Card, shape: Shape) -> Card | None:
         if same_share and part.memory_bytes == shape.gpu_memory_bytes:
             return sliced(card, part)
     return None
-
-
-SHARE_APART: Final = 0.005
 
 
 def _missing(missing_bytes: int) -> str:

@@ -6,6 +6,14 @@ from typing import Final
 from teraflock.base.errors import TeraflockError
 from teraflock.plan.model import Plan, Rejection, reason_text
 
+NO_ADVICE: Final = frozenset({"over_budget", "too_slow", "never_ends"})
+"""With these reasons the job fits, so advice on memory would mislead."""
+NEAR_MISSES: Final = (
+    "over_budget", "too_slow", "does_not_fit", "precision", "memory_total_too_small", "memory_too_small",
+    "too_few_gpus",
+)  # fmt: skip
+"""Reasons by how near they are, nearest first. The sizes of misses compare only within one reason."""
+
 
 class NoPlan(TeraflockError):
     """No offer satisfies the request."""
@@ -29,20 +37,9 @@ def no_plan(plan: Plan, advice: list[str], hints: Iterable[str] = ()) -> NoPlan:
     return NoPlan(f"No offer meets the request ({most or 'no offers are stored'})", hint=hint)
 
 
-NO_ADVICE: Final = frozenset({"over_budget", "too_slow", "never_ends"})
-"""With these reasons the job fits, so advice on memory would mislead."""
-
-
 def _nearest(plan: Plan) -> Rejection | None:
     """Return the smallest miss among the rejections that passed the most checks."""
     for code in NEAR_MISSES:
         if near := [rejection for rejection in plan.rejected if rejection.code == code]:
             return min(near, key=lambda rejection: rejection.by)
     return None
-
-
-NEAR_MISSES: Final = (
-    "over_budget", "too_slow", "does_not_fit", "precision", "memory_total_too_small", "memory_too_small",
-    "too_few_gpus",
-)  # fmt: skip
-"""Reasons by how near they are, nearest first. The sizes of misses compare only within one reason."""

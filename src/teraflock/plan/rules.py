@@ -25,6 +25,8 @@ Estimator = Callable[[Shape, int], Hours | Misfit]
 """Returns how long the work takes on a number of machines of a shape, or why it cannot run there."""
 
 OLD_PRICE_DAYS: Final = 180  # prices change monthly, so older ones are often wrong
+LAST_REASONS: Final = frozenset({"too_slow", "over_budget"})
+"""Reasons to reject a shape that can run the work and has a price."""
 
 
 def choose(
@@ -98,10 +100,6 @@ def _nearest(misfits: Sequence[Misfit]) -> Misfit:
     """Choose the most useful reason: of the misfits that passed the most checks, the smallest miss."""
     furthest = max(misfits, key=lambda misfit: misfit.code in LAST_REASONS)
     return min((each for each in misfits if each.code == furthest.code), key=lambda misfit: misfit.by)
-
-
-LAST_REASONS: Final = frozenset({"too_slow", "over_budget"})
-"""Reasons to reject a shape that can run the work and has a price."""
 
 
 def _hours(shape: Shape, instances: int, wish: Wish, estimate: Estimator) -> Hours:

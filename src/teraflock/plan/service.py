@@ -23,6 +23,10 @@ from teraflock.plan.rules import Estimator, choose
 from teraflock.plan.warnings import plan_warnings
 from teraflock.storage.database import Database, Transaction
 
+OTHER_REGION: Final = Misfit("other_region", "its region was not requested")
+OTHER_SOURCE: Final = Misfit("other_source", "its source was not requested")
+REGION_UNKNOWN: Final = Misfit("region_unknown", "its country is unknown")
+
 
 class UnsoundPlan(TeraflockError):
     """The plan failed its own check. This is a bug in Teraflock."""
@@ -94,11 +98,6 @@ def left_out(
                 yield LeftOut(offer, why[key].code, why[key].reason)
             elif offer.price_micros_per_month != lowest.get(key):
                 yield LeftOut(offer, "dearer", "the same machine is cheaper in another region")
-
-
-OTHER_REGION: Final = Misfit("other_region", "its region was not requested")
-OTHER_SOURCE: Final = Misfit("other_source", "its source was not requested")
-REGION_UNKNOWN: Final = Misfit("region_unknown", "its country is unknown")
 
 
 def _misplaced(offer: Offer, wish: Wish) -> Misfit | None:

@@ -9,18 +9,18 @@ from teraflock.base.clock import microseconds
 from teraflock.base.ids import EventId
 from teraflock.instance.model import Instance
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, put_row
 
 
 def note_ran_unwatched(tx: Transaction, instance: Instance, at: datetime, started_at: datetime) -> None:
-    tx.run(
-        "INSERT INTO ran_unwatched (instance_id, at_us, sequence, started_us) VALUES (:id, :at, :sequence, :started)"
-        " ON CONFLICT (instance_id, at_us) DO UPDATE SET sequence = excluded.sequence,"
-        " started_us = excluded.started_us",
-        id=instance.id,
-        at=microseconds(at),
+    put_row(
+        tx,
+        "ran_unwatched",
+        "instance_id at_us",
+        instance_id=instance.id,
+        at_us=microseconds(at),
         sequence=instance.sequence,
-        started=microseconds(started_at),
+        started_us=microseconds(started_at),
     )
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from teraflock.base.errors import TeraflockError
 from teraflock.base.events import new_event
+from teraflock.base.limits import CARDS_MAX
 from teraflock.fleet.alarms import AlarmBudget, reading_alarms
 from teraflock.fleet.card import store as cards
 from teraflock.fleet.model import HostId
@@ -27,8 +28,6 @@ from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
-CARDS_MAX: Final = 1024
-"""Of one host: its cards and their slices. More are ignored: a faulty host must not fill the database."""
 FORGET_TURNS: Final = 360
 """How many turns pass between two deletions of old readings: an hour."""
 

@@ -12,7 +12,7 @@ from teraflock.base.clock import microseconds
 from teraflock.run.model import Checkpoint, Run, RunId
 from teraflock.run.states import OVER, RunWanted
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table, among
+from teraflock.storage.table import Table, add_row, among
 from teraflock.tenant.model import ProjectId
 
 _RUN: Final = Table("run", Run)
@@ -24,41 +24,39 @@ _SET: Final = ", ".join(f"{each} = :{each}" for each in _WRITTEN)
 
 def insert(tx: Transaction, run: Run, sealed: Mapping[str, str]) -> None:
     _RUN.add(tx, run)
-    rows = [(run.id, name, text) for name, text in sealed.items()]
-    if rows:
-        tx.run_many("INSERT INTO run_secret (run_id, name, sealed) VALUES (:run_id, :name, :sealed)", rows)
+    for name, text in sealed.items():
+        add_row(tx, "run_secret", run_id=run.id, name=name, sealed=text)
 
 
 def find(tx: Transaction, project: ProjectId, ref: str) -> Run | None:
     """Find a run by id or name. Of several with one name, the newest."""
-    row = tx.one(
-        f"{_RUN.select} WHERE project_id = :project AND (id = :ref OR name = :ref) ORDER BY id DESC LIMIT 1",
+    return _RUN.one(
+        tx,
+        "WHERE project_id = :project AND (id = :ref OR name = :ref) ORDER BY id DESC LIMIT 1",
         project=project,
         ref=ref,
     )
-    return _RUN.value(row) if row else None
 
 
 def page(tx: Transaction, project: ProjectId, *, before: str, limit: int, active: bool) -> tuple[Run, ...]:
     """Runs of a project, newest first."""
     only = f" AND phase NOT IN {_OVER}" if active else ""
-    rows = tx.all(
-        f"{_RUN.select} WHERE project_id = :project AND (:before = '' OR id < :before){only}"
-        " ORDER BY id DESC LIMIT :limit",
+    return _RUN.all(
+        tx,
+        f"WHERE project_id = :project AND (:before = '' OR id < :before){only} ORDER BY id DESC LIMIT :limit",
         project=project,
         before=before,
         limit=limit,
     )
-    return tuple(_RUN.value(row) for row in rows)
 
 
 def of_sweep(tx: Transaction, project: ProjectId, sweep: str) -> tuple[Run, ...]:
-    rows = tx.all(
-        f"{_RUN.select} WHERE project_id = :project AND sweep = :sweep AND sweep <> '' ORDER BY id",
+    return _RUN.all(
+        tx,
+        "WHERE project_id = :project AND sweep = :sweep AND sweep <> '' ORDER BY id",
         project=project,
         sweep=sweep,
     )
-    return tuple(_RUN.value(row) for row in rows)
 
 
 def count_active(tx: Transaction, project: ProjectId) -> int:
@@ -138,8 +136,7 @@ def put_held(tx: Transaction, run: Run, worker: str, *, release: bool) -> bool:
 
 
 def held_in_all_projects(tx: Transaction, id: RunId, worker: str) -> Run | None:
-    row = tx.one(f"{_RUN.select} WHERE id = :id AND worker = :worker", id=id, worker=worker)
-    return _RUN.value(row) if row else None
+    return _RUN.one(tx, "WHERE id = :id AND worker = :worker", id=id, worker=worker)
 
 
 def release(tx: Transaction, id: RunId, worker: str) -> None:
@@ -153,12 +150,12 @@ def release_all_in_all_projects(tx: Transaction) -> None:
 
 def over_before_in_all_projects(tx: Transaction, before: datetime, *, limit: int) -> tuple[Run, ...]:
     """Runs whose files are kept long enough."""
-    rows = tx.all(
-        f"{_RUN.select} WHERE phase IN {_OVER} AND ended_at_us < :before ORDER BY ended_at_us LIMIT :limit",
+    return _RUN.all(
+        tx,
+        f"WHERE phase IN {_OVER} AND ended_at_us < :before ORDER BY ended_at_us LIMIT :limit",
         before=microseconds(before),
         limit=limit,
     )
-    return tuple(_RUN.value(row) for row in rows)
 
 
 def remove(tx: Transaction, id: RunId) -> None:
@@ -177,8 +174,7 @@ def specs_in_all_projects(tx: Transaction) -> Iterable[tuple[str, str]]:
 
 def checkpoints(tx: Transaction, id: RunId) -> tuple[Checkpoint, ...]:
     """The checkpoints of a run, oldest first."""
-    rows = tx.all(f"{_CHECKPOINT.select} WHERE run_id = :id ORDER BY written_ns, name", id=id)
-    return tuple(_CHECKPOINT.value(row) for row in rows)
+    return _CHECKPOINT.all(tx, "WHERE run_id = :id ORDER BY written_ns, name", id=id)
 
 
 def put_checkpoint(tx: Transaction, checkpoint: Checkpoint) -> None:

@@ -57,9 +57,7 @@ class Table(Generic[T]):
 
     def insert_with(self, *more: str) -> str:
         """An INSERT with more columns, in front, that no field has."""
-        columns = (*more, *self.columns)
-        marks = ", ".join(f":{each}" for each in columns)
-        return f"INSERT INTO {self.name} ({', '.join(columns)}) VALUES ({marks})"
+        return insert_into(self.name, *more, *self.columns)
 
     def upsert(self, *key: str, change: tuple[str, ...] = ()) -> str:
         """An INSERT that replaces the row with the same key, or only the columns in `change`."""
@@ -67,8 +65,9 @@ class Table(Generic[T]):
         sets = ", ".join(f"{each} = excluded.{each}" for each in changed)
         return f"{self.insert} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {sets}"
 
-    def add(self, tx: Transaction, value: T) -> None:
-        tx.run_many(self.insert, [self.row(value)])
+    def add(self, tx: Transaction, value: T, /, **more: object) -> None:
+        """`more` has the columns that no field has."""
+        tx.run_many(self.insert_with(*more), [(*more.values(), *self.row(value))])
 
     def row(self, value: T) -> Row:
         values = self._values(value)
@@ -215,6 +214,28 @@ def _json(bare: Any, is_optional: bool) -> _Kind:
 
 def _unless_none(convert: _Convert) -> _Convert:
     return lambda value: None if value is None else convert(value)
+
+
+def insert_into(table: str, *columns: str) -> str:
+    """The text of an INSERT."""
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join(f':{each}' for each in columns)})"
+
+
+def add_row(tx: Transaction, table: str, /, **values: object) -> None:
+    """Add a row that no Struct describes."""
+    tx.run(insert_into(table, *values), **values)
+
+
+def add_missing_row(tx: Transaction, table: str, /, **values: object) -> bool:
+    """Add a row unless its key exists. Return whether it was added."""
+    return tx.run(f"{insert_into(table, *values)} ON CONFLICT DO NOTHING", **values) == 1
+
+
+def put_row(tx: Transaction, table: str, key: str, /, **values: object) -> None:
+    """Add a row, or replace the one with the same key. `key` has the names of its columns, separated by spaces."""
+    keys = key.split()
+    sets = ", ".join(f"{each} = excluded.{each}" for each in values if each not in keys)
+    tx.run(f"{insert_into(table, *values)} ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {sets}", **values)
 
 
 def number(tx: Transaction, sql: str, /, **values: object) -> int:

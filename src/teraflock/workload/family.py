@@ -31,6 +31,7 @@ FREE: Final = int(EventKind.FREE)
 
 Birth = tuple[int, int, int]
 """Loop, layer and position within the part. For a part that occurs once: `ONCE`, its number and the position."""
+TURNS: Final = (0, 7, 24)
 
 
 class Reference(msgspec.Struct, frozen=True, array_like=True):
@@ -266,9 +267,6 @@ def _merged(trace: Trace) -> Trace:
             for event in trace.events
         ],
     )
-
-
-TURNS: Final = (0, 7, 24)
 
 
 def _names(value: object) -> set[str]:

@@ -26,6 +26,14 @@ from teraflock.workload.trace import Trace, read_trace
 
 FOLDER: Final = f"{os.path.dirname(__file__)}/data/traces"  # noqa: PTH120
 """A str: importing pathlib or importlib.resources takes longer than reading a trace."""
+ENCODERS: Final = ("bert", "roberta", "distilbert")
+IMAGE_STEPS: Final = {"vit_b_16": 16, "vit_l_16": 16}
+IMAGE_LEAST: Final = {"alexnet": 63, "inception_v3": 75}
+"""For models whose smallest possible image is larger than `IMAGE_MIN`."""
+IMAGE_FIXED: Final = {
+    "swin_t", "biggan-128", "dcgan", "unet-diffusion-sd15", "unet-diffusion-sdxl",
+    "yolov8n", "yolov8s",
+}  # fmt: skip
 
 
 class ZooEntry(msgspec.Struct, frozen=True):
@@ -173,9 +181,6 @@ def is_encoder(name: str) -> bool:
     return (known.shape.family if known.shape else known.name.split("-")[0]) in ENCODERS
 
 
-ENCODERS: Final = ("bert", "roberta", "distilbert")
-
-
 def trace_for(workload: Workload) -> Trace:
     """The recorded step of a zoo model. If the variant was not recorded, the error lists those that were."""
     known = entry(workload.model)
@@ -297,12 +302,3 @@ def _check_sizes(known: ZooEntry, workload: Workload) -> None:
         raise BadInput(
             f"LoRA, checkpointing and quantized weights apply to language models only, and not to {known.name}"
         )
-
-
-IMAGE_STEPS: Final = {"vit_b_16": 16, "vit_l_16": 16}
-IMAGE_LEAST: Final = {"alexnet": 63, "inception_v3": 75}
-"""For models whose smallest possible image is larger than `IMAGE_MIN`."""
-IMAGE_FIXED: Final = {
-    "swin_t", "biggan-128", "dcgan", "unet-diffusion-sd15", "unet-diffusion-sdxl",
-    "yolov8n", "yolov8s",
-}  # fmt: skip

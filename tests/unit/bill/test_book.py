@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.bill.world import BOOK, RATES, World
 
-from teraflock.api.convert.price import prices_answer
+from teraflock.api.routes.price import prices_answer
 from teraflock.base.errors import BadInput
 from teraflock.base.money import micros_per
 from teraflock.bill.price.book import Draft, read_book

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from teraflock.api.convert.price import prices_answer
+from teraflock.api.routes.price import prices_answer
 from teraflock.bill.price.model import FOREVER_US, Period, PriceSheet, PriceTable, Unit
 from teraflock.words.price import conditions, fields
 from teraflock.words.table import cells

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from teraflock.api.convert.telemetry import host_reading_answer
+from teraflock.api.routes.telemetry import host_reading_answer
 from teraflock.fleet.model import HostId
 from teraflock.fleet.telemetry.model import CardReading, LastOfHost, LastReading
 from teraflock.wire.host import HostCostAnswer

@@ -1,12 +1,15 @@
 """Network ACLs: numbered rules for what crosses the border of a subnet."""
 
 from teraflock.api.call import Call
-from teraflock.api.convert.acl import acl_answer, acl_rule_from
 from teraflock.api.query import AclAttachQuery, InProject
 from teraflock.api.route import Routes, Scope
 from teraflock.base.errors import BadInput
+from teraflock.base.filling import filled
+from teraflock.network.acl.model import Acl, AclRule
+from teraflock.network.acl.rules import rule_from
+from teraflock.network.security_group.rules import span_text
 from teraflock.tenant.rules import Permission
-from teraflock.wire.acl import AclAnswer, AclList, AclRequest, AclRuleRequest
+from teraflock.wire.acl import AclAnswer, AclList, AclRequest, AclRuleAnswer, AclRuleRequest
 
 routes = Routes(
     "network ACLs", scope=Scope.PROJECT, read=Permission.NETWORK_READ, write=Permission.NETWORK_WRITE
@@ -65,3 +68,15 @@ def detach_acl(call: Call, query: AclAttachQuery, acl: str) -> AclAnswer:
     return acl_answer(
         call.nouns.acls.detach(call.actor, call.project, acl, network=query.network, subnet=query.subnet)
     )
+
+
+def acl_answer(acl: Acl) -> AclAnswer:
+    return filled(AclAnswer, acl, attached=bool(acl.subnets), rules=tuple(map(_rule_answer, acl.rules)))
+
+
+def acl_rule_from(body: AclRuleRequest) -> AclRule:
+    return rule_from(body.direction, body.number, body.action, body.protocol, body.ports, body.peer)
+
+
+def _rule_answer(rule: AclRule) -> AclRuleAnswer:
+    return filled(AclRuleAnswer, rule, ports=span_text(rule.port_first, rule.port_last))

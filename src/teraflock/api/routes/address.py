@@ -1,9 +1,12 @@
 """Public addresses: from the operator's pool to instances and balancers."""
 
+from typing import Literal, cast
+
 from teraflock.api.call import Call
-from teraflock.api.convert.address import address_answer
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, Scope
+from teraflock.base.filling import filled
+from teraflock.network.address.model import ShownAddress
 from teraflock.tenant.rules import Permission
 from teraflock.wire.address import AddressAnswer, AddressList, AddressRequest, AddressTargetRequest
 
@@ -42,3 +45,14 @@ def detach_address(call: Call, query: InProject, address: str) -> AddressAnswer:
 def release_address(call: Call, query: InProject, address: str) -> None:
     """Give a public address back. Its connections are cut, and other tenants may get it."""
     call.nouns.addresses.release(call.actor, call.project, address)
+
+
+def address_answer(shown: ShownAddress) -> AddressAnswer:
+    public, target = shown.public, shown.target
+    return filled(
+        AddressAnswer,
+        public,
+        target=target.name if target else "",
+        target_kind=cast("Literal['instance', 'balancer', '']", target.kind if target else ""),
+        private_address=(target.private or "") if target else "",
+    )

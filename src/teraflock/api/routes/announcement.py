@@ -1,8 +1,9 @@
 """Announcements of operators. Every response to a tenant names the newest one in the header `Tera-News`."""
 
 from teraflock.api.call import Call
-from teraflock.api.convert.announcement import announcement_answer
 from teraflock.api.route import Routes, Scope
+from teraflock.base.filling import filled
+from teraflock.tenant.model import Announcement
 from teraflock.tenant.rules import Permission
 from teraflock.wire.announcement import AnnouncementAnswer, AnnouncementList, AnnouncementRequest
 
@@ -31,3 +32,7 @@ def remove_announcement(call: Call, announcement: str) -> None:
     """Remove an announcement."""
     call.nouns.tenants.announcements.remove(call.actor, announcement)
     call.services.news.forget()
+
+
+def announcement_answer(announcement: Announcement) -> AnnouncementAnswer:
+    return filled(AnnouncementAnswer, announcement)

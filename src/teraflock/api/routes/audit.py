@@ -1,11 +1,14 @@
 """The audit log."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.audit import audit_answer
 from teraflock.api.query import PageInOrganisation
 from teraflock.api.route import Routes, Scope
+from teraflock.base.filling import filled
+from teraflock.tenant.model import (
+    AuditRow,
+)
 from teraflock.tenant.rules import Permission
-from teraflock.wire.audit import AuditPage
+from teraflock.wire.audit import AuditAnswer, AuditPage
 
 routes = Routes("audit")
 
@@ -18,3 +21,7 @@ def list_audit(call: Call, query: PageInOrganisation) -> AuditPage:
     )
     rows, last = cut(found, query.limit)
     return AuditPage(items=tuple(map(audit_answer, rows)), next=last.id if last else None)
+
+
+def audit_answer(row: AuditRow) -> AuditAnswer:
+    return filled(AuditAnswer, row)

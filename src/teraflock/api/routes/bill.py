@@ -7,13 +7,12 @@ from teraflock.api.convert.bill import bill_answer, cost_answer, line_answer, ma
 from teraflock.api.convert.instance import filter_from
 from teraflock.api.query import BillQuery, InstancePageQuery, LineQuery, MarginQuery, MonthQuery
 from teraflock.api.route import Routes, RouteWork, Scope
+from teraflock.base.limits import NUMBER_MAX
 from teraflock.bill.export.model import BillingAccount
 from teraflock.tenant.rules import Permission
 from teraflock.wire.bill import BillAnswer, CostPage, LinePage, MarginAnswer, VerdictAnswer
 
 routes = Routes("bills", scope=Scope.PROJECT, read=Permission.USAGE_READ)
-NUMBER_MAX = 2**63 - 1
-"""The largest number that a database column holds."""
 
 
 @routes.get("/v1/bill")

@@ -1,7 +1,6 @@
 """How a project pays, and its payments."""
 
 from teraflock.api.call import Call
-from teraflock.api.convert.billing import profile_answer
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, Scope
 from teraflock.base.filling import filled
@@ -41,3 +40,17 @@ def _profile(call: Call) -> ProfileAnswer:
     pending, available = call.nouns.bills.pending(call.project.id)
     profile, balance, owed = call.nouns.bills.standing(call.project.id)
     return profile_answer(profile, balance=balance, owed=owed, pending=pending, available=available)
+
+
+def profile_answer(
+    profile: Profile, *, balance: int, owed: int, pending: int, available: int
+) -> ProfileAnswer:
+    return filled(
+        ProfileAnswer,
+        profile,
+        tax_basis_points=profile.tax_bp,
+        balance_micros=balance,
+        owed_micros=owed,
+        pending_micros=pending,
+        available_micros=available,
+    )

@@ -1,12 +1,14 @@
 """Budgets of projects, and the operator's cap."""
 
+from datetime import datetime
+
 from teraflock.api.call import Call
-from teraflock.api.convert.budget import budget_answer
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, Scope
 from teraflock.base.errors import NotFound
 from teraflock.base.filling import filled
-from teraflock.bill.budget.model import Budget, Cap
+from teraflock.bill.budget.model import Budget, Cap, Standing
+from teraflock.bill.times import moment
 from teraflock.tenant.rules import Permission
 from teraflock.wire.budget import BudgetAnswer, BudgetRequest, CapRequest
 
@@ -47,3 +49,24 @@ def remove_budget_cap(call: Call, query: InProject) -> None:
 def remove_budget(call: Call, query: InProject) -> None:
     """Remove a project's own budget. The operator's cap stays."""
     call.nouns.bills.budgets.remove(call.project.id, by=call.by)
+
+
+def _moment(us: int | None) -> datetime | None:
+    return None if us is None else moment(us)
+
+
+def budget_answer(standing: Standing) -> BudgetAnswer:
+    budget = standing.budget
+    return filled(
+        BudgetAnswer,
+        standing,
+        currency=budget.currency,
+        micros=budget.micros,
+        levels=budget.levels,
+        hard_stop=budget.hard_stop,
+        notice_seconds=budget.notice_seconds,
+        is_spent=standing.spent_micros >= budget.micros,
+        stops_at=_moment(standing.stop_at_us),
+        announced_at=_moment(standing.announced_us),
+        stopped_at=_moment(standing.stopped_us),
+    )

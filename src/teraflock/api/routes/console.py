@@ -1,9 +1,12 @@
 """Sign-in to the console: one-time links, and the sessions that are open."""
 
+from typing import Final
+
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.console import link_made, session_answer
 from teraflock.api.query import Page
 from teraflock.api.route import Routes, Scope
+from teraflock.base.filling import filled
+from teraflock.tenant.session.model import ConsoleSession, MadeLink
 from teraflock.wire.console import (
     ConsoleLinkMade,
     ConsoleLinkRequest,
@@ -12,6 +15,8 @@ from teraflock.wire.console import (
 )
 
 routes = Routes("console", scope=Scope.KEY)
+LINKS: Final = "/console/links/"
+"""Where the console accepts links. A test follows one."""
 
 
 @routes.post(
@@ -42,3 +47,14 @@ def list_console_sessions(call: Call, query: Page) -> ConsoleSessionPage:
 def revoke_console_session(call: Call, session: str) -> ConsoleSessionAnswer:
     """End a session. It stops working with the next request."""
     return session_answer(call.nouns.sessions.revoke(call.actor, session))
+
+
+def link_made(made: MadeLink) -> ConsoleLinkMade:
+    link = made.link
+    return ConsoleLinkMade(
+        id=link.id, member_id=link.limits.member_id, path=LINKS + made.secret, expires_at=link.expires_at
+    )
+
+
+def session_answer(session: ConsoleSession) -> ConsoleSessionAnswer:
+    return filled(ConsoleSessionAnswer, session, member_id=session.limits.member_id)

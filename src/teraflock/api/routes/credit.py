@@ -1,14 +1,20 @@
 """Credits of a project."""
 
+from typing import Final
+
 from teraflock.api.call import Call
-from teraflock.api.convert.credit import credit_answer
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, Scope
+from teraflock.base.clock import LATEST, microseconds
 from teraflock.base.errors import BadInput
+from teraflock.base.filling import filled
+from teraflock.bill.credit.model import Grant
+from teraflock.bill.times import moment
 from teraflock.tenant.rules import Permission
 from teraflock.wire.credit import CreditAnswer, CreditList, CreditRequest
 
 routes = Routes("credits", scope=Scope.PROJECT, read=Permission.USAGE_READ, write=Permission.BILL_WRITE)
+_LATEST_US: Final = microseconds(LATEST)
 
 
 @routes.get("/v1/credits")
@@ -26,3 +32,13 @@ def make_credit(call: Call, query: InProject, body: CreditRequest) -> CreditAnsw
         call.project.id, body.micros, body.reason, body.expires_at, by=call.by
     )
     return credit_answer(made)
+
+
+def credit_answer(grant: Grant) -> CreditAnswer:
+    return filled(
+        CreditAnswer,
+        grant,
+        starts_at=moment(grant.from_us),
+        expires_at=None if grant.expires_us > _LATEST_US else moment(grant.expires_us),
+        is_expired=grant.expired,
+    )

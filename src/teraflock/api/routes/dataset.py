@@ -3,10 +3,11 @@
 from typing import Final
 
 from teraflock.api.call import Call
-from teraflock.api.convert.dataset import dataset_answer
 from teraflock.api.convert.run import content_from
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, RouteWork, Scope
+from teraflock.base.filling import filled
+from teraflock.dataset.model import Dataset
 from teraflock.tenant.rules import Permission
 from teraflock.wire.dataset import ChunkAnswer, DatasetAnswer, DatasetList, DatasetRequest, MissingChunks
 from teraflock.wire.run import UploadAnswer, UploadRequest
@@ -69,3 +70,7 @@ def complete_dataset(call: Call, query: InProject, dataset: str) -> DatasetAnswe
 def delete_dataset(call: Call, query: InProject, dataset: str) -> None:
     """Delete a dataset that no instance uses. It is charged until now."""
     call.nouns.datasets.delete(call.actor, call.project, dataset)
+
+
+def dataset_answer(dataset: Dataset) -> DatasetAnswer:
+    return filled(DatasetAnswer, dataset)

@@ -1,10 +1,11 @@
 """Images: the operator's, and a project's own."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.image import image_answer
 from teraflock.api.query import InProject, PageInProject
 from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.base.errors import BadInput
+from teraflock.base.filling import filled
+from teraflock.image.model import Image
 from teraflock.tenant.rules import Permission
 from teraflock.wire.image import ImageAnswer, ImagePage, ImageRequest
 
@@ -51,3 +52,7 @@ def show_image(call: Call, query: InProject, image: str) -> ImageAnswer:
 def delete_image(call: Call, query: InProject, image: str) -> None:
     """Delete an image of the project. Instances launched from it keep running."""
     call.nouns.images.delete(call.actor, call.project, image)
+
+
+def image_answer(image: Image) -> ImageAnswer:
+    return filled(ImageAnswer, image)

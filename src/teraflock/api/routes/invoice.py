@@ -1,10 +1,13 @@
 """Invoices: list, issue, preview, print."""
 
 from teraflock.api.call import Call
-from teraflock.api.convert.invoice import invoice_answer
 from teraflock.api.query import InProject, MonthQuery
 from teraflock.api.route import Routes, RouteWork, Scope
+from teraflock.base.filling import filled
 from teraflock.bill.invoice.html import page
+from teraflock.bill.invoice.model import Invoice
+from teraflock.bill.invoice.rules import number_text
+from teraflock.bill.times import moment
 from teraflock.tenant.rules import Permission
 from teraflock.wire.invoice import InvoiceAnswer, InvoiceList, InvoiceRequest
 
@@ -71,3 +74,13 @@ def show_invoice_as_pdf(call: Call, query: InProject, month: str) -> bytes:
     )  # imported here: it takes half a second, and few servers need it
 
     return pdf(call.nouns.bills.invoices.one(call.project.id, month), issuer=call.nouns.bills.issuer)
+
+
+def invoice_answer(invoice: Invoice, open_micros: int) -> InvoiceAnswer:
+    return filled(
+        InvoiceAnswer,
+        invoice,
+        number=number_text(invoice),
+        open_micros=open_micros,
+        issued_at=moment(invoice.issued_at_us),
+    )

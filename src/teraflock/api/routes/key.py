@@ -3,10 +3,14 @@
 from datetime import timedelta
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.key import key_answer, key_made
 from teraflock.api.query import Page
 from teraflock.api.route import Routes, Scope
-from teraflock.tenant.model import Role
+from teraflock.base.filling import filled
+from teraflock.tenant.model import (
+    ApiKey,
+    MadeKey,
+    Role,
+)
 from teraflock.tenant.rules import Permission
 from teraflock.wire.key import KeyAnswer, KeyMade, KeyPage, KeyRequest
 
@@ -42,3 +46,13 @@ def make_key(call: Call, body: KeyRequest) -> KeyMade:
 def revoke_key(call: Call, key: str) -> KeyAnswer:
     """Revoke a key. It stops working with the next request."""
     return key_answer(call.nouns.tenants.keys.revoke(call.actor, key))
+
+
+def key_answer(key: ApiKey) -> KeyAnswer:
+    return filled(
+        KeyAnswer, key, project=key.project_id, role_max=key.role_max.value if key.role_max else None
+    )
+
+
+def key_made(made: MadeKey) -> KeyMade:
+    return KeyMade(key=key_answer(made.key), secret=made.secret)

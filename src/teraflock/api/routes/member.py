@@ -1,10 +1,13 @@
 """Members of an organisation and their roles."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.member import member_answer
 from teraflock.api.query import InOrganisation, PageInOrganisation
 from teraflock.api.route import Routes, Scope
-from teraflock.tenant.model import Role
+from teraflock.base.filling import filled
+from teraflock.tenant.model import (
+    Member,
+    Role,
+)
 from teraflock.tenant.rules import Permission
 from teraflock.wire.member import MemberAnswer, MemberPage, MemberRequest, RoleChange
 
@@ -43,3 +46,7 @@ def set_role(call: Call, member: str, body: RoleChange) -> MemberAnswer:
     """Set or remove the role of a member in one project or in all projects."""
     role = Role(body.role) if body.role else None
     return member_answer(call.nouns.tenants.members.set_role(call.actor, member, role, body.project))
+
+
+def member_answer(member: Member) -> MemberAnswer:
+    return filled(MemberAnswer, member, roles={place: role.value for place, role in member.roles.items()})

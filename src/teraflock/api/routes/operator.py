@@ -2,8 +2,7 @@
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.event import event_answer
-from teraflock.api.convert.instance import log_answer
-from teraflock.api.convert.operator import located_instance
+from teraflock.api.convert.instance import instance_answer, log_answer
 from teraflock.api.convert.queue import queued_of_tenant_answer
 from teraflock.api.query import LimitQuery, OperatorPageQuery, OperatorQuery, ReasonQuery, ServerEventsQuery
 from teraflock.api.route import ENGINE, Routes, RouteWork, Scope
@@ -129,3 +128,14 @@ def _found(call: Call, query: OperatorQuery, ref: str) -> Located:
 
 def _again(call: Call, found: Located) -> LocatedInstance:
     return located_instance(call.nouns.operator.find(call.actor, found.view.instance.id))
+
+
+def located_instance(found: Located) -> LocatedInstance:
+    instance = found.view.instance
+    return LocatedInstance(
+        organisation_id=found.organisation_id,
+        organisation=found.organisation_name,
+        project=found.project_name,
+        problem=instance.problem_operator or instance.problem,
+        instance=instance_answer(found.view, enters=False),
+    )

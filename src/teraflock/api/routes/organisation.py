@@ -1,9 +1,13 @@
 """Organisations: create, suspend, rename, delete."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.organisation import organisation_answer, organisation_made
 from teraflock.api.query import Page
 from teraflock.api.route import Routes, Scope
+from teraflock.base.filling import filled
+from teraflock.tenant.model import (
+    MadeOrganisation,
+    Organisation,
+)
 from teraflock.tenant.rules import Permission
 from teraflock.wire.organisation import (
     OrganisationAnswer,
@@ -78,3 +82,13 @@ def delete_organisation(call: Call, query: OrganisationDeletion, organisation: s
     """
     found = call.nouns.tenants.organisations.remove(call.actor, organisation, query.reason, force=query.force)
     return organisation_answer(found)
+
+
+def organisation_answer(organisation: Organisation) -> OrganisationAnswer:
+    return filled(OrganisationAnswer, organisation)
+
+
+def organisation_made(made: MadeOrganisation) -> OrganisationMade:
+    return OrganisationMade(
+        organisation=organisation_answer(made.organisation), owner_id=made.owner.id, key=made.key.secret
+    )

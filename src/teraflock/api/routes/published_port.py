@@ -1,9 +1,10 @@
 """Published ports: ports of hosts that lead to ports of instances."""
 
 from teraflock.api.call import Call
-from teraflock.api.convert.published_port import published_port_answer
 from teraflock.api.query import InProject, OfInstanceQuery
 from teraflock.api.route import Routes, Scope
+from teraflock.base.filling import filled
+from teraflock.network.published_port.model import ShownPort
 from teraflock.tenant.rules import Permission
 from teraflock.wire.published_port import PublishedPortAnswer, PublishedPortList, PublishRequest
 
@@ -41,3 +42,7 @@ def publish_port(call: Call, query: InProject, body: PublishRequest) -> Publishe
 def unpublish_port(call: Call, query: InProject, id: str) -> None:
     """Close a published port. Its connections are cut within two seconds."""
     call.nouns.published_ports.unpublish(call.actor, call.project, id)
+
+
+def published_port_answer(shown: ShownPort) -> PublishedPortAnswer:
+    return filled(PublishedPortAnswer, shown.published, instance=shown.instance, address=shown.host_address)

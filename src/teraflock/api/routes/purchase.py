@@ -1,13 +1,17 @@
 """Purchases: months and reservations of instances."""
 
+from collections.abc import Sequence
+
 from teraflock.api.call import Call
-from teraflock.api.convert.purchase import limit_answer, preview_answer, purchase_answer
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.base.errors import BadInput
-from teraflock.bill.purchase.model import Mode
+from teraflock.base.filling import filled
+from teraflock.bill.purchase.model import Mode, Preview, Purchase, PurchaseLimit, Term
+from teraflock.bill.times import moment
 from teraflock.tenant.rules import Permission
 from teraflock.wire.purchase import (
+    LimitAnswer,
     LimitList,
     LimitRequest,
     PreviewAnswer,
@@ -15,6 +19,7 @@ from teraflock.wire.purchase import (
     PurchaseList,
     PurchaseRequest,
     RenewalChange,
+    TermAnswer,
 )
 
 routes = Routes("purchases", scope=Scope.PROJECT, read=Permission.USAGE_READ, write=Permission.INSTANCE_WRITE)
@@ -120,3 +125,32 @@ def _purchase(call: Call, id: str) -> PurchaseAnswer:
     purchases = call.nouns.bills.purchases
     found, terms = purchases.one(call.project.id, id)
     return purchase_answer(found, terms, purchases.instance_names(call.project.id)[found.instance_id])
+
+
+def preview_answer(found: Preview) -> PreviewAnswer:
+    return filled(PreviewAnswer, found, starts_at=moment(found.from_us), paid_until=moment(found.until_us))
+
+
+def limit_answer(limit: PurchaseLimit, member: str, currency: str, month: str) -> LimitAnswer:
+    return LimitAnswer(
+        member_id=limit.member_id,
+        member=member,
+        currency=currency,
+        micros=limit.micros,
+        month=month,
+        spent_micros=limit.spent_micros if limit.month == month else 0,
+    )
+
+
+def purchase_answer(purchase: Purchase, terms: Sequence[Term], instance: str = "") -> PurchaseAnswer:
+    return filled(
+        PurchaseAnswer,
+        purchase,
+        instance=instance,
+        currency=terms[-1].currency,
+        paid_until=moment(terms[-1].until_us),
+        terms=tuple(
+            filled(TermAnswer, each, starts_at=moment(each.from_us), ends_at=moment(each.until_us))
+            for each in terms
+        ),
+    )

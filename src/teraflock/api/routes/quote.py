@@ -1,13 +1,16 @@
 """Quotes: the price of an instance before it is launched."""
 
+from msgspec.structs import asdict
+
 from teraflock.api.call import Call
-from teraflock.api.convert.quote import quote_answer
 from teraflock.api.convert.shape import wish_from
 from teraflock.api.query import InProject
 from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.base.errors import BadInput
+from teraflock.base.filling import filled
 from teraflock.base.size import Size
 from teraflock.bill.price.model import PricePlace
+from teraflock.bill.quote import Quote
 from teraflock.instance.orders import Order, shape_of
 from teraflock.meter.model import Holding
 from teraflock.tenant.rules import Permission
@@ -50,3 +53,13 @@ def _to_rent(call: Call, body: QuoteRequest) -> tuple[Size, list[PricePlace]]:
     )
     shape, rental = call.nouns.instances.to_rent(call.project, order)
     return shape, [PricePlace("", region) for region in rental.regions]
+
+
+def quote_answer(quote: Quote, shape: Size) -> QuoteAnswer:
+    return filled(
+        QuoteAnswer,
+        quote,
+        **asdict(shape),
+        micros_until=quote.micros_until_deadline,
+        reserved_micros={str(years): micros for years, micros in quote.reserved_micros.items()},
+    )

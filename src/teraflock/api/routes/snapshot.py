@@ -2,9 +2,10 @@
 
 from teraflock.api.call import Call
 from teraflock.api.convert.instance import instance_answer
-from teraflock.api.convert.snapshot import snapshot_answer
 from teraflock.api.query import InProject
 from teraflock.api.route import ENGINE, Routes, RouteWork, Scope
+from teraflock.base.filling import filled
+from teraflock.instance.model import Snapshot
 from teraflock.tenant.rules import Permission, in_project
 from teraflock.wire.instance import InstanceAnswer
 from teraflock.wire.snapshot import RestoreRequest, SnapshotAnswer, SnapshotList, SnapshotRequest
@@ -53,3 +54,7 @@ def restore_instance(call: Call, query: InProject, instance: str, body: RestoreR
     restored = instances.snapshots.restore(call.actor, call.project, instance, body.snapshot)
     enters = Permission.INSTANCE_ENTER in in_project(call.actor, call.project)
     return instance_answer(instances.view(call.project.id, restored.id), enters=enters)
+
+
+def snapshot_answer(snapshot: Snapshot) -> SnapshotAnswer:
+    return filled(SnapshotAnswer, snapshot)

@@ -1,10 +1,11 @@
 """SSH keys of members. New instances get the keys of the member who launches them."""
 
 from teraflock.api.call import Call, cut
-from teraflock.api.convert.ssh_key import ssh_key_answer
 from teraflock.api.query import Page
 from teraflock.api.route import Routes, Scope
+from teraflock.base.filling import filled
 from teraflock.tenant.rules import Permission
+from teraflock.tenant.ssh_key.model import SshKey
 from teraflock.wire.ssh_key import SshKeyAnswer, SshKeyPage, SshKeyRequest
 
 routes = Routes("ssh-keys", scope=Scope.ANYWHERE, read=Permission.KEY_READ, write=Permission.KEY_WRITE)
@@ -28,3 +29,7 @@ def add_ssh_key(call: Call, body: SshKeyRequest) -> SshKeyAnswer:
 def remove_ssh_key(call: Call, ssh_key: str) -> SshKeyAnswer:
     """Remove an SSH key. Instances that have it keep it."""
     return ssh_key_answer(call.nouns.tenants.ssh_keys.remove(call.actor, ssh_key))
+
+
+def ssh_key_answer(key: SshKey) -> SshKeyAnswer:
+    return filled(SshKeyAnswer, key)

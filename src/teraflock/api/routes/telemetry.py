@@ -1,12 +1,28 @@
 """Readings: what cards and instances use, now and over time."""
 
 from teraflock.api.call import Call
-from teraflock.api.convert.telemetry import history_answer, host_reading_answer, instance_reading_answer
 from teraflock.api.query import HostReadingsQuery, InProject, ReadingsInProject, ReadingsQuery
 from teraflock.api.route import Routes, Scope
-from teraflock.fleet.telemetry.model import ReadingPeriod
+from teraflock.base.filling import filled
+from teraflock.fleet.telemetry.model import (
+    CardReading,
+    GuestReading,
+    LastOfHost,
+    ReadingPeriod,
+    throttle_names,
+)
+from teraflock.instance.telemetry.model import InstanceNow, ReadingHistory
 from teraflock.tenant.rules import Permission
-from teraflock.wire.telemetry import HostReadingList, InstanceReadingList, ReadingsAnswer
+from teraflock.wire.telemetry import (
+    CardReadingAnswer,
+    GuestReadingAnswer,
+    HostReadingAnswer,
+    HostReadingList,
+    InstanceReadingAnswer,
+    InstanceReadingList,
+    ReadingsAnswer,
+    SeriesAnswer,
+)
 
 routes = Routes("readings", scope=Scope.INSTALLATION, read=Permission.HOST_READ)
 
@@ -41,3 +57,39 @@ def show_instance_readings(call: Call, instance: str, query: ReadingsInProject) 
         call.project.id, instance, ReadingPeriod(query.period), query.until
     )
     return history_answer(found)
+
+
+def host_reading_answer(found: LastOfHost) -> HostReadingAnswer:
+    return filled(
+        HostReadingAnswer,
+        found.reading,
+        host_id=found.host_id,
+        host=found.host,
+        cards=tuple(map(_card, found.reading.cards)),
+        instances=tuple(map(_guest, found.reading.guests)),
+    )
+
+
+def instance_reading_answer(found: InstanceNow) -> InstanceReadingAnswer:
+    return filled(
+        InstanceReadingAnswer,
+        found.placed,
+        instance_id=found.placed.id,
+        at=found.at,
+        simulated=found.simulated,
+        usage=_guest(found.guest),
+        cards=tuple(map(_card, found.cards)),
+    )
+
+
+def history_answer(found: ReadingHistory) -> ReadingsAnswer:
+    series = (filled(SeriesAnswer, each) for each in found.series)
+    return filled(ReadingsAnswer, found, series=tuple(series))
+
+
+def _card(card: CardReading) -> CardReadingAnswer:
+    return filled(CardReadingAnswer, card, throttle_reasons=throttle_names(card.throttle_reasons))
+
+
+def _guest(guest: GuestReading) -> GuestReadingAnswer:
+    return filled(GuestReadingAnswer, guest)

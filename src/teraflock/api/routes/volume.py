@@ -1,15 +1,18 @@
 """Volumes: disks that outlive instances."""
 
 from teraflock.api.call import Call
-from teraflock.api.convert.volume import volume_answer
 from teraflock.api.query import InProject, OfInstanceQuery
 from teraflock.api.route import Routes, Scope
+from teraflock.base.filling import filled
+from teraflock.instance.volume.model import ShownVolume
 from teraflock.tenant.rules import Permission
 from teraflock.wire.volume import (
     VolumeAnswer,
     VolumeChange,
+    VolumeCopyAnswer,
     VolumeList,
     VolumeRequest,
+    VolumeSnapshotAnswer,
     VolumeSnapshotRequest,
     VolumeTarget,
 )
@@ -112,3 +115,14 @@ def restore_volume(call: Call, query: InProject, volume: str, snapshot: str) -> 
 def delete_volume(call: Call, query: InProject, volume: str) -> None:
     """Delete a free volume with its snapshots. It is charged until now."""
     call.nouns.instances.volumes.delete(call.actor, call.project, volume)
+
+
+def volume_answer(shown: ShownVolume) -> VolumeAnswer:
+    volume = shown.volume
+    return filled(
+        VolumeAnswer,
+        volume,
+        instance=shown.instance,
+        snapshots=tuple(filled(VolumeSnapshotAnswer, each) for each in shown.snapshots),
+        copies=tuple(filled(VolumeCopyAnswer, each, host=host) for each, host in shown.copies),
+    )

@@ -17,6 +17,7 @@ from teraflock.app.installation.health import (
     wrong,
 )
 from teraflock.app.installation.images import BASE
+from teraflock.app.installation.inspection import gpu_summary
 from teraflock.app.installation.isolation import examined
 from teraflock.app.installation.orphans import accounts
 from teraflock.app.installation.places import Places
@@ -27,6 +28,8 @@ from teraflock.base.errors import Forbidden, NotAuthenticated, NotFound, Teraflo
 from teraflock.client import Client
 from teraflock.drivers.lxd import daemon
 from teraflock.fleet.alarms import FILL_PERCENTS
+from teraflock.storage.open import open_database
+from teraflock.tenant.installation.store import installation_id
 from teraflock.wire.host import HostAnswer
 
 
@@ -75,7 +78,6 @@ def _without_settings(
 
 def nvidia() -> Finding:
     """A host without a card is a CPU host. A host whose driver does not answer is broken."""
-    from teraflock.app.installation.inspection import gpu_summary
 
     seen, cards, problems = gpu_summary()
     if not cards:
@@ -115,8 +117,6 @@ def database(places: Places, settings: Settings) -> Finding:
     address = places.server.database(settings)
     if "://" not in address and not Path(address).exists():
         return skipped("database", "none yet; `make up` creates it")
-    from teraflock.storage.open import open_database
-    from teraflock.tenant.installation.store import installation_id
 
     opened = open_database(address, SystemClock())
     try:

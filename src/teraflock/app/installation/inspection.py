@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from teraflock.base.quantities import memory_text
+from teraflock.host.inspect import inspect
 
 if TYPE_CHECKING:
     from teraflock.host.model import HostCard, Inspection
 
 
 def inspected() -> "Inspection":
-    from teraflock.host.inspect import inspect
 
     return inspect()
 

@@ -9,6 +9,10 @@ from teraflock.app.installation.places import Places
 from teraflock.app.settings import Settings, address_of
 from teraflock.base.clock import SystemClock
 from teraflock.drivers.lxd import ids
+from teraflock.drivers.lxd.throwaway import NETWORK
+from teraflock.host.inspect import host_report
+from teraflock.storage.open import open_database
+from teraflock.tenant.installation.store import installation_id
 
 Said = Mapping[str, Mapping[str, str]]
 BY_FILTER: Final = ("refused: EPERM", "refused: ENOSYS")
@@ -54,8 +58,6 @@ def _looked(places: Places, settings: Settings) -> list[Finding]:
 
 
 def _installation(places: Places, settings: Settings) -> str:
-    from teraflock.storage.open import open_database
-    from teraflock.tenant.installation.store import installation_id
 
     database = open_database(places.server.database(settings), SystemClock())
     try:
@@ -67,8 +69,6 @@ def _installation(places: Places, settings: Settings) -> str:
 
 def _targets(settings: Settings) -> list[str]:
     """Services of the host: at its address, if that is not loopback, and at the gateway's."""
-    from teraflock.drivers.lxd.throwaway import NETWORK
-    from teraflock.host.inspect import host_report
 
     _, port = address_of(settings.listen)
     here = {NETWORK.gateway, host_report().address}

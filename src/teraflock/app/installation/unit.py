@@ -24,7 +24,20 @@ ENGINES: Final = (
     "snap.lxd.daemon.service",
 )  # fmt: skip
 COMMAND_SECONDS_MAX: Final = 90
-TEXT: Final = """# Written by `make up`, removed by `make purge`.
+SERVICE: Final = """StandardOutput=append:{log}
+StandardError=append:{log}
+RestartSec=2
+# our own engine and its guests outlive this process
+KillMode=process
+Delegate=yes
+TasksMax=infinity
+LimitNOFILE=1048576
+
+[Install]
+WantedBy=multi-user.target
+"""
+TEXT: Final = (
+    """# Written by `make up`, removed by `make purge`.
 [Unit]
 Description=Teraflock server for {home}
 After=network.target {engines}
@@ -35,19 +48,10 @@ Type=exec
 ExecStart={python} -m teraflock serve --prepare
 Environment={environment}
 EnvironmentFile=-{environment_file}
-StandardOutput=append:{log}
-StandardError=append:{log}
 Restart=on-failure
-RestartSec=2
-# our own engine and its guests outlive the server
-KillMode=process
-Delegate=yes
-TasksMax=infinity
-LimitNOFILE=1048576
-
-[Install]
-WantedBy=multi-user.target
 """
+    + SERVICE
+)
 
 
 def is_possible(booted: Path = BOOTED) -> bool:

@@ -5,6 +5,7 @@ Each step checks first and does only what is missing. So `make up` can be repeat
 
 import os
 import socket
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,8 @@ from teraflock.app.settings import Settings, address_of, load_settings, variable
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Conflict, NotAuthenticated, NotFound, TeraflockError, Unavailable
 from teraflock.client import Client
+from teraflock.storage.open import open_database
+from teraflock.tenant.service import TenantService
 from teraflock.wire.console import ConsoleLinkRequest
 from teraflock.wire.host import HostAnswer
 
@@ -208,8 +211,6 @@ def _operator_key(places: Places, settings: Settings, server: str, environment: 
         return key
     except (FileNotFoundError, NotAuthenticated):
         pass
-    from teraflock.storage.open import open_database
-    from teraflock.tenant.service import TenantService
 
     database = open_database(places.server.database(settings), SystemClock())
     try:
@@ -244,7 +245,6 @@ def _console(client: Client) -> str:
 
 def _hosts(client: Client) -> tuple[HostAnswer, ...]:
     """The hosts. The server registers the report of its engine some time after its start."""
-    import time
 
     until = time.monotonic() + HOST_SECONDS_MAX
     while True:

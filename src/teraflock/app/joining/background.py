@@ -14,7 +14,8 @@ from teraflock.base.errors import Unavailable
 UNIT: Final = "teraflock-host.service"
 START_SECONDS_MAX: Final = 60.0
 LOOK_AGAIN_SECONDS: Final = 0.05
-TEXT: Final = """# Written by `tera host join`, removed by `tera host leave`.
+TEXT: Final = (
+    """# Written by `tera host join`, removed by `tera host leave`.
 [Unit]
 Description=Teraflock host program for {home}
 After=network-online.target {engines}
@@ -25,19 +26,10 @@ StartLimitIntervalSec=0
 Type=exec
 ExecStart={python} -m teraflock host serve
 Environment={environment}
-StandardOutput=append:{log}
-StandardError=append:{log}
 Restart=always
-RestartSec=2
-# our own engine and its guests outlive the program
-KillMode=process
-Delegate=yes
-TasksMax=infinity
-LimitNOFILE=1048576
-
-[Install]
-WantedBy=multi-user.target
 """
+    + unit.SERVICE
+)
 
 
 def running_pid(places: HostPlaces) -> int | None:

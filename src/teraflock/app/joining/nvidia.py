@@ -15,6 +15,7 @@ from typing import Final
 
 import msgspec
 
+from teraflock.app.joining.releases import REASON_CHARACTERS_MAX
 from teraflock.base.errors import Refused, Unavailable
 from teraflock.host.machine import container_kind
 from teraflock.host.model import Inspection
@@ -30,7 +31,6 @@ DRIVER: Final = (
 RELEASE: Final = ("debian", "12")
 ARCHITECTURES: Final = {"x86_64": "amd64"}
 SECONDS_MAX: Final = 3600
-REASON_CHARACTERS_MAX: Final = 300
 _KERNEL: Final = re.compile(r"\d+\.\d+\.\d+-\d+-((?:cloud-|rt-)?amd64)")
 _SECURE_BOOT: Final = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 _GUIDE: Final = "docs/hosts.md has the steps"

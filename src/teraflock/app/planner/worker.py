@@ -4,7 +4,6 @@ It reads tasks from stdin and writes answers to stdout, one at a time, each pref
 closes, so also when its server is killed. Its memory is limited, and it runs at a lower priority than the server.
 """
 
-import gc
 import os
 import resource
 import sys
@@ -18,6 +17,7 @@ import msgspec
 from teraflock.app.planner.files import PlannerFiles
 from teraflock.base.clock import SystemClock, today
 from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.base.garbage import collect_rarely
 from teraflock.estimate.answer import answer as estimate
 from teraflock.estimate.words import understood
 from teraflock.offer.service import OfferService
@@ -63,11 +63,10 @@ def main(home: str) -> None:
     tasks, answers = sys.stdin.buffer, sys.stdout.buffer
     sys.stdout = sys.stderr  # stray prints must not mix with the answers
     files = PlannerFiles(home, SystemClock())
-    gc.disable()  # a task creates very many objects but no cycles; collects between tasks
+    collect_rarely()
     while (content := read_frame(tasks)) is not None:
         task = msgspec.msgpack.decode(content, type=PlannerTask)
         write_frame(answers, msgspec.msgpack.encode(_answered(task, files)))
-        gc.collect()
 
 
 def read_frame(stream: IO[bytes]) -> bytes | None:

@@ -9,7 +9,7 @@ from teraflock.instance import store as instances
 from teraflock.instance.states import BILLABLE
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, put_row
 from teraflock.tenant.model import ProjectId
 
 _BUDGET: Final = Table("budget", Budget)
@@ -87,17 +87,16 @@ def note(
     limit: int,
 ) -> None:
     """`level` is the percentage of a level. For other notices it is 0 for a budget and 1 for a prepaid balance."""
-    tx.run(
-        "INSERT INTO budget_notice (project_id, month, kind, level, at_us, spent_micros, limit_micros)"
-        " VALUES (:project, :month, :kind, :level, :now, :spent, :limit_micros)"
-        " ON CONFLICT (project_id, month, kind, level) DO UPDATE SET at_us = excluded.at_us,"
-        " spent_micros = excluded.spent_micros, limit_micros = excluded.limit_micros",
-        project=project_id,
+    put_row(
+        tx,
+        "budget_notice",
+        "project_id month kind level",
+        project_id=project_id,
         month=month,
         kind=kind,
         level=level,
-        now=now_us,
-        spent=spent,
+        at_us=now_us,
+        spent_micros=spent,
         limit_micros=limit,
     )
 

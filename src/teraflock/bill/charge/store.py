@@ -11,7 +11,7 @@ from teraflock.base.clock import DAY_US, at_microseconds
 from teraflock.bill.charge.model import Amounts, Charge, ChargeSlice, Subject
 from teraflock.meter.model import Holding
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table, in_list, number
+from teraflock.storage.table import Table, in_list, insert_into, number
 from teraflock.tenant.model import ProjectId
 
 _KEY: Final = ("subject", "generation", "sequence", "segment", "kind", "reverses", "project_id", "month")
@@ -22,15 +22,12 @@ _SLICE: Final = (
 )  # fmt: skip
 _HELD: Final = Table("charge", Holding, embed={"size": ""})
 COLUMNS: Final = ("number", *_KEY, *_SLICE, *_HELD.columns, "booked_at_us")
-_INSERT: Final = (
-    f"INSERT INTO charge ({', '.join(COLUMNS)}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
-)
+_INSERT: Final = insert_into("charge", *COLUMNS)
 _SELECT: Final = f"SELECT {', '.join(COLUMNS)} FROM charge"
 _SUMMED: Final = ("project_id", "month", "currency", "gpu", "member", "labels", "kind")
 _ADD_SUM: Final = (
-    "INSERT INTO charge_sum (project_id, month, currency, gpu, member, labels, kind, lines, micros, list_micros)"
-    " VALUES (:project_id, :month, :currency, :gpu, :member, :labels, :kind, :lines, :micros, :list_micros)"
-    " ON CONFLICT (project_id, month, currency, gpu, member, labels, kind) DO UPDATE SET"
+    f"{insert_into('charge_sum', *_SUMMED, 'lines', 'micros', 'list_micros')}"
+    f" ON CONFLICT ({', '.join(_SUMMED)}) DO UPDATE SET"
     " lines = charge_sum.lines + excluded.lines, micros = charge_sum.micros + excluded.micros,"
     " list_micros = charge_sum.list_micros + excluded.list_micros"
 )

@@ -20,10 +20,9 @@ from teraflock.bill.charge.rules import Tariff
 from teraflock.bill.charge.store import Booked
 from teraflock.bill.credit.rules import month_number
 from teraflock.bill.export.amortised import Amortised, Bought
-from teraflock.bill.export.model import COLUMNS, BillingAccount, Row
-from teraflock.bill.export.paid import credit_row, tax_row
+from teraflock.bill.export.model import COLUMNS, OTHER, BillingAccount, Row, service_columns
 from teraflock.bill.export.purchases import commitment, purchase_row, refund_row, unused_row
-from teraflock.bill.export.text import KEPT, charge_period, time
+from teraflock.bill.export.text import KEPT, charge_period, costs_without_price, time
 from teraflock.bill.export.usage import committed_row, usage_rows, uses_what_was_bought
 from teraflock.bill.ledger.model import LedgerEntry
 from teraflock.bill.times import month_bounds
@@ -147,3 +146,22 @@ def _drained(buffer: io.StringIO) -> str:
     buffer.seek(0)
     buffer.truncate()
     return text
+
+
+def credit_row(number: int, entry: LedgerEntry, invoiced_until: int) -> Row:
+    """A payment from a credit, or back to it. `invoiced_until` is the last invoiced month, in the form of entries."""
+    micros = entry.micros if entry.kind == "returned" else -entry.micros
+    return {
+        **_row(micros),
+        "ChargeCategory": "Credit",
+        "ChargeClass": "Correction" if entry.generation <= invoiced_until else "",
+        "ChargeDescription": f"credit {entry.subject}, entry {number}",
+    }
+
+
+def tax_row(name: str, micros: int) -> Row:
+    return {**_row(micros), "ChargeCategory": "Tax", "ChargeDescription": name or "Tax"}
+
+
+def _row(micros: int) -> Row:
+    return {**costs_without_price(micros, micros), **service_columns(OTHER), "ChargeFrequency": "One-Time"}

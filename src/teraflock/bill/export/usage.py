@@ -13,6 +13,8 @@ from teraflock.bill.export.model import INSTANCES, PARTS, ChargePart, Row, Servi
 from teraflock.bill.export.text import KEPT, charge_period, costs, hours, number, tags
 from teraflock.bill.price.model import ADDRESS, IMAGE, PricePlace, Units, list_mode
 
+_RESOURCE_TYPES: Final = {IMAGE: "Image", ADDRESS: "Address"}
+
 
 def usage_rows(charge: Charge, tariff: Tariff, covers: Sequence[Covered]) -> Iterator[Row]:
     """Usage that was not prepaid, by priced part."""
@@ -86,7 +88,6 @@ def _used(unit: str) -> Row:
     return {"ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "ConsumedUnit": unit}
 
 
-_RESOURCE_TYPES: Final = {IMAGE: "Image", ADDRESS: "Address"}
 _OF_PART: Final = {
     part.name: {**_used(part.unit), **service_columns(part.service), "SkuMeter": part.meter} for part in PARTS
 }

@@ -41,6 +41,10 @@ footer { margin-top: 12mm; font-size: 8pt; max-width: 130mm; break-inside: avoid
   header { flex-direction: column } .issuer { text-align: left } }
 @media print { html { background: none } body { margin: 0; padding: 0; max-width: none; box-shadow: none } }
 """
+_HEADS: Final = (
+    '<thead><tr><th>Description</th><th class="number">Quantity</th><th class="number">Unit price</th>'
+    '<th class="number">Amount</th></tr></thead>'
+)
 
 
 def page(invoice: Invoice, *, issuer: str) -> str:
@@ -77,12 +81,6 @@ def page(invoice: Invoice, *, issuer: str) -> str:
 {_annex(made)}</body>
 </html>
 """
-
-
-_HEADS: Final = (
-    '<thead><tr><th>Description</th><th class="number">Quantity</th><th class="number">Unit price</th>'
-    '<th class="number">Amount</th></tr></thead>'
-)
 
 
 def _annex(made: Paper) -> str:

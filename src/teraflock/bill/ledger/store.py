@@ -6,7 +6,7 @@ from typing import Final
 from teraflock.bill.ledger.model import Account, LedgerEntry
 from teraflock.bill.ledger.rules import movements
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, insert_into
 from teraflock.tenant.model import ProjectId
 
 _ENTRY: Final = Table("ledger", LedgerEntry)
@@ -23,8 +23,7 @@ def add(tx: Transaction, entries: Sequence[LedgerEntry], *, first_number: int, n
     )
     moved = movements(entries)
     tx.run_many(
-        "INSERT INTO account (name, currency, debits, credits) VALUES (:name, :currency, :debits, :credits)"
-        " ON CONFLICT (name, currency) DO UPDATE SET"
+        f"{_ACCOUNT.insert} ON CONFLICT (name, currency) DO UPDATE SET"
         " debits = account.debits + excluded.debits, credits = account.credits + excluded.credits",
         [_ACCOUNT.row(each) for each in moved],
     )
@@ -34,7 +33,7 @@ def add(tx: Transaction, entries: Sequence[LedgerEntry], *, first_number: int, n
 def _move_trial_balance(tx: Transaction, moved: Sequence[Account]) -> None:
     for currency in sorted({each.currency for each in moved}):
         tx.run(
-            "INSERT INTO trial_balance (currency, debits, credits) VALUES (:currency, :debits, :credits)"
+            f"{insert_into('trial_balance', 'currency', 'debits', 'credits')}"
             " ON CONFLICT (currency) DO UPDATE SET debits = trial_balance.debits + excluded.debits,"
             " credits = trial_balance.credits + excluded.credits",
             currency=currency,

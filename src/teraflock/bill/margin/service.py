@@ -33,7 +33,7 @@ from teraflock.tenant.model import By, ProjectId
 
 INSTANCES_PER_TURN: Final = 500
 DAYS_PER_TURN: Final = 500  # hosts: takes a few hundred milliseconds
-HOSTS_MAX: Final = 1_000_000
+DUE_MAX: Final = 1_000_000
 HOUR_MICROS_MAX: Final = 10**12  # one million per hour: more is a typing error
 
 
@@ -233,15 +233,15 @@ def _correct(tx: Transaction, host_id: str, day: int, now_us: int) -> None:
 def lines_due(tx: Transaction, host_id: str, day: int, until_us: int) -> list[CostLine]:
     """The cost of a day of a host, up to a time within it."""
     begin_us = day * DAY_US
-    uses = store.uses(tx, host_id, begin_us, until_us)
-    uses += [until(use, until_us) for use in store.open_uses(tx, host_id, until_us)]
+    opened = (until(use, until_us) for use in store.open_uses(tx, host_id, until_us))
+    uses = [*store.uses(tx, host_id, begin_us, until_us), *opened]
     return cost_of_day(day, until_us, store.rates(tx, host_id), store.sizes(tx, host_id), uses)
 
 
 def lines_to_come(tx: Transaction, now_us: int) -> list[CostLine]:
     """The cost of hosts since their last booked day, minus what is booked for days that must be booked again."""
     found = [replace(line, micros=-line.micros) for line in store.lines_to_book_again(tx)]
-    due = store.hosts_due(tx, now_us, limit=HOSTS_MAX)
+    due = store.hosts_due(tx, now_us, limit=DUE_MAX)
     records = store.records_of_hosts_due(tx, now_us) if due else {}
     for host_id, booked_us in due:
         own = records[host_id]

@@ -78,9 +78,9 @@ def add_rate(tx: Transaction, rate: CostRate) -> int:
     return number
 
 
-def rates(tx: Transaction, host_id: str) -> list[CostRate]:
+def rates(tx: Transaction, host_id: str) -> tuple[CostRate, ...]:
     """All recorded costs of a host, in order."""
-    return list(_RATE.all(tx, "WHERE host_id = :host ORDER BY number", host=host_id))
+    return _RATE.all(tx, "WHERE host_id = :host ORDER BY number", host=host_id)
 
 
 def rates_of_own_hosts(
@@ -144,8 +144,8 @@ def add_sizes(tx: Transaction, sizes: Iterable[HostSize]) -> None:
     tx.run_many(_SIZE.insert + " ON CONFLICT (host_id, from_us) DO NOTHING", [_SIZE.row(e) for e in sizes])
 
 
-def sizes(tx: Transaction, host_id: str) -> list[HostSize]:
-    return list(_SIZE.all(tx, "WHERE host_id = :host ORDER BY from_us", host=host_id))
+def sizes(tx: Transaction, host_id: str) -> tuple[HostSize, ...]:
+    return _SIZE.all(tx, "WHERE host_id = :host ORDER BY from_us", host=host_id)
 
 
 # -- uses --------------------------------------------------------------------------------------------------------------
@@ -183,27 +183,25 @@ def book_again(tx: Transaction, host_id: str, from_us: int) -> None:
     )
 
 
-def uses(tx: Transaction, host_id: str, from_us: int, until_us: int) -> list[HostUse]:
+def uses(tx: Transaction, host_id: str, from_us: int, until_us: int) -> tuple[HostUse, ...]:
     """Uses of a host that ended and overlap a time."""
-    rows = tx.all(
-        f"{_USE.select} WHERE host_id = :host AND until_us > :from_us AND from_us < :until_us"
-        " ORDER BY from_us, instance_id",
+    return _USE.all(
+        tx,
+        "WHERE host_id = :host AND until_us > :from_us AND from_us < :until_us ORDER BY from_us, instance_id",
         host=host_id,
         from_us=from_us,
         until_us=until_us,
     )
-    return [_USE.value(row) for row in rows]
 
 
-def open_uses(tx: Transaction, host_id: str, until_us: int) -> list[OpenUse]:
+def open_uses(tx: Transaction, host_id: str, until_us: int) -> tuple[OpenUse, ...]:
     """Uses of a host that have not ended and began before a time."""
-    rows = tx.all(
-        f"{_OPEN.select} WHERE host_id = :host AND host_id <> '' AND from_us < :until_us"
-        " ORDER BY from_us, instance_id",
+    return _OPEN.all(
+        tx,
+        "WHERE host_id = :host AND host_id <> '' AND from_us < :until_us ORDER BY from_us, instance_id",
         host=host_id,
         until_us=until_us,
     )
-    return [_OPEN.value(row) for row in rows]
 
 
 class HostRecords(msgspec.Struct, frozen=True):

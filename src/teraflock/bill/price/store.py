@@ -1,12 +1,15 @@
 """All SQL of the price book. Versions are inserted and never changed."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
 from teraflock.bill.price.model import Period, PriceBook, PriceSheet
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import number
+from teraflock.storage.table import Table, add_row, number
+
+_PERIOD: Final = Table("price_period", Period, leave_out=("prices",))
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,19 +19,9 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add(tx: Transaction, periods: Sequence[Period], *, text: str, member: str, now_us: int) -> None:
-    version = periods[0].version
-    tx.run(
-        "INSERT INTO price_book (version, taken_at_us, member, text) VALUES (:version, :now, :member, :text)",
-        version=version,
-        now=now_us,
-        member=member,
-        text=text,
-    )
-    tx.run_many(
-        "INSERT INTO price_period (version, from_us, until_us, prices)"
-        " VALUES (:version, :from_us, :until_us, :prices)",
-        [(each.version, each.from_us, each.until_us, msgspec.json.encode(each.prices).decode()) for each in periods],
-    )  # fmt: skip
+    add_row(tx, "price_book", version=periods[0].version, taken_at_us=now_us, member=member, text=text)
+    for each in periods:
+        _PERIOD.add(tx, each, prices=msgspec.json.encode(each.prices).decode())
 
 
 def newest_version(tx: Transaction) -> int:
@@ -46,13 +39,7 @@ def text_of(tx: Transaction, version: int) -> str | None:
 
 
 def book(tx: Transaction) -> PriceBook:
-    rows = tx.all("SELECT version, from_us, until_us, prices FROM price_period ORDER BY version, from_us")
+    rows = tx.all(f"SELECT {_PERIOD.names}, prices FROM price_period ORDER BY version, from_us")
     return PriceBook(
-        Period(
-            version=row[0],
-            from_us=row[1],
-            until_us=row[2],
-            prices=msgspec.json.decode(row[3], type=PriceSheet),
-        )
-        for row in rows
+        _PERIOD.value(row[:-1], prices=msgspec.json.decode(row[-1], type=PriceSheet)) for row in rows
     )

@@ -103,7 +103,7 @@ class PurchaseService:
 
         self._database.write(work)
 
-    def limits(self, project_id: ProjectId) -> tuple[str, str, list[PurchaseLimit]]:
+    def limits(self, project_id: ProjectId) -> tuple[str, str, tuple[PurchaseLimit, ...]]:
         """The currency, the current month, and the limits of a project's members."""
         with self._database.read() as tx:
             month = month_of(microseconds(self._clock.now()))
@@ -150,7 +150,7 @@ class PurchaseService:
 
         return self._database.write(work)
 
-    def of_project(self, project_id: ProjectId) -> list[tuple[Purchase, list[Term]]]:
+    def of_project(self, project_id: ProjectId) -> list[tuple[Purchase, tuple[Term, ...]]]:
         with self._database.read() as tx:
             found = purchase_store.purchases(tx, project_id)
             return [(each, purchase_store.terms(tx, each.id)) for each in found]
@@ -160,7 +160,7 @@ class PurchaseService:
         with self._database.read() as tx:
             return {each.instance_id: _name_of(tx, each) for each in purchase_store.purchases(tx, project_id)}
 
-    def one(self, project_id: ProjectId, purchase_id: str) -> tuple[Purchase, list[Term]]:
+    def one(self, project_id: ProjectId, purchase_id: str) -> tuple[Purchase, tuple[Term, ...]]:
         with self._database.read() as tx:
             found = purchase_store.purchase(tx, project_id, purchase_id)
             if found is None:
@@ -362,7 +362,7 @@ def _running(tx: Transaction, project_id: ProjectId, instance_id: str) -> Meter:
     return meter
 
 
-def _standing(tx: Transaction, project_id: ProjectId, purchase_id: str) -> tuple[Purchase, list[Term]]:
+def _standing(tx: Transaction, project_id: ProjectId, purchase_id: str) -> tuple[Purchase, tuple[Term, ...]]:
     purchase = purchase_store.purchase(tx, project_id, purchase_id)
     if purchase is None:
         raise NotFound(f"No purchase has the id `{purchase_id}`")

@@ -21,39 +21,25 @@ def add_term(tx: Transaction, term: Term) -> None:
 
 
 def purchase(tx: Transaction, project_id: ProjectId, id: str) -> Purchase | None:
-    row = tx.one(
-        f"{_PURCHASE.select} WHERE project_id = :project AND id = :id",
-        project=project_id,
-        id=id,
+    return _PURCHASE.one(tx, "WHERE project_id = :project AND id = :id", project=project_id, id=id)
+
+
+def purchases(tx: Transaction, project_id: ProjectId) -> tuple[Purchase, ...]:
+    return _PURCHASE.all(tx, "WHERE project_id = :project ORDER BY id", project=project_id)
+
+
+def due_in_all_projects(tx: Transaction, us: int, *, limit: int) -> tuple[Purchase, ...]:
+    return _PURCHASE.all(
+        tx, "WHERE ended = 0 AND due_us <= :us ORDER BY due_us, id LIMIT :limit", us=us, limit=limit
     )
-    return _PURCHASE.value(row) if row else None
-
-
-def purchases(tx: Transaction, project_id: ProjectId) -> list[Purchase]:
-    rows = tx.all(f"{_PURCHASE.select} WHERE project_id = :project ORDER BY id", project=project_id)
-    return [_PURCHASE.value(row) for row in rows]
-
-
-def due_in_all_projects(tx: Transaction, us: int, *, limit: int) -> list[Purchase]:
-    rows = tx.all(
-        f"{_PURCHASE.select} WHERE ended = 0 AND due_us <= :us ORDER BY due_us, id LIMIT :limit",
-        us=us,
-        limit=limit,
-    )
-    return [_PURCHASE.value(row) for row in rows]
 
 
 def standing_of_instance(tx: Transaction, instance_id: str) -> Purchase | None:
-    row = tx.one(
-        f"{_PURCHASE.select} WHERE instance_id = :instance AND ended = 0 ORDER BY id",
-        instance=instance_id,
-    )
-    return _PURCHASE.value(row) if row else None
+    return _PURCHASE.one(tx, "WHERE instance_id = :instance AND ended = 0 ORDER BY id", instance=instance_id)
 
 
-def terms(tx: Transaction, purchase_id: str) -> list[Term]:
-    rows = tx.all(f"{_TERM.select} WHERE purchase_id = :id ORDER BY sequence", id=purchase_id)
-    return [_TERM.value(row) for row in rows]
+def terms(tx: Transaction, purchase_id: str) -> tuple[Term, ...]:
+    return _TERM.all(tx, "WHERE purchase_id = :id ORDER BY sequence", id=purchase_id)
 
 
 def terms_in_all_projects(tx: Transaction) -> list[Term]:
@@ -65,20 +51,13 @@ def terms_in_all_projects(tx: Transaction) -> list[Term]:
 
 
 def limit(tx: Transaction, project_id: ProjectId, member_id: str) -> PurchaseLimit | None:
-    row = tx.one(
-        f"{_LIMIT.select} WHERE project_id = :project AND member_id = :member",
-        project=project_id,
-        member=member_id,
+    return _LIMIT.one(
+        tx, "WHERE project_id = :project AND member_id = :member", project=project_id, member=member_id
     )
-    return _LIMIT.value(row) if row else None
 
 
-def limits(tx: Transaction, project_id: ProjectId) -> list[PurchaseLimit]:
-    rows = tx.all(
-        f"{_LIMIT.select} WHERE project_id = :project ORDER BY member_id",
-        project=project_id,
-    )
-    return [_LIMIT.value(row) for row in rows]
+def limits(tx: Transaction, project_id: ProjectId) -> tuple[PurchaseLimit, ...]:
+    return _LIMIT.all(tx, "WHERE project_id = :project ORDER BY member_id", project=project_id)
 
 
 def put_limit(tx: Transaction, limit: PurchaseLimit) -> None:

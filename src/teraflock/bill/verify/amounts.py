@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from teraflock.base.clock import DAY_US
 from teraflock.bill.price.model import Period, PriceBook, PricedPeriod, PricePlace
 from teraflock.bill.verify.timeline import Span
 
-DAY_US = 24 * 60 * 60 * 10**6
 MONTH_US = 730 * 60 * 60 * 10**6
 GB = 1024**3
 PARTS = ("gpu", "vcpu", "ram", "disk", "snapshot")

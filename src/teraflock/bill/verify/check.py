@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import msgspec
 
+from teraflock.base.clock import DAY_US
 from teraflock.bill.verify.amounts import (
-    DAY_US,
     PARTS,
     At,
     Bought,

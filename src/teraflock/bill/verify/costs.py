@@ -10,8 +10,8 @@ from fractions import Fraction
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
+from teraflock.base.clock import DAY_US
 from teraflock.bill.price.model import FOREVER_US, share_ppm
-from teraflock.bill.verify.amounts import DAY_US
 from teraflock.bill.verify.check import Fault, month_of
 from teraflock.bill.verify.row import Named, Said
 from teraflock.bill.verify.timeline import told

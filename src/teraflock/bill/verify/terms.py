@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from teraflock.bill.price.model import Period, PriceBook, PricedPeriod, PricePlace
 from teraflock.bill.verify.amounts import GB, Bought
+from teraflock.bill.verify.check import SHAPE
 from teraflock.bill.verify.row import Said
 
-SHAPE = ("gpu", "gpus", "vcpus", "ram_bytes", "disk_bytes")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

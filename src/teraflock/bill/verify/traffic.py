@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from teraflock.bill.verify.amounts import DAY_US, GB
+from teraflock.base.clock import DAY_US
+from teraflock.bill.verify.amounts import GB
 from teraflock.bill.verify.check import Fault, Known, check_reversals, month_of
 from teraflock.bill.verify.row import Named, Said
 from teraflock.bill.verify.timeline import HELD_NAMES, Span

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import click
 
+from teraflock.app.home import home
 from teraflock.base.errors import BadInput
 from teraflock.cli.complete import complete_gpu, complete_model, complete_precision
 from teraflock.cli.options import LargeNumber
@@ -30,6 +31,10 @@ Examples:
   tera estimate llama-8b --batch 1 --seq 2048 --precision bf16 --gpu H100 --tensor-parallel 4
   tera estimate job.trace --gpu all --plot memory.svg
 """
+NOT_FOR_TRACES: Final = (
+    "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
+    "lora_targets", "lora_dtype", "load_in", "accumulate", "users", "context",
+)  # fmt: skip
 
 
 @click.command(help=HELP)
@@ -194,7 +199,6 @@ def command(
         else:
             click.echo("\n".join(known_names()))
         return
-    from teraflock.app.home import home
     from teraflock.app.own_cards import read_own_cards
     from teraflock.estimate.words import EstimateWords, understood
 
@@ -211,11 +215,8 @@ def command(
             hint="`tera estimate --models` lists the known models",
         )
     _refuse_options_for_a_trace(model)
-    import gc
-
     from teraflock.estimate.answer import answer
 
-    gc.disable()  # the process ends after one answer, so collecting the blocks of the replay only costs time
     if users is not None:
         from teraflock.cli.estimate.serving import answer_serving
         from teraflock.estimate.words import cards_from
@@ -279,9 +280,3 @@ def _refuse_options_for_a_trace(model: str) -> None:
                 f"`--{word}` does not apply to a trace",
                 hint=f"Remove `--{word}`, or change the script and record it again",
             )
-
-
-NOT_FOR_TRACES: Final = (
-    "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
-    "lora_targets", "lora_dtype", "load_in", "accumulate", "users", "context",
-)  # fmt: skip

@@ -3,12 +3,23 @@
 It reads and checks every row before it estimates the first, so that a mistake in the last row is reported at once.
 """
 
+import csv
+import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from teraflock.base.errors import BadInput
+import msgspec
+
+from teraflock.base.errors import BadInput, TeraflockError
+from teraflock.catalog.cards import all_cards
+from teraflock.estimate.cards import known_peaks, reservable_bytes
+from teraflock.estimate.speed import measured
 from teraflock.estimate.words import EstimateWords, cards_from, question_from
 from teraflock.wire.estimate import shape_estimate
+from teraflock.workload.model import Workload, is_trace
+from teraflock.workload.words import default_optimizer
 
 if TYPE_CHECKING:
     from teraflock.catalog.model import Card
@@ -22,9 +33,6 @@ ROWS_PER_CHUNK: Final = 2
 
 def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") -> None:
     """Print one JSON object per line, in the order of the file. All CPU cores share the rows."""
-    import os
-    import sys
-    from functools import partial
 
     rows = list(_rows(source, words))  # reports a bad row before any estimate starts
     workers = min(os.cpu_count() or 1, len(rows) // ROWS_PER_WORKER_MIN)
@@ -43,10 +51,7 @@ def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") 
 
 def _load() -> None:
     """Load what every row needs, so that the worker processes inherit it."""
-    from teraflock.catalog.cards import all_cards
     from teraflock.estimate import answer  # noqa: F401
-    from teraflock.estimate.cards import known_peaks, reservable_bytes
-    from teraflock.estimate.speed import measured
 
     measured()
     for card in all_cards():
@@ -55,15 +60,10 @@ def _load() -> None:
 
 
 def _line(words: EstimateWords, own_cards: "Sequence[Card]", row: "tuple[Workload, str, str]") -> bytes:
-    import gc
 
-    import msgspec
-
-    from teraflock.base.errors import TeraflockError
     from teraflock.estimate.answer import answer
 
     workload, gpu, where = row
-    gc.disable()  # a replay makes a hundred thousand blocks and leaves no reference cycles
     names = words.gpu or (() if words.memory_limit else (gpu or "all",))
     try:
         cards = cards_from(
@@ -80,12 +80,8 @@ def _line(words: EstimateWords, own_cards: "Sequence[Card]", row: "tuple[Workloa
 
 
 def _rows(source: str, words: EstimateWords) -> "Iterator[tuple[Workload, str, str]]":
-    import csv
     from pathlib import Path
 
-    from teraflock.base.errors import TeraflockError
-    from teraflock.workload.model import Workload, is_trace
-    from teraflock.workload.words import default_optimizer
     from teraflock.workload.zoo import check
 
     try:

@@ -4,11 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from teraflock.base.errors import BadInput
 from teraflock.base.quantities import GIB
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.table import Column, write_rows
+from teraflock.estimate.serving import Load, serve
+from teraflock.workload.model import Workload
 
 if TYPE_CHECKING:
     from teraflock.catalog.model import Card
@@ -41,8 +44,6 @@ def answer_serving(
     *,
     as_json: bool,
 ) -> None:
-    from teraflock.estimate.serving import Load, serve
-    from teraflock.workload.model import Workload
 
     source = click.get_current_context().get_parameter_source
     given = click.core.ParameterSource.COMMANDLINE
@@ -57,8 +58,6 @@ def answer_serving(
     workload = Workload(model=model, task="infer", batch=load.users, seq=load.context, precision=precision)
     answer = serve(workload, load, cards)
     if as_json:
-        import msgspec
-
         write_json(msgspec.to_builtins(answer))
         return
     show(answer)

@@ -23,7 +23,7 @@ _COLUMNS: Final = [
 
 
 def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
-    rows = [_cells(row, estimate.workload.batch) for row in estimate.gpus]
+    rows = list(map(_cells, estimate.gpus))
     write_rows(_COLUMNS, rows + ([_cpu_cells(estimate.cpu)] if estimate.cpu else []))
     for reason, gpus in _unable(estimate).items():
         remark(f"{', '.join(gpus)}: {reason}")
@@ -83,7 +83,7 @@ def _suggest(estimate: "Estimate") -> None:
         remark(f"  {line}")
 
 
-def _cells(row: "OnGpu", batch: int) -> list[str]:
+def _cells(row: "OnGpu") -> list[str]:
     spare = row.memory_bytes - row.need_bytes
     return [
         row.gpu,

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from teraflock.base.errors import TeraflockError
 from teraflock.base.money import amount_text
 from teraflock.cli.confirm import confirm
@@ -38,7 +40,6 @@ def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
 
 def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> dict[str, Any]:
     """The fields of an instance with its cost, for JSON. The cost is null if there is none."""
-    import msgspec  # imported here: tables do not need it
 
     cost = costs.get(instance.id)
     told = (

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec.structs import replace
 
 from teraflock.app.home import home
 from teraflock.base.errors import BadInput, NotFound
@@ -239,7 +240,6 @@ def has_reached(instance: "InstanceAnswer", target: str) -> bool:
 
 
 def _look(client: "Client", before: "InstanceAnswer", look_at: Act) -> "InstanceAnswer":
-    from msgspec.structs import replace
 
     try:
         seen = look_at(client, before.id)

@@ -10,6 +10,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput
 from teraflock.cli.connection import connected
 from teraflock.cli.instance.costs import budget_of, costs_by_id, tell_budget, tell_idle, with_cost
+from teraflock.cli.operator import list_everyone
 from teraflock.cli.options import json_option, organisation_option, project_option
 from teraflock.cli.output import remark, write_json
 from teraflock.cli.parse import parse_pairs
@@ -76,8 +77,6 @@ def command(
             hint="Use `a-z`, `0-9`, `-`, and the wildcards `*` and `?`",
         )
     if is_all or host or organisation:
-        from teraflock.cli.operator import list_everyone
-
         list_everyone(project, states, wished, host=host, organisation=organisation, as_json=as_json)
         return
     with connected(project) as client:

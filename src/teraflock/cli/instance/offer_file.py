@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from teraflock.app.local import Local
 from teraflock.base.clock import SystemClock, today
 from teraflock.base.errors import BadInput, NotFound
 from teraflock.wire.offer import OfferShape, shape_offer
@@ -12,7 +13,6 @@ ID: Final = re.compile(r"[0-9a-f]{16}")
 
 def find(id: str) -> OfferShape:
     """The offer in the local catalog."""
-    from teraflock.app.local import Local
 
     if not ID.fullmatch(id):
         raise BadInput(f"`{id[:40]}` is not the id of an offer", hint="`tera offers --json` shows ids")

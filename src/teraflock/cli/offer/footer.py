@@ -18,6 +18,7 @@ UNSURE_PRICE: Final = frozenset(
 )
 UNSURE_GPU: Final = frozenset({"suspect:memory", "inferred:variant", "inferred:gpu", "inferred:count"})
 DOUBTFUL: Final = UNSURE_PRICE | UNSURE_GPU | {"suspect:ram"}
+RETIRED_SHOWN: Final = 5
 
 
 def unsure_gpu(offer: "Offer | OfferShape") -> str:
@@ -61,9 +62,6 @@ def _retired(listing: Listing) -> str:
     )
     more = f" and {len(found) - RETIRED_SHOWN} more" if len(found) > RETIRED_SHOWN else ""
     return ", ".join(list(found)[:RETIRED_SHOWN]) + more
-
-
-RETIRED_SHOWN: Final = 5
 
 
 def _shown(listing: Listing) -> str:

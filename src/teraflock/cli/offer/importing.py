@@ -32,6 +32,7 @@ Examples:
   tera offers import gpuhunt ~/gpuhunt/aws.csv --as-of 2026-08-22
   tera offers import our-servers prices.csv
 """
+UNKNOWN_GPUS_SHOWN: Final = 8
 
 
 @click.command(help=HELP)
@@ -108,9 +109,6 @@ def print_report(report: Report, *, as_json: bool) -> None:
     if report.unknown_gpus:
         names = ", ".join(f"{name} ({count:,})" for name, count in report.unknown_gpus[:UNKNOWN_GPUS_SHOWN])
         remark(f"\nUnknown GPU models, imported without memory and speed: {names}")
-
-
-UNKNOWN_GPUS_SHOWN: Final = 8
 
 
 def _dates(report: Report) -> str:

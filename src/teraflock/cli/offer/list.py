@@ -24,6 +24,11 @@ from teraflock.offer.words import OfferWords, query_from
 
 LIMIT: Final = 50
 LIMIT_MAX: Final = 10**9  # larger than any catalog; `--all` has no limit
+SORT_UNITS: Final = {
+    "price-per-tflops": "TFLOPS", "price-per-gb": "GB", "price-per-fp64": "FP64-TFLOPS",
+    "price-per-fp16": "FP16-TFLOPS", "price-per-int8": "INT8-TOPS", "price-per-fp8": "FP8-TFLOPS",
+}  # fmt: skip
+PRICE_DECIMALS: Final = {"second": 6, "hour": 3, "month": 2}
 
 
 class _Offers(LazyGroup):
@@ -218,12 +223,6 @@ def _cells(
     ]
 
 
-SORT_UNITS: Final = {
-    "price-per-tflops": "TFLOPS", "price-per-gb": "GB", "price-per-fp64": "FP64-TFLOPS",
-    "price-per-fp16": "FP16-TFLOPS", "price-per-int8": "INT8-TOPS", "price-per-fp8": "FP8-TFLOPS",
-}  # fmt: skip
-
-
 def _per_unit(offer: Offer, micros: int | None, sort: str) -> str:
     """The price by which the table is sorted. Empty if the offer lacks the figure."""
     units = measure(offer, sort)
@@ -250,6 +249,3 @@ def _flags(flags: Iterable[str]) -> str:
 
 def price_text(micros: int | None, per: Period) -> str:
     return "" if micros is None else decimal_text(micros, PRICE_DECIMALS[per])
-
-
-PRICE_DECIMALS: Final = {"second": 6, "hour": 3, "month": 2}

@@ -10,6 +10,7 @@ from teraflock.catalog.places import RegionPlace, countries_by_code, places_of
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.cli.table import Column, render
 from teraflock.offer.place.store import PlaceCount
+from teraflock.offer.words import parse_provider
 
 HELP: Final = """List the regions of all stored offers, with city, country and continent.
 
@@ -28,7 +29,6 @@ Examples:
 @click.option("--unplaced", is_flag=True, help="Only regions whose country is unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def command(provider: str | None, unplaced: bool, as_json: bool) -> None:
-    from teraflock.offer.words import parse_provider
 
     with Local() as local:
         service = local.offers()

@@ -1,6 +1,5 @@
 """`tera plan`: list the cheapest offers for a job or a machine, and explain why others were rejected."""
 
-import gc
 from typing import Any, ClassVar, Final
 
 import click
@@ -228,7 +227,6 @@ class _Plan(DefaultGroup):
 @click.option("--explain", is_flag=True, help="Show how the cost of the first choice is computed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole plan as JSON.")
 def plain(why: bool, explain: bool, as_json: bool, **words: Any) -> None:
-    gc.disable()  # the process ends after one plan, so collecting garbage only wastes time
     asked = PlanWords(**words)
     top = asked.top
     with Local() as local:

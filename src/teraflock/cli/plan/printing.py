@@ -16,6 +16,9 @@ from teraflock.plan.model import Choice, Plan, Wish, reason_text
 from teraflock.plan.pipeline import ASSUMED
 from teraflock.plan.rules import hours_text
 
+CENT: Final = MICROS // 100
+UNPRICED_SHOWN: Final = 3
+
 
 def print_plan(
     plan: Plan, wish: Wish, assumptions: Assumptions, *, top: int, why: bool, explain: bool
@@ -97,9 +100,6 @@ def _cells(rank: int, choice: Choice, wish: Wish, decimals: int) -> list[str]:
     ]
 
 
-CENT: Final = MICROS // 100
-
-
 def _decimals(amounts: Iterable[int]) -> int:
     """Two, or four if two would show a cost as nothing."""
     return 4 if any(0 < each < CENT for each in amounts) else 2
@@ -127,9 +127,6 @@ def _named_rejections(plan: Plan, codes: tuple[str, ...], *, why: bool = False) 
     )
     more = f" and {len(found) - UNPRICED_SHOWN:,} more" if len(found) > UNPRICED_SHOWN else ""
     return "; ".join(list(found)[:UNPRICED_SHOWN]) + more
-
-
-UNPRICED_SHOWN: Final = 3
 
 
 def _gpus(choice: Choice) -> str:

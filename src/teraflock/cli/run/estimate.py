@@ -1,5 +1,8 @@
 """What a script needs on each GPU of the server's own hosts, from a trace of it."""
 
+import sys
+from contextlib import redirect_stdout
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from msgspec.structs import replace
 
+from teraflock.app.home import home
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.quantities import count_text
 from teraflock.cli.options import LargeNumber
@@ -43,7 +47,6 @@ def expected(client: "Client", words: RunWords) -> Expected:
 
 def with_steps(words: RunWords) -> RunWords:
     """Ask once how many steps there are, if a trace will be used and only they are missing for time and cost."""
-    from importlib.util import find_spec
 
     said = words.options
     is_known = any(said.get(each) for each in ("steps", "epochs", "hours"))
@@ -87,7 +90,6 @@ def _computed(client: "Client", words: RunWords) -> Expected:
 
 def _trace_of(words: RunWords, folder: Path) -> "tuple[Path | None, str]":
     """A file with the trace of the run, or why there is none."""
-    from importlib.util import find_spec
 
     named = words.options.get("trace")
     if named:
@@ -104,8 +106,6 @@ def _trace_of(words: RunWords, folder: Path) -> "tuple[Path | None, str]":
 
 def _traced(workdir: Path, script: "Script", folder: Path) -> Path:
     """Trace the script. Its output goes to stderr: stdout belongs to the run."""
-    import sys
-    from contextlib import redirect_stdout
 
     from teraflock.workload.trace import write_trace
     from teraflock.workload.tracing.script import trace_script
@@ -123,7 +123,6 @@ def _cards(client: "Client") -> list[str]:
 
 
 def _on_cards(trace: Path, names: list[str], words: RunWords) -> list[RunEstimateBody]:
-    from teraflock.app.home import home
     from teraflock.app.own_cards import read_own_cards
     from teraflock.estimate.answer import answer
     from teraflock.estimate.words import EstimateWords, understood

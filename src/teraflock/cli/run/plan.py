@@ -3,15 +3,18 @@
 An estimate is an interval. Where nothing is known, the plan says so and shows only the price per hour.
 """
 
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.base.clock import SystemClock
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.base.money import amount_text
 from teraflock.base.quantities import bytes_text, count_text
+from teraflock.cli.facts import write_facts
 from teraflock.cli.output import remark
 from teraflock.cli.run.request import RunWords
 from teraflock.cli.table import shortened
@@ -63,7 +66,6 @@ def _with_distribution(client: "Client", plan: RunPlan) -> RunPlan:
         return plan
     steady = _quote(client, replace(request, mode="on-demand"))
     try:
-        from teraflock.base.clock import SystemClock
         from teraflock.run.guard import distribution
     except ModuleNotFoundError:
         return replace(plan, notes=(*plan.notes, "The cost distribution needs numpy: pip install numpy"))
@@ -128,7 +130,6 @@ def _shape_text(quote: "QuoteAnswer") -> str:
 
 def meets_deadline(plan: RunPlan, now: Any = None) -> bool:
     """Whether even the upper end of the estimate is before the deadline."""
-    from teraflock.base.clock import SystemClock
 
     estimate, deadline = plan.request.estimate, plan.request.deadline
     if deadline is None or estimate is None or not estimate.hours:
@@ -139,7 +140,6 @@ def meets_deadline(plan: RunPlan, now: Any = None) -> bool:
 
 def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     """The plan as names and values."""
-    import shlex
 
     request, estimate = plan.request, plan.request.estimate
     yield "command", shlex.join(request.command)
@@ -186,7 +186,6 @@ def _setup_text(request: RunRequest) -> str:
 
 
 def show(plan: RunPlan, files: "Packed | None") -> None:
-    from teraflock.cli.facts import write_facts
 
     write_facts(lines(plan, files))
     for note in plan.notes:

@@ -11,6 +11,7 @@ from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Refused
 from teraflock.cli.connection import connected, mark_simulated
 from teraflock.cli.facts import write_facts
+from teraflock.cli.instance.archive import receive
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import emphasised, remark, write_json, write_output
 from teraflock.cli.run.follow import exit_code_of, finish, follow
@@ -136,7 +137,6 @@ def retry(run: str, detach: bool, project: str | None, as_json: bool) -> None:
 @click.option("--checkpoint", metavar="NAME", help="Copy this checkpoint. `tera run show` lists them.")
 @project_option
 def cp(run: str, target: Path, checkpoint: str | None, project: str | None) -> None:
-    from teraflock.cli.instance.archive import receive
 
     with connected(project) as client:
         pieces = client.runs.checkpoint(run, checkpoint) if checkpoint else client.runs.outputs(run)

@@ -51,6 +51,8 @@ FIELDS: Final = {
 """What the form calls the options of `tera plan`, which the errors of the planner name."""
 _OPTION: Final = re.compile("`--([a-z-]+)`")
 DEFAULTS: Final = {"gpus": "1+", "instances": "1", "precision": "fp32", "currency": "USD", "sort": "cost"}
+RENTS_COMPARED: Final = 200
+"""Offers by price per GPU. The cheapest machines with few GPUs are among them."""
 
 
 @pages.get("/plan", scope=Scope.KEY)
@@ -223,10 +225,6 @@ def _cheapest(call: PageCall, server: Server, mode: Mode) -> Rent | None:
             and not offer.retired
         ),
     )
-
-
-RENTS_COMPARED: Final = 200
-"""Offers by price per GPU. The cheapest machines with few GPUs are among them."""
 
 
 def _amount(form: Form, name: str) -> float | None:

@@ -9,12 +9,11 @@ from teraflock.console.page import Pages
 from teraflock.console.pages.network_tabs import NAMES_MAX, PROJECT, READ, network_page
 from teraflock.tenant.rules import Permission
 from teraflock.wire.network import NetworkCheckAnswer
-from teraflock.words.network import picture
+from teraflock.words.network import INTERNET, picture
 
 pages = Pages()
 PATH: Final = f"{PROJECT}/reach"
 PROTOCOLS: Final = ("tcp", "udp", "icmp")
-INTERNET: Final = "internet"
 
 
 @pages.get(PATH, **READ)

@@ -40,6 +40,16 @@ POWER: Final = {
     "PowerState/deallocated": Seen.STOPPED,
     "PowerState/stopped": Seen.STOPPED,
 }
+SSH_RULE: Final = {
+    "protocol": "Tcp",
+    "sourceAddressPrefix": "*",
+    "sourcePortRange": "*",
+    "destinationAddressPrefix": "*",
+    "destinationPortRange": "22",
+    "access": "Allow",
+    "priority": 100,
+    "direction": "Inbound",
+}
 
 
 class AzureCloud(CloudApi):
@@ -234,18 +244,6 @@ class AzureCloud(CloudApi):
             since=time_of(inside.get("timeCreated")),
             is_spot=inside.get("priority") == "Spot",
         )
-
-
-SSH_RULE: Final = {
-    "protocol": "Tcp",
-    "sourceAddressPrefix": "*",
-    "sourcePortRange": "*",
-    "destinationAddressPrefix": "*",
-    "destinationPortRange": "22",
-    "access": "Allow",
-    "priority": 100,
-    "direction": "Inbound",
-}
 
 
 def _spot(boot: Boot) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall, delete_call
-from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capacity
+from teraflock.drivers.clouds.errors import ErrorCodes
 from teraflock.drivers.clouds.marks import MARK, TOKEN, Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.signatures import BaiduSigner
@@ -105,9 +105,9 @@ class BaiduCloud(CloudApi):
         zones = (
             [rental.zone] if rental.zone else [zone for zone, each in flavors if each["spec"] == rental.type]
         )
-        error = no_capacity(self.title, f"`{rental.type}` is not for sale in {rental.region}")
-        for zone in zones:
-            call = CloudCall(
+
+        def rent_in(zone: str) -> Asking[Remote]:
+            reply = yield CloudCall(
                 method="POST",
                 path="/v2/instanceBySpec",
                 query={"clientToken": f"{boot.token}-{zone}"[-64:]},
@@ -115,14 +115,11 @@ class BaiduCloud(CloudApi):
                 region=rental.region,
                 act="launch",
             )
-            try:
-                reply = yield call
-            except NoMachineFree as full:
-                error = full
-                continue
             (id,) = reply.body["instanceIds"]
             return self.remote(f"{rental.region}/{id}", boot.token, Seen.PENDING, zone=rental.region)
-        raise error
+
+        nowhere = f"`{rental.type}` is not for sale in {rental.region}"
+        return (yield from self.in_first_with_room(zones, rent_in, nowhere))
 
     def _body(self, boot: Boot, zone: str) -> dict[str, Any]:
         rental = boot.rental

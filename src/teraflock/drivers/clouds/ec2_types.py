@@ -13,6 +13,7 @@ from teraflock.instance.driver import MachineType
 PRICES_IN: Final = "us-east-1"
 """The region of the pricing service."""
 CURRENCY: Final = "USD"
+_GPU_TYPES: Final = {"Filters": [{"Name": "instance-type", "Values": ["g*", "p*"]}]}
 
 
 def gpu_types(region: str, disk_bytes: int) -> Asking[list[MachineType]]:
@@ -22,9 +23,6 @@ def gpu_types(region: str, disk_bytes: int) -> Asking[list[MachineType]]:
     spot = yield from _spot_prices(region, [each["InstanceType"] for each in kinds])
     found = [_type(each, region, prices, spot, disk_bytes) for each in kinds]
     return [each for each in found if each.gpus and each.prices]
-
-
-_GPU_TYPES: Final = {"Filters": [{"Name": "instance-type", "Values": ["g*", "p*"]}]}
 
 
 def ec2_call(region: str, operation: str, body: Mapping[str, Any], **more: Any) -> CloudCall:

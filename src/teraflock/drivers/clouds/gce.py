@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from teraflock.drivers.clouds.calls import GONE, Asking, CloudCall, CloudReply, delete_call
-from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, NoMachineFree, error_of, no_capacity, said
+from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, error_of, said
 from teraflock.drivers.clouds.gce_types import aggregated, gpu_types
 from teraflock.drivers.clouds.marks import MARK, Boot, plain, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, CloudApi, Pace
@@ -109,16 +109,14 @@ class GceCloud(CloudApi):
     def rent(self, boot: Boot) -> Asking[Remote]:
         zones = [boot.rental.zone] if boot.rental.zone else (yield from self._zones(boot))
         yield from self._firewall(boot.mark)
-        error = no_capacity(self.title, f"no zone of {boot.rental.region} has `{boot.rental.type}`")
-        for zone in zones:
-            try:
-                yield from self._insert(boot, zone)
-            except NoMachineFree as full:
-                error = full
-                continue
+
+        def rent_in(zone: str) -> Asking[Remote]:
+            yield from self._insert(boot, zone)
             spot = boot.rental.mode == "spot"
             return self.remote(f"{zone}/{boot.name}", boot.token, Seen.PENDING, zone=zone, is_spot=spot)
-        raise error
+
+        nowhere = f"no zone of {boot.rental.region} has `{boot.rental.type}`"
+        return (yield from self.in_first_with_room(zones, rent_in, nowhere))
 
     def _zones(self, boot: Boot) -> Asking[list[str]]:
         region, name = boot.rental.region, boot.rental.type

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, delete_call
-from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capacity
+from teraflock.drivers.clouds.errors import ErrorCodes
 from teraflock.drivers.clouds.marks import Boot, read_name
 from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.prices import disk_price
@@ -119,16 +119,14 @@ class IbmCloud(CloudApi):
     def rent(self, boot: Boot) -> Asking[Remote]:
         rental = boot.rental
         zones = [zone for zone in self.pairs("networks") if zone.rpartition("-")[0] == rental.region]
-        error = no_capacity(self.title, f"no zone in {rental.region} is set")
-        for zone in [rental.zone] if rental.zone else zones:
-            call = self._call("POST", rental.region, "/instances", body=self._body(boot, zone), act="launch")
-            try:
-                reply = yield call
-            except NoMachineFree as full:
-                error = full
-                continue
+
+        def rent_in(zone: str) -> Asking[Remote]:
+            body = self._body(boot, zone)
+            reply = yield self._call("POST", rental.region, "/instances", body=body, act="launch")
             return self._remote(boot.mark, rental.region, reply.body, {})
-        raise error
+
+        nowhere = f"no zone in {rental.region} is set"
+        return (yield from self.in_first_with_room([rental.zone] if rental.zone else zones, rent_in, nowhere))
 
     def _body(self, boot: Boot, zone: str) -> dict[str, Any]:
         vpc, _, subnet = self.pairs("networks")[zone].partition("/")

@@ -5,7 +5,7 @@ result. The engine sends the calls, so a module never waits, retries or knows cr
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
@@ -16,7 +16,15 @@ from teraflock.base.money import parse_micros
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, CloudReply
 from teraflock.drivers.clouds.cards import card
-from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, error_of, one_line, said
+from teraflock.drivers.clouds.errors import (
+    CannotDo,
+    ErrorCodes,
+    NoMachineFree,
+    error_of,
+    no_capacity,
+    one_line,
+    said,
+)
 from teraflock.drivers.clouds.marks import Boot
 from teraflock.drivers.clouds.prices import disk_price
 from teraflock.drivers.clouds.signing import Bearer, Signer
@@ -112,6 +120,18 @@ class CloudApi(ABC):
 
     @abstractmethod
     def rent(self, boot: Boot) -> Asking[Remote]: ...
+
+    def in_first_with_room(
+        self, places: Iterable[str], rent_in: Callable[[str], Asking[Remote]], nowhere: str
+    ) -> Asking[Remote]:
+        """Try these zones in turn. `nowhere`: why there may be none."""
+        error = no_capacity(self.title, nowhere)
+        for place in places:
+            try:
+                return (yield from rent_in(place))
+            except NoMachineFree as full:
+                error = full
+        raise error
 
     @abstractmethod
     def give_back(self, remote_id: str) -> Asking[None]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final
 
 from teraflock.base.quantities import GIB
 from teraflock.drivers.clouds.calls import Asking, CloudCall, delete_call
-from teraflock.drivers.clouds.errors import ErrorCodes, NoMachineFree, no_capacity
+from teraflock.drivers.clouds.errors import ErrorCodes
 from teraflock.drivers.clouds.marks import Boot, read_name, read_tags
 from teraflock.drivers.clouds.model import DISK_OPTION, PRICES_OPTION, CloudApi
 from teraflock.drivers.clouds.signatures import OracleSigner, oracle_fields
@@ -145,9 +145,9 @@ class OracleCloud(CloudApi):
     def rent(self, boot: Boot) -> Asking[Remote]:
         rental = boot.rental
         domains = [rental.zone] if rental.zone else (yield from self._domains(rental.region))
-        error = no_capacity(self.title, f"no availability domain in {rental.region}")
-        for domain in domains:
-            call = CloudCall(
+
+        def rent_in(domain: str) -> Asking[Remote]:
+            reply = yield CloudCall(
                 method="POST",
                 path=f"{API}/instances",
                 headers={"opc-retry-token": f"{boot.token}-{domain}".replace(":", "-")[-64:]},
@@ -155,13 +155,10 @@ class OracleCloud(CloudApi):
                 region=rental.region,
                 act="launch",
             )
-            try:
-                reply = yield call
-            except NoMachineFree as full:
-                error = full
-                continue
             return self._remote(boot.mark, rental.region, reply.body, {})
-        raise error
+
+        nowhere = f"no availability domain in {rental.region}"
+        return (yield from self.in_first_with_room(domains, rent_in, nowhere))
 
     def _body(self, boot: Boot, domain: str) -> dict[str, Any]:
         region = boot.rental.region

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, ClassVar, Final
 
 from teraflock.drivers.clouds.calls import Asking, CloudReply
-from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes, NoMachineFree, no_capacity
+from teraflock.drivers.clouds.errors import CannotDo, ErrorCodes
 from teraflock.drivers.clouds.marks import MARK, Boot, read_tags
 from teraflock.drivers.clouds.model import CURRENCY_OPTION, DISK_OPTION, CloudApi, Pace
 from teraflock.drivers.clouds.notices import TENCENT_NOTICE
@@ -118,18 +118,21 @@ class TencentCloud(CloudApi):
         )
         image = self.option("image") or (yield from self._image(boot))
         group = yield from self._security_group(rental.region, boot.mark)
-        error = no_capacity(self.title, f"`{rental.type}` is not for sale in {rental.region}")
-        for zone in [rental.zone] if rental.zone else zones:
+
+        def rent_in(zone: str) -> Asking[Remote]:
             body = self._body(boot, zone, image, group)
-            try:
-                reply = yield action(rental.region, "RunInstances", body, act="launch")
-            except NoMachineFree as full:
-                error = full
-                continue
+            reply = yield action(rental.region, "RunInstances", body, act="launch")
             (id,) = reply.body["Response"]["InstanceIdSet"]
             spot = rental.mode == "spot"
             return self.remote(f"{rental.region}/{id}", boot.token, Seen.PENDING, zone=zone, is_spot=spot)
-        raise error
+
+        return (
+            yield from self.in_first_with_room(
+                [rental.zone] if rental.zone else zones,
+                rent_in,
+                f"`{rental.type}` is not for sale in {rental.region}",
+            )
+        )
 
     def _image(self, boot: Boot) -> Asking[str]:
         filters = [

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from teraflock.base.limits import CARDS_MAX
 from teraflock.drivers.joined.calling import ANSWER_SECONDS_MAX, Links, Loan, received
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import Failed, Piece, Typed, raised
@@ -49,8 +50,6 @@ SIGHTINGS: Final = "sightings"
 READINGS: Final = "readings"
 TEXT_CHARACTERS_MAX: Final = 200
 GUESTS_MAX: Final = 10_000
-CARDS_MAX: Final = 1024
-"""Of one host: its cards and their slices."""
 TERMINAL_SECONDS_MAX: Final = 3600.0 * 24
 """How long a shell may be silent. Its reader ends it when it is no longer needed."""
 ALWAYS: Final = frozenset({Capability.PLACEMENT, Capability.FIREWALL})

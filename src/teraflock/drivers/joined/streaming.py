@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from teraflock.base.errors import TeraflockError
+from teraflock.drivers.joined.calling import PIECE_SECONDS_MAX
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import Done, Failed, FromServer, Piece, Typed, Working, failed
 from teraflock.drivers.joined.methods import FileHead
@@ -21,8 +22,6 @@ T = TypeVar("T")
 
 LOG: Final = logging.getLogger("teraflock.host")
 SEND_SECONDS_MAX: Final = 10.0
-PIECE_SECONDS_MAX: Final = 120.0
-"""The other end may be writing to a slow disk."""
 TERMINAL_SECONDS_MAX: Final = 3600.0 * 24
 WORKING_SECONDS: Final = 2.0
 

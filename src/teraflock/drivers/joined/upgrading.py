@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Final
 
 from teraflock.base.errors import TeraflockError
-from teraflock.drivers.joined.calling import ANSWER_SECONDS_MAX, Links, received
+from teraflock.drivers.joined.calling import ANSWER_SECONDS_MAX, PIECE_SECONDS_MAX, Links, received
 from teraflock.drivers.joined.channel import Channel
 from teraflock.drivers.joined.frames import Done, Failed, FromServer, Piece, Upgrade, Working, raised
 from teraflock.instance.engine_errors import EngineDown, EngineRefused
@@ -18,7 +18,6 @@ from teraflock.instance.join.model import Package
 
 PACKAGE_BYTES_MAX: Final = 256 << 20
 PIECE_BYTES: Final = 1 << 20
-PIECE_SECONDS_MAX: Final = 120.0
 RESTART_SECONDS_MAX: Final = 60.0
 LOOK_AGAIN_SECONDS: Final = 0.2
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Final
 
+from teraflock.base.limits import PORT_MAX
 from teraflock.drivers.lxd.families import FAMILIES, NEIGHBOURS, AddressFamily
 from teraflock.network.acl.model import AclAction, AclRule
 from teraflock.network.rules import PREFIX as LENGTH
-from teraflock.network.security_group.model import PORT_MAX, Direction, Protocol, Rule
+from teraflock.network.security_group.model import Direction, Protocol, Rule
 from teraflock.network.security_group.rules import EVERYWHERE
 from teraflock.network.walls import Borders
 

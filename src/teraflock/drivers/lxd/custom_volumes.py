@@ -10,13 +10,13 @@ from typing import Any, Final
 
 from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
+from teraflock.drivers.lxd.interfaces import ID
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.pool import Pool
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.engine_errors import EngineBusy
 from teraflock.instance.volume.model import VolumeMount
 
-ID: Final = "user.teraflock.id"
 KIND: Final = "user.teraflock.kind"
 
 

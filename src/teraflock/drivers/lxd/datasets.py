@@ -14,7 +14,8 @@ from typing import Final
 
 from teraflock.dataset.model import FOLDER, DatasetCopy, DatasetMount
 from teraflock.drivers.lxd import names
-from teraflock.drivers.lxd.custom_volumes import ID, CustomVolumes
+from teraflock.drivers.lxd.custom_volumes import CustomVolumes
+from teraflock.drivers.lxd.interfaces import ID
 from teraflock.drivers.lxd.names import Names
 from teraflock.instance.engine_errors import EngineRefused, NoRoom
 

@@ -21,6 +21,8 @@ TOO_LONG: Final = 124
 END_SECONDS_MAX: Final = 10
 _CHUNK: Final = 1 << 16
 _KILL: Final = msgspec.json.encode({"command": "signal", "signal": 9})
+_NOT_RUN: Final = {"Command not found": 127, "Command not executable": 126}
+"""Exit codes, as in a shell, for errors that the engine reports as its own."""
 
 
 def run(
@@ -131,7 +133,3 @@ def _exit_code(client: LxdClient, operation: str) -> int:
             raise
         return code
     return int(result["return"])
-
-
-_NOT_RUN: Final = {"Command not found": 127, "Command not executable": 126}
-"""Exit codes, as in a shell, for errors that the engine reports as its own."""

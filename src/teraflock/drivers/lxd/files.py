@@ -20,6 +20,7 @@ from teraflock.instance.engine_errors import EngineDown, EngineRefused
 PIECE_BYTES: Final = 1 << 16
 FOLDER_BYTES_MAX: Final = 16 << 20
 PARTIAL: Final = 206
+_KINDS: Final = {"directory": FileKind.FOLDER, "symlink": FileKind.LINK}
 
 
 class _Names(msgspec.Struct):
@@ -105,6 +106,3 @@ def _kind(response: HTTPResponse) -> FileKind:
 
 def _said(response: HTTPResponse, word: str) -> str:
     return response.getheader(f"X-LXD-{word}") or response.getheader(f"X-Incus-{word}") or ""
-
-
-_KINDS: Final = {"directory": FileKind.FOLDER, "symlink": FileKind.LINK}

@@ -30,6 +30,65 @@ from teraflock.drivers.lxd.words import checked_network, quoted
 from teraflock.network.rules import CLOSED, RANGE
 from teraflock.network.walls import is_ours
 
+_FIXED = """
+  chain nat_in {
+    type nat hook prerouting priority dstnat; policy accept;
+    fib daddr type local dnat ip to tcp dport map @opened
+  }
+  chain nat_own {
+    type nat hook output priority -100; policy accept;
+    fib daddr type local dnat ip to tcp dport map @opened
+  }
+  chain nat_between {
+    type nat hook postrouting priority srcnat - 1; policy accept;
+    oifname @bridges ip saddr @own ip daddr @own snat ip to ip saddr
+  }
+  chain nat_back {
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname @bridges ip saddr 127.0.0.0/8 masquerade
+  }
+  chain to_host {
+    type filter hook input priority filter; policy accept;
+    iifname != "lo" iifname != @bridges ip daddr @gateways drop
+    iifname != "lo" iifname != @bridges ip6 daddr @gateways6 drop
+    iifname != @bridges accept
+    ct state vmap { established : accept, related : drop, invalid : drop }
+    icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
+    iifname . ip6 daddr @gates6 icmpv6 type echo-request accept
+    iifname . ip daddr @gates icmp type echo-request accept
+    iifname . ip daddr @gates meta l4proto { tcp, udp } th dport 53 accept
+    drop
+  }
+  chain established {
+    iifname @bridges oifname @bridges drop
+    oifname @bridges ip saddr @own drop
+    meta nfproto ipv6 iifname @bridges drop
+    meta nfproto ipv6 oifname @bridges drop
+    accept
+  }
+  chain through {
+    type filter hook forward priority filter; policy accept;
+    ct state established iifname . oifname @joined accept
+    ct state established goto established
+    iifname != @bridges oifname != @bridges accept
+    iifname @bridges oifname @bridges iifname . oifname != @joined drop
+    meta nfproto ipv6 iifname . oifname != @joined drop
+    iifname != @bridges oifname @bridges ip saddr @own drop
+    ct state vmap { related : accept, invalid : drop }
+    iifname . oifname @joined accept
+    oifname @bridges ct status dnat accept
+    oifname @bridges drop
+    iifname @bridges goto out
+  }
+""".strip("\n").splitlines()
+_NAT_OUT = """
+  chain nat_out {
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname != @bridges ip saddr @own masquerade
+  }
+""".strip("\n").splitlines()
+_WAY_OUT = ("    ip daddr @allowed accept", "    ip daddr @closed reject with icmp admin-prohibited")
+
 
 class Forward(msgspec.Struct, frozen=True):
     """A port of the host and the guest that it leads to."""
@@ -90,68 +149,6 @@ def close_ports(name: str, ports: Iterable[int]) -> str:
 def remove(name: str) -> str:
     """Remove the table if it exists."""
     return f"table inet {name}\ndelete table inet {name}\n"
-
-
-_FIXED = """
-  chain nat_in {
-    type nat hook prerouting priority dstnat; policy accept;
-    fib daddr type local dnat ip to tcp dport map @opened
-  }
-  chain nat_own {
-    type nat hook output priority -100; policy accept;
-    fib daddr type local dnat ip to tcp dport map @opened
-  }
-  chain nat_between {
-    type nat hook postrouting priority srcnat - 1; policy accept;
-    oifname @bridges ip saddr @own ip daddr @own snat ip to ip saddr
-  }
-  chain nat_back {
-    type nat hook postrouting priority srcnat; policy accept;
-    oifname @bridges ip saddr 127.0.0.0/8 masquerade
-  }
-  chain to_host {
-    type filter hook input priority filter; policy accept;
-    iifname != "lo" iifname != @bridges ip daddr @gateways drop
-    iifname != "lo" iifname != @bridges ip6 daddr @gateways6 drop
-    iifname != @bridges accept
-    ct state vmap { established : accept, related : drop, invalid : drop }
-    icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert } accept
-    iifname . ip6 daddr @gates6 icmpv6 type echo-request accept
-    iifname . ip daddr @gates icmp type echo-request accept
-    iifname . ip daddr @gates meta l4proto { tcp, udp } th dport 53 accept
-    drop
-  }
-  chain established {
-    iifname @bridges oifname @bridges drop
-    oifname @bridges ip saddr @own drop
-    meta nfproto ipv6 iifname @bridges drop
-    meta nfproto ipv6 oifname @bridges drop
-    accept
-  }
-  chain through {
-    type filter hook forward priority filter; policy accept;
-    ct state established iifname . oifname @joined accept
-    ct state established goto established
-    iifname != @bridges oifname != @bridges accept
-    iifname @bridges oifname @bridges iifname . oifname != @joined drop
-    meta nfproto ipv6 iifname . oifname != @joined drop
-    iifname != @bridges oifname @bridges ip saddr @own drop
-    ct state vmap { related : accept, invalid : drop }
-    iifname . oifname @joined accept
-    oifname @bridges ct status dnat accept
-    oifname @bridges drop
-    iifname @bridges goto out
-  }
-""".strip("\n").splitlines()
-
-_NAT_OUT = """
-  chain nat_out {
-    type nat hook postrouting priority srcnat; policy accept;
-    oifname != @bridges ip saddr @own masquerade
-  }
-""".strip("\n").splitlines()
-
-_WAY_OUT = ("    ip daddr @allowed accept", "    ip daddr @closed reject with icmp admin-prohibited")
 
 
 def _set(name: str, kind: str, elements: Iterable[str]) -> list[str]:

@@ -41,6 +41,15 @@ ENVIRONMENT: Final = "user.environment"
 _GPU: Final = "gpu"
 _DRIVER: Final = "gpu-driver"
 _SLICE: Final = "user.slice"
+_NOT_SETTINGS: Final = ("user.", "volatile.", "image.")
+_OLD_FILTERS: Final = {"security.mac_filtering": "true", "security.ipv4_filtering": "true"}
+"""The engine's own filters, from before the firewall had a table for this."""
+_SEEN: Final = {
+    "Running": Seen.RUNNING,
+    "Stopped": Seen.STOPPED,
+    "Error": Seen.BROKEN,
+    "Frozen": Seen.BROKEN,  # someone paused it manually: it does not answer
+}
 
 
 class HostKey(msgspec.Struct, frozen=True):
@@ -88,9 +97,6 @@ def fingerprint(config: Mapping[str, str], devices: Mapping[str, Mapping[str, st
     """Return a digest of everything that only we may change."""
     ours = {key: value for key, value in config.items() if not key.startswith(_NOT_SETTINGS)}
     return hashlib.sha256(msgspec.json.encode((ours, devices), order="sorted")).hexdigest()[:16]
-
-
-_NOT_SETTINGS: Final = ("user.", "volatile.", "image.")
 
 
 def no_guest_socket(server: str) -> dict[str, str]:
@@ -167,10 +173,6 @@ def resized(found: Mapping[str, Any], machine: Machine, ours: Names, host: Guest
     }
 
 
-_OLD_FILTERS: Final = {"security.mac_filtering": "true", "security.ipv4_filtering": "true"}
-"""The engine's own filters, from before the firewall had a table for this."""
-
-
 def is_new_run(found: Mapping[str, Any], machine: Machine) -> bool:
     """Check whether the machine's command must run again. Instances of older versions have no key, which
     means run 0."""
@@ -236,14 +238,6 @@ def _started_at(found: Mapping[str, Any]) -> datetime | None:
     whole, _, rest = last_used_at.rstrip("Z").partition(".")
     at = datetime.fromisoformat(f"{whole[:19]}+00:00")
     return at + timedelta(microseconds=int(f"{rest[:6]:0<6}" if rest else 0))
-
-
-_SEEN: Final = {
-    "Running": Seen.RUNNING,
-    "Stopped": Seen.STOPPED,
-    "Error": Seen.BROKEN,
-    "Frozen": Seen.BROKEN,  # someone paused it manually: it does not answer
-}
 
 
 def _identity(machine: Machine, ours: Names, key: HostKey) -> dict[str, str]:

@@ -9,13 +9,15 @@ from typing import Final
 import msgspec
 
 from teraflock.base.errors import Refused
+from teraflock.base.quantities import GIB
 from teraflock.drivers.lxd import names
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.instance.engine_errors import EngineBusy
 
-GIB: Final = 1 << 30
+_CREATED: Final = "Created"
+_MADE_BY: Final = "made by teraflock"
 
 
 class NotOurs(Refused):
@@ -77,10 +79,6 @@ def _ensure_pool_of_cluster(client: LxdClient, ours: Names, wish: PoolWish) -> N
     if found["status"] != _CREATED:
         raise EngineBusy("The cluster is still creating the storage pool", hint="Teraflock tries again")
     check_ours(found, ours, f"storage-pools `{ours.pool}`")
-
-
-_CREATED: Final = "Created"
-_MADE_BY: Final = "made by teraflock"
 
 
 def _ensure(client: LxdClient, ours: Names, kind: str, name: str, body: dict[str, object]) -> None:

@@ -7,7 +7,8 @@ import contextlib
 from pathlib import Path
 from typing import Final
 
-CGROUPS: Final = Path("/sys/fs/cgroup")
+from teraflock.drivers.lxd.processors import CGROUPS
+
 PERIOD_MICROSECONDS: Final = 100_000
 
 

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from teraflock.drivers.lxd import guest, names
-from teraflock.drivers.lxd.custom_volumes import ID, CustomVolumes, volume_devices
+from teraflock.drivers.lxd.custom_volumes import CustomVolumes, volume_devices
 from teraflock.drivers.lxd.errors import EngineMissing, EngineTaken
 from teraflock.drivers.lxd.export import NAME, PACK_SECONDS_MAX
 from teraflock.drivers.lxd.images import HOLES_BYTES_MAX, length_of_files
+from teraflock.drivers.lxd.interfaces import ID
 from teraflock.drivers.lxd.names import Names
 from teraflock.drivers.lxd.rest import LxdClient
 from teraflock.drivers.lxd.snapshots import flush

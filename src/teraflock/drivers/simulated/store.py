@@ -26,6 +26,7 @@ STATEMENTS_CACHED: Final = 64
 
 Decoded = dict[type, tuple[tuple[int, int], dict[bytes, Thing]]]
 """The last listing of each kind by the bodies of its things, and which state of the file it is of."""
+_ENCODER: Final = msgspec.msgpack.Encoder()
 
 
 class FileWorld:
@@ -119,9 +120,6 @@ class _FileTurn:
     def on_host(self, kind: type[T], host: str) -> list[T]:
         sql = "SELECT body FROM thing WHERE host = ? AND kind = ? ORDER BY key"
         return [_decode(kind, body) for (body,) in self._connection.execute(sql, (host, kind.__name__))]
-
-
-_ENCODER: Final = msgspec.msgpack.Encoder()
 
 
 _DECODERS: Final = {kind.__name__: msgspec.msgpack.Decoder(kind) for kind in get_args(Thing)}

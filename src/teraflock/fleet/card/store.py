@@ -17,6 +17,11 @@ from teraflock.storage.table import Table, in_list
 from teraflock.tenant.model import ProjectId
 
 _GPU: Final = Table("host_gpu", Gpu)
+_PUT_GPU: Final = (
+    f"{_GPU.insert_with('host_id', 'idle_since_us')} ON CONFLICT (host_id, slot) DO UPDATE SET"
+    " kind = excluded.kind, gpu = excluded.gpu, name = excluded.name, memory_bytes = excluded.memory_bytes,"
+    " healthy = excluded.healthy, near = excluded.near, idle_since_us = excluded.idle_since_us"
+)
 
 
 def put_reported(tx: Transaction, host_id: HostId, reports: Sequence[GpuReport], now_us: int) -> None:
@@ -45,13 +50,6 @@ def add(tx: Transaction, host_id: HostId, card: Gpu, idle_since_us: int | None =
     """Add a card, or update it. The instance that holds it stays the same."""
     values = dict(zip(_GPU.columns, _GPU.row(card), strict=True))
     tx.run(_PUT_GPU, host_id=host_id, idle_since_us=idle_since_us, **values)
-
-
-_PUT_GPU: Final = (
-    f"{_GPU.insert_with('host_id', 'idle_since_us')} ON CONFLICT (host_id, slot) DO UPDATE SET"
-    " kind = excluded.kind, gpu = excluded.gpu, name = excluded.name, memory_bytes = excluded.memory_bytes,"
-    " healthy = excluded.healthy, near = excluded.near, idle_since_us = excluded.idle_since_us"
-)
 
 
 def blocks(tx: Transaction) -> list[CardBlock]:

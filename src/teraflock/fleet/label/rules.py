@@ -2,13 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from typing import Final
 
 from teraflock.base.errors import BadInput
-from teraflock.base.limits import LABEL_KEY
+from teraflock.base.limits import LABEL_KEY, LABELS_MAX
 from teraflock.base.names import check_label_key
-
-LABELS_MAX: Final = 64
 
 
 def changed(labels: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from teraflock.fleet.model import HostId
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import add_row
 
 
 def by_host(tx: Transaction, only: HostId | None = None) -> Mapping[str, Mapping[str, str]]:
@@ -20,7 +21,5 @@ def by_host(tx: Transaction, only: HostId | None = None) -> Mapping[str, Mapping
 
 def replace_all(tx: Transaction, id: HostId, labels: Mapping[str, str]) -> None:
     tx.run("DELETE FROM host_label WHERE host_id = :id", id=id)
-    tx.run_many(
-        "INSERT INTO host_label (host_id, key, value) VALUES (:id, :key, :value)",
-        [(id, key, value) for key, value in labels.items()],
-    )
+    for key, value in labels.items():
+        add_row(tx, "host_label", host_id=id, key=key, value=value)

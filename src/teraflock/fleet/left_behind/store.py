@@ -10,21 +10,21 @@ from datetime import datetime
 from teraflock.base.clock import microseconds
 from teraflock.fleet.model import HostId
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import in_list
+from teraflock.storage.table import in_list, put_row
 
 
 def note(
     tx: Transaction, instance_id: str, host_id: str, project: str, addresses: Sequence[str], now: datetime
 ) -> None:
-    tx.run(
-        "INSERT INTO left_behind (instance_id, host_id, project_id, address, left_at_us)"
-        " VALUES (:instance, :host, :project, :address, :now) ON CONFLICT (instance_id, host_id)"
-        " DO UPDATE SET address = excluded.address, left_at_us = excluded.left_at_us",
-        instance=instance_id,
-        host=host_id,
-        project=project,
+    put_row(
+        tx,
+        "left_behind",
+        "instance_id host_id",
+        instance_id=instance_id,
+        host_id=host_id,
+        project_id=project,
         address=" ".join(addresses),
-        now=microseconds(now),
+        left_at_us=microseconds(now),
     )
 
 

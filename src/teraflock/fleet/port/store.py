@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from teraflock.fleet.model import HostId
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import in_list
+from teraflock.storage.table import add_row, in_list
 
 
 def taken_ports(tx: Transaction, host_id: HostId) -> set[int]:
@@ -12,13 +12,7 @@ def taken_ports(tx: Transaction, host_id: HostId) -> set[int]:
 
 
 def take_port(tx: Transaction, host_id: HostId, port: int, guest_port: int, instance_id: str) -> None:
-    tx.run(
-        "INSERT INTO host_port (host_id, port, guest_port, instance_id) VALUES (:host, :port, :guest, :instance)",
-        host=host_id,
-        port=port,
-        guest=guest_port,
-        instance=instance_id,
-    )
+    add_row(tx, "host_port", host_id=host_id, port=port, guest_port=guest_port, instance_id=instance_id)
 
 
 def release_ports(tx: Transaction, instance_id: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import add_row
 
 
 def reserved(tx: Transaction) -> dict[str, str]:
@@ -13,7 +14,5 @@ def reserved(tx: Transaction) -> dict[str, str]:
 def reserve(tx: Transaction, queued_id: str, host_ids: Collection[str]) -> None:
     """Reserve these hosts and no others: only one queued launch has reservations at a time."""
     tx.run("DELETE FROM host_reservation")
-    tx.run_many(
-        "INSERT INTO host_reservation (host_id, queued_id) VALUES (:host, :queued)",
-        [(id, queued_id) for id in sorted(host_ids)],
-    )
+    for id in sorted(host_ids):
+        add_row(tx, "host_reservation", host_id=id, queued_id=queued_id)

@@ -6,21 +6,22 @@ from teraflock.fleet.model import HostId, HostState
 from teraflock.fleet.slicing.model import Slicing, SlicingView
 from teraflock.fleet.slicing.rules import address_of
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import put_row
 
 _COLUMNS = "host_id, address, gpu, profiles, problem, asked_at_us"
 
 
 def put(tx: Transaction, slicing: Slicing) -> None:
-    tx.run(
-        f"INSERT INTO host_slicing ({_COLUMNS}) VALUES (:host, :address, :gpu, :profiles, :problem, :asked)"
-        " ON CONFLICT (host_id, address) DO UPDATE SET gpu = excluded.gpu, profiles = excluded.profiles,"
-        " problem = excluded.problem, asked_at_us = excluded.asked_at_us",
-        host=slicing.host_id,
+    put_row(
+        tx,
+        "host_slicing",
+        "host_id address",
+        host_id=slicing.host_id,
         address=slicing.address,
         gpu=slicing.gpu,
         profiles=" ".join(slicing.profiles),
         problem=slicing.problem,
-        asked=microseconds(slicing.asked_at),
+        asked_at_us=microseconds(slicing.asked_at),
     )
 
 

@@ -13,17 +13,9 @@ from teraflock.fleet.telemetry.model import LastOfHost, LastReading
 from teraflock.fleet.telemetry.packing import Pack
 from teraflock.fleet.telemetry.rules import COARSE_SECONDS, FINE_SECONDS, KEPT
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import in_list
+from teraflock.storage.table import in_list, put_row
 
 _decode: Final = msgspec.json.Decoder(LastReading).decode
-_PUT_LAST: Final = (
-    "INSERT INTO reading_last (host_id, at_us, content) VALUES (:host, :at, :content)"
-    " ON CONFLICT (host_id) DO UPDATE SET at_us = excluded.at_us, content = excluded.content"
-)
-_PUT_PACK: Final = (
-    "INSERT INTO reading_past (host_id, step_seconds, start_us, content) VALUES (:host, :step, :start, :content)"
-    " ON CONFLICT (host_id, step_seconds, start_us) DO UPDATE SET content = excluded.content"
-)
 
 
 def last(tx: Transaction, host_id: HostId) -> LastReading | None:
@@ -70,9 +62,8 @@ def add(tx: Transaction, host_id: HostId, reading: LastReading) -> bool:
     if content and newest_us < start_us:
         _add_coarse(tx, host_id, newest_us, packing.unpacked(content))
     _put_pack(tx, host_id, FINE_SECONDS, start_us, new)
-    tx.run(
-        _PUT_LAST, host=host_id, at=microseconds(reading.at), content=msgspec.json.encode(reading).decode()
-    )
+    text = msgspec.json.encode(reading).decode()
+    put_row(tx, "reading_last", "host_id", host_id=host_id, at_us=microseconds(reading.at), content=text)
     return True
 
 
@@ -100,7 +91,8 @@ def _newest_pack(tx: Transaction, host_id: HostId, step_seconds: int, until_us: 
 
 
 def _put_pack(tx: Transaction, host_id: HostId, step_seconds: int, start_us: int, content: str) -> None:
-    tx.run(_PUT_PACK, host=host_id, step=step_seconds, start=start_us, content=content)
+    key = {"host_id": host_id, "step_seconds": step_seconds, "start_us": start_us}
+    put_row(tx, "reading_past", " ".join(key), **key, content=content)
 
 
 def packs(

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import add_missing_row
 
 
 def watched_until(tx: Transaction, site: str) -> datetime | None:
@@ -14,12 +15,7 @@ def watched_until(tx: Transaction, site: str) -> datetime | None:
 
 def begin_watch(tx: Transaction, site: str, at: datetime) -> None:
     """Begin a period of watching: the site was not watched before it."""
-    tx.run(
-        "INSERT INTO site_watch (site, from_us, until_us) VALUES (:site, :us, :us)"
-        " ON CONFLICT (site, from_us) DO NOTHING",
-        site=site,
-        us=microseconds(at),
-    )
+    add_missing_row(tx, "site_watch", site=site, from_us=microseconds(at), until_us=microseconds(at))
 
 
 def note_watched(tx: Transaction, site: str, now: datetime) -> None:

@@ -1,20 +1,22 @@
 """All SQL about accounts at clouds. Accounts belong to the installation, so reads here cross tenants."""
 
-from teraflock.base.clock import at_microseconds, microseconds
+from typing import Final
+
 from teraflock.instance.account.model import AccountUse, CloudAccount
-from teraflock.storage.database import Row, Transaction
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table
 from teraflock.tenant.model import ProjectId
 
-_COLUMNS = "name, provider, sealed, currency, limit_micros, created_at_us"
+_ACCOUNT: Final = Table("cloud_account", CloudAccount)
+_USE: Final = Table("cloud_account_use", AccountUse)
 
 
 def accounts(tx: Transaction) -> tuple[CloudAccount, ...]:
-    return tuple(_account(row) for row in tx.all(f"SELECT {_COLUMNS} FROM cloud_account ORDER BY name"))
+    return _ACCOUNT.all(tx, "ORDER BY name")
 
 
 def account(tx: Transaction, name: str) -> CloudAccount | None:
-    row = tx.one(f"SELECT {_COLUMNS} FROM cloud_account WHERE name = :name", name=name)
-    return _account(row) if row else None
+    return _ACCOUNT.one(tx, "WHERE name = :name", name=name)
 
 
 def hold(tx: Transaction, name: str) -> None:
@@ -23,16 +25,7 @@ def hold(tx: Transaction, name: str) -> None:
 
 
 def insert(tx: Transaction, account: CloudAccount) -> None:
-    tx.run(
-        f"INSERT INTO cloud_account ({_COLUMNS})"
-        " VALUES (:name, :provider, :sealed, :currency, :limit_micros, :created_at_us)",
-        name=account.name,
-        provider=account.provider,
-        sealed=account.sealed,
-        currency=account.currency,
-        limit_micros=account.limit_micros,
-        created_at_us=microseconds(account.created_at),
-    )
+    _ACCOUNT.add(tx, account)
 
 
 def remove(tx: Transaction, name: str) -> None:
@@ -49,13 +42,7 @@ def set_sealed(tx: Transaction, name: str, sealed: str) -> None:
 
 
 def set_use(tx: Transaction, use: AccountUse) -> None:
-    tx.run(
-        "INSERT INTO cloud_account_use (account, project_id, limit_micros) VALUES (:account, :project, :limit)"
-        " ON CONFLICT (account, project_id) DO UPDATE SET limit_micros = excluded.limit_micros",
-        account=use.account,
-        project=use.project_id,
-        limit=use.limit_micros,
-    )
+    tx.run_many(_USE.upsert("account", "project_id"), [_USE.row(use)])
 
 
 def remove_use(tx: Transaction, account: str, project_id: ProjectId) -> None:
@@ -67,30 +54,13 @@ def remove_use(tx: Transaction, account: str, project_id: ProjectId) -> None:
 
 
 def uses(tx: Transaction) -> tuple[AccountUse, ...]:
-    rows = tx.all(
-        "SELECT account, project_id, limit_micros FROM cloud_account_use ORDER BY account, project_id"
-    )
-    return tuple(
-        AccountUse(account=name, project_id=project, limit_micros=limit) for name, project, limit in rows
-    )
+    return _USE.all(tx, "ORDER BY account, project_id")
 
 
 def names_for(tx: Transaction, project_id: ProjectId) -> frozenset[str]:
     """The accounts that a project may use."""
     rows = tx.all("SELECT account FROM cloud_account_use WHERE project_id = :id", id=project_id)
     return frozenset(row[0] for row in rows)
-
-
-def _account(row: Row) -> CloudAccount:
-    name, provider, sealed, currency, limit_micros, created_at_us = row
-    return CloudAccount(
-        name=name,
-        provider=provider,
-        sealed=sealed,
-        currency=currency,
-        limit_micros=limit_micros,
-        created_at=at_microseconds(created_at_us),
-    )
 
 
 def wanted_running(tx: Transaction, name: str) -> tuple[tuple[str, str], ...]:

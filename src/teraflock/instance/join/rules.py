@@ -6,14 +6,13 @@ from ipaddress import ip_address
 from typing import Final
 
 from teraflock.base.errors import BadInput, Conflict, Refused
+from teraflock.base.limits import CARDS_MAX, PORT_MAX
 from teraflock.base.names import check_place
 from teraflock.instance.join.model import Invitation, JoinRequest, Surrounding
 
 VALID_FOR: Final = timedelta(hours=1)
 SKEW_MAX: Final = timedelta(minutes=2)
 """A clock that is five minutes off is refused, however long the request takes."""
-PORT_MAX: Final = 65_535
-CARDS_MAX: Final = 1024
 _UUID: Final = re.compile(r"[A-Za-z0-9-]{1,80}")
 
 

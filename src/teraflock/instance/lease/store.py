@@ -9,6 +9,7 @@ from teraflock.base.clock import HOUR_US, at_microseconds, microseconds
 from teraflock.instance.model import Instance, InstanceId
 from teraflock.instance.store import COLUMNS, instances_from
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import put_row
 
 
 def lease_due_in_all_projects(
@@ -102,11 +103,7 @@ def let_go_all(tx: Transaction) -> None:
 
 def heartbeat(tx: Transaction, worker: str, until: datetime, now: datetime) -> None:
     tx.run("DELETE FROM worker WHERE until_us < :long_ago", long_ago=microseconds(now) - HOUR_US)
-    changed = tx.run(
-        "UPDATE worker SET until_us = :until WHERE id = :id", until=microseconds(until), id=worker
-    )
-    if not changed:
-        tx.run("INSERT INTO worker (id, until_us) VALUES (:id, :until)", id=worker, until=microseconds(until))
+    put_row(tx, "worker", "id", id=worker, until_us=microseconds(until))
 
 
 def end_worker(tx: Transaction, worker: str) -> None:

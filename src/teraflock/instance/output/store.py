@@ -5,11 +5,11 @@ from datetime import datetime
 from teraflock.base.clock import microseconds
 from teraflock.instance.model import InstanceId
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import put_row
 
 
 def put_output(tx: Transaction, instance: InstanceId, log: str) -> None:
-    if not tx.run("UPDATE instance_output SET log = :log WHERE instance_id = :id", log=log, id=instance):
-        tx.run("INSERT INTO instance_output (instance_id, log) VALUES (:id, :log)", id=instance, log=log)
+    put_row(tx, "instance_output", "instance_id", instance_id=instance, log=log)
 
 
 def remove_output(tx: Transaction, instance: InstanceId) -> None:

@@ -14,6 +14,10 @@ from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
 _QUEUED: Final = Table("queued_launch", QueuedLaunch, embed={"need": ""})
+_UPDATE: Final = (
+    f"UPDATE queued_launch SET {', '.join(f'{name} = :{name}' for name in _QUEUED.columns if name != 'id')}"
+    " WHERE id = :id"
+)
 
 
 def insert(tx: Transaction, queued: QueuedLaunch) -> None:
@@ -22,12 +26,6 @@ def insert(tx: Transaction, queued: QueuedLaunch) -> None:
 
 def put(tx: Transaction, queued: QueuedLaunch) -> None:
     tx.run_many(_UPDATE, [dict(zip(_QUEUED.columns, _QUEUED.row(queued), strict=True))])
-
-
-_UPDATE: Final = (
-    f"UPDATE queued_launch SET {', '.join(f'{name} = :{name}' for name in _QUEUED.columns if name != 'id')}"
-    " WHERE id = :id"
-)
 
 
 def page(

@@ -1,6 +1,7 @@
 """All SQL about sites."""
 
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -8,28 +9,18 @@ from teraflock.base.clock import at_microseconds, microseconds
 from teraflock.instance.site.model import SiteRecord, SiteState
 from teraflock.instance.states import ENDED
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import among
+from teraflock.storage.table import Table, add_row, among, put_row
 from teraflock.tenant.model import OrganisationId
+
+_SITE: Final = Table("site", SiteRecord, leave_out=("is_kept",))
 
 
 def records(tx: Transaction) -> tuple[SiteRecord, ...]:
-    rows = tx.all("SELECT name, kind, options FROM site ORDER BY name")
-    return tuple(
-        SiteRecord(
-            name=name, kind=kind, options=msgspec.json.decode(options, type=dict[str, str]), is_kept=True
-        )
-        for name, kind, options in rows
-    )
+    return tuple(_SITE.value(row, is_kept=True) for row in tx.all(f"{_SITE.select} ORDER BY name"))
 
 
 def insert(tx: Transaction, record: SiteRecord, now: datetime) -> None:
-    tx.run(
-        "INSERT INTO site (name, kind, options, created_at_us) VALUES (:name, :kind, :options, :now)",
-        name=record.name,
-        kind=record.kind,
-        options=msgspec.json.encode(record.options).decode(),
-        now=microseconds(now),
-    )
+    _SITE.add(tx, record, created_at_us=microseconds(now))
 
 
 def remove(tx: Transaction, name: str) -> None:
@@ -48,7 +39,7 @@ def set_option(tx: Transaction, name: str, option: str, value: str) -> None:
 def set_use(tx: Transaction, name: str, organisation: OrganisationId, *, may: bool) -> None:
     tx.run("DELETE FROM site_use WHERE site = :name AND organisation_id = :id", name=name, id=organisation)
     if may:
-        tx.run("INSERT INTO site_use (site, organisation_id) VALUES (:name, :id)", name=name, id=organisation)
+        add_row(tx, "site_use", site=name, organisation_id=organisation)
 
 
 def uses(tx: Transaction) -> dict[str, tuple[str, ...]]:
@@ -90,11 +81,5 @@ def note_state(tx: Transaction, site: str, problem: str, now: datetime) -> bool:
     known = tx.one("SELECT problem FROM site_state WHERE site = :site", site=site)
     if known and known[0] == problem:
         return False
-    tx.run(
-        "INSERT INTO site_state (site, problem, since_us) VALUES (:site, :problem, :now)"
-        " ON CONFLICT (site) DO UPDATE SET problem = excluded.problem, since_us = excluded.since_us",
-        site=site,
-        problem=problem,
-        now=microseconds(now),
-    )
+    put_row(tx, "site_state", "site", site=site, problem=problem, since_us=microseconds(now))
     return True

@@ -16,8 +16,7 @@ def insert(tx: Transaction, snapshot: Snapshot) -> None:
 
 
 def of_instance(tx: Transaction, instance: InstanceId) -> tuple[Snapshot, ...]:
-    rows = tx.all(f"{_SNAPSHOT.select} WHERE instance_id = :id ORDER BY id", id=instance)
-    return tuple(_SNAPSHOT.value(row) for row in rows)
+    return _SNAPSHOT.all(tx, "WHERE instance_id = :id ORDER BY id", id=instance)
 
 
 def kept_bytes(tx: Transaction, instance: InstanceId) -> int:

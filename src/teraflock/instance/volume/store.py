@@ -62,8 +62,7 @@ def locked(tx: Transaction, project: ProjectId, ref: str) -> Volume | None:
 
 
 def snapshots(tx: Transaction, volume_id: str) -> tuple[VolumeSnapshot, ...]:
-    rows = tx.all(f"{_SNAPSHOT.select} WHERE volume_id = :id ORDER BY id", id=volume_id)
-    return tuple(map(_SNAPSHOT.value, rows))
+    return _SNAPSHOT.all(tx, "WHERE volume_id = :id ORDER BY id", id=volume_id)
 
 
 def insert_snapshot(tx: Transaction, snapshot: VolumeSnapshot) -> None:
@@ -83,8 +82,7 @@ def remove_snapshots(tx: Transaction, volume_id: str) -> None:
 
 
 def copies(tx: Transaction, volume_id: str) -> tuple[VolumeCopy, ...]:
-    rows = tx.all(f"{_COPY.select} WHERE volume_id = :id ORDER BY id", id=volume_id)
-    return tuple(map(_COPY.value, rows))
+    return _COPY.all(tx, "WHERE volume_id = :id ORDER BY id", id=volume_id)
 
 
 def insert_copy(tx: Transaction, copy: VolumeCopy) -> None:
@@ -150,13 +148,11 @@ def count_on_host_in_all_projects(tx: Transaction, host_id: str) -> int:
 
 
 def on_host_in_all_projects(tx: Transaction, host_id: str) -> tuple[Volume, ...]:
-    rows = tx.all(f"{_VOLUME.select} WHERE host_id = :id ORDER BY id", id=host_id)
-    return tuple(map(_VOLUME.value, rows))
+    return _VOLUME.all(tx, "WHERE host_id = :id ORDER BY id", id=host_id)
 
 
 def by_id_in_all_projects(tx: Transaction, id: str) -> Volume | None:
-    row = tx.one(f"{_VOLUME.select} WHERE id = :id", id=id)
-    return _VOLUME.value(row) if row else None
+    return _VOLUME.one(tx, "WHERE id = :id", id=id)
 
 
 def locked_in_all_projects(tx: Transaction, id: str) -> Volume | None:

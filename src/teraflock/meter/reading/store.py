@@ -6,17 +6,15 @@ Reads cross tenants, except for those with a project.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import msgspec
-
 from teraflock.base.clock import DAY_US
 from teraflock.instance.driver import Sent
 from teraflock.meter.reading.model import MeterReading
 from teraflock.network.balancer import store as balancers
-from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import in_list, number
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table, in_list, number
 from teraflock.tenant.model import NO_PROJECT, ProjectId
 
-_SELECT: Final = "SELECT number, instance_id, sequence, epoch, bytes, bytes_before, at_us FROM meter_reading"
+_READING: Final = Table("meter_reading", MeterReading)
 
 
 def keep(tx: Transaction, counters: Iterable[Sent], at_us: int, *, bytes_min: int = 1) -> int:
@@ -79,21 +77,18 @@ def days(
 
 
 def of_day(tx: Transaction, instance_id: str, day: int) -> list[MeterReading]:
-    rows = tx.all(
-        f"{_SELECT} WHERE instance_id = :id AND at_us >= :from_us AND at_us < :until ORDER BY number",
+    found = _READING.all(
+        tx,
+        "WHERE instance_id = :id AND at_us >= :from_us AND at_us < :until ORDER BY number",
         id=instance_id,
         from_us=day * DAY_US,
         until=(day + 1) * DAY_US,
     )
-    return [_reading_from(row) for row in rows]
+    return list(found)
 
 
 def _add(tx: Transaction, reading: MeterReading) -> None:
-    tx.run(
-        "INSERT INTO meter_reading (number, instance_id, sequence, epoch, bytes, bytes_before, at_us)"
-        " VALUES (:number, :instance_id, :sequence, :epoch, :bytes, :bytes_before, :at_us)",
-        **msgspec.structs.asdict(reading),
-    )
+    _READING.add(tx, reading)
 
 
 def _hold(tx: Transaction) -> int:
@@ -117,11 +112,3 @@ def _sequence_of_run(tx: Transaction, instance_id: str) -> int | None:
         "SELECT sequence FROM instance WHERE id = :id AND running_since_us IS NOT NULL", id=instance_id
     )
     return int(row[0]) if row else balancers.sequence_in_all_projects(tx, instance_id)
-
-
-def _reading_from(row: Row) -> MeterReading:
-    number, instance_id, sequence, epoch, count, before, at_us = row
-    return MeterReading(
-        number=number, instance_id=instance_id, sequence=sequence, epoch=epoch, bytes=count, bytes_before=before,
-        at_us=at_us,
-    )  # fmt: skip

@@ -6,7 +6,8 @@ from typing import NewType
 
 import msgspec
 
-from teraflock.network.security_group.model import PORT_MAX, Direction, Protocol
+from teraflock.base.limits import PORT_MAX
+from teraflock.network.security_group.model import Direction, Protocol
 from teraflock.tenant.model import ProjectId
 
 AclId = NewType("AclId", str)

@@ -5,37 +5,34 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from teraflock.network.acl.model import Acl, AclAction, AclRule
+from teraflock.network.acl.model import Acl, AclRule
 from teraflock.network.model import DEFAULT
 from teraflock.network.rules import subnet as whole
-from teraflock.network.security_group.model import Direction, Protocol
 from teraflock.network.walls import Borders
-from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.database import Transaction
+from teraflock.storage.table import Table, put_row
 from teraflock.tenant.model import ProjectId
 
 _ACL: Final = Table("acl", Acl, leave_out=("rules", "subnets"))
-_RULE: Final = "direction, number, action, protocol, port_first, port_last, peer"
+_RULE: Final = Table("acl_rule", AclRule)
 
 
 def acls(tx: Transaction, project: ProjectId) -> tuple[Acl, ...]:
     """The ACLs of a project by name."""
     rules: dict[str, list[AclRule]] = defaultdict(list)
     for row in tx.all(
-        f"SELECT acl_id, {_RULE} FROM acl_rule WHERE acl_id IN (SELECT id FROM acl WHERE project_id = :project)",
+        f"SELECT acl_id, {_RULE.names} FROM acl_rule WHERE acl_id IN (SELECT id FROM acl WHERE project_id = :project)",
         project=project,
     ):
-        rules[row[0]].append(_rule(row[1:]))
+        rules[row[0]].append(_RULE.value(row[1:]))
     subnets: dict[str, list[str]] = defaultdict(list)
     for id, network, subnet in tx.all(
         "SELECT acl_id, network, subnet FROM acl_attachment WHERE project_id = :project", project=project
     ):
         subnets[id].append(f"{network}/{subnet}")
-    rows = tx.all(f"{_ACL.select} WHERE project_id = :project ORDER BY name", project=project)
-    found = (_ACL.value(row) for row in rows)
     return tuple(
         replace(each, rules=tuple(sorted(rules[each.id])), subnets=tuple(sorted(subnets[each.id])))
-        for each in found
+        for each in _ACL.all(tx, "WHERE project_id = :project ORDER BY name", project=project)
     )
 
 
@@ -44,18 +41,7 @@ def insert(tx: Transaction, acl: Acl) -> None:
 
 
 def add_rule(tx: Transaction, id: str, rule: AclRule) -> None:
-    tx.run(
-        f"INSERT INTO acl_rule (acl_id, {_RULE})"
-        " VALUES (:id, :direction, :number, :action, :protocol, :first, :last, :peer)",
-        id=id,
-        direction=rule.direction,
-        number=rule.number,
-        action=rule.action,
-        protocol=rule.protocol,
-        first=rule.port_first,
-        last=rule.port_last,
-        peer=rule.peer,
-    )
+    _RULE.add(tx, rule, acl_id=id)
 
 
 def remove_rule(tx: Transaction, id: str, direction: str, number: int) -> None:
@@ -69,13 +55,14 @@ def remove_rule(tx: Transaction, id: str, direction: str, number: int) -> None:
 
 def attach(tx: Transaction, project: ProjectId, network: str, subnet: str, id: str) -> None:
     """Let this ACL guard a subnet, in place of the one that did."""
-    tx.run(
-        "INSERT INTO acl_attachment (project_id, network, subnet, acl_id) VALUES (:project, :network, :subnet, :id)"
-        " ON CONFLICT (project_id, network, subnet) DO UPDATE SET acl_id = excluded.acl_id",
-        project=project,
+    put_row(
+        tx,
+        "acl_attachment",
+        "project_id network subnet",
+        project_id=project,
         network=network,
         subnet=subnet,
-        id=id,
+        acl_id=id,
     )
 
 
@@ -138,20 +125,4 @@ def borders_in_all_projects(tx: Transaction, only: ProjectId | None = None) -> B
 
 
 def _rules_of(tx: Transaction, ids: set[str]) -> dict[str, tuple[AclRule, ...]]:
-    return {
-        id: tuple(sorted(map(_rule, tx.all(f"SELECT {_RULE} FROM acl_rule WHERE acl_id = :id", id=id))))
-        for id in sorted(ids)
-    }
-
-
-def _rule(row: Row) -> AclRule:
-    direction, number, action, protocol, first, last, peer = row
-    return AclRule(
-        direction=Direction(direction),
-        number=int(number),
-        action=AclAction(action),
-        protocol=Protocol(protocol),
-        port_first=int(first),
-        port_last=int(last),
-        peer=peer,
-    )
+    return {id: tuple(sorted(_RULE.all(tx, "WHERE acl_id = :id", id=id))) for id in sorted(ids)}

@@ -10,7 +10,7 @@ from teraflock.network.balancer.rules import BACKENDS_MAX, is_reachable
 from teraflock.network.rules import number_of
 from teraflock.network.store import addresses_from
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table, number
+from teraflock.storage.table import Table, add_missing_row, number
 from teraflock.tenant.model import OrganisationId, ProjectId
 from teraflock.tenant.project.store import IN_ORGANISATION
 
@@ -178,10 +178,8 @@ def insert(tx: Transaction, balancer: Balancer) -> None:
 
 
 def add_backends(tx: Transaction, id: BalancerId, instances: Iterable[str]) -> None:
-    tx.run_many(
-        "INSERT INTO balancer_backend (balancer_id, instance_id) VALUES (:id, :instance) ON CONFLICT DO NOTHING",
-        [(id, instance) for instance in instances],
-    )
+    for instance_id in instances:
+        add_missing_row(tx, "balancer_backend", balancer_id=id, instance_id=instance_id)
 
 
 def remove_backends(tx: Transaction, id: BalancerId, instances: Iterable[str]) -> None:

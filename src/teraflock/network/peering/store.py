@@ -13,7 +13,7 @@ from teraflock.network.model import ProjectNetwork
 from teraflock.network.peering.model import Peering, PeeringState
 from teraflock.network.rules import subnet
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import number
+from teraflock.storage.table import add_missing_row, number
 from teraflock.tenant.model import ProjectId
 
 OFFERS_MAX: Final = 100
@@ -69,13 +69,13 @@ def _peering(key: tuple[str, str], far: Row | None, at_us: int, state: PeeringSt
 
 
 def agree(tx: Transaction, network: ProjectNetwork, peer: ProjectId, name: str, now: datetime) -> None:
-    tx.run(
-        "INSERT INTO network_peering (network_id, peer_project_id, peer_name, created_at_us)"
-        " VALUES (:id, :peer, :name, :now) ON CONFLICT DO NOTHING",
-        id=network.id,
-        peer=peer,
-        name=name,
-        now=microseconds(now),
+    add_missing_row(
+        tx,
+        "network_peering",
+        network_id=network.id,
+        peer_project_id=peer,
+        peer_name=name,
+        created_at_us=microseconds(now),
     )
 
 

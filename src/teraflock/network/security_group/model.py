@@ -7,11 +7,11 @@ from typing import Final, NewType
 
 import msgspec
 
+from teraflock.base.limits import PORT_MAX
 from teraflock.tenant.model import ProjectId
 
 GroupId = NewType("GroupId", str)
 PREFIX: Final = "sgr_"
-PORT_MAX: Final = 65_535
 
 
 class Direction(StrEnum):

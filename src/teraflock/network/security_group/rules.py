@@ -14,8 +14,8 @@ from ipaddress import (
 from typing import Final
 
 from teraflock.base.errors import BadInput, one_of, unknown_name
+from teraflock.base.limits import PORT_MAX
 from teraflock.network.security_group.model import (
-    PORT_MAX,
     PREFIX,
     Direction,
     GroupId,

@@ -9,21 +9,22 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
-from teraflock.base.clock import at_microseconds, microseconds
+import msgspec
+
 from teraflock.network.security_group.model import (
-    Direction,
     GroupId,
     GroupMember,
-    Protocol,
     Rule,
     SecurityGroup,
 )
 from teraflock.network.security_group.rules import default_group
 from teraflock.network.store import addresses_from
 from teraflock.storage.database import Row, Transaction
+from teraflock.storage.table import Table, add_missing_row
 from teraflock.tenant.model import ProjectId
 
-_RULE: Final = "group_id, direction, protocol, port_first, port_last, peer"
+_GROUP: Final = Table("security_group", SecurityGroup, leave_out=("rules",))
+_RULE: Final = Table("security_group_rule", Rule)
 
 
 # Groups and their rules
@@ -31,26 +32,15 @@ _RULE: Final = "group_id, direction, protocol, port_first, port_last, peer"
 
 def groups(tx: Transaction, project: ProjectId, created_at: datetime) -> tuple[SecurityGroup, ...]:
     """The groups of a project by name, with `default`. `created_at`: the project's, for a `default` without a row."""
-    rows = tx.all(
-        "SELECT id, name, created_at_us FROM security_group WHERE project_id = :project", project=project
-    )
-    rules = _rules(
-        tx.all(
-            f"SELECT {_RULE} FROM security_group_rule"
-            " WHERE group_id IN (SELECT id FROM security_group WHERE project_id = :project)",
-            project=project,
-        )
-    )
-    found = [
-        SecurityGroup(
-            id=GroupId(id),
-            project_id=project,
-            name=name,
-            created_at=at_microseconds(at_us),
-            rules=rules.get(id, ()),
-        )
-        for id, name, at_us in rows
-    ]
+    rules: dict[str, list[Rule]] = defaultdict(list)
+    for id, *row in tx.all(
+        f"SELECT group_id, {_RULE.names} FROM security_group_rule"
+        " WHERE group_id IN (SELECT id FROM security_group WHERE project_id = :project)",
+        project=project,
+    ):
+        rules[id].append(_RULE.value(tuple(row)))
+    stored = _GROUP.all(tx, "WHERE project_id = :project", project=project)
+    found = [msgspec.structs.replace(each, rules=tuple(sorted(rules[each.id]))) for each in stored]
     default = default_group(project, created_at)
     if all(each.id != default.id for each in found):
         found.append(default)
@@ -71,32 +61,22 @@ def ensure_default(tx: Transaction, project: ProjectId, created_at: datetime) ->
 
 def insert(tx: Transaction, group: SecurityGroup) -> None:
     """Nothing changes if the group exists."""
-    added = tx.run(
-        "INSERT INTO security_group (id, project_id, name, created_at_us)"
-        " VALUES (:id, :project, :name, :at) ON CONFLICT DO NOTHING",
-        id=group.id,
-        project=group.project_id,
-        name=group.name,
-        at=microseconds(group.created_at),
-    )
+    added = tx.run_many(f"{_GROUP.insert} ON CONFLICT DO NOTHING", [_GROUP.row(group)])
     for rule in group.rules if added else ():
         add_rule(tx, group.id, rule)
 
 
 def add_rule(tx: Transaction, id: GroupId, rule: Rule) -> None:
-    tx.run(
-        f"INSERT INTO security_group_rule ({_RULE})"
-        " VALUES (:id, :direction, :protocol, :first, :last, :peer) ON CONFLICT DO NOTHING",
-        **_values(id, rule),
-    )
+    tx.run_many(f"{_RULE.insert_with('group_id')} ON CONFLICT DO NOTHING", [(id, *_RULE.row(rule))])
     touch(tx, id)
 
 
 def remove_rule(tx: Transaction, id: GroupId, rule: Rule) -> None:
     tx.run(
         "DELETE FROM security_group_rule WHERE group_id = :id AND direction = :direction"
-        " AND protocol = :protocol AND port_first = :first AND port_last = :last AND peer = :peer",
-        **_values(id, rule),
+        " AND protocol = :protocol AND port_first = :port_first AND port_last = :port_last AND peer = :peer",
+        id=id,
+        **msgspec.structs.asdict(rule),
     )
     touch(tx, id)
 
@@ -183,11 +163,8 @@ def names_of_members(tx: Transaction, id: GroupId, *, limit: int) -> tuple[str, 
 
 
 def join(tx: Transaction, id: GroupId, instances: Iterable[str]) -> None:
-    tx.run_many(
-        "INSERT INTO security_group_member (instance_id, group_id) VALUES (:instance, :id)"
-        " ON CONFLICT DO NOTHING",
-        [(instance, id) for instance in instances],
-    )
+    for instance in instances:
+        add_missing_row(tx, "security_group_member", instance_id=instance, group_id=id)
 
 
 def leave(tx: Transaction, id: GroupId, instance: str) -> None:
@@ -242,11 +219,7 @@ def versions_in_all_projects(tx: Transaction) -> dict[GroupId, int]:
 
 def rules_in_all_projects(tx: Transaction, ids: Iterable[GroupId]) -> dict[GroupId, tuple[Rule, ...]]:
     """The rules of these groups."""
-    found: dict[GroupId, tuple[Rule, ...]] = {}
-    for id in ids:
-        rows = tx.all(f"SELECT {_RULE} FROM security_group_rule WHERE group_id = :id", id=id)
-        found[id] = _rules(rows).get(id, ())
-    return found
+    return {id: tuple(sorted(_RULE.all(tx, "WHERE group_id = :id", id=id))) for id in ids}
 
 
 def forget_deleted_instances(tx: Transaction) -> int:
@@ -265,31 +238,6 @@ def has_deleted_instances(tx: Transaction) -> bool:
         )
         is not None
     )
-
-
-def _rules(rows: Iterable[Row]) -> dict[GroupId, tuple[Rule, ...]]:
-    found: dict[GroupId, list[Rule]] = defaultdict(list)
-    for id, direction, protocol, first, last, peer in rows:
-        rule = Rule(
-            direction=Direction(direction),
-            protocol=Protocol(protocol),
-            port_first=int(first),
-            port_last=int(last),
-            peer=peer,
-        )
-        found[GroupId(id)].append(rule)
-    return {id: tuple(sorted(rules)) for id, rules in found.items()}
-
-
-def _values(id: GroupId, rule: Rule) -> dict[str, object]:
-    return {
-        "id": id,
-        "direction": rule.direction,
-        "protocol": rule.protocol,
-        "first": rule.port_first,
-        "last": rule.port_last,
-        "peer": rule.peer,
-    }
 
 
 def touch(tx: Transaction, id: GroupId) -> None:

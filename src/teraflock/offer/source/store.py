@@ -13,9 +13,9 @@ import msgspec
 from teraflock.offer.model import DOUBTFUL_PRICE, Offer, Source
 from teraflock.offer.store import COLUMNS, LIST, row_from
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import number
+from teraflock.storage.table import add_row, insert_into, number
 
-_INSERT: Final = f"INSERT INTO offer ({LIST}) VALUES ({', '.join(':' + name for name in COLUMNS)})"
+_INSERT: Final = insert_into("offer", *COLUMNS)
 _UNTIL: Final = (
     "COALESCE(NULLIF(new.since, ''), :until)"  # the date on which the next price starts, if there is one
 )
@@ -24,6 +24,19 @@ BATCH_ROWS: Final = 2_000  # rows per statement: bounds memory; larger batches a
 
 _SOURCE_COLUMNS: Final = Source.__struct_fields__
 _SOURCE_LIST: Final = ", ".join(_SOURCE_COLUMNS)
+_GROUP: Final = "source, provider, gpu, mode, currency"
+_MACHINE: Final = "provider, gpu, gpu_count, gpu_share, mode, term_months"
+_SURE: Final = " AND ".join(
+    ["kind = 'gpu'", "standing = 'priced'", *(f"flags NOT LIKE '%{flag}%'" for flag in DOUBTFUL_PRICE)]
+)
+_SAME: Final = (
+    "offer.kind = 'gpu' AND offer.standing = 'priced' AND offer.provider = fresh.provider AND offer.gpu = fresh.gpu"
+    " AND offer.gpu_count = fresh.gpu_count AND offer.gpu_share = fresh.gpu_share"
+    " AND COALESCE(offer.mode, '') = COALESCE(fresh.mode, '')"
+    " AND COALESCE(offer.term_months, 0) = COALESCE(fresh.term_months, 0)"
+    " AND offer.as_of <> '' AND offer.as_of < fresh.newest"
+    " AND fresh.newest NOT LIKE offer.as_of || '%'"  # `2022` is not older than `2022-07`
+)
 
 
 class StoredPrice(msgspec.Struct, frozen=True, gc=False):
@@ -71,10 +84,7 @@ def catalog(tx: Transaction) -> Catalog:
 
 def put_source(tx: Transaction, source: Source) -> None:
     tx.run("DELETE FROM offer_source WHERE name = :name", name=source.name)
-    tx.run(
-        f"INSERT INTO offer_source ({_SOURCE_LIST}) VALUES ({', '.join(':' + name for name in _SOURCE_COLUMNS)})",
-        **msgspec.structs.asdict(source),
-    )
+    add_row(tx, "offer_source", **msgspec.structs.asdict(source))
 
 
 def stored_prices(tx: Transaction, name: str) -> dict[int, StoredPrice]:
@@ -169,9 +179,6 @@ def flagged(tx: Transaction, name: str, flag: str) -> int:
     )
 
 
-_GROUP: Final = "source, provider, gpu, mode, currency"
-
-
 def mark_outdated(tx: Transaction) -> None:
     """Mark the priced offers for which another offer has a newer price of the same machine.
 
@@ -195,20 +202,6 @@ def mark_outdated(tx: Transaction) -> None:
         f" FROM offer WHERE {_SURE} GROUP BY {_MACHINE}) AS fresh"
         f" WHERE {_SAME} AND (offer.instance_type = '' OR offer.flags LIKE '%inferred:name%')"
     )
-
-
-_MACHINE: Final = "provider, gpu, gpu_count, gpu_share, mode, term_months"
-_SURE: Final = " AND ".join(
-    ["kind = 'gpu'", "standing = 'priced'", *(f"flags NOT LIKE '%{flag}%'" for flag in DOUBTFUL_PRICE)]
-)
-_SAME: Final = (
-    "offer.kind = 'gpu' AND offer.standing = 'priced' AND offer.provider = fresh.provider AND offer.gpu = fresh.gpu"
-    " AND offer.gpu_count = fresh.gpu_count AND offer.gpu_share = fresh.gpu_share"
-    " AND COALESCE(offer.mode, '') = COALESCE(fresh.mode, '')"
-    " AND COALESCE(offer.term_months, 0) = COALESCE(fresh.term_months, 0)"
-    " AND offer.as_of <> '' AND offer.as_of < fresh.newest"
-    " AND fresh.newest NOT LIKE offer.as_of || '%'"  # `2022` is not older than `2022-07`
-)
 
 
 def update_counts(tx: Transaction, name: str) -> None:

@@ -16,19 +16,18 @@ def put(tx: Transaction, sightings: Iterable[SpotPeriod]) -> None:
 
 
 def last(tx: Transaction, place: str) -> SpotPeriod | None:
-    row = tx.one(f"{_SIGHTING.select} WHERE place = :place ORDER BY from_us DESC LIMIT 1", place=place)
-    return _SIGHTING.value(row) if row else None
+    return _SIGHTING.one(tx, "WHERE place = :place ORDER BY from_us DESC LIMIT 1", place=place)
 
 
 def between(tx: Transaction, place: str, from_us: int, until_us: int) -> tuple[SpotPeriod, ...]:
     """The periods that began in a time, oldest first."""
-    rows = tx.all(
-        f"{_SIGHTING.select} WHERE place = :place AND from_us >= :from_us AND from_us < :until_us ORDER BY from_us",
+    return _SIGHTING.all(
+        tx,
+        "WHERE place = :place AND from_us >= :from_us AND from_us < :until_us ORDER BY from_us",
         place=place,
         from_us=from_us,
         until_us=until_us,
     )
-    return tuple(map(_SIGHTING.value, rows))
 
 
 def put_start(tx: Transaction, start: MeasuredStart, kept: int) -> None:

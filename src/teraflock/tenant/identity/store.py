@@ -5,7 +5,7 @@ from typing import Final
 
 from teraflock.base.clock import microseconds
 from teraflock.storage.database import Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, add_missing_row
 from teraflock.tenant.identity.model import MemberChoice, MemberIdentity
 from teraflock.tenant.model import MemberId
 
@@ -49,13 +49,7 @@ def forget_identities(tx: Transaction, member: MemberId) -> int:
 
 def use_once(tx: Transaction, digest: str, expires_at: datetime) -> bool:
     """Mark something as used. False: it was used before."""
-    changed = tx.run(
-        "INSERT INTO used_once (digest, expires_at_us) VALUES (:digest, :expires)"
-        " ON CONFLICT (digest) DO NOTHING",
-        digest=digest,
-        expires=microseconds(expires_at),
-    )
-    return changed == 1
+    return add_missing_row(tx, "used_once", digest=digest, expires_at_us=microseconds(expires_at))
 
 
 def forget_used(tx: Transaction, before: datetime) -> int:

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from teraflock.base.clock import microseconds
 from teraflock.storage.database import Transaction
+from teraflock.storage.table import add_row
 
 
 def installation_id(tx: Transaction) -> str | None:
@@ -12,4 +13,4 @@ def installation_id(tx: Transaction) -> str | None:
 
 
 def put_installation(tx: Transaction, id: str, now: datetime) -> None:
-    tx.run("INSERT INTO installation (id, made_at_us) VALUES (:id, :now)", id=id, now=microseconds(now))
+    add_row(tx, "installation", id=id, made_at_us=microseconds(now))

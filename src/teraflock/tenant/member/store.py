@@ -11,7 +11,7 @@ from typing import Final
 
 from teraflock.base.clock import microseconds
 from teraflock.storage.database import Row, Transaction
-from teraflock.storage.table import Table
+from teraflock.storage.table import Table, add_row
 from teraflock.tenant.identity.store import forget_identities
 from teraflock.tenant.model import Member, MemberId, OrganisationId, Role
 from teraflock.tenant.session.store import forget_member
@@ -146,12 +146,7 @@ def put_role(tx: Transaction, member: MemberId, project_id: str, role: Role | No
         project=project_id,
     )
     if role is not None:
-        tx.run(
-            "INSERT INTO member_role (member_id, project_id, role) VALUES (:member, :project, :role)",
-            member=member,
-            project=project_id,
-            role=role.value,
-        )
+        add_row(tx, "member_role", member_id=member, project_id=project_id, role=role.value)
 
 
 def _put_roles(tx: Transaction, member: Member) -> None:

@@ -59,7 +59,7 @@ def create(
             on_progress("files of runs and data")
             more = add_stored(writer, places.cloud)
             manifest = replace(manifest, not_included=(*manifest.not_included, *more))
-            exported = _add_disks(writer, places, settings, manifest, on_progress) if with_disks else ()
+            exported = _add_disks(writer, settings, manifest, on_progress) if with_disks else ()
             finished = _finished(manifest, writer, exported)
             writer.finish(finished)
     finally:
@@ -101,7 +101,7 @@ def _add_files(writer: Writer, places: Places) -> None:
 
 
 def _add_disks(
-    writer: Writer, places: Places, settings: Settings, manifest: Manifest, on_progress: OnProgress
+    writer: Writer, settings: Settings, manifest: Manifest, on_progress: OnProgress
 ) -> tuple[BackupDisk, ...]:
     exported = []
     with disks.exporting(settings, engine_mark(manifest.installation_id)) as export:
