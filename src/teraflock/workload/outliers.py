@@ -33,9 +33,10 @@ def with_kept_inputs(trace: Trace, *, tokens: int, checkpointing: bool) -> Trace
     return _Kept(trace, tokens=tokens, checkpointing=checkpointing).rewritten()
 
 
-def share_of_columns(hidden: int, tokens: int) -> float:
-    """How many of the columns of `silu(gate) * up` have an outlier. Both factors are normal."""
-    spread = DRAWN * sqrt(hidden)
+def share_of_columns(hidden: int, tokens: int, more: float = 0.0) -> float:
+    """How many of the columns of `silu(gate) * up` have an outlier. Both factors are normal. `more`: the variance of
+    what adapters add to each factor. At first that is nothing: the second matrix of an adapter begins with zeros."""
+    spread = sqrt(DRAWN**2 * hidden + more)
     step = 2 * WIDTHS / STEPS
     chance = 0.0
     for place in range(STEPS):
