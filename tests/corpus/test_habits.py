@@ -218,6 +218,24 @@ def test_generated_text_is_not_ended_by_an_unknown_token(ends: str, tmp_path: Pa
     assert seen["forward_passes"] == 4
 
 
+def test_generated_text_ends_at_its_full_length(tmp_path: Path) -> None:
+    """As transformers decides it: a text is finished if it is long enough, or else by its last token."""
+    seen = traced(
+        HEAD + "net = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 9)).cuda().eval()\n"
+        "with torch.no_grad():\n"
+        "    for _ in range(3):\n"
+        "        token = torch.zeros(2, 5, dtype=torch.long, device='cuda')\n"
+        "        unfinished, length = torch.ones(2, dtype=torch.long, device='cuda'), 0\n"
+        "        while length < 99:\n"
+        "            token, length = net(token)[:, -1:].argmax(-1), length + 1\n"
+        "            done = torch.full((2,), length >= 5, device='cuda') | torch.isin(token[:, -1], 3)\n"
+        "            unfinished = unfinished & ~done\n"
+        "            if unfinished.max() == 0: break\n",
+        tmp_path,
+    )
+    assert seen["forward_passes"] == 5
+
+
 def test_an_inference_script_without_end_is_stopped(tmp_path: Path) -> None:
     seen = traced(
         HEAD + "net = nn.Linear(4, 4).cuda().eval()\n"
