@@ -125,6 +125,23 @@ def test_a_loop_that_puts_nothing_on_a_gpu_is_refused(tmp_path: Path) -> None:
     assert "no PyTorch operation on a GPU" in refusal(tmp_path / "train.py", tmp_path)
 
 
+def test_a_model_on_two_gpus_is_noted(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.ModuleList([nn.Linear(4, 4).to('cuda:0'), nn.Linear(4, 4).to('cuda:1')])\n"
+        "step = lambda: net[1](net[0](torch.randn(2, 4, device='cuda:0')).to('cuda:1')).sum()" + LOOP,
+        tmp_path,
+    )
+    assert seen["notes"] == ["What the script puts on several GPUs counts as on one"]
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_script_that_ends_its_process_does_not_end_the_tracer(code: int, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"import os, torch\nnet = torch.nn.Linear(4, 4)\nos._exit({code})\n")
+    said = refusal(script, tmp_path)
+    assert ("no PyTorch operation" if code == 0 else "exit code 3") in said
+
+
 def refusal(script: Path, folder: Path) -> str:
     def work() -> Any:
         from teraflock.base.errors import BadInput

@@ -66,6 +66,7 @@ def _is_composite(func: Any) -> bool:
     return func.namespace == "aten" and bool(func.has_kernel_for_dispatch_key(COMPOSITE))
 
 
+SELECTING: Final = frozenset({"aten::nonzero", "torchvision::nms", "aten::index"})
 ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
 FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
 """Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""
@@ -222,7 +223,7 @@ class Recorder(TorchDispatchMode):
         try:
             return self.sides.run_fake(func, args, kwargs)
         except DynamicOutputShapeException:
-            if not (every := boxes_kept()):
+            if func._schema.name not in SELECTING or not (every := boxes_kept()):
                 raise
             return self._boxes(func, args, every)
 
