@@ -30,7 +30,7 @@ With `--any-batch`, the script runs three times, with one, two and three times i
 the trace with any batch and finds the largest one for each GPU. The batch is found in an argument such as
 `--batch-size 32`, in a data loader, or in a name such as `batch_size = 32`.
 
-Requires PyTorch 2.8 or later, with or without CUDA: `pip install 'teraflock[trace]'`.
+Requires PyTorch 2.4 or later, with or without CUDA: `pip install 'teraflock[trace]'`.
 
 \b
 Examples:
