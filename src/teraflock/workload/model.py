@@ -110,7 +110,9 @@ def checked(workload: Workload) -> Workload:
 
 def _one_of(kind: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise unknown_name(kind, value, known, see="Known: " + ", ".join(f"`{each}`" for each in known))
+        raise unknown_name(
+            kind, value, known, see="Known: " + ", ".join(f"`{each}`" for each in known if each)
+        )
 
 
 def _between(kind: str, value: int | None, low: int, high: int, unit: str) -> None:

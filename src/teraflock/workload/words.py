@@ -63,7 +63,7 @@ class WorkloadWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def ways(self) -> int:
         """The number of GPUs that run each batch together."""
         check_between("tensor-parallel", self.tensor_parallel, 1, WAYS_MAX)
-        return self.tensor_parallel or 1
+        return 1 if self.tensor_parallel is None else self.tensor_parallel
 
 
 def without_files(name: str) -> str:
@@ -142,6 +142,6 @@ def workload_from(model: str, batch: int | None, words: WorkloadWords) -> "Workl
         lora_targets=words.lora_targets or "query-value",
         load_in=words.load_in or "",
         lora_dtype=words.lora_dtype or "",
-        accumulate=words.accumulate or 1,
+        accumulate=1 if words.accumulate is None else words.accumulate,
         compile=words.compile,
     )
