@@ -61,6 +61,7 @@ def test_offers_are_filtered_compared_and_added_up(server: Server) -> None:
         with page.expect_response(re.compile("/offers/rows")):
             page.fill("#filters [name=gpu]", "A100")
         assert page.locator("#compare-body tr").first.locator("td").count() == 4, "it stays while you filter"
+        page.wait_for_url("**/console/offers?*gpu=A100*")
         page.reload()
         assert page.input_value("#filters [name=gpu]") == "A100"
         page.fill("#calculator [name=gpu]", "V100")

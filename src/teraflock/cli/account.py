@@ -207,7 +207,6 @@ def share(name: str, project: str, limit: str | None, remove: bool, as_json: boo
 @yes_option
 @json_option
 def sweep(name: str, yes: bool, as_json: bool) -> None:
-
     with connected() as client:
         found = client.accounts.orphans(name)
         if found and not yes:
@@ -231,7 +230,6 @@ def sweep(name: str, yes: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def remove(name: str, force: bool, yes: bool, as_json: bool) -> None:
-
     if not yes:
         confirm(f"Remove the account `{name}`?", f"Removing the account `{name}`")
     with connected() as client:

@@ -30,7 +30,6 @@ COLUMNS: Final = (Column("CHECK"), Column("VERDICT"), Column("FOUND", flexible=T
 @click.command(help=HELP)
 @json_option
 def command(as_json: bool) -> None:
-
     with PhaseLine() as line:
         findings = examine(Places(), line)
     if as_json:

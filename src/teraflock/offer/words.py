@@ -159,7 +159,6 @@ def shares_named(names: Sequence[str]) -> tuple[float, ...]:
 
 
 def _needs(asked: OfferWords) -> "CardNeeds":
-
     return CardNeeds(
         fp64_min=parse_number(asked.fp64_min, "TFLOPS") if asked.fp64_min else None,
         int8_min=parse_number(asked.int8_min, "TOPS") if asked.int8_min else None,
@@ -176,7 +175,6 @@ def _memory(text: str | None) -> int | None:
 
 
 def parse_provider(name: str, known_providers: Callable[[], list[str]]) -> str:
-
     try:
         return find_provider(name).id
     except UnknownName:
@@ -211,7 +209,6 @@ def _whole(text: str) -> bool:
 
 
 def _price_max(asked: OfferWords) -> PriceLimit:
-
     money = parse_money(asked.price_max or "", asked.currency.upper())
     return PriceLimit(money.micros, money.currency, asked.period)
 

@@ -33,7 +33,6 @@ ROWS_PER_CHUNK: Final = 2
 
 def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") -> None:
     """Print one JSON object per line, in the order of the file. All CPU cores share the rows."""
-
     rows = list(_rows(source, words))  # reports a bad row before any estimate starts
     workers = min(os.cpu_count() or 1, len(rows) // ROWS_PER_WORKER_MIN)
     answered = partial(_line, words, own_cards)
@@ -60,7 +59,6 @@ def _load() -> None:
 
 
 def _line(words: EstimateWords, own_cards: "Sequence[Card]", row: "tuple[Workload, str, str]") -> bytes:
-
     from teraflock.estimate.answer import answer
 
     workload, gpu, where = row

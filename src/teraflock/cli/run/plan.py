@@ -130,7 +130,6 @@ def _shape_text(quote: "QuoteAnswer") -> str:
 
 def meets_deadline(plan: RunPlan, now: Any = None) -> bool:
     """Whether even the upper end of the estimate is before the deadline."""
-
     estimate, deadline = plan.request.estimate, plan.request.deadline
     if deadline is None or estimate is None or not estimate.hours:
         return True
@@ -140,7 +139,6 @@ def meets_deadline(plan: RunPlan, now: Any = None) -> bool:
 
 def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     """The plan as names and values."""
-
     request, estimate = plan.request, plan.request.estimate
     yield "command", shlex.join(request.command)
     if files is not None:
@@ -186,7 +184,6 @@ def _setup_text(request: RunRequest) -> str:
 
 
 def show(plan: RunPlan, files: "Packed | None") -> None:
-
     write_facts(lines(plan, files))
     for note in plan.notes:
         remark(note)

@@ -137,7 +137,6 @@ def retry(run: str, detach: bool, project: str | None, as_json: bool) -> None:
 @click.option("--checkpoint", metavar="NAME", help="Copy this checkpoint. `tera run show` lists them.")
 @project_option
 def cp(run: str, target: Path, checkpoint: str | None, project: str | None) -> None:
-
     with connected(project) as client:
         pieces = client.runs.checkpoint(run, checkpoint) if checkpoint else client.runs.outputs(run)
         try:
