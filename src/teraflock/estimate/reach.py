@@ -90,12 +90,14 @@ def trait(card: Card, known: Container[str]) -> str:
 DRIVER_WATTS: Final = {"RTX4000": 125.0, "RTX5000": 230.0, "RTX6000": 260.0, "RTX8000": 260.0}
 """Power limits that the driver shows for Quadro cards with Turing chips. Their data sheets give the power of the board,
 which has 35 W more for the display that its USB port can feed."""
+ASSUMED_WATTS: Final = {"L2": 72.0}
+"""NVIDIA has not published the power of the L2. It is assumed to have that of the L4, which has the same memory."""
 
 
 def power_watts(card: Card) -> float | None:
     """The watts that the chip and its memory may use."""
-    limit = DRIVER_WATTS.get(card.id.partition(" ")[0])
-    return min(card.tdp_watts, limit) if card.tdp_watts and limit else card.tdp_watts
+    limit, rated = DRIVER_WATTS.get(card.id.partition(" ")[0]), card.tdp_watts or ASSUMED_WATTS.get(card.id)
+    return min(rated, limit) if rated and limit else rated
 
 
 def shortage(card: Card, watts: dict[str, float]) -> float:

@@ -208,3 +208,18 @@ def test_a_missing_tf32_rate_is_not_a_missing_feature() -> None:
     modern = replace(card("A100-SXM4-80"), tf32_tensor_tflops=None)
     assert refuses(modern, "tf32") == f"the TF32 rate of {modern.name} is unknown"
     assert refuses(card("V100-SXM2"), "tf32") == "Volta has no TF32 tensor cores"
+
+
+def test_amd_generations_are_told_apart_where_a_card_lacks_a_precision() -> None:
+    assert refuses(card("MI50"), "amp-bf16") == "AMD GCN5 does not support bf16"
+    assert not refuses(card("MI100"), "amp-bf16")
+    assert refuses(card("MI250"), "tf32") == "AMD CDNA2 has no TF32 matrix cores"
+    assert not refuses(card("MI300X"), "tf32")
+
+
+def test_a_card_of_unknown_power_is_no_faster_than_a_better_one_of_little_power() -> None:
+    for workload in WORKLOADS:
+        slow, fast = known_seconds(workload, "L2"), known_seconds(workload, "L4")
+        assert slow
+        assert fast
+        assert fast <= 1.02 * slow, workload
