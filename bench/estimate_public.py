@@ -5,8 +5,8 @@ with a locked clock, limited power or a fraction of its SMs), if available. One 
 of it that the host limits are not judged, but they show its pace. The baseline is the simplest model, without
 fitted parameters: the minimum time on the card, plus the excess of the H200 over its minimum, scaled by SMs and clock.
 
-Two cards form a pair if a table has the same model, task, sizes and precision of both. Where their batches differ, as in
-tables that fill each card, the time per sample is compared. Pairs with the same batch are also counted alone.
+Two cards form a pair if a table has the same model, task, sizes and precision of both. Where their batches differ, as
+in tables that fill each card, the time per sample is compared. Pairs with the same batch are also counted alone.
 """
 
 from collections import defaultdict

@@ -266,6 +266,6 @@ def _without_rate(card: Card, rate: str, name: str) -> str:
 
 
 def _lineage(card: Card) -> str:
-    """The name of a generation of chips: `Turing`, or `AMD CDNA2`, since AMD's name alone covers very different ones."""
+    """The name of a generation of chips: `Turing`, or `AMD CDNA2`, as AMD's chips differ more between each other."""
     words = card.architecture.split()
     return " ".join(words[:2]) if words[:1] == ["AMD"] else words[0]
