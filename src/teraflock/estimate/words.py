@@ -194,5 +194,5 @@ def _whole(name: str) -> Sequence[Card]:
         return find_cards(name)
     raise BadInput(
         f"{kinds[0]} cannot be estimated: scripts for CUDA do not run on it without changes",
-        hint="`tera offers` lists its prices. `tera estimate` supports NVIDIA cards and, roughly, AMD Instinct cards",
+        hint="`tera offers` lists its prices. `tera estimate` supports NVIDIA cards and, roughly, AMD cards with ROCm",
     )

@@ -62,6 +62,10 @@ def test_a_slice_is_found_by_its_name() -> None:
     with pytest.raises(TeraflockError, match="no slice") as caught:
         cards_from(["H200 5g.18gb"])
     assert "1g.18gb" in caught.value.hint
+    assert cards_from(["H200 1g.18gb+me"]) == [found]  # as the driver writes it: with media engines
+    assert cards_from(["NVIDIA H200 MIG 1g.18gb+me.all"]) == [found]
+    with pytest.raises(TeraflockError, match="Slices of GH200 are not known"):
+        cards_from(["GH200 1g.12gb"])
     with pytest.raises(TeraflockError, match="T4 cannot be divided into slices") as caught:
         cards_from(["T4 1g.5gb"])
     assert "A100" in caught.value.hint
