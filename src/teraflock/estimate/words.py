@@ -172,7 +172,15 @@ def cards_from(
     found = _named(names, own_cards)
     if clock is None and power_limit is None:
         return found
-    return [throttled(card, clock_mhz=clock, watts=power_limit) for card in found]
+    limited, errors = [], []
+    for card in found:
+        try:
+            limited.append(throttled(card, clock_mhz=clock, watts=power_limit))
+        except BadInput as error:
+            errors.append(error)
+    if errors and (names or not limited):
+        raise errors[0]
+    return limited  # of all cards, only those that can run like this
 
 
 def _named(names: Sequence[str], own: Sequence[Card]) -> list[Card]:

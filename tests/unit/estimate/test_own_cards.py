@@ -102,6 +102,16 @@ def test_a_limit_above_what_the_card_has_changes_nothing() -> None:
     assert cards_from(["H200"], clock=9000, power_limit=9000) == [card("H200-SXM")]
 
 
+def test_a_limit_that_is_too_low_for_some_cards_leaves_the_others() -> None:
+    found = {each.id for each in cards_from([], power_limit=100)}
+    assert "H200-SXM at 100 W" in found
+    assert not any(each.startswith("GB200") for each in found)
+    with pytest.raises(BadInput, match="too low for GB200"):
+        cards_from(["GB200"], power_limit=100)
+    with pytest.raises(BadInput, match="too low"):
+        cards_from([], power_limit=1)
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_clock_or_power_limit_is_a_positive_number(value: float) -> None:
     for name in ("clock", "power_limit"):
