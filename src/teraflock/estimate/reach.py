@@ -105,7 +105,7 @@ def shortage(card: Card, watts: dict[str, float]) -> float:
     """Logarithm of the watts per TFLOP relative to the usual value; 0 if the card has at least that.
 
     Chips that are always sold with more than their generation's usual value, and AMD's, which have none, are short of
-    power below the least that a card with this chip has: an A100 limited to 250 W is as fast as the one sold with 250 W.
+    power below the least that a card with this chip has: an A100 limited to 250 W is as fast as one sold with 250 W.
     """
     usual = max(
         watts.get(card.architecture.partition(" ")[0], 0.0), _least_watts().get(card.architecture, 0.0)

@@ -108,8 +108,10 @@ def test_a_limit_that_is_too_low_for_some_cards_leaves_the_others() -> None:
     assert not any(each.startswith("GB200") for each in found)
     with pytest.raises(BadInput, match="too low for GB200"):
         cards_from(["GB200"], power_limit=100)
-    with pytest.raises(BadInput, match="too low"):
-        cards_from([], power_limit=1)
+    with pytest.raises(BadInput, match="too low for L2: its rated power is 72 W"):
+        cards_from(["L2"], power_limit=1)
+    with pytest.raises(BadInput, match="greater than 0"):
+        cards_from([], power_limit=-1)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
