@@ -113,7 +113,7 @@ def _one(name: str, as_json: bool) -> None:
     from teraflock.offer.model import Query
     from teraflock.offer.rules import price_in
 
-    gpus = gpus_named(name)
+    gpus = gpus_named(name, read_own_cards(home()))
     if as_json:
         write_json([shape_gpu(each) for each in gpus])
         return

@@ -189,6 +189,7 @@ def test_an_added_card_can_be_estimated_and_removed(tmp_path: Path) -> None:
     assert row["gpu"] == "MyCard"
     assert row["step_seconds"]["p50"] > 0
     assert "MyCard" in tera("gpus").stdout
+    assert "600 GB/s" in tera("gpus", "my card").stdout
     assert tera("gpus", "remove", "MyCard").returncode == 0
     assert tera("estimate", "resnet18", "--batch", "32", "--gpu", "MyCard").returncode != 0
     assert tera("gpus", "remove", "MyCard").returncode != 0
@@ -204,6 +205,12 @@ def test_an_added_card_can_be_estimated_and_removed(tmp_path: Path) -> None:
         (EXAMPLE.replace("sms: 60", "sms: -1"), "sms"),
         (EXAMPLE + "\nspeed: 9", "speed"),
         (EXAMPLE.replace("24", "much"), "memory_gb"),
+        (EXAMPLE + "\nusable_memory_mib: 999999", "more than the memory of 24 GB"),
+        (EXAMPLE.replace("sms: 60", "sms: 600000"), "only at 0 MHz"),
+        (EXAMPLE.replace("sms: 60", "sms: 1"), "only at 156,250 MHz"),
+        (EXAMPLE.replace("MyCard", "all"), "`name` cannot be `all`"),
+        (EXAMPLE.replace("MyCard", "NVIDIA"), "`name` cannot be"),
+        (EXAMPLE.replace("MyCard", "显卡"), "`name` cannot be"),
     ],
 )
 def test_a_card_that_cannot_be_read_is_refused_in_one_sentence(text: str, word: str) -> None:
