@@ -189,7 +189,7 @@ def test_an_added_card_can_be_estimated_and_removed(tmp_path: Path) -> None:
     assert row["gpu"] == "MyCard"
     assert row["step_seconds"]["p50"] > 0
     assert "MyCard" in tera("gpus").stdout
-    assert "600 GB/s" in tera("gpus", "my card").stdout
+    assert "600 GB/s" in tera("gpus", "MYCARD").stdout
     assert tera("gpus", "remove", "MyCard").returncode == 0
     assert tera("estimate", "resnet18", "--batch", "32", "--gpu", "MyCard").returncode != 0
     assert tera("gpus", "remove", "MyCard").returncode != 0
