@@ -28,6 +28,7 @@ LINKS: Final = (
     "the speed of several GPUs is computed, not measured:"
     f" it assumes {NVLINK_REACH:.0%} of NVLink or {PCIE_REACH:.0%} of PCIe bandwidth"
 )
+COPIES: Final = "each GPU processes batches of its own with a copy of the model; the GPUs exchange nothing"
 HOST_BYTES_PER_SECOND: Final = 50e9
 """Memory bandwidth of a host's cores in an optimizer's step. Assumed."""
 OFFLOADED: Final = (
@@ -36,10 +37,12 @@ OFFLOADED: Final = (
 )
 
 
-def assumptions(*, groups: int, tensor_parallel: int, stage: int, offload: bool) -> Iterator[str]:
+def assumptions(
+    *, groups: int, exchanges: bool, tensor_parallel: int, stage: int, offload: bool
+) -> Iterator[str]:
     """What an estimate for several GPUs of one machine assumes."""
     if groups > 1:
-        yield LINKS
+        yield LINKS if exchanges else COPIES
     if tensor_parallel > 1:
         yield TENSOR
     if stage and groups > 1:
@@ -56,8 +59,9 @@ def step_seconds(
     *,
     network_bytes_per_second: float | None = None,
 ) -> float:
-    """`gpus` is the total. With a network they are in several machines, and the slowest link limits the transfer."""
-    if gpus <= 1:
+    """`gpus` is the total. With a network they are in several machines, and the slowest link limits the transfer. In
+    inference they exchange nothing and do not wait for each other."""
+    if gpus <= 1 or not gradient_bytes:
         return seconds
     link = link_bytes_per_second(card)
     if network_bytes_per_second is not None:

@@ -10,7 +10,6 @@ from teraflock.catalog.costs import EXTRA_WORDS, Extra, costs_of
 from teraflock.catalog.providers import CONFIRMED
 from teraflock.catalog.retired import retired_on
 from teraflock.estimate.cards import evidence, evidence_kind
-from teraflock.estimate.parallel import LINKS
 from teraflock.offer.rules import first_day
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.model import Choice, Wish
@@ -40,12 +39,6 @@ def plan_warnings(
     yield from _unsupported(shown)
     yield from _rough(shown)
     yield from _networks(shown, assumptions)
-    if any(
-        choice.shape.gpu_count and choice.gpu_count > 1
-        for choice in shown
-        if choice.hours.p10 != choice.hours.p90
-    ):
-        yield LINKS
 
 
 def _uncounted(choices: Sequence[Choice]) -> Iterator[str]:
