@@ -58,7 +58,7 @@ class Tenant:
         self.mark = tenants.install().installation_id
         self.secret = tenants.operator_key().secret
         self.actor: Actor = tenants.authenticate(self.secret)
-        self.project: Project = tenants.project_for(self.actor, None)
+        self.project: Project = tenants.projects.show(self.actor, None)
 
 
 class Worker:

@@ -137,7 +137,9 @@ def add(
     _write_check(checked)
 
 
-@command.command(help="Make one read-only call and explain what is wrong. Exit code 1 if something is.")
+@command.command(
+    help="Make one read-only call and explain what is wrong. The exit code is 1 if anything is wrong."
+)
 @click.argument("name")
 @click.option(
     "--live-report", is_flag=True, help="Also print what you can send us about this cloud. No credentials."

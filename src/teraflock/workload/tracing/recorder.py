@@ -67,18 +67,14 @@ ORS = frozenset({"aten::bitwise_or", "aten::bitwise_or_", "aten::logical_or", "a
 UNSEEN = ("prim", "prims", "profiler")
 """Namespaces of operators that start no kernel."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
-
-
+ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
+FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
+"""Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""
 COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
 def _is_composite(func: Any) -> bool:
     return func.namespace == "aten" and bool(func.has_kernel_for_dispatch_key(COMPOSITE))
-
-
-ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
-FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
-"""Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""
 
 
 class Recorder(TorchDispatchMode):
