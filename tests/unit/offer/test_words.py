@@ -140,7 +140,9 @@ def test_slice_finds_only_parts_of_its_size() -> None:
     assert {(round(7 * each.share), each.memory_bytes) for each in found.parts} == {(1, 10 << 30)}
     seventh = 0.1429
     assert is_part(seventh, 10 << 30, found.parts)
-    assert is_part(seventh, (80 << 30) // 7, found.parts)  # as lists that multiply the memory by the share say it
+    assert is_part(
+        seventh, (80 << 30) // 7, found.parts
+    )  # as lists that multiply the memory by the share say it
     assert not is_part(seventh, 5 << 30, found.parts)  # a 1g.5gb of an A100 with 40 GB has the same share
     assert not is_part(seventh, 20 << 30, found.parts)
     assert not is_part(seventh, None, found.parts)
