@@ -178,7 +178,7 @@ def cards_from(
             limited.append(throttled(card, clock_mhz=clock, watts=power_limit))
         except BadInput as error:
             errors.append(error)
-    if errors and (names or not limited):
+    if errors and ({*names} - {"all"} or not limited):
         raise errors[0]
     return limited  # of all cards, only those that can run like this
 

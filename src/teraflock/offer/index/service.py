@@ -14,7 +14,7 @@ from teraflock.base.exchange import Rates
 from teraflock.catalog.places import PlaceFilter, located
 from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
 from teraflock.offer.index.model import Distinct, IndexShape, Terms
-from teraflock.offer.model import WITH_GPU, Offer, Query, Sort
+from teraflock.offer.model import WITH_GPU, GpuPart, Offer, Query, Sort
 from teraflock.offer.rules import (
     SAME_SHARE,
     figures_of_cards,
@@ -152,13 +152,19 @@ class OfferIndex:
                 masks.append(figures >= least)  # false if the figure is missing (NaN)
         if query.count_max is not None:
             masks.append(self._count <= query.count_max)
-        if query.shares:
-            near = [np.abs(self._share - one) < SAME_SHARE for one in query.shares]
-            masks.append(np.logical_or.reduce(near))
+        if query.parts:
+            masks.append(np.logical_or.reduce([self._is_part(part) for part in query.parts]))
         if not masks:
             return None
         fitting: Mask = np.logical_and.reduce(masks)
         return fitting
+
+    def _is_part(self, part: GpuPart) -> Mask:
+        least, most = part.memory_about
+        same: Mask = (
+            (np.abs(self._share - part.share) < SAME_SHARE) & (self._memory >= least) & (self._memory <= most)
+        )
+        return same
 
     def _limit(self, query: Query, term: Terms) -> int:
         if term.standing != "priced" or query.price_max is None:
