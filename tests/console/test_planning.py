@@ -90,10 +90,10 @@ def test_filters_of_offers_answer_with_a_sentence(unchanged: ConsoleServer, owne
 def test_the_price_history_needs_a_gpu_model(unchanged: ConsoleServer, tenants: Tenants) -> None:
     key = tenants.keys["viewer"]
     found = unchanged.ask("GET", "/v1/offers/history?gpu=V100&mode=on-demand", key).json
-    days = [each["day"] for each in found["points"]]
+    days = [each["day"] for each in found]
     assert days == sorted(days)
     assert days
-    assert all(p["lowest_micros"] <= p["median_micros"] <= p["highest_micros"] for p in found["points"])
+    assert all(p["lowest_micros"] <= p["median_micros"] <= p["highest_micros"] for p in found)
     assert unchanged.ask("GET", "/v1/offers/history", key).code == "bad_input"
     assert unchanged.ask("GET", "/v1/offers/history?gpu=nonsense", key).code == "unknown_name"
 

@@ -3,16 +3,15 @@
 import io
 import tarfile
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from errno import ENOSPC
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.faults.run_installation import RunInstallation
+from tests.faults.run_installation import BEGAN, RunInstallation
 
-from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput, Conflict, Forbidden
 from teraflock.drivers.simulated.model import Guest
 from teraflock.drivers.simulated.runs import chain
@@ -25,21 +24,7 @@ from teraflock.run.model import Run, RunEstimate
 from teraflock.run.states import RunPhase, RunWanted
 from teraflock.run.store import sealed_secrets
 from teraflock.storage.events import events_of_project
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 from teraflock.tenant.model import MemberId
-
-BEGAN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def installation(tmp_path: Path) -> Iterator[RunInstallation]:
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    made = RunInstallation(database, MemoryWorld(), clock, tmp_path)
-    yield made
-    made.database.close()
 
 
 def result(installation: RunInstallation, run: Run) -> str:
@@ -339,11 +324,9 @@ def test_removed_member_cannot_launch_again(installation: RunInstallation) -> No
 @pytest.fixture
 def cloudy(tmp_path: Path) -> Iterator[RunInstallation]:
     """With a simulated cloud beside the own hosts."""
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    yield RunInstallation(database, MemoryWorld(), clock, tmp_path, sky=MemoryWorld())
-    database.close()
+    made = RunInstallation.in_memory(BEGAN, tmp_path, sky=MemoryWorld())
+    yield made
+    made.database.close()
 
 
 def test_run_on_spot_moves_to_on_demand_to_keep_its_deadline(cloudy: RunInstallation) -> None:
