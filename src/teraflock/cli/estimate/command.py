@@ -1,5 +1,6 @@
 """`tera estimate`: memory, largest batch and step time of a workload on every GPU model, with intervals."""
 
+from collections.abc import Set
 from typing import Any, Final
 
 import click
@@ -206,9 +207,9 @@ def command(
     asked = EstimateWords(model=model or "", **words)
     own_cards = read_own_cards(home())
     if source is not None:
-        _refuse_options_for_a_file(model)
-        from teraflock.cli.estimate.many import answer_many
+        from teraflock.cli.estimate.many import COLUMNS, answer_many
 
+        _refuse_options_for_a_file(model, COLUMNS)
         answer_many(source, asked, own_cards)
         return
     if model is None:
@@ -264,10 +265,8 @@ def _keep_old_cpu(ctx: click.Context, value: str | None) -> None:
         ctx.meta[OLD_CPU] = value
 
 
-def _refuse_options_for_a_file(model: str | None) -> None:
+def _refuse_options_for_a_file(model: str | None, columns: Set[str]) -> None:
     """The rows of a file say what runs, so options that say otherwise would have no effect."""
-    from teraflock.cli.estimate.many import COLUMNS
-
     if model is not None:
         raise BadInput(
             "Give a model or `--from`, not both", hint="Models are in the column `model` of the file"
@@ -276,7 +275,7 @@ def _refuse_options_for_a_file(model: str | None) -> None:
     for name in NOT_FOR_FILES:
         if source(name) is click.core.ParameterSource.COMMANDLINE:
             word = name.replace("_", "-")
-            hint = f"Use a column `{name}` in the file" if name in COLUMNS else f"Remove `--{word}`"
+            hint = f"Use a column `{name}` in the file" if name in columns else f"Remove `--{word}`"
             raise BadInput(f"`--{word}` does not apply to `--from`", hint=hint)
 
 
