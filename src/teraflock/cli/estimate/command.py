@@ -1,5 +1,6 @@
 """`tera estimate`: memory, largest batch and step time of a workload on every GPU model, with intervals."""
 
+from collections.abc import Set
 from typing import Any, Final
 
 import click
@@ -264,7 +265,7 @@ def _keep_old_cpu(ctx: click.Context, value: str | None) -> None:
         ctx.meta[OLD_CPU] = value
 
 
-def _refuse_options_for_a_file(model: str | None, columns: frozenset[str]) -> None:
+def _refuse_options_for_a_file(model: str | None, columns: Set[str]) -> None:
     """The rows of a file say what runs, so options that say otherwise would have no effect."""
     if model is not None:
         raise BadInput(
