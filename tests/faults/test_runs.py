@@ -196,6 +196,18 @@ def test_run_stops_at_its_budget(installation: RunInstallation) -> None:
     assert gone(installation)
 
 
+def test_run_that_reached_its_budget_continues_with_a_larger_one(installation: RunInstallation) -> None:
+    installation.spent = lambda run: 10 * steps(run)
+    run, tenant = installation.ask("train", "60", "1", "5", budget_micros=300), installation.tenant
+    stopped = installation.finish(run)
+    installation.runs.retry(tenant.actor, tenant.project, run.id)
+    again = installation.finish(run)
+    assert again.problem == stopped.problem
+    assert again.instances == stopped.instances, "with the old budget it costs nothing more"
+    installation.runs.retry(tenant.actor, tenant.project, run.id, 1000)
+    assert installation.finish(run).phase == RunPhase.DONE
+
+
 def test_setup_runs_once_and_the_next_run_starts_from_its_image(installation: RunInstallation) -> None:
     first = installation.finish(
         installation.ask("cat", "/opt/tool", setup="tee /opt/tool\nsleep 30\necho ready")

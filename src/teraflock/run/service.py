@@ -191,7 +191,9 @@ class RunService(AuditedService):
 
         return self._write(work)
 
-    def retry(self, actor: Actor, project: Project, ref: str) -> Run:
+    def retry(self, actor: Actor, project: Project, ref: str, budget_micros: int | None = None) -> Run:
+        """`budget_micros`: a new one, over all attempts. None: the old one."""
+
         def work(tx: Transaction) -> Run:
             run, now = _found(tx, project.id, ref), self._clock.now()
             if run.phase not in (RunPhase.FAILED, RunPhase.CANCELLED):
@@ -200,7 +202,7 @@ class RunService(AuditedService):
                     hint="`tera run` starts a new one",
                 )
             check_active(tx, project.organisation_id)
-            if not store.put_retried(tx, retried(run, now)):
+            if not store.put_retried(tx, retried(run, now, budget_micros)):
                 raise Conflict(f"`{run.name}` is not over any more", hint="Look again")
             self._note(tx, actor, project, run, "retry", now)
             return _found(tx, project.id, run.id)
