@@ -138,7 +138,8 @@ class Session:
             raise _Enough
         if self.window is not None:
             self._check_parameters()  # now: at its end a framework may move its model away
-            self._bare = self.recorder.leaves.parameters()  # the script's own variables end with it
+            if self.recorder.leaves.is_on:
+                self._bare = self.recorder.leaves.parameters()  # the script's own variables end with it
             raise _Enough
 
     @staticmethod
