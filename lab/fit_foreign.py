@@ -14,7 +14,7 @@ from lab.evidence import MEASURED, Run, operations
 from lab.fit import OUT
 from lab.fit_curves import POINTS_MIN, Placed, curve_of, placed, points_near
 from lab.rows import read_lines
-from teraflock.estimate.speed import REACH
+from teraflock.estimate.speed import REACH, STREAMS
 
 FILES = ("fit_foreign", "fit_scripts", "fit_sweep")
 PRECISIONS = {
@@ -31,6 +31,8 @@ PRECISIONS = {
 """Of the measured scripts; the others use fp32."""
 SKIPPED_MICROSECONDS = 20_000
 """Longer operations waited for the host."""
+# Those on single numbers have no curves of their own: a few sizes bend a curve between them, and all take as long as
+# the multiplication.
 
 
 def _rows() -> list[Placed]:
@@ -40,7 +42,11 @@ def _rows() -> list[Placed]:
             precision = row["job"].get("precision") or PRECISIONS.get(row["job"]["model"], "fp32")
             job = {**row["job"], "precision": precision}
             run = Run(file, {"median": 0.0, **row, "job": job}, None)  # type: ignore[arg-type]  # no scene: only operations
-            found += [each for each in operations(run) if each.microseconds < SKIPPED_MICROSECONDS]
+            found += [
+                each
+                for each in operations(run)
+                if each.microseconds < SKIPPED_MICROSECONDS and each.view.name not in STREAMS
+            ]
     return placed(found)
 
 

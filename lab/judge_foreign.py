@@ -30,9 +30,10 @@ from teraflock.workload.trace import EVENT_KINDS, EventKind
 
 MEASURED = Path(__file__).parent / "measured"
 DECLARED = SCRIPTS.parent / "declared"
-SETS: Final = ("judge_foreign", "judge_unseen", "judge_ordinary")
+SETS: Final = ("judge_foreign", "judge_unseen", "judge_ordinary", "judge_blind", "fit_scripts")
+FITTED: Final = ("fit_foreign", "fit_scripts")
 IN_SIGHT: Final = frozenset({"lstm_lm", "speech_ctc", "char_lstm", "lstm_forecast"})
-"""Recurrent layers were chosen with these, and `lab/fit_foreign.py` fits on the scripts of its file."""
+"""Recurrent layers were chosen with these. `lab/fit_foreign.py` fits on the scripts of `FITTED`."""
 SPLIT: Final = "step times"
 """Half of the other scripts may be used to fit what their step times show: a hash of this and their name decides."""
 
@@ -85,7 +86,7 @@ class Judged:
         return self.step.seconds_where_gpu_takes(gpu, pace) / self.row["median"] - 1
 
 
-PACES: Final = [1 + 0.05 * each for each in range(21)]
+PACES: Final = [0.7 + 0.05 * each for each in range(27)]
 
 
 def paces_of(found: Sequence[Judged]) -> dict[tuple[str, bool], float]:
@@ -129,7 +130,9 @@ def explain(row: dict[str, Any], trace: Path) -> None:
 
 
 def read(folder: Path, names: list[str]) -> list[Judged]:
-    fitted = IN_SIGHT | {row["job"]["model"] for row in read_lines(MEASURED / "fit_foreign.jsonl.gz")}
+    fitted = IN_SIGHT.union(
+        row["job"]["model"] for file in FITTED for row in read_lines(MEASURED / f"{file}.jsonl.gz")
+    )
     found = []
     for file in SETS:
         for row in read_lines(MEASURED / f"{file}.jsonl.gz"):

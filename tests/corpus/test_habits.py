@@ -493,7 +493,8 @@ def test_inference_mode_computes_as_without_gradients(tmp_path: Path) -> None:
     """There composite operations such as `linear` reach a mode whole: they had no time and no workspace."""
     body = (
         HEAD
-        + "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.LayerNorm(288), nn.Linear(288, 16))"
+        + "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.LayerNorm(288),"
+        " nn.Linear(288, 16))"
         ".cuda().eval()\n"
         "layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).cuda().eval()\n"
         "with torch.MODE():\n"

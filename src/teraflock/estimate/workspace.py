@@ -17,6 +17,8 @@ BLOCK_NUMBERS: Final = BLOCK * BLOCK + 4
 """A block of gradients in the memory-efficient attention, with its lock and counter."""
 PADDING: Final = 32
 """Rows of that attention are padded to a multiple of this."""
+IMAGE_SIDES_MIN: Final = 2
+"""Sequences and volumes count like images: the same shares were measured for them."""
 CUBLAS_WORKSPACE_BYTES: Final = {"Hopper": 32 << 20, "Blackwell": 32 << 20}
 
 
@@ -33,7 +35,9 @@ def workspace_bytes(
             if operation.name == "convolution_backward"
             else [operation.inputs[0], *operation.outputs]
         )
-        images = sum(_bytes(each.dtype, each.shape, sizes) for each in tensors if len(each.shape) == 4)
+        images = sum(
+            _bytes(each.dtype, each.shape, sizes) for each in tensors if len(each.shape) > IMAGE_SIDES_MIN
+        )
         if operation.name == "convolution_backward":
             images -= _bytes(operation.inputs[2].dtype, operation.inputs[2].shape, sizes)
         weight = operation.inputs[2 if operation.name == "convolution_backward" else 1]

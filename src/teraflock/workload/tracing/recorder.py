@@ -64,7 +64,10 @@ COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
 def _is_composite(func: Any) -> bool:
-    return func.namespace == "aten" and bool(func.has_kernel_for_dispatch_key(COMPOSITE))
+    # Asked of C++: some operators, such as batch norms, have a kernel of this kind in Python only.
+    return func.namespace == "aten" and bool(
+        torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
+    )
 
 
 class Recorder(TorchDispatchMode):

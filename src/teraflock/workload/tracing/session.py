@@ -60,7 +60,7 @@ class Session:
         self.sides = Sides(FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True), assume=assume)
         self.recorder = Recorder(self.sides)
         self.recorder.on_assumed = lambda: self.notes.add(
-            "torchvision selects boxes by values that only a GPU would compute: as many are assumed as its limits allow"
+            "torchvision selects boxes by values that only a GPU would compute: as many count as early in training"
         )
         self.recorder.known.on_assumed = lambda: self.notes.add(
             "each of the choices of `topk` counts as taken equally often: values that only a GPU would compute decide",
