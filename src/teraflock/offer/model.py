@@ -48,6 +48,7 @@ FLAGS: Final[dict[str, str]] = {
     "suspect:price": "the price may not cover the whole machine",
     FAR_PRICE: "the price is far from that of other offers of the same GPU",
     "corrected:memory": "the source has the memory of the whole node, or another unit; corrected to that of the card",
+    "corrected:count": "the source has another number of GPUs than the provider; corrected",
     "price-per-gpu": "quoted per GPU; multiplied by the number of GPUs",
     "host-added": "the source has separate prices for GPU and host; this is their sum",
     "unclear:host": "the source does not say whether the price includes the host",

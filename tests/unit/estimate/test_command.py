@@ -260,3 +260,22 @@ def test_a_file_from_a_spreadsheet_is_read_and_its_other_columns_named(tmp_path:
     done = tera("estimate", "--from", str(source), "--gpu", "T4")
     assert json.loads(done.stdout)["workload"]["batch"] == 8
     assert "not used: colour" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["--power-limit", "300 W"], "H200-SXM at 300 W"),
+        (["--power-limit", "0.3kw"], "H200-SXM at 300 W"),
+        (["--clock", "1.41GHz"], "H200-SXM at 1410 MHz"),
+    ],
+)
+def test_limits_may_have_their_unit(words: list[str], name: str) -> None:
+    done = tera("estimate", "resnet18", "--batch", "8", "--gpu", "H200", "--json", *words)
+    assert json.loads(done.stdout)["gpus"][0]["gpu"] == name
+
+
+def test_a_limit_in_another_unit_is_refused() -> None:
+    done = tera("estimate", "resnet18", "--batch", "8", "--gpu", "H200", "--power-limit", "300 V")
+    assert done.returncode == 2
+    assert "`300 V` is not a number, with or without kW or W" in done.stderr

@@ -8,7 +8,7 @@ import click
 from teraflock.app.home import home
 from teraflock.base.errors import BadInput
 from teraflock.cli.complete import complete_gpu, complete_model, complete_precision
-from teraflock.cli.options import LargeNumber
+from teraflock.cli.options import LargeNumber, NumberOf
 from teraflock.cli.output import remark, write_json
 
 OLD_CPU: Final = "teraflock.estimate.cpu"
@@ -102,8 +102,15 @@ NOT_FOR_FILES: Final = (*NOT_FOR_TRACES, "batch", "global_batch", "plot")
     shell_complete=complete_gpu,
     help="A GPU model, a MIG slice such as 'H200 1g.18gb', or a GPU that you added. Repeatable.  [default: all]",
 )
-@click.option("--clock", type=float, metavar="MHZ", help="Lock the GPU clock at this frequency.")
-@click.option("--power-limit", type=float, metavar="W", help="Limit the GPU power.")
+@click.option(
+    "--clock",
+    type=NumberOf({"MHz": 1.0, "GHz": 1000.0}),
+    metavar="MHZ",
+    help="Lock the GPU clock at this frequency.",
+)
+@click.option(
+    "--power-limit", type=NumberOf({"kW": 1000.0, "W": 1.0}), metavar="W", help="Limit the GPU power."
+)
 @click.option(
     "--gpus",
     type=int,
