@@ -34,8 +34,6 @@ def measure() -> Iterator[Section]:
         return
     with tempfile.TemporaryDirectory() as folder:
         cloud = RealCloud(Path(folder) / "home", sandbox)
-        (cloud.home / "cloud" / "engine").mkdir(parents=True)
-        (cloud.home / "cloud" / "engine" / "images").symlink_to(IMAGES)
         try:
             cloud.ok("up")
             yield _measured(cloud)

@@ -417,13 +417,19 @@ def test_run_leaves_its_card_to_others_with_a_checkpoint_and_continues(installat
     assert installation.text(run).count("step 1\n") == 1, "it did not begin again"
 
 
-def test_run_on_demand_takes_the_card_of_a_spot_instance(installation: RunInstallation) -> None:
-    one = ShapeWish(gpu="V100")
-    tenant, service = installation.tenant, installation.service
+def waits_for_spot(installation: RunInstallation) -> Run:
+    """A run that waits for the card of one of four spot instances, which have all cards."""
+    one, tenant = ShapeWish(gpu="V100"), installation.tenant
     for number in range(4):
-        service.launch(tenant.actor, tenant.project, Order(name=f"spot-{number}", shape=one, mode="spot"))
+        order = Order(name=f"spot-{number}", shape=one, mode="spot")
+        installation.service.launch(tenant.actor, tenant.project, order)
     run = installation.ask("train", "20", "1", "5", shape=one)
-    run = installation.until(run, lambda seen: "leave their cards" in seen.problem)
+    return installation.until(run, lambda seen: "leave their cards" in seen.problem)
+
+
+def test_run_on_demand_takes_the_card_of_a_spot_instance(installation: RunInstallation) -> None:
+    tenant, service = installation.tenant, installation.service
+    run = waits_for_spot(installation)
     installation.loop = installation.new_loop()  # another process continues
     run = installation.finish(run)
     assert (run.phase, run.attempt) == (RunPhase.DONE, 1)
@@ -432,12 +438,8 @@ def test_run_on_demand_takes_the_card_of_a_spot_instance(installation: RunInstal
 
 
 def test_cancelled_run_takes_no_card(installation: RunInstallation) -> None:
-    one = ShapeWish(gpu="V100")
     tenant, service = installation.tenant, installation.service
-    for number in range(4):
-        service.launch(tenant.actor, tenant.project, Order(name=f"spot-{number}", shape=one, mode="spot"))
-    run = installation.ask("train", "20", "1", "5", shape=one)
-    run = installation.until(run, lambda seen: "leave their cards" in seen.problem)
+    run = waits_for_spot(installation)
     installation.runs.cancel(tenant.actor, tenant.project, run.id)
     run = installation.finish(run)
     assert run.phase == RunPhase.CANCELLED

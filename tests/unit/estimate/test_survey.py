@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.unit.estimate.test_batch import WORKLOADS
 
 from teraflock.catalog.cards import all_cards, card
 from teraflock.estimate.answer import answer
@@ -22,15 +23,6 @@ from teraflock.workload.trace import (
     TracedOperation,
     write_trace,
 )
-
-WORKLOADS = {
-    "images": Workload(model="resnet18", batch=64, optimizer="sgd"),
-    "dense": Workload(model="densenet121", batch=32, optimizer="adam"),
-    "text": Workload(model="bert-base", batch=8, seq=128, precision="amp-bf16", optimizer="adamw"),
-    "factored": Workload(model="gpt2", batch=2, seq=256, optimizer="adafactor"),
-    "inference": Workload(model="gpt2", batch=4, precision="fp16", task="infer", kv_cache=True),
-    "lora": Workload(model="llama-1b", batch=2, precision="bf16", optimizer="adamw", lora_rank=64),
-}
 
 
 @cache
