@@ -14,7 +14,6 @@ def progress(step: int, of: int | None = None, loss: float | None = None) -> Non
 
     The numbers may be those of NumPy, or tensors with one element.
     """
-    import contextlib
     import json
     import os
 
@@ -22,8 +21,11 @@ def progress(step: int, of: int | None = None, loss: float | None = None) -> Non
     if path:
         said = {"step": int(step), "of": None if of is None else int(of)}
         more = {"loss": None if loss is None else float(loss), "memory_bytes": _memory_bytes()}
-        with contextlib.suppress(OSError), open(path, "a") as file:  # noqa: PTH123  # a full disk ends no training
-            file.write(json.dumps({**said, **more}) + "\n")
+        try:
+            with open(path, "a") as file:  # noqa: PTH123
+                file.write(json.dumps({**said, **more}) + "\n")
+        except OSError:  # a full disk ends no training
+            return
 
 
 def _memory_bytes() -> int | None:
