@@ -22,10 +22,10 @@ def progress(step: int, of: int | None = None, loss: float | None = None) -> Non
         said = {"step": int(step), "of": None if of is None else int(of)}
         more = {"loss": None if loss is None else float(loss), "memory_bytes": _memory_bytes()}
         try:
-            with open(path, "a") as file:  # noqa: PTH123  # pathlib would be loaded for this alone
+            with open(path, "a") as file:  # noqa: PTH123
                 file.write(json.dumps({**said, **more}) + "\n")
         except OSError:  # a full disk ends no training
-            pass
+            return
 
 
 def _memory_bytes() -> int | None:
