@@ -16,7 +16,7 @@ from lab.jobs import workload_of
 from lab.probe import SHARED_MICROSECONDS
 from lab.rows import as_job, read_lines, read_rows
 
-from bench import estimate_cards, estimate_parts, estimate_public
+from bench import estimate_cards, estimate_configs, estimate_parts, estimate_public
 from bench.figures import Figure, Section
 from bench.processes import TERA, Run, run
 from teraflock.base.errors import BadInput
@@ -69,6 +69,7 @@ def measure() -> Iterator[Section]:
     if (TRUTH / "public_steps.csv").is_file():
         yield from estimate_public.measure(TRUTH)
     yield from estimate_parts.measure(MEASURED)
+    yield from estimate_configs.measure(MEASURED)
     yield _speed()
 
 

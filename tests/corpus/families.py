@@ -50,7 +50,8 @@ _CAUSAL: dict[str, Any] = {
     "GPTJ": {**_GPT, "rotary_dim": 8}, "GPTBigCode": _GPT, "CodeGen": {**_GPT, "rotary_dim": 8},
     "OPT": {**_PLAIN, "ffn_dim": 128, "word_embed_proj_dim": 64},
     "Mpt": {"vocab_size": 256, "d_model": 64, "n_layers": 2, "n_heads": 4},
-    "Mamba": {"vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2}, "Persimmon": _PLAIN, "SmolLM3": _GROUPED,
+    "Mamba": {"vocab_size": 256, "hidden_size": 64, "num_hidden_layers": 2}, "Persimmon": _PLAIN,
+    "SmolLM3": {**_GROUPED, "pad_token_id": 0},
     "Glm": {**_HEAD, "pad_token_id": 0}, "Nemotron": _GROUPED, "GptOss": {
         **_HEAD, "num_local_experts": 4, "num_experts_per_tok": 2,
         "layer_types": ["sliding_attention", "full_attention"],
@@ -64,7 +65,8 @@ _MASKED: dict[str, Any] = {
     "Deberta": _PLAIN, "DebertaV2": {
         **_PLAIN, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 16,
     },
-    "ModernBert": {**_PLAIN, "pad_token_id": 0}, "RoFormer": _PLAIN, "ConvBert": _PLAIN, "SqueezeBert": _PLAIN,
+    "ModernBert": {**_PLAIN, "pad_token_id": 0}, "RoFormer": _PLAIN, "ConvBert": _PLAIN,
+    "SqueezeBert": {**_PLAIN, "embedding_size": 64},
 }  # fmt: skip
 _TRANSLATED: dict[str, Any] = {
     "T5ForConditionalGeneration": _T5, "MT5ForConditionalGeneration": _T5, "BartForConditionalGeneration": _BART,
@@ -91,7 +93,7 @@ TRANSFORMERS: dict[str, tuple[dict[str, Any], str]] = {
         for name, sizes in _MASKED.items()
     },
     **{
-        name: (sizes, _TOKENS + "    loss = model(input_ids=x, labels=x[:, :16]).loss\n")
+        name: (sizes, _TOKENS + "    loss = model(input_ids=x, labels=x[:, :16].contiguous()).loss\n")
         for name, sizes in _TRANSLATED.items()
     },
     **{

@@ -100,7 +100,7 @@ def torchvision_inputs(name: str) -> tuple[str, str]:
     if ".segmentation" in module:
         return ", weights_backbone=None", SEGMENTATION
     if ".video" in module:
-        return "", VIDEO.format(side=224 if name.startswith(("mvit", "swin3d")) else 112)
+        return "", VIDEO.format(side=224 if name.startswith(("mvit", "swin3d", "s3d")) else 112)
     if ".optical_flow" in module:
         return "", FLOW
     return "", SQUARE.format(side=299 if "inception" in name else 224)
@@ -121,7 +121,7 @@ def test_a_model_of_timm_is_traced(name: str, tmp_path: Path) -> None:
     pytest.importorskip("timm", reason="timm is not installed: `make corpus` runs these")
     skip_unless(name == TIMM[0])
     build = f"import timm\ndef build(): return timm.create_model({name!r}, num_classes=10)"
-    check(build, SQUARE.format(side=224), tmp_path)
+    check(build, SQUARE.format(side=256 if name.endswith("_256") else 224), tmp_path)
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)
@@ -129,6 +129,11 @@ def test_a_model_of_transformers_is_traced(name: str, tmp_path: Path) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed: `make corpus` runs these")
     skip_unless(name in ("LlamaForCausalLM", "DetrForObjectDetection", "MixtralForCausalLM"))
     sizes, inputs = TRANSFORMERS[name]
-    kind = name.partition("For")[0].removesuffix("LMHeadModel").removesuffix("MTModel").removesuffix("Model")
+    kind = (
+        (name.rpartition("For")[0] or name)
+        .removesuffix("LMHeadModel")
+        .removesuffix("MTModel")
+        .removesuffix("Model")
+    )
     build = f"import transformers as t\ndef build(): return t.{name}(t.{kind}Config(**{sizes!r}))"
     check(build, inputs, tmp_path)

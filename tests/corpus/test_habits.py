@@ -125,6 +125,23 @@ def test_a_loop_that_puts_nothing_on_a_gpu_is_refused(tmp_path: Path) -> None:
     assert "no PyTorch operation on a GPU" in refusal(tmp_path / "train.py", tmp_path)
 
 
+def test_a_model_on_two_gpus_is_noted(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.ModuleList([nn.Linear(4, 4).to('cuda:0'), nn.Linear(4, 4).to('cuda:1')])\n"
+        "step = lambda: net[1](net[0](torch.randn(2, 4, device='cuda:0')).to('cuda:1')).sum()" + LOOP,
+        tmp_path,
+    )
+    assert seen["notes"] == ["What the script puts on several GPUs counts as on one"]
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_script_that_ends_its_process_does_not_end_the_tracer(code: int, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(f"import os, torch\nnet = torch.nn.Linear(4, 4)\nos._exit({code})\n")
+    said = refusal(script, tmp_path)
+    assert ("no PyTorch operation" if code == 0 else "exit code 3") in said
+
+
 def refusal(script: Path, folder: Path) -> str:
     def work() -> Any:
         from teraflock.base.errors import BadInput
@@ -216,6 +233,24 @@ def test_generated_text_is_not_ended_by_an_unknown_token(ends: str, tmp_path: Pa
         tmp_path,
     )
     assert seen["forward_passes"] == 4
+
+
+def test_generated_text_ends_at_its_full_length(tmp_path: Path) -> None:
+    """As transformers decides it: a text is finished if it is long enough, or else by its last token."""
+    seen = traced(
+        HEAD + "net = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 9)).cuda().eval()\n"
+        "with torch.no_grad():\n"
+        "    for _ in range(3):\n"
+        "        token = torch.zeros(2, 5, dtype=torch.long, device='cuda')\n"
+        "        unfinished, length = torch.ones(2, dtype=torch.long, device='cuda'), 0\n"
+        "        while length < 99:\n"
+        "            token, length = net(token)[:, -1:].argmax(-1), length + 1\n"
+        "            done = torch.full((2,), length >= 5, device='cuda') | torch.isin(token[:, -1], 3)\n"
+        "            unfinished = unfinished & ~done\n"
+        "            if unfinished.max() == 0: break\n",
+        tmp_path,
+    )
+    assert seen["forward_passes"] == 5
 
 
 def test_an_inference_script_without_end_is_stopped(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
+from teraflock.app.files import put
 from teraflock.base.errors import BadInput
 from teraflock.cli.output import remark, write_json
 
@@ -79,20 +80,32 @@ def command(
             "`--any-batch` needs a script",
             hint="Give the function of `--entry` a parameter `batch`: its trace can be used with any batch",
         )
+    if out.is_dir() or not out.parent.is_dir():  # said before the script runs, which may take minutes
+        raise BadInput(
+            f"`{out}` cannot be written: {'it is a' if out.is_dir() else 'there is no such'} folder"
+        )
     trace = _traced(script, arguments, module or "", entry, seconds, any_batch=any_batch, quiet=as_json)
     from teraflock.workload.trace import write_trace
 
     data = write_trace(trace)
-    try:
-        out.write_bytes(data)
-    except OSError as error:
-        raise BadInput(f"`{out}` cannot be written: {error.strerror}") from None
+    _write(out, data)
     if as_json:
         write_json(shape(trace))
         return
     for line in lines(trace):
         remark(line)
     remark(f"Wrote {out}: {len(data):,} bytes. Next: tera estimate {out}")
+
+
+def _write(out: Path, data: bytes) -> None:
+    """The whole file or nothing: a full disk leaves an older trace as it was."""
+    try:
+        if out.exists() and not out.is_file():  # such as `/dev/null`
+            out.write_bytes(data)
+        else:
+            put(out, data)
+    except OSError as error:
+        raise BadInput(f"`{out}` cannot be written: {error.strerror}") from None
 
 
 def _traced(

@@ -91,6 +91,7 @@ class CudaChoices(TorchFunctionMode):
         if self.creates_on_gpu and kwargs.get("device") is None and func in _device_constructors():
             kwargs = {**kwargs, "device": GPU}
         if kwargs.get("device") is not None:
+            sides.note_number(kwargs["device"])
             side = side_of(kwargs["device"])
             if side is not None:
                 return self._created(sides, side, func, args, kwargs)
@@ -229,6 +230,7 @@ def _moved(sides: Sides, name: str, func: Any, args: Any, kwargs: Any) -> Any:
     if name == "type":
         return _retyped(sides, func, args, kwargs)
     if name in ("cuda", "cpu"):
+        sides.note_number(*rest[:1])
         there = Side.GPU if name == "cuda" else Side.HOST
         return moved_to(sides, tensor, there, unblocked=_is_unblocked(rest, kwargs))
     device, dtype = kwargs.get("device"), kwargs.get("dtype")
@@ -239,6 +241,7 @@ def _moved(sides: Sides, name: str, func: Any, args: Any, kwargs: Any) -> Any:
             device, dtype = (GPU if sides.is_gpu(each) else "cpu"), each.dtype
         elif isinstance(each, (str, torch.device)) or (isinstance(each, int) and not isinstance(each, bool)):
             device = each
+    sides.note_number(device)
     side = None if device is None else side_of(device)
     if side is None or (side is Side.GPU) == sides.is_gpu(tensor):
         if device is not None and side is not None:

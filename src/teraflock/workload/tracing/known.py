@@ -41,6 +41,12 @@ CHOICES_MAX: Final = 512
 """Of so many at most, as of experts, `topk` is assumed to choose each equally often."""
 ASSUMED: Final = "teraflock_assumed"
 """Set on values that follow from this assumption."""
+DECIDING: Final = {
+    f"aten::{name}{inplace}": name.endswith("or")
+    for name in ("bitwise_or", "logical_or", "bitwise_and", "logical_and", "mul")
+    for inplace in ("", "_")
+}
+"""The operand that decides: true for `or`, zero for `and` and for a product."""
 OVERWRITES: Final = frozenset({"aten::fill_", "aten::zero_", "aten::copy_"})
 
 
@@ -119,8 +125,11 @@ class KnownValues:
         )
         values = self._run(func, args, kwargs) if is_known and made else None
         if values is None:
+            decided = self._decided(func, given, made)
             self._forget(func, given)
             self._spread(func, args, made)
+            if decided is not None:
+                self.keep(made[0], decided)
             return
         is_assumed = any(hasattr(self.of(each), ASSUMED) for each in given)
         for each, value in zip(made, tensors_in(values), strict=False):
@@ -128,6 +137,16 @@ class KnownValues:
                 self.keep(each, value)
                 if is_assumed:
                     setattr(value, ASSUMED, True)
+
+    def _decided(self, func: Any, given: list[Any], made: list[Any]) -> Any:
+        """The result that one operand decides whatever the others are, such as whether a text has its full length."""
+        decides = DECIDING.get(func._schema.name)
+        if decides is None or made[0].dtype.is_floating_point or made[0].numel() > ELEMENTS_MAX:
+            return None
+        known = [values for each in given if (values := self.of(each)) is not None and values.numel()]
+        if not any(bool((values.bool() == decides).all()) for values in known):
+            return None
+        return torch.full(made[0].shape, decides, dtype=made[0].dtype)
 
     def _spread(self, func: Any, args: Any, made: list[Any]) -> None:
         """The experts that tokens choose: no two equal in a row, and each equally often."""

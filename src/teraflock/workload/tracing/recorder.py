@@ -57,6 +57,7 @@ ORS = frozenset({"aten::bitwise_or", "aten::bitwise_or_", "aten::logical_or", "a
 UNSEEN = ("prim", "prims", "profiler")
 """Namespaces of operators that start no kernel."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
+SELECTING: Final = frozenset({"aten::nonzero", "torchvision::nms", "aten::index"})
 ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
 FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
 """Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""
@@ -221,7 +222,7 @@ class Recorder(TorchDispatchMode):
         try:
             return self.sides.run_fake(func, args, kwargs)
         except DynamicOutputShapeException:
-            if not (every := boxes_kept()):
+            if func._schema.name not in SELECTING or not (every := boxes_kept()):
                 raise
             return self._boxes(func, args, every)
 

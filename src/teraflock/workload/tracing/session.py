@@ -58,6 +58,9 @@ class Session:
             self._env = ShapeEnv(allow_scalar_outputs=False, allow_dynamic_output_shape_ops=False)
         self.notes = Notes(self.folder)
         self.sides = Sides(FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True), assume=assume)
+        self.sides.on_other_gpu = lambda: self.notes.add(
+            "What the script puts on several GPUs counts as on one"
+        )
         self.recorder = Recorder(self.sides)
         self.recorder.on_assumed = lambda: self.notes.add(
             "torchvision selects boxes by values that only a GPU would compute: as many count as early in training"

@@ -49,8 +49,15 @@ class Sides:
         self.is_gpu_storage: Callable[[int], bool] = lambda key: False
         self.used_gpu = False
         """Whether the script ever named a GPU."""
+        self.on_other_gpu: Callable[[], None] = lambda: None
+        """Called when the script names another GPU than the first."""
         self.reads = 0
         """How often the script has read what a GPU would have computed."""
+
+    def note_number(self, device: Any = None) -> None:
+        number = device if type(device) is int else str(device).partition("cuda:")[2]
+        if number and str(number) != "0":
+            self.on_other_gpu()
 
     def of(self, tensor: Any) -> Side:
         tensor = unwrapped(tensor)
