@@ -3,9 +3,10 @@
 `judge_shares`: steps with 16, 26 and 60 of the 132 SMs beside the whole bandwidth. `judge_crowds`: two, four and eight
 processes that run the same step at once, each with its share of the SMs, as busy slices do. `judge_sharded`: the peak
 of each of several GPUs under DDP and ZeRO. Nothing was fitted on any of them; the form of `estimate/sharded.py` was
-chosen with `judge_sharded` in sight. `judge_quantized`: LoRA in float32 over 4-bit and 8-bit weights. The times of two
-of its models were fitted on (`estimate/quantized.py`) and only the others are judged. `judge_plain_shares`: 30 SMs
-with TF32 off, so convolutions run as on GPUs without tensor cores. Nothing was fitted on it.
+chosen with `judge_sharded` in sight. `judge_quantized`: LoRA in float32 over 4-bit
+and 8-bit weights, with what the adapters of these runs added (`lab/drawn.py`). The times of two of its models were
+fitted on (`estimate/quantized.py`) and only the others are judged. `judge_plain_shares`: 30 SMs with TF32 off, so
+convolutions run as on GPUs without tensor cores. Nothing was fitted on it.
 """
 
 from collections import defaultdict
@@ -14,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from lab.drawn import more_outliers_bytes
 from lab.fit_knobs import step_for
 from lab.fit_split import WHOLE
 from lab.jobs import workload_of
@@ -138,12 +140,12 @@ def _quantized(bits: str, rows: list[dict[str, Any]]) -> Section:
                 load_in=bits, gradient_checkpointing=bool(case.get("ckpt")),
             )
         )  # fmt: skip
-        live.append(100 * (estimator.memory().live_peak_bytes / row["live"] - 1))
+        peak = estimator.memory().live_peak_bytes + more_outliers_bytes(case)
+        live.append(100 * (peak / row["live"] - 1))
         names.append(f"{case['model']} {case['batch']}x{case['seq']} {live[-1]:+.1f} %")
         if case["model"] not in FITTED_MODELS:
             taken = step_of(estimator, estimator.scene(), host=OWN).seconds(PEAKS_H200)
             seconds.append(100 * abs(taken / row["seconds"] - 1))
-    # With random weights nearly every column of the last product's input has an outlier, which bitsandbytes keeps.
     return Section(
         title=f"judge_quantized: LoRA in float32 over {bits} weights",
         figures=(

@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.engine.conftest import IMAGES
 from tests.engine.sandbox import NoSandbox, Sandbox
-from tests.story.test_cloud_cli_engine import RealCloud
+from tests.story.real_cloud import RealCloud
 
 from bench.figures import Figure, Section
 from bench.processes import Fault

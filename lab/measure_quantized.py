@@ -18,13 +18,15 @@ TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 
 
 class Adapted(torch.nn.Module):
-    """A linear layer with a LoRA beside it, as peft adds it: both factors in float32, no dropout."""
+    """A linear layer with a LoRA beside it, as peft adds it: both factors in float32, the second one zero, no dropout.
+    In `judge_quantized` the second one was drawn as well, so it added to what the layers return."""
 
     def __init__(self, inner: Any, rank: int, inputs: int, outputs: int) -> None:
         super().__init__()
         self.inner = inner
         self.down = torch.nn.Linear(inputs, rank, bias=False, device="cuda")
         self.up = torch.nn.Linear(rank, outputs, bias=False, device="cuda")
+        torch.nn.init.zeros_(self.up.weight)
 
     def forward(self, x: Any) -> Any:
         out = self.inner(x)

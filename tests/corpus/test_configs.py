@@ -7,6 +7,7 @@ import os
 from math import prod
 
 import pytest
+from tests.corpus.declared import sitecustomize as _operators  # noqa: F401 -- before torchvision is imported
 
 from teraflock.workload import zoo
 from teraflock.workload.config import named

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.corpus.declared import sitecustomize as _operators  # noqa: F401 -- before torchvision is imported
 
 from teraflock.workload.architecture import shape_of
 from teraflock.workload.config import config_trace

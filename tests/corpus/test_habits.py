@@ -84,6 +84,116 @@ def test_an_optimizer_with_a_closure_does_not_stop_because_the_loss_is_unknown(t
     assert seen["backward_passes"] == 7
 
 
+def test_a_closure_that_is_called_once_is_nothing_to_note(tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + "net = nn.Linear(4, 4).cuda(); opt = torch.optim.Adam(net.parameters())\n"
+        "def closure():\n"
+        "    opt.zero_grad(); loss = net(torch.randn(2, 4, device='cuda')).sum(); loss.backward(); return loss\n"
+        "for _ in range(4): opt.step(closure)\n",
+        tmp_path,
+    )
+    assert (seen["samples_per_step"], seen["notes"]) == (2, [])
+
+
+WEIGHTS = "import torch\nw = torch.randn(64, 8, device='cuda', requires_grad=True)\n"
+BY_HAND = "    with torch.no_grad(): w -= 0.1 * w.grad; w.grad = None\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "for _ in range(9):\n    loss = (torch.randn(50, 64).cuda() @ w).sum(); loss.backward()\n" + BY_HAND,
+        "opt = torch.optim.SGD([w], 0.1)\nfor _ in range(9):\n"
+        "    loss = (torch.randn(50, 64).cuda() @ w).sum(); opt.zero_grad(); loss.backward(); opt.step()\n",
+        "for x in torch.utils.data.DataLoader(torch.randn(500, 64), 50):\n"
+        "    g, = torch.autograd.grad((x.cuda() @ w).sum(), [w])\n"
+        "    with torch.no_grad(): w -= 0.1 * g\n",
+    ],
+    ids=["by hand", "optimizer", "gradients asked for"],
+)
+def test_a_loop_without_modules_has_parameters_and_samples(text: str, tmp_path: Path) -> None:
+    """`--batch` cannot be asked for otherwise, and samples per second are missing."""
+    seen = traced(WEIGHTS + text, tmp_path)
+    assert sum(seen["parameters"].values()) == 64 * 8
+    assert (seen["samples_per_step"], seen["backward_passes"]) == (50, 1)
+    assert seen["input_shape"] == [50, 64]
+
+
+def test_a_loop_that_puts_nothing_on_a_gpu_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(WEIGHTS.replace(", device='cuda'", "") + "".join(
+        f"loss = (torch.randn(50, 64) @ w).sum(); loss.backward()\n{BY_HAND[4:]}" for _ in range(4)))  # fmt: skip
+    assert "no PyTorch operation on a GPU" in refusal(tmp_path / "train.py", tmp_path)
+
+
+def refusal(script: Path, folder: Path) -> str:
+    def work() -> Any:
+        from teraflock.base.errors import BadInput
+        from teraflock.workload.tracing.script import trace_script
+
+        with pytest.raises(BadInput) as refused:
+            trace_script(script)
+        return refused.value.sentence
+
+    return str(forked(work, folder))
+
+
+@pytest.mark.parametrize(
+    "first", ["net.eval()\n    with torch.no_grad(): net(many)\n    net.train()", "pass"]
+)
+def test_the_input_is_that_of_training(first: str, tmp_path: Path) -> None:
+    """Not of an evaluation, or of acting, before it."""
+    seen = traced(
+        HEAD + "net = nn.Linear(4, 4).cuda()\nmany = torch.randn(99, 4, device='cuda')\n"
+        f"def step():\n    {first}\n    with torch.no_grad(): net(many[:1])\n"
+        "    return net(torch.randn(6, 4, device='cuda')).sum()" + LOOP,
+        tmp_path,
+    )
+    assert seen["input_shape"] == [6, 4]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.cuda.nvtx.range_push('step'); torch.cuda.nvtx.range_pop(); torch.cuda.profiler.start()",
+        "torch.cuda.memory_stats()['allocated_bytes.all.peak'] / 2**30",
+        "torch.cuda.memory._record_memory_history(); torch.cuda.memory._dump_snapshot('x.pickle')",
+        "assert int(torch.version.cuda.split('.')[0]) > 11 and torch.backends.cudnn.version() > 8000",
+        "g = torch.Generator('cuda').manual_seed(1); torch.randn(3, generator=g, device='cuda');"
+        " assert g.device.type == 'cuda' and isinstance(torch.default_generator, torch.Generator)",
+        "y = net(torch.randn(2, 4, device='cuda')); assert torch.allclose(y, y) and not torch.equal(y, y)",
+    ],
+    ids=["ranges", "statistics", "snapshots", "versions", "generator", "checks"],
+)
+def test_what_scripts_ask_of_cuda_has_an_answer(use: str, tmp_path: Path) -> None:
+    seen = traced(
+        HEAD + f"net = nn.Linear(4, 4).cuda()\n{use}\n"
+        "step = lambda: net(torch.randn(2, 4, device='cuda')).sum()" + LOOP,
+        tmp_path,
+    )
+    assert seen["samples_per_step"] == 2
+
+
+PACKAGE = {"__init__.py": "", "size.py": "WIDTH = 5", "__main__.py": "from . import train"}
+
+
+@pytest.mark.parametrize("module", ["job", "job.train"])
+def test_a_module_of_a_package_runs_as_with_python_m(module: str, tmp_path: Path) -> None:
+    (tmp_path / "job").mkdir()
+    train = HEAD + "from .size import WIDTH\nnet = nn.Linear(WIDTH, 4).cuda()\n"
+    train += "step = lambda: net(torch.randn(2, WIDTH, device='cuda')).sum()" + LOOP
+    for name, text in {**PACKAGE, "train.py": train}.items():
+        (tmp_path / "job" / name).write_text(text)
+
+    def work() -> Any:
+        from teraflock.workload.tracing.script import trace_script
+
+        trace = trace_script(tmp_path, module=module)
+        return [trace.name, trace.samples]
+
+    assert forked(work, tmp_path) == [module.rpartition(".")[2], 2]
+    assert "tera trace -m package.module" in refusal(tmp_path / "job" / "train.py", tmp_path)
+
+
 @pytest.mark.parametrize(
     "ends",
     [

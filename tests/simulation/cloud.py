@@ -105,8 +105,8 @@ class Cloud(MortalProcess):
         self.actors: list[Actor] = [actor, msgspec.structs.replace(actor, member_id=MemberId("mem_other"))]
         for name in (*PROJECTS[1:], EDGE):
             tenants.projects.make(actor, name)
-        self.projects: dict[str, Project] = {name: tenants.project_for(actor, name) for name in PROJECTS}
-        self.edge = tenants.project_for(actor, EDGE)
+        self.projects: dict[str, Project] = {name: tenants.projects.show(actor, name) for name in PROJECTS}
+        self.edge = tenants.projects.show(actor, EDGE)
         self.names.update({project.id: name for name, project in self.projects.items()})
         self.boot()
         self.bills.set_profile(Profile(project_id=self.id("cny"), currency="CNY"))

@@ -48,7 +48,7 @@ from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
 from teraflock.reconcile.instances import InstanceLoop
-from teraflock.reconcile.loops import HOSTS_SECONDS, Loop
+from teraflock.reconcile.loops import HOSTS_SECONDS
 from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.queue import QueueLoop
 from teraflock.reconcile.surroundings import Surroundings
@@ -118,7 +118,7 @@ class Fleet(MortalProcess):
         self.mark = tenants.install().installation_id
         self.actor = tenants.authenticate(tenants.operator_key().secret)
         tenants.projects.make(self.actor, "other")
-        self.projects = [tenants.project_for(self.actor, name) for name in ("default", "other")]
+        self.projects = [tenants.projects.show(self.actor, name) for name in ("default", "other")]
         self.join(LONE)
         self.boot()
         text = price_book.text(3_060_000, 12_300, 0, 10)
@@ -160,9 +160,13 @@ class Fleet(MortalProcess):
         self.hosts.take_over()
         self.drift = DriftLoop(around)
         self.moves = MoveLoop(around)
-        loops: list[Loop] = [ImageLoop(around), self.moves, DrainLoop(around), TimeLimitLoop(around)]
-        self.turns = [loop.turn for loop in loops]
-        self.turns.append(QueueLoop(around, self.service.queue).turn)
+        self.turns = [
+            ImageLoop(around).turn,
+            self.moves.turn,
+            DrainLoop(around).turn,
+            TimeLimitLoop(around).turn,
+            QueueLoop(around, self.service.queue).turn,
+        ]
         self.copying = CopyLoop(around, COPY_EVERY)
         self.rare_turns = [self._copy, BillLoop(self.bills, self.clock).turn]
         self.database.write(leases.let_go_all)

@@ -21,8 +21,9 @@ loaders, numpy, tokenizers. `tera trace` detects the steps and stops the script 
 gradient accumulation, several optimizers, evaluation between steps and plain inference. Check the printed summary to
 see what it found.
 
-`SCRIPT` is a Python file or a notebook. Use `--entry module:function` to run a function instead. If the function has a
-parameter `batch`, you can use the trace with any batch.
+`SCRIPT` is a Python file or a notebook; `-m package.module` runs a module of this folder, as `python -m` does. Use
+`--entry module:function` to run a function instead. If the function has a parameter `batch`, you can use the trace
+with any batch.
 
 With `--any-batch`, the script runs three times, with one, two and three times its batch. `tera estimate` can then use
 the trace with any batch and finds the largest one for each GPU. The batch is found in an argument such as
@@ -36,6 +37,7 @@ Examples:
   tera trace train.py -o job.trace -- --model resnet50 --batch 64
   tera trace train.py --any-batch -o job.trace
   tera trace analysis.ipynb -o job.trace
+  tera trace -m package.train -o job.trace -- --epochs 2
   tera trace --entry train:main -o job.trace
 """
 
@@ -43,6 +45,9 @@ Examples:
 @click.command(help=HELP, context_settings={"ignore_unknown_options": False})
 @click.argument("script", required=False, type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1)
+@click.option(
+    "-m", "module", metavar="MODULE", help="Run this module instead of a script, as `python -m` does."
+)
 @click.option("--entry", help="Run this module:function instead of a script.")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), required=True, help="Write the trace to this file."
@@ -56,22 +61,25 @@ Examples:
 def command(
     script: Path | None,
     arguments: tuple[str, ...],
+    module: str | None,
     entry: str | None,
     out: Path,
     seconds: float,
     any_batch: bool,
     as_json: bool,
 ) -> None:
+    if module and not entry:  # then the first word is an argument of the module
+        arguments, script = (*([str(script)] if script else []), *arguments), Path.cwd()
     if (script is None) == (entry is None):
-        raise BadInput("Give either a script or `--entry module:function`")
-    if script is not None and not script.is_file():
+        raise BadInput("Give either a script, `-m module` or `--entry module:function`")
+    if script is not None and not module and not script.is_file():
         raise BadInput(f"File not found: `{script}`")
     if any_batch and script is None:
         raise BadInput(
             "`--any-batch` needs a script",
             hint="Give the function of `--entry` a parameter `batch`: its trace can be used with any batch",
         )
-    trace = _traced(script, arguments, entry, seconds, any_batch=any_batch, quiet=as_json)
+    trace = _traced(script, arguments, module or "", entry, seconds, any_batch=any_batch, quiet=as_json)
     from teraflock.workload.trace import write_trace
 
     data = write_trace(trace)
@@ -90,6 +98,7 @@ def command(
 def _traced(
     script: Path | None,
     arguments: tuple[str, ...],
+    module: str,
     entry: str | None,
     seconds: float,
     *,
@@ -106,12 +115,13 @@ def _traced(
     # With `--json`, the output of the script must not mix with the JSON on stdout.
     with contextlib.redirect_stdout(sys.stderr) if quiet else contextlib.nullcontext():
         if script is not None:
-            return trace_script(script, arguments=list(arguments), seconds=seconds, any_batch=any_batch)
+            return trace_script(
+                script, module=module, arguments=list(arguments), seconds=seconds, any_batch=any_batch
+            )
         return trace_entry(entry or "", folder=Path.cwd(), seconds=seconds)
 
 
 def shape(trace: "Trace") -> dict[str, Any]:
-
     seen = msgspec.to_builtins(trace.seen) if trace.seen else {}
     return {
         "name": trace.name,

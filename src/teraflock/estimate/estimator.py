@@ -55,7 +55,11 @@ class Estimator:
         if self.workload.load_in == "8bit" and self.trace.has_backward:
             from teraflock.workload.outliers import with_kept_inputs  # imported here: few estimates need it
 
-            self.trace = with_kept_inputs(self.trace, checkpointing=self.workload.gradient_checkpointing)
+            self.trace = with_kept_inputs(
+                self.trace,
+                tokens=self.workload.batch * (self.workload.seq or 1),
+                checkpointing=self.workload.gradient_checkpointing,
+            )
         if self.workload.compile:
             from teraflock.workload.compiled import compiled  # imported here: few estimates need it
 
@@ -117,6 +121,8 @@ class Estimator:
         return elements * self.workload.batch * size // self.tensor_parallel
 
     def gradient_bytes(self) -> int:
+        if not self.trace.has_backward:
+            return 0
         scene = self.scene()
         total = 0
         for shape, dtype in scene.parameter_sizes():

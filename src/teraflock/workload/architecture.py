@@ -61,6 +61,11 @@ def shape_of(data: Mapping[str, Any], name: str) -> ModelShape:
 
 
 def _unsupported(data: Mapping[str, Any], name: str, kind: str) -> BadInput:
+    if data.get("model_type") is None:
+        return BadInput(
+            f"`{name}` has no `model_type`",
+            hint=f"Configs of Hugging Face transformers are supported, not those of other libraries. {TRACE_HINT}",
+        )
     inner = data.get(WITH_TEXT)
     if isinstance(inner, dict) and inner.get("model_type") in READERS:
         return BadInput(
@@ -85,6 +90,8 @@ SMALL_HEADS: Final = (
 def _other_head(architectures: object, shape: ModelShape) -> tuple[str, ...]:
     """Models of text are recorded with the head that predicts tokens, which is as wide as the vocabulary."""
     name = architectures[0] if isinstance(architectures, list) and architectures else ""
+    if shape.family.startswith("gemma3") and name == "Gemma3ForConditionalGeneration":
+        return ("the estimate is for the text model, without the encoder of images",)
     if shape.kind != TEXT or shape.family == "clip" or not isinstance(name, str) or not name.isidentifier():
         return ()
     bare = name.endswith("Model") and not name.endswith(("LMHeadModel", "DoubleHeadsModel"))

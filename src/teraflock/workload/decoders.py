@@ -7,6 +7,9 @@ import msgspec
 from teraflock.base.errors import BadInput
 from teraflock.workload.shape import HEAD_MAX, TRACE_HINT, WIDE_HEAD_MAX, Fields, ModelShape
 
+GELU = ("gelu_pytorch_tanh", "gelu")
+"""Older configs of Gemma name the second one, and transformers takes the first."""
+
 
 def attention(fields: Fields, *, most: int = HEAD_MAX, head_default: int | None = None) -> dict[str, int]:
     """The number of keys, the heads for each of them, and the width of a head, of a decoder."""
@@ -27,6 +30,7 @@ def decoder(
     head_default: int | None = None,
     positions: int = 0,
     window: int = 0,
+    activation: str | tuple[str, ...] = "silu",
 ) -> Callable[[Fields], ModelShape]:
     """`tied`: whether the embedding is also the output layer by default. `None`: there is no separate family for it.
     `window`: the sliding window of a config that names none."""
@@ -37,6 +41,9 @@ def decoder(
         layers = fields.layers("num_hidden_layers")
         if kind != "qwen2":
             fields.refuse("attention_bias", unless=False)
+        fields.refuse("mlp_bias", unless=False)
+        for field in ("hidden_act", "hidden_activation"):
+            fields.refuse(field, unless=activation)
         return ModelShape(
             family=f"{kind}{'-tied' * shared}{'-gqa' * (widths['group'] > 1)}",
             layers=(layers,),
@@ -63,7 +70,9 @@ def _window(fields: Fields, default: int) -> int:
 
 
 def gemma(kind: str, positions: int, window: int = 0) -> Callable[[Fields], ModelShape]:
-    plain = decoder(kind, most=WIDE_HEAD_MAX, head_default=256, positions=positions, window=window)
+    plain = decoder(
+        kind, most=WIDE_HEAD_MAX, head_default=256, positions=positions, window=window, activation=GELU
+    )
 
     def read(fields: Fields) -> ModelShape:
         fields.refuse("tie_word_embeddings", unless=True)
@@ -86,9 +95,8 @@ def mixture(kind: str) -> Callable[[Fields], ModelShape]:
         fields.refuse("tie_word_embeddings", unless=False)
         fields.refuse("decoder_sparse_step", unless=1)
         fields.refuse("mlp_only_layers", unless=[])
-        experts = fields.data.get("num_experts") or fields.data.get("num_local_experts")
-        own = Fields({**fields.data, "num_experts": experts}, fields.name)
-        widths = {"experts": own.size("num_experts"), "chosen": own.size("num_experts_per_tok")}
+        own, experts = fields, "num_local_experts" if kind == "mixtral" else "num_experts"
+        widths = {"experts": fields.size(experts), "chosen": fields.size("num_experts_per_tok")}
         if widths["chosen"] > widths["experts"]:
             raise BadInput(
                 f"`{fields.name}`: {widths['chosen']} of {widths['experts']} experts cannot be chosen"
@@ -118,7 +126,7 @@ def phi3(fields: Fields) -> ModelShape:
 def phi(fields: Fields) -> ModelShape:
     fields.refuse("qk_layernorm", unless=False)
     fields.refuse("tie_word_embeddings", unless=False)
-    found = decoder("phi", positions=2048)(fields)
+    found = decoder("phi", positions=2048, activation="gelu_new")(fields)
     if found.widths["group"] > 1:
         raise BadInput(f"`{fields.name}`: heads that share keys are not supported for `phi`", hint=TRACE_HINT)
     factor = fields.data.get("partial_rotary_factor", 0.5)

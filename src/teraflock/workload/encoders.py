@@ -13,6 +13,7 @@ def bert(kind: str, *, types: int) -> Callable[[Fields], ModelShape]:
     def read(fields: Fields) -> ModelShape:
         fields.refuse("tie_word_embeddings", unless=True)
         fields.refuse("is_decoder", unless=False)
+        fields.refuse("hidden_act", unless="gelu")
         heads = fields.size("num_attention_heads", 12)
         # RoBERTa starts positions at two.
         before = 0 if kind == "bert" else 2
@@ -35,6 +36,7 @@ def bert(kind: str, *, types: int) -> Callable[[Fields], ModelShape]:
 
 
 def distilbert(fields: Fields) -> ModelShape:
+    fields.refuse("activation", unless="gelu")
     heads, positions = fields.size("n_heads", 12), fields.size("max_position_embeddings", 512)
     return ModelShape(
         family="distilbert",
@@ -61,6 +63,7 @@ def _patches(fields: Fields) -> dict[str, int]:
 
 def vit(fields: Fields) -> ModelShape:
     fields.refuse("qkv_bias", unless=True)
+    fields.refuse("hidden_act", unless="gelu")
     heads, labels = fields.size("num_attention_heads", 12), fields.data.get("id2label")
     own = Fields({"patch_size": 16, **fields.data}, fields.name)
     return ModelShape(
@@ -80,6 +83,8 @@ def vit(fields: Fields) -> ModelShape:
 
 def clip(fields: Fields) -> ModelShape:
     text, vision = fields.inner("text_config"), fields.inner("vision_config")
+    for each in (text, vision):
+        each.refuse("hidden_act", unless="quick_gelu")
     heads, eyes = text.size("num_attention_heads", 8), vision.size("num_attention_heads", 12)
     positions = text.size("max_position_embeddings", 77)
     own = Fields({"patch_size": 32, **vision.data}, vision.name)
@@ -128,6 +133,7 @@ def t5(fields: Fields) -> ModelShape:
 
 def _two_sided(fields: Fields, kind: str, more: Callable[[Fields], dict[str, int]], vocab: int) -> ModelShape:
     heads, inter = fields.size("encoder_attention_heads"), fields.size("encoder_ffn_dim")
+    fields.refuse("activation_function", unless="gelu")
     fields.refuse("decoder_attention_heads", unless=heads)
     fields.refuse("decoder_ffn_dim", unless=inter)
     fields.refuse("tie_word_embeddings", unless=True)

@@ -70,7 +70,9 @@ class Fields:
 
     def is_on(self, field: str, *, default: bool = False) -> bool:
         value = self.data.get(field)
-        return default if value is None else value is True
+        if value is not None and not isinstance(value, bool):
+            raise BadInput(f"`{self.name}`: `{field}` is neither true nor false")
+        return default if value is None else value
 
     def number(self, field: str, default: float) -> float:
         value = self.data.get(field)
@@ -85,9 +87,9 @@ class Fields:
         return Fields(value if isinstance(value, dict) else {}, f"{self.name}, {field}")
 
     def refuse(self, field: str, *, unless: object) -> None:
-        """Refuse other values than the one that was recorded."""
+        """Refuse other values than the one that was recorded, or than several in a tuple."""
         value = self.data.get(field)
-        if value is not None and value != unless:
+        if value is not None and value not in (unless if isinstance(unless, tuple) else (unless,)):
             words = str(value)[:VALUE_MAX]
             raise BadInput(f"`{self.name}`: `{field}` of {words} is not supported", hint=TRACE_HINT)
 

@@ -20,6 +20,7 @@ from teraflock.workload.config import (
     shape_named,
     variants_of_family,
 )
+from teraflock.workload.hub import forms
 from teraflock.workload.model import Workload, checked
 from teraflock.workload.shape import TRACE_HINT, ModelShape
 from teraflock.workload.trace import Trace, read_trace
@@ -86,30 +87,21 @@ ENTRIES: Final[dict[str, ZooEntry]] = {
         ZooEntry("dcgan", "generator", image=64),
     ]
 }
-ALIASES: Final = {
-    "gpt2-small": "gpt2", "distilbert-base": "distilbert", "unet-sd15": "unet-diffusion-sd15",
-    "sd15": "unet-diffusion-sd15", "stable-diffusion-v1-5": "unet-diffusion-sd15", "sdxl": "unet-diffusion-sdxl",
-    "sd-1.5": "unet-diffusion-sd15", "sd1.5": "unet-diffusion-sd15", "stable-diffusion-1.5": "unet-diffusion-sd15",
-    "stable-diffusion-xl-base-1.0": "unet-diffusion-sdxl", "stable-diffusion-xl": "unet-diffusion-sdxl",
-}  # fmt: skip
 RECORDED_AS: Final = {"fp16": "bf16", "fp8": "bf16", "tf32": "fp32", "amp-fp16": "amp-bf16"}
 
 
 def entry(name: str) -> ZooEntry:
     if is_config_file(name):
         return _by_config(name, read_config(name))
-    folded = name.strip().lower().replace(" ", "")
-    for candidate in (folded, folded.replace("-", "_"), folded.replace("_", "-"), ALIASES.get(folded, "")):
-        if candidate in ENTRIES:
-            return ENTRIES[candidate]
-    configs = named()
-    for candidate in (folded, folded.replace("_", "-"), *_without_owner(folded)):
-        if candidate in configs:
-            return _by_config(candidate, shape_named(candidate))
+    for form in forms(name):
+        if form in ENTRIES:
+            return ENTRIES[form]
+        if form in named():
+            return _by_config(form, shape_named(form))
     raise unknown_name(
         "model",
         name,
-        [*ENTRIES, *configs],
+        [*ENTRIES, *named()],
         see="`tera estimate --models` lists them. For any other model give its Hugging Face `config.json`, or record"
         " your script with `tera trace train.py -o job.trace`",
     )
@@ -125,15 +117,6 @@ def _by_config(name: str, shape: ModelShape) -> ZooEntry:
         shape=shape,
         kv_elements_fixed=shape.kv_elements_fixed,
     )
-
-
-def _without_owner(name: str) -> tuple[str, ...]:
-    """Short forms of a hub name such as `meta-llama/Llama-3.1-8B-Instruct`, without owner and kind of tuning."""
-    short = name.rpartition("/")[2]
-    tuned = short
-    for ending in ("-instruct", "-chat", "-base", "-hf", "-it"):
-        tuned = tuned.removesuffix(ending)
-    return short, tuned, tuned.replace("meta-llama-", "llama-")
 
 
 def known_names() -> list[str]:

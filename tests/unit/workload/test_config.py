@@ -19,6 +19,7 @@ from teraflock.workload import zoo
 from teraflock.workload.architecture import READERS, shape_of
 from teraflock.workload.config import FAMILIES, named
 from teraflock.workload.expression import evaluate_all
+from teraflock.workload.hub import OTHER_NAMES
 from teraflock.workload.model import Workload, is_trace
 
 LLAMA = {
@@ -192,7 +193,15 @@ def test_a_config_file_is_a_model(tmp_path: Path) -> None:
     ("changed", "says"),
     [
         ({"model_type": "mamba"}, "`mamba` are not supported"),
-        ({"model_type": None}, "not supported"),
+        ({"model_type": None}, "has no `model_type`"),
+        ({"hidden_act": "relu2"}, "`hidden_act` of relu2 is not supported"),
+        ({"mlp_bias": True}, "`mlp_bias` of True is not supported"),
+        ({"tie_word_embeddings": "yes"}, "`tie_word_embeddings` is neither true nor false"),
+        (
+            {"model_type": "bert", "num_attention_heads": 32, "hidden_act": "gelu_new"},
+            "`hidden_act` of gelu_new",
+        ),
+        ({"model_type": "clip", "vision_config": {"hidden_act": "gelu"}}, "`hidden_act` of gelu "),
         ({"hidden_size": "wide"}, "`hidden_size` is not a number"),
         ({"hidden_size": 0}, "`hidden_size` is not a number"),
         ({"hidden_size": True}, "`hidden_size` is not a number"),
@@ -201,7 +210,7 @@ def test_a_config_file_is_a_model(tmp_path: Path) -> None:
         ({"attention_bias": True}, "`attention_bias` of True is not supported"),
         ({"model_type": "phi3", "partial_rotary_factor": 0.75}, "`partial_rotary_factor`"),
         ({"model_type": "mixtral", "num_experts_per_tok": 9, "num_local_experts": 8}, "9 of 8 experts"),
-        ({"model_type": "mixtral"}, "has no `num_experts"),
+        ({"model_type": "mixtral"}, "has no `num_local_experts"),
         ({"model_type": "t5", "feed_forward_proj": "gated-silu"}, "`feed_forward_proj` of gated-silu"),
         ({"model_type": "vit", "image_size": 225}, "patches of 16 pixels cannot cover"),
         ({"model_type": "bert", "hidden_size": 770, "num_attention_heads": 12}, "cannot divide 770"),
@@ -234,6 +243,40 @@ def test_what_is_no_config_is_refused(text: str, tmp_path: Path) -> None:
 def test_a_model_is_found_as_the_hub_writes_it(name: str) -> None:
     assert not is_trace(name)
     assert zoo.entry(name).name == "llama-3.1-8b"
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("openai-community/gpt2", "gpt2"),
+        ("google-t5/t5-base", "t5-base"),
+        ("FacebookAI/roberta-base", "roberta-base"),
+        ("distilbert/distilbert-base-uncased", "distilbert"),
+        ("facebook/opt-1.3b", "opt-1.3b"),
+        ("microsoft/resnet-50", "resnet50"),
+        ("google/vit-base-patch16-224-in21k", "vit-base-patch16-224"),
+        ("stabilityai/stable-diffusion-xl-base-1.0", "unet-diffusion-sdxl"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "mistral-7b"),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"),
+        ("meta-llama/Llama-2-13b-chat-hf", "llama-2-13b"),
+        ("meta-llama/Meta-Llama-3-8B-Instruct", "llama-3-8b"),
+        ("Qwen/Qwen2.5-Coder-7B-Instruct", "qwen2.5-7b"),
+        ("Qwen/Qwen3-4B-Instruct-2507", "qwen3-4b"),
+        ("microsoft/Phi-3-mini-4k-instruct", "phi-3-mini"),
+        ("microsoft/phi-1_5", "phi-1.5"),
+        ("google/gemma-3-4b-it", "gemma-3-4b"),
+        ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "tinyllama-1.1b"),
+        ("deepseek-ai/deepseek-coder-6.7b-instruct", "deepseek-coder-6.7b"),
+        ("Wide_ResNet50_2", "wide_resnet50_2"),
+    ],
+)
+def test_models_of_hubs_are_found_with_their_owner_and_tuning(name: str, model: str) -> None:
+    assert zoo.entry(name).name == model
+
+
+def test_another_name_leads_to_a_model_that_there_is() -> None:
+    assert {*OTHER_NAMES.values()} <= {*zoo.known_names()}
+    assert not {*OTHER_NAMES} & {*zoo.known_names()}
 
 
 def test_an_unknown_name_says_how_to_go_on() -> None:
@@ -313,7 +356,8 @@ def test_another_head_than_the_recorded_one_is_said(
 
 
 def test_public_models_have_the_head_that_was_recorded() -> None:
-    assert [name for name in (*zoo.ENTRIES, *named()) if zoo.config_notes(name)] == []
+    noted = [name for name in (*zoo.ENTRIES, *named()) if zoo.config_notes(name)]
+    assert noted == ["gemma-3-12b", "gemma-3-4b"]  # of which only the text model is recorded
 
 
 DEEPSEEK = dict(named()["deepseek-v3"])

@@ -119,6 +119,21 @@ def test_a_loop_that_updates_by_hand_is_cut_at_its_forward_passes() -> None:
     assert samples_of(run, window) == 20
 
 
+def test_a_loop_without_modules_is_cut_at_its_backward_passes() -> None:
+    run = run_of("b:50 b:50 b:50")
+    window = hand_updated_window(run)
+    assert window is not None
+    assert samples_of(run, window) == 50
+    assert backward_passes_of(run, window) == 1
+    assert window.end == run[-1].at
+
+
+@pytest.mark.parametrize("text", ["b:50 s b:50 s", "l:50 b:10 s l:50 b:10 s"])
+def test_an_optimizer_of_plain_tensors_has_the_samples_of_its_loader_or_its_backward_pass(text: str) -> None:
+    run, window = found(text)
+    assert samples_of(run, window) == 50
+
+
 def test_inference_is_told_by_its_repeated_forward_pass() -> None:
     run = run_of("e:16 e:16 e:16")
     window = inference_window(run, 99)

@@ -318,7 +318,10 @@ def test_attention_takes_narrow_values_and_shared_keys_with_dropout(
             for each in (keys, values)
         )
         attend = torch.nn.functional.scaled_dot_product_attention
-        out = attend(query, key, value, dropout_p=dropout, is_causal=True, enable_gqa=bool(dropout))
+        if dropout and "enable_gqa" not in (attend.__doc__ or ""):
+            pytest.skip("this version of PyTorch cannot share keys")
+        words = {"enable_gqa": True} if dropout else {}
+        out = attend(query, key, value, dropout_p=dropout, is_causal=True, **words)
         out.sum().backward()
         names = {each.name for each in recorder.operations}
         recorder.paused = True

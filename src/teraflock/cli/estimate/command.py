@@ -1,5 +1,6 @@
 """`tera estimate`: memory, largest batch and step time of a workload on every GPU model, with intervals."""
 
+from collections.abc import Set
 from typing import Any, Final
 
 import click
@@ -35,6 +36,7 @@ NOT_FOR_TRACES: Final = (
     "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
     "lora_targets", "lora_dtype", "load_in", "accumulate", "users", "context",
 )  # fmt: skip
+NOT_FOR_FILES: Final = (*NOT_FOR_TRACES, "batch", "global_batch", "plot")
 
 
 @click.command(help=HELP)
@@ -205,8 +207,9 @@ def command(
     asked = EstimateWords(model=model or "", **words)
     own_cards = read_own_cards(home())
     if source is not None:
-        from teraflock.cli.estimate.many import answer_many
+        from teraflock.cli.estimate.many import COLUMNS, answer_many
 
+        _refuse_options_for_a_file(model, COLUMNS)
         answer_many(source, asked, own_cards)
         return
     if model is None:
@@ -260,6 +263,20 @@ def _keep_old_cpu(ctx: click.Context, value: str | None) -> None:
     if value is not None:
         remark(f"`--host {value}` is deprecated; use `--cpu {value}`")
         ctx.meta[OLD_CPU] = value
+
+
+def _refuse_options_for_a_file(model: str | None, columns: Set[str]) -> None:
+    """The rows of a file say what runs, so options that say otherwise would have no effect."""
+    if model is not None:
+        raise BadInput(
+            "Give a model or `--from`, not both", hint="Models are in the column `model` of the file"
+        )
+    source = click.get_current_context().get_parameter_source
+    for name in NOT_FOR_FILES:
+        if source(name) is click.core.ParameterSource.COMMANDLINE:
+            word = name.replace("_", "-")
+            hint = f"Use a column `{name}` in the file" if name in columns else f"Remove `--{word}`"
+            raise BadInput(f"`--{word}` does not apply to `--from`", hint=hint)
 
 
 def _refuse_options_for_a_trace(model: str) -> None:

@@ -14,6 +14,7 @@ from teraflock.cli.facts import write_facts
 from teraflock.cli.instance.archive import receive
 from teraflock.cli.options import json_option, project_option
 from teraflock.cli.output import emphasised, remark, write_json, write_output
+from teraflock.cli.parse_money import parse_amount
 from teraflock.cli.run.follow import exit_code_of, finish, follow
 from teraflock.cli.table import write_list
 from teraflock.client.errors import NoAnswer
@@ -116,12 +117,14 @@ def cancel(names: tuple[str, ...], project: str | None, as_json: bool) -> None:
 
 @click.command(help="Continue a failed or cancelled run from its last checkpoints.")
 @click.argument("run")
+@click.option("--budget", metavar="AMOUNT", help="A new budget, over all attempts. [default: the old one]")
 @click.option("--detach", "-d", is_flag=True, help="Do not follow its output.")
 @project_option
 @json_option
-def retry(run: str, detach: bool, project: str | None, as_json: bool) -> None:
+def retry(run: str, budget: str | None, detach: bool, project: str | None, as_json: bool) -> None:
+    micros = None if budget is None else parse_amount(budget, at_least=1)
     with connected(project) as client:
-        again = client.runs.retry(run)
+        again = client.runs.retry(run, budget_micros=micros)
         if as_json:
             write_json(again)
         elif detach:
@@ -137,7 +140,6 @@ def retry(run: str, detach: bool, project: str | None, as_json: bool) -> None:
 @click.option("--checkpoint", metavar="NAME", help="Copy this checkpoint. `tera run show` lists them.")
 @project_option
 def cp(run: str, target: Path, checkpoint: str | None, project: str | None) -> None:
-
     with connected(project) as client:
         pieces = client.runs.checkpoint(run, checkpoint) if checkpoint else client.runs.outputs(run)
         try:

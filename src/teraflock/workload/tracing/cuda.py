@@ -229,8 +229,8 @@ def _moved(sides: Sides, name: str, func: Any, args: Any, kwargs: Any) -> Any:
     if name == "type":
         return _retyped(sides, func, args, kwargs)
     if name in ("cuda", "cpu"):
-        side = Side.GPU if name == "cuda" else Side.HOST
-        return moved_to(sides, tensor, side, unblocked=_is_unblocked(rest, kwargs))
+        there = Side.GPU if name == "cuda" else Side.HOST
+        return moved_to(sides, tensor, there, unblocked=_is_unblocked(rest, kwargs))
     device, dtype = kwargs.get("device"), kwargs.get("dtype")
     for each in rest:
         if isinstance(each, torch.dtype):

@@ -2,6 +2,7 @@
 
 import importlib
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 from unittest import mock
@@ -22,7 +23,7 @@ _ANSWERS: Final[dict[str, Any]] = {
     "get_device_capability": (9, 0),
     "get_arch_list": ["sm_90"],
     "mem_get_info": (MEMORY_BYTES, MEMORY_BYTES),
-    "memory_stats": {},
+    "memory_stats": Counter(),
     "memory_stats_as_nested_dict": {},
     "memory_summary": "(a trace uses no GPU memory)",
     "memory_snapshot": [],
@@ -50,6 +51,10 @@ _ANSWERS: Final[dict[str, Any]] = {
     ),
 }
 """Fixed answers, independent of the arguments. All other functions do nothing."""
+MODULES: Final = (torch.cuda, torch.cuda.memory, torch.cuda.random, torch.cuda.nvtx, torch.cuda.profiler)
+CUDA_VERSION: Final = "13.0"
+CUDNN_VERSION: Final = 91002
+"""Of the PyTorch that the estimate was fitted with, for scripts that ask."""
 KEPT: Final = frozenset({"cudart", "default_generators"})
 TYPES: Final = {
     "FloatTensor": torch.float32, "HalfTensor": torch.float16, "DoubleTensor": torch.float64,
@@ -87,6 +92,24 @@ class Quiet:
         return lambda *args, **kwargs: None
 
 
+class _AnyGenerator(type(torch.Generator)):  # type: ignore[misc]
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _Generator.__base__)
+
+
+class _Generator(torch.Generator, metaclass=_AnyGenerator):
+    """Also of random numbers on the GPU, which have no values: a build without CUDA cannot make one."""
+
+    def __new__(cls, device: Any = "cpu") -> "_Generator":
+        made = super().__new__(cls, "cpu")
+        made.where = torch.device(device)
+        return made
+
+    @property
+    def device(self) -> Any:
+        return self.where
+
+
 class Properties(types.SimpleNamespace):
     def __init__(self, *args: Any) -> None:
         super().__init__(
@@ -100,13 +123,18 @@ class Properties(types.SimpleNamespace):
 def device_patches() -> Iterator[Any]:
     # PyTorch loads this at the first operation, and before 2.8 it refuses events that are not its own.
     importlib.import_module("torch._dynamo.device_interface")
-    for module in (torch.cuda, torch.cuda.memory, torch.cuda.random, getattr(torch, "accelerator", None)):
+    for module in (*MODULES, getattr(torch, "accelerator", None)):
         if module is not None:
             yield from _functions_of(module)
     for name in ("Event", "Stream", "ExternalStream", "CUDAGraph", "device", "device_of", "StreamContext"):
         yield mock.patch.object(torch.cuda, name, Quiet, create=True)
     for name in ("stream", "current_stream", "default_stream", "graph"):
         yield mock.patch.object(torch.cuda, name, Quiet, create=True)
+    for name in ("_record_memory_history", "_dump_snapshot", "_snapshot"):
+        yield mock.patch.object(torch.cuda.memory, name, _answering(None), create=True)
+    yield mock.patch.object(torch.version, "cuda", torch.version.cuda or CUDA_VERSION)
+    yield mock.patch.object(torch.backends.cudnn, "version", lambda: CUDNN_VERSION)
+    yield mock.patch.object(torch, "Generator", _Generator)
     yield mock.patch.object(torch, "Event", Quiet, create=True)
     yield mock.patch.object(torch, "Stream", Quiet, create=True)
     yield mock.patch.object(torch.Tensor, "record_stream", lambda self, stream: None)

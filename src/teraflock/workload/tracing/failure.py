@@ -27,6 +27,7 @@ WORDS = {
         ("not Unknown", "type Unknown", "got Unknown", "got (Unknown"),
         "a value that only a GPU would compute is used as a size or an index",
     ),
+    "attempted relative import": "it belongs to a package: run it as a module, `tera trace -m package.module`",
 }
 """Parts of PyTorch's messages that identify such a reason in a generic error."""
 TEXT_MAX = 200

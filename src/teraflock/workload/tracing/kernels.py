@@ -60,8 +60,9 @@ def attention(
             query, key, value, attn_mask, keep, dropout_p, is_causal, scale=scale
         )[0]
     if dropout_p == 0.0:
+        grouping = {"enable_gqa": True} if enable_gqa else {}  # PyTorch 2.4 does not know the word
         return aten._scaled_dot_product_attention_math(
-            query, key, value, attn_mask, 0.0, is_causal, None, scale=scale, enable_gqa=enable_gqa
+            query, key, value, attn_mask, 0.0, is_causal, None, scale=scale, **grouping
         )[0]
     if grouped:
         key, value = (each.repeat_interleave(query.shape[-3] // each.shape[-3], -3) for each in (key, value))

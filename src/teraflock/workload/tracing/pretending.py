@@ -174,6 +174,8 @@ def _modules(choices: CudaChoices) -> _Patches:
     yield mock.patch.object(torch.nn.RNNBase, "flatten_parameters", lambda self: None)
     yield mock.patch.object(torch.nn.Parameter, "__new__", born)
     yield mock.patch.object(torch.nn.Module, "_apply", _apply(sides.is_gpu))
+    if "tolist" in vars(FakeTensor):  # before PyTorch 2.6 it answers before any mode is asked
+        yield mock.patch.object(FakeTensor, "tolist", lambda self: torch.Tensor.tolist(self))
     yield mock.patch.object(FakeTensor, "device", property(_device_of(choices, FakeTensor.device.fget)))
 
 

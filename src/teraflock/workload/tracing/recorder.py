@@ -28,8 +28,9 @@ from teraflock.workload.trace import (
     Trace,
     TracedOperation,
 )
-from teraflock.workload.tracing import recurrent
+from teraflock.workload.tracing.attributes import attributes_of, name_of
 from teraflock.workload.tracing.known import KnownValues
+from teraflock.workload.tracing.leaves import Leaves
 from teraflock.workload.tracing.shapes import SHAPED, grouped
 from teraflock.workload.tracing.side import Side, Sides, unwrapped
 from teraflock.workload.tracing.sizes import expression_of
@@ -48,17 +49,6 @@ DTYPES = {
     torch.bool: "?",
     torch.complex64: "z",
 }
-CONVOLUTIONS = {"convolution": 3, "convolution_backward": 4}
-"""The position of the stride among the arguments."""
-CAUSAL = {
-    "_scaled_dot_product_cudnn_attention": 6,
-    "_scaled_dot_product_efficient_attention": 6,
-    "_scaled_dot_product_flash_attention": 4,
-    "_scaled_dot_product_cudnn_attention_backward": 14,
-    "_scaled_dot_product_efficient_attention_backward": 11,
-    "_scaled_dot_product_flash_attention_backward": 11,
-}
-"""The position of the `is_causal` argument."""
 FULL_MASKS = ("aten::all", "aten::eq", "aten::_is_all_true")
 """A truth value from one of these, on integers, is assumed to be true: masks are full, positions are in order. Other
 comparisons than with 1 are not: a generated token does not end its text, and sequences are unfinished."""
@@ -67,8 +57,9 @@ ORS = frozenset({"aten::bitwise_or", "aten::bitwise_or_", "aten::logical_or", "a
 UNSEEN = ("prim", "prims", "profiler")
 """Namespaces of operators that start no kernel."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
-
-
+ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
+FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
+"""Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""
 COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
 
 
@@ -77,11 +68,6 @@ def _is_composite(func: Any) -> bool:
     return func.namespace == "aten" and bool(
         torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), COMPOSITE)
     )
-
-
-ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
-FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
-"""Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""
 
 
 class Recorder(TorchDispatchMode):
@@ -106,6 +92,7 @@ class Recorder(TorchDispatchMode):
         self.sides = sides
         self.known = KnownValues(is_on=sides is not None and sides.mode.shape_env is None)
         self.on_assumed: Callable[[], None] = lambda: None
+        self.leaves = Leaves()
         self._expression_index: dict[Any, int] = {}
         self._operation_index: dict[Any, int] = {}
         self._number_by_storage: dict[int, int] = {}
@@ -181,11 +168,13 @@ class Recorder(TorchDispatchMode):
             self.birth(tensor)
         if outputs or inputs:
             self._mark_plain(inputs)
-            attributes = self._attributes(name, args)
+            if self.leaves.is_on and self._is_forward and torch.is_grad_enabled():
+                self.leaves.see(inputs)
+            attributes = attributes_of(name, args)
             if name.startswith("_foreach") or name.startswith("_fused_"):
                 attributes = [len(each) for each in _lists(args)[:1]]
                 inputs, outputs = self._foreach_group(args), []
-            self._operate(self._name(func, name), inputs, outputs, attributes)
+            self._operate(name_of(func, name), inputs, outputs, attributes)
         if torch.Tag.dynamic_output_shape in func.tags and not (name == "index" and _has_no_mask(args[1])):
             self.waited(args[0])  # PyTorch reads how many there are
         return out
@@ -421,24 +410,6 @@ class Recorder(TorchDispatchMode):
             Tensor(DTYPES.get(group[0].dtype, "f"), [self.index(sum(t.numel() for t in group))])
             for group in _lists(args)
         ]
-
-    @staticmethod
-    def _name(func: Any, name: str) -> str:
-        overload = func._overloadname
-        return f"{name}.{overload}" if overload in ("dim_IntList", "Scalar") else name
-
-    @staticmethod
-    def _attributes(name: str, args: Any) -> list[int]:
-        if name in CAUSAL:
-            return [1] if any(args[CAUSAL[name] : CAUSAL[name] + 1]) else []
-        if name.startswith("_cudnn_rnn"):
-            return recurrent.attributes(args)
-        if name not in CONVOLUTIONS:
-            return []
-        at = CONVOLUTIONS[name]
-        stride, padding, dilation, transposed, _, groups = args[at : at + 6]
-        mask = [int(each) for each in args[at + 6]] if name == "convolution_backward" else []
-        return [int(stride[0]), int(padding[0]), int(dilation[0]), int(transposed), int(groups), *mask]
 
 
 def _lists(args: Any) -> list[Any]:

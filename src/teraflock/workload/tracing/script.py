@@ -35,6 +35,7 @@ BATCH_HINT = 6
 OFFLINE = ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE")
 """A trace needs no weights and no data. These settings make libraries that would download some fail at once."""
 SECONDS_MAX: Final = 300.0
+MAIN: Final = "__main__.py"
 LAUNCHED: Final = {
     "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1",
     "MASTER_PORT": "29500",
@@ -43,20 +44,49 @@ LAUNCHED: Final = {
 
 
 def trace_script(
-    script: Path, *, arguments: list[str] | None = None, seconds: float = SECONDS_MAX, any_batch: bool = False
+    script: Path,
+    *,
+    module: str = "",
+    arguments: list[str] | None = None,
+    seconds: float = SECONDS_MAX,
+    any_batch: bool = False,
 ) -> Trace:
     """The trace of a Python file or notebook that trains or infers at its top level or under `__main__`.
 
-    With `any_batch`, the script runs again with other batches, and the trace applies to any batch.
+    With `any_batch`, the script runs again with other batches, and the trace applies to any batch. With `module`,
+    `script` is the current folder, and this module of it runs as with `python -m`.
     """
-    if not script.is_file():
-        raise BadInput(f"File not found: `{script}`")
+    file = _file_of(module, script) if module else script
+    if not file.is_file():
+        raise BadInput(f"File not found: `{file}`")
+    source = _Source(file, script if module else file.resolve().parent, module)
 
     def traced(change: BatchChange) -> Trace:
-        return _trace_script(script, arguments or [], seconds, change)
+        return _trace_script(source, arguments or [], seconds, change)
 
     found = traced(BatchChange())
     return _for_any_batch(found, arguments or [], traced) if any_batch else found
+
+
+class _Source(msgspec.Struct, frozen=True):
+    file: Path
+    folder: Path
+    """Python finds modules there."""
+    module: str = ""
+
+    @property
+    def package(self) -> str:
+        is_package = self.file.name == MAIN and self.module
+        return self.module if is_package else self.module.rpartition(".")[0]
+
+
+def _file_of(module: str, folder: Path) -> Path:
+    place = folder.joinpath(*module.split("."))
+    for file in (place / MAIN, place.with_suffix(".py")):
+        if all(each.isidentifier() for each in module.split(".")) and file.is_file():
+            return file
+    needs = f": it needs `{MAIN}`" if place.is_dir() else ""
+    raise BadInput(f"There is no module `{module}` in this folder{needs}")
 
 
 def _for_any_batch(found: Trace, arguments: list[str], traced: Callable[[BatchChange], Trace]) -> Trace:
@@ -85,27 +115,28 @@ def _noted(trace: Trace, note: str) -> Trace:
     return msgspec.structs.replace(trace, seen=seen)
 
 
-def _trace_script(script: Path, arguments: list[str], seconds: float, change: BatchChange) -> Trace:
-    whole = script.resolve()
+def _trace_script(source: _Source, arguments: list[str], seconds: float, change: BatchChange) -> Trace:
+    whole = source.file.resolve()
+    name = source.module.rpartition(".")[2] or whole.stem
 
     def run() -> None:
         words = with_larger_batch(arguments, change.argument)
-        with mock.patch.object(sys, "argv", [str(script), *words]):
-            if script.suffix == ".ipynb":
+        with mock.patch.object(sys, "argv", [str(source.file), *words]):
+            if whole.suffix == ".ipynb":
                 run_notebook(whole, change.source)
             else:
-                _run_file(whole, change.source)
+                _run_file(whole, change.source, source.package)
 
-    with _set_up(whole.parent):
-        return _recorded(script.stem, whole, run, seconds=seconds, times=change.loader)
+    with _set_up(source.folder):
+        return _recorded(name, whole, run, folder=source.folder, seconds=seconds, times=change.loader)
 
 
-def _run_file(path: Path, times: int) -> None:
-    """Run it as `python FILE` does, with larger batches in its source."""
+def _run_file(path: Path, times: int, package: str) -> None:
+    """Run it as `python FILE` or `python -m MODULE` does, with larger batches in its source."""
     with io.open_code(str(path)) as file:
         code = changed_code(file.read(), str(path), times)
     module = types.ModuleType("__main__")
-    module.__file__ = str(path)
+    module.__file__, module.__package__ = str(path), package or None
     with mock.patch.dict(sys.modules, {"__main__": module}):
         exec(code, vars(module))  # noqa: S102 -- the user's own script
 
@@ -119,18 +150,20 @@ def trace_entry(entry: str, *, folder: Path, seconds: float = SECONDS_MAX) -> Tr
         function = _function(module_name, function_name, folder)
         source = Path(inspect.getsourcefile(function) or folder)
         if _wants_batch(function):
-            session = Session(function_name, source, symbolic=True)
+            session = Session(function_name, source.parent, symbolic=True)
             with _eager(source), time_limit(seconds):
                 return session.record(lambda: function(batch=session.symbol("batch", BATCH_HINT)))
-        return _recorded(function_name, source, function, seconds=seconds)
+        return _recorded(function_name, source, function, folder=source.parent, seconds=seconds)
 
 
-def _recorded(name: str, source: Path, run: Callable[[], Any], *, seconds: float, times: int = 1) -> Trace:
+def _recorded(
+    name: str, source: Path, run: Callable[[], Any], *, folder: Path, seconds: float, times: int = 1
+) -> Trace:
     """Run again if the first run shows that the script needs a launcher or a GPU."""
     environment: dict[str, str] = {}
     assume = False
     for _ in range(3):
-        session = Session(name, source, assume=assume, times=times)
+        session = Session(name, folder, assume=assume, times=times)
         try:
             with mock.patch.dict(os.environ, environment), _eager(source), time_limit(seconds):
                 return session.record(run)
@@ -138,7 +171,7 @@ def _recorded(name: str, source: Path, run: Callable[[], Any], *, seconds: float
             assume = True
         except KeyError as error:
             if environment or not error.args or error.args[0] not in LAUNCHED:
-                raise explained(error, name=name, folder=source.parent) from None
+                raise explained(error, name=name, folder=folder) from None
             environment = dict(LAUNCHED)
         except OutOfTime as error:
             raise session.out_of_time(error, seconds) from None

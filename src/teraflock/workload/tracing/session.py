@@ -30,6 +30,7 @@ PASSES_MAX: Final = 64
 
 
 EVALUATIONS_MAX: Final = 160
+NO_GPU: Final = "Put the model, or the tensors that it computes with, on `cuda`"
 """The same for passes of a model in `eval()`."""
 
 
@@ -43,10 +44,10 @@ class NeedsGpu(BaseException):
 
 class Session:
     def __init__(
-        self, name: str, source: Path, *, symbolic: bool = False, assume: bool = False, times: int = 1
+        self, name: str, folder: Path, *, symbolic: bool = False, assume: bool = False, times: int = 1
     ) -> None:
         self.name = name
-        self.folder = source.resolve().parent
+        self.folder = folder.resolve()
         self.symbols: dict[str, int] = {}
         self._names: dict[str, str] = {}
         self._env: Any = None
@@ -74,6 +75,7 @@ class Session:
         self.choices.autocast.on_copy = lambda copy: self.recorder.tag([copy], "c")
         self.watch = TraceWatch(self.recorder, self.sides, self.choices, self.notes, self._asked, times)
         self.window: Window | None = None
+        self._bare: list[Any] = []
         if assume:
             self.notes.add("The script names no GPU: its model and data are traced as if they were on one")
 
@@ -136,6 +138,8 @@ class Session:
             raise _Enough
         if self.window is not None:
             self._check_parameters()  # now: at its end a framework may move its model away
+            if self.recorder.leaves.is_on:
+                self._bare = self.recorder.leaves.parameters()  # the script's own variables end with it
             raise _Enough
 
     @staticmethod
@@ -167,8 +171,6 @@ class Session:
             raise NeedsGpu
         if self._ends_inference() and self.window is not None:
             return self.window
-        if not self.recorder.operations:
-            raise BadInput("The script ran no PyTorch operation on a GPU")
         return Window(0, 0, 0, len(self.recorder.events))
 
     def out_of_time(self, error: BaseException, seconds: float) -> BadInput:
@@ -184,6 +186,8 @@ class Session:
 
     def _trace(self) -> Trace:
         window, recorder = self._found(), self.recorder
+        if not recorder.operations:
+            raise BadInput("The script ran no PyTorch operation on a GPU", hint=NO_GPU)
         if torch.backends.cudnn.benchmark:
             self.notes.add(
                 "`cudnn.benchmark` tries algorithms with large workspaces, as far as memory is free"
@@ -237,7 +241,7 @@ class Session:
         return list(found.values()) or [each for each in self._of_modules() if each.requires_grad]
 
     def _of_modules(self) -> list[Any]:
-        return self._of(self.watch.modules)
+        return self._of(self.watch.modules) or self._bare
 
     @staticmethod
     def _of(modules: list[Any]) -> list[Any]:
@@ -284,7 +288,8 @@ class Session:
 
     def _check_parameters(self) -> None:
         if not self.watch.optimizers:
-            self.notes.add("There is no optimizer object: a step ends where the next forward pass begins")
+            begins = "backward" if self.recorder.leaves.is_on else "forward"
+            self.notes.add(f"There is no optimizer object: a step ends where the next {begins} pass begins")
             return
         learning = [each for each in self.watch.modules if id(each) in self.watch.learning]
         model = {id(each): each for each in self._of(learning) if each.requires_grad}

@@ -30,6 +30,7 @@ class Happening(msgspec.Struct, frozen=True):
     at: int = 0
     """The number of the trace's event at which it began; for an optimizer step, at which it ended."""
     samples: int = 0
+    """Of a backward pass only if the script has no module."""
     shape: tuple[int, ...] = ()
     is_aside: bool = False
     """A forward pass without gradients, or a pass inside an optimizer's step, which repeats what was done."""
@@ -77,12 +78,14 @@ def training_window(run: Sequence[Happening], optimizers: int) -> Window | None:
 
 
 def hand_updated_window(run: Sequence[Happening]) -> Window | None:
-    """The same for a script without an optimizer object. Called at the start of a forward pass."""
+    """The same for a script without an optimizer object. Called at the start of a forward pass, or of a backward pass
+    if the script has no module."""
     kept = [index for index, each in enumerate(run) if each.kind in (FORWARD, BACKWARD)]
+    bare = all(run[index].kind == BACKWARD for index in kept)
     starts = [
         place
         for place, index in enumerate(kept)
-        if run[index].kind == FORWARD and (place == 0 or run[kept[place - 1]].kind == BACKWARD)
+        if bare or (run[index].kind == FORWARD and (place == 0 or run[kept[place - 1]].kind == BACKWARD))
     ]
     if len(starts) <= LOOPS_WITHOUT_OPTIMIZER or starts[-1] != len(kept) - 1:
         return None
@@ -112,7 +115,7 @@ def samples_of(run: Sequence[Happening], window: Window) -> int:
 
 
 def backward_passes_of(run: Sequence[Happening], window: Window) -> int:
-    return sum(each.kind == BACKWARD for each in run[window.first + 1 : window.last + 1])
+    return sum(each.kind == BACKWARD for each in run[window.first : window.last + 1])
 
 
 def forward_passes_of(run: Sequence[Happening], window: Window) -> int:
@@ -123,14 +126,16 @@ def forward_passes_of(run: Sequence[Happening], window: Window) -> int:
 
 
 def _loaded(part: Sequence[Happening]) -> int:
-    """Only batches that are followed by a forward pass. Others were for something else, or for the next step."""
+    """Only batches that are followed by a forward pass, or by a backward pass if there is no module. Others were for
+    something else, or for the next step."""
     total = pending = 0
+    uses = FORWARD if any(each.kind == FORWARD for each in part) else BACKWARD
     for each in part:
         if each.kind == LOAD:
             pending += each.samples
         elif each.kind == EVALUATION:
             pending = 0
-        elif each.kind == FORWARD:
+        elif each.kind == uses:
             total, pending = total + pending, 0
     return total
 
@@ -145,6 +150,7 @@ def _passed(part: Sequence[Happening]) -> int:
             who = who if first else each.who
             first += each.samples if not first or (each.is_answer and each.who == who) else 0
         elif each.kind == BACKWARD:
+            first = first or each.samples
             since, first = max(since, first) if each.is_aside else since + first, 0
         elif each.kind == STEP:
             steps.setdefault(each.who, []).append(since)

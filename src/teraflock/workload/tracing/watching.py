@@ -62,6 +62,8 @@ class TraceWatch:
         self._input_at = -1
         self._is_backward = False
         self._is_stepping = False
+        self._backwards = 0
+        """Backward passes since the optimizer's step began."""
         self._second = 0
         self._reads: dict[int, int] = {}
 
@@ -139,6 +141,7 @@ class TraceWatch:
         shape = tuple(int(each) if isinstance(each, int) else -1 for each in given[0].shape) if given else ()
         kind = EVALUATION if evaluates else FORWARD
         samples = images_in(args) or (shape[0] if shape and shape[0] > 0 else 0)
+        self.recorder.leaves.is_on = False
         if all(each is not module for each in self.modules):
             self.modules.append(module)
         if torch.is_grad_enabled():
@@ -176,13 +179,11 @@ class TraceWatch:
         self.recorder.tag(module.buffers(), "b")
         batch = [each for each in given if self.sides.is_gpu(each)]
         steps = sum(each.kind == STEP for each in self.run)
-        if (
-            batch and steps != self._input_at
-        ):  # the first module of a step gets the batch, later ones get activations
-            self._input_at = steps
+        is_aside = bool(self.trained) and not torch.is_grad_enabled()  # an evaluation, a teacher, a rollout
+        if batch and steps != self._input_at and not is_aside:
+            self._input_at = steps  # the first module of a step gets the batch, later ones get activations
             self.recorder.tag(batch, "i")
-            if not evaluates or not self.trained:
-                self.input_shape = tuple(int(n) if isinstance(n, int) else -1 for n in batch[0].shape)
+            self.input_shape = tuple(int(n) if isinstance(n, int) else -1 for n in batch[0].shape)
 
     def _computed(self, real: Any, module: Any, args: Any, kwargs: Any) -> Any:
         key = (
@@ -242,11 +243,14 @@ class TraceWatch:
                 return real(*args, **kwargs)
             self._is_backward = True
             if name == "backward":
-                self._happened(Happening(BACKWARD, at=len(recorder.events), is_aside=self._is_stepping))
-                if self._is_stepping:
+                self._happened(self._pass(BACKWARD, is_aside=self._is_stepping))
+                self._backwards += 1
+                if self._is_stepping and self._backwards > 1:
                     self.notes.add(CLOSURE)
             elif self._has_parameter(args[1] if len(args) > 1 else kwargs.get("inputs")):
-                self._happened(Happening(GRADIENT, at=len(recorder.events)))
+                self._happened(self._pass(GRADIENT))
+            if recorder.leaves.is_on:  # otherwise a forward pass tells where a step begins
+                self.asked(BACKWARD)
             recorder.mark(Mark.BACKWARD)
             phase, recorder.phase = recorder.phase, "t"
             self.outer += 1  # a recomputed segment is not a forward pass of its own
@@ -262,8 +266,18 @@ class TraceWatch:
 
         return backward
 
+    def _pass(self, kind: str, *, is_aside: bool = False) -> Happening:
+        """A backward pass. Without modules, it has the samples of the step."""
+        shape = self.recorder.leaves.taken()
+        if shape:
+            self.input_shape = shape
+        return Happening(
+            kind, at=len(self.recorder.events), samples=max(0, shape[0]) if shape else 0, is_aside=is_aside
+        )
+
     def _has_parameter(self, inputs: Any) -> bool:
-        return any(self.recorder.kind(each) == "p" for each in tensors_in(inputs))
+        bare = self.recorder.leaves.is_on
+        return any(self.recorder.kind(each) == "p" or (bare and each.is_leaf) for each in tensors_in(inputs))
 
     def _gradients(self) -> Iterator[Any]:
         for optimizer in self.optimizers.values():
@@ -273,7 +287,7 @@ class TraceWatch:
                         yield each.grad
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
-        self._is_stepping = True
+        self._is_stepping, self._backwards = True, 0
         self._know(optimizer)
         parameters = [each for group in optimizer.param_groups for each in group["params"]]
         self.recorder.tag(parameters, "p")
