@@ -16,12 +16,12 @@ from lab.fit_curves import POINTS_MIN, Placed, curve_of, placed, points_near
 from lab.rows import read_lines
 from teraflock.estimate.speed import REACH, STREAMS
 
-FILES = ("fit_foreign", "fit_scripts", "fit_sweep")
+FILES = ("fit_foreign", "fit_scripts", "fit_sweep", "fit_scripts_more", "fit_sweep_more")
 PRECISIONS = {
     name: precision
     for precision, names in {
-        "amp-fp16": "fp16_accumulate cifar_wide deeplab_amp mae roberta_fp16 lightning_manual",
-        "amp-bf16": "ddpm trainer_bert accelerate_t5 bert_mlm ddp_alone",
+        "amp-fp16": "fp16_accumulate cifar_wide deeplab_amp mae roberta_fp16 lightning_manual gpt2_scaler",
+        "amp-bf16": "ddpm trainer_bert accelerate_t5 bert_mlm ddp_alone conformer electra",
         "bf16": "vit_bf16 qwen_sft llama_own",
         "fp16": "swin_serve",
         "tf32": "gpt2_tf32",

@@ -117,6 +117,18 @@ def _uncontiguous_input(operation: TracedOperation, sizes: Sequence[int]) -> int
     )
 
 
+RECURRENT_NUMBERS: Final = 7.5
+"""Temporary numbers of a recurrent layer, forward or backward, for each number of its output. Measured on an H200 for
+one and two layers in one and two directions: 7 to 8.7."""
+
+
+def _recurrent(operation: TracedOperation, sizes: Sequence[int]) -> int:
+    _, hidden, _, directions, _ = operation.attributes
+    first = operation.inputs[0]
+    rows = prod(sizes[at] for at in first.shape[:-1])
+    return int(RECURRENT_NUMBERS * rows * hidden * directions * DTYPE_BYTES[first.dtype])
+
+
 def _roll(operation: TracedOperation, sizes: Sequence[int]) -> int:
     return _largest_input(operation, sizes)
 
@@ -129,4 +141,6 @@ _SPECIAL: Final = {
     "native_layer_norm": _uncontiguous_input,
     "native_layer_norm_backward": _uncontiguous_input,
     "roll": _roll,
+    "_cudnn_rnn": _recurrent,
+    "_cudnn_rnn_backward": _recurrent,
 }
