@@ -30,8 +30,15 @@ from teraflock.workload.trace import EVENT_KINDS, EventKind
 
 MEASURED = Path(__file__).parent / "measured"
 DECLARED = SCRIPTS.parent / "declared"
-SETS: Final = ("judge_foreign", "judge_unseen", "judge_ordinary", "judge_blind", "fit_scripts")
-FITTED: Final = ("fit_foreign", "fit_scripts")
+SETS: Final = (
+    "judge_foreign",
+    "judge_unseen",
+    "judge_ordinary",
+    "judge_blind",
+    "judge_later_blind",
+    "fit_scripts",
+)
+FITTED: Final = ("fit_foreign", "fit_scripts", "fit_scripts_more")
 IN_SIGHT: Final = frozenset({"lstm_lm", "speech_ctc", "char_lstm", "lstm_forecast"})
 """Recurrent layers were chosen with these. `lab/fit_foreign.py` fits on the scripts of `FITTED`."""
 SPLIT: Final = "step times"

@@ -267,7 +267,7 @@ RECURRENT_STEP: Final = {"_cudnn_rnn": (5e-6, 1.25e-14), "_cudnn_rnn_backward": 
 """Seconds of a step in time of a recurrent layer, and more for each operation of arithmetic. Both directions run at
 once. Chosen with the kernels of five recorded scripts in sight (`fit_scripts` in lab/measured/README.md), all in
 float32."""
-RECURRENT_WHOLE: Final = {"_cudnn_rnn": 1.5e-14, "_cudnn_rnn_backward": 3e-14}
+RECURRENT_WHOLE: Final = {"_cudnn_rnn": 1e-14, "_cudnn_rnn_backward": 2.2e-14}
 """Seconds for each operation of arithmetic on the inputs, which are there for all steps at once."""
 RECURRENT_ODD: Final = 2.3
 """Factor on a step if the hidden size is not a multiple of four: other kernels."""

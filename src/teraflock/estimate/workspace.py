@@ -45,6 +45,32 @@ def workspace_bytes(
     return special_workspace_bytes(operation, sizes)
 
 
+def trial_bytes(operation: TracedOperation, sizes: Sequence[int]) -> int:
+    """Bytes that `cudnn.benchmark` needs to try a convolution in float32 by Fourier transforms: forward, where windows
+    are wider than one number, and for the gradient of the weight of the others. 0 where it does not try that."""
+    is_back = operation.name == "convolution_backward"
+    if not operation.name.startswith("convolution") or operation.inputs[0].dtype != "f":
+        return 0
+    image, weight = ([sizes[at] for at in each.shape] for each in operation.inputs[is_back : 2 + is_back])
+    stride, _, dilation, is_transposed, groups = operation.attributes[:5]
+    window = max(weight[2:])
+    is_plain = (stride, dilation, is_transposed, groups) == (1, 1, 0, 1) and len(image) <= PLANE
+    side = 1 << (max(image[2:]) + window - 2).bit_length()
+    if not is_plain or side > TRIED_SIDE_MAX or image[1] < TRIED_CHANNELS_MIN or is_back != (window == 1):
+        return 0
+    planes = prod(weight[:2]) + (0 if is_back else prod(image[:2]))
+    return 2 * planes * side * (side // 2 + 1) * COMPLEX_BYTES
+
+
+PLANE: Final = 4
+"""Sides of a batch of images. One of sequences has three; volumes are not transformed."""
+TRIED_SIDE_MAX: Final = 256
+TRIED_CHANNELS_MIN: Final = 32
+COMPLEX_BYTES: Final = 8
+"""Images and weights are transformed as squares whose side is a power of two. So measured for 9 of 10 convolutions
+forward, to 1 % without copies to another layout, and for one gradient (`fit_trials` in lab/measured/README.md)."""
+
+
 def special_workspace_bytes(operation: TracedOperation, sizes: Sequence[int]) -> int:
     """The workspace when memory is short: PyTorch then runs convolutions without one."""
     special = _SPECIAL.get(operation.name.split(".")[0])
@@ -91,6 +117,18 @@ def _uncontiguous_input(operation: TracedOperation, sizes: Sequence[int]) -> int
     )
 
 
+RECURRENT_NUMBERS: Final = 7.5
+"""Temporary numbers of a recurrent layer, forward or backward, for each number of its output. Measured on an H200 for
+one and two layers in one and two directions: 7 to 8.7."""
+
+
+def _recurrent(operation: TracedOperation, sizes: Sequence[int]) -> int:
+    _, hidden, _, directions, _ = operation.attributes
+    first = operation.inputs[0]
+    rows = prod(sizes[at] for at in first.shape[:-1])
+    return int(RECURRENT_NUMBERS * rows * hidden * directions * DTYPE_BYTES[first.dtype])
+
+
 def _roll(operation: TracedOperation, sizes: Sequence[int]) -> int:
     return _largest_input(operation, sizes)
 
@@ -103,4 +141,6 @@ _SPECIAL: Final = {
     "native_layer_norm": _uncontiguous_input,
     "native_layer_norm_backward": _uncontiguous_input,
     "roll": _roll,
+    "_cudnn_rnn": _recurrent,
+    "_cudnn_rnn_backward": _recurrent,
 }

@@ -193,7 +193,7 @@ class Session:
             raise BadInput("The script ran no PyTorch operation on a GPU", hint=NO_GPU)
         if torch.backends.cudnn.benchmark:
             self.notes.add(
-                "`cudnn.benchmark` tries algorithms that need more memory: the real peak may be higher"
+                "`cudnn.benchmark` tries algorithms with large workspaces, as far as memory is free"
             )
         trains = any(each.kind == steps.BACKWARD for each in self._run)
         parameters = self._parameters() if trains else []
@@ -213,6 +213,7 @@ class Session:
             views=self._views(window.end) - self._views(window.start),
             samples=0 if symbolic or not self._run else steps.samples_of(self._run, window),
             seen=self._seen(window, trains),
+            benchmark=torch.backends.cudnn.benchmark,
         )
 
     def _events(self, window: Window) -> list[int]:
