@@ -31,7 +31,7 @@ def _steps(rows: list[dict[str, str]]) -> Section:
     for row in rows:
         estimator = Estimator(
             Workload(
-                model=row["model"], precision=row["precision"], batch=int(row["batch"]),  # type: ignore[arg-type]
+                model=row["model"], precision=row["precision"], batch=int(row["batch"]),
                 seq=int(row["seq"] or 0) or None, accumulate=int(row["accumulate"]), optimizer="adamw",
             )
         )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.faults.run_installation import RunInstallation
@@ -39,7 +40,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return switched
 
 
-def running(installation: RunInstallation, **more: object) -> Run:
+def running(installation: RunInstallation, **more: Any) -> Run:
     run = installation.ask("train", "10000", "1", "5", **more)
     return installation.until(run, lambda seen: seen.phase == RunPhase.RUNNING and seen.progress is not None)
 
