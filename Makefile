@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests' workers share compiled files
 .PHONY: help up down purge doctor test test-long screenshots corpus vendors check format bench lock clean
 
 help:  ## show this list
-	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 18
+	@grep -E '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):[^#]*## /  make \1\t/' | expand -t 20
 
 $(READY): requirements/dev.lock pyproject.toml scripts/setup
 	@sh scripts/setup $(VENV)

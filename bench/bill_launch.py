@@ -151,7 +151,7 @@ class _Server:
         self._asking = 0.0
         self._nouns = nouns = cloud.services.nouns
         self._actor = nouns.tenants.authenticate(str(cloud.installed.secret))
-        self._project = nouns.tenants.project_for(self._actor, None)
+        self._project = nouns.tenants.projects.show(self._actor, None)
         nouns.images.build(self._actor, self._project, "base", "base")
         nouns.bills.prices.take(BOOK, name="book", member="")
         cloud.start()

@@ -106,7 +106,7 @@ class OnLxd:
         self._cloud = Cloud(Place(folder), Settings(rate_per_second=0), engines=Engines([self.driver]))
         self._nouns = self._cloud.services.nouns
         self._actor = self._nouns.tenants.authenticate(str(self._cloud.installed.secret))
-        self._project = self._nouns.tenants.project_for(self._actor, None)
+        self._project = self._nouns.tenants.projects.show(self._actor, None)
         self._nouns.images.build(self._actor, self._project, "base", "base")
         self._cloud.start()
         while self._nouns.images.image(self._project.id, "base").state != ImageState.READY:

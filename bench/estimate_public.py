@@ -4,6 +4,9 @@ The truth is `public_steps.csv` (steps of zoo models from public tables, rows ma
 with a locked clock, limited power or a fraction of its SMs), if available. One table was measured on slow hosts; rows
 of it that the host limits are not judged, but they show its pace. The baseline is the simplest model, without
 fitted parameters: the minimum time on the card, plus the excess of the H200 over its minimum, scaled by SMs and clock.
+
+Two cards form a pair if a table has the same model, task, sizes and precision of both. Where their batches differ, as
+in tables that fill each card, the time per sample is compared. Pairs with the same batch are also counted alone.
 """
 
 from collections import defaultdict
@@ -84,7 +87,6 @@ def _one_line(row: PublicStep) -> float:
 def _section(title: str, covered: float | None, judged: Sequence[tuple[Judged, float]]) -> Section:
     estimates = [(each.row, seconds) for each, seconds in judged]
     errors = sorted(100 * abs(seconds / row.seconds - 1) for row, seconds in estimates)
-    ordered, pairs = _order(estimates)
     bars = covered is not None
     figures = [
         Figure(what="step time, median error", unit="%", samples=(median(errors),), bar=10 if bars else None),
@@ -93,18 +95,25 @@ def _section(title: str, covered: float | None, judged: Sequence[tuple[Judged, f
             samples=(errors[min(len(errors) - 1, int(0.9 * len(errors)))],),
         ),
         *_biases(estimates, BIAS_MAX if bars else None),
-        Figure(
-            what="pairs of cards in the right order", unit="%", at_least=True, bar=97 if bars else None,
-            samples=(100 * ordered / max(1, pairs),),
-        ),
     ]  # fmt: skip
+    counts = []
+    for what, same_batch in (("any batches", False), ("the same batch", True)):
+        ordered, pairs = order(estimates, same_batch=same_batch)
+        counts.append(f"{ordered} of {pairs} pairs with {what}")
+        figures.append(
+            Figure(
+                what=f"pairs in the right order, {what}", unit="%", at_least=True, bar=97 if bars else None,
+                samples=(100 * ordered / max(1, pairs),),
+            )
+        )  # fmt: skip
     if covered is not None:
         figures.append(Figure(what="p10 to p90 covers (80 ± 7)", unit="%", samples=(covered,)))
     return Section(
         title=title,
         figures=tuple(figures),
         notes=(
-            f"{len(estimates)} rows on {len({row.card.id for row, _ in estimates})} cards, {pairs} pairs per workload",
+            f"{len(estimates)} rows on {len({row.card.id for row, _ in estimates})} cards; "
+            f"in order: {', '.join(counts)}",
             "by card: " + _by(estimates, lambda row: row.card.id),
             "by precision: " + _by(estimates, lambda row: row.workload.precision),
         ),
@@ -129,17 +138,20 @@ def _by(estimates: Sequence[StepEstimate], of: Callable[[PublicStep], str]) -> s
     )
 
 
-def _order(estimates: Sequence[StepEstimate]) -> tuple[int, int]:
+def order(estimates: Sequence[StepEstimate], *, same_batch: bool) -> tuple[int, int]:
+    """How many pairs of cards are in the right order, and how many pairs there are."""
     by: dict[object, list[StepEstimate]] = defaultdict(list)
     for row, seconds in estimates:
-        by[row.question].append((row, seconds))
+        batch = row.workload.batch
+        by[row.source, replace(row.workload, batch=batch if same_batch else 1)].append((row, seconds / batch))
     ordered = pairs = 0
     for mine in by.values():
         for (one, first), (other, second) in combinations(mine, 2):
-            quick, slow = sorted((one.seconds, other.seconds))
+            one_seconds, other_seconds = (each.seconds / each.workload.batch for each in (one, other))
+            quick, slow = sorted((one_seconds, other_seconds))
             if one.card.id != other.card.id and slow > DIFFERENT * quick:
                 pairs += 1
-                ordered += (one.seconds < other.seconds) == (first < second)
+                ordered += (one_seconds < other_seconds) == (first < second)
     return ordered, pairs
 
 

@@ -10,12 +10,13 @@ PostgreSQL. An idle machine with two cores can reach at most twice that.
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ from bench.cloud_api import serving
 from bench.figures import Figure, Section
 from bench.processes import run_task
 from teraflock.client import Client
+from teraflock.drivers.simulated.site import WORLD_NAME
 from teraflock.wire.image import ImageRequest
 from teraflock.wire.instance import LaunchRequest
 from teraflock.wire.organisation import OrganisationRequest
@@ -81,7 +83,7 @@ def _measured(postgres: PostgresServer | None, servers: int, clients: int) -> di
     with tempfile.TemporaryDirectory() as folder, _database(postgres) as address, ExitStack() as running:
         home = Path(folder)
         more = {**SETTINGS, **({"TERA_DATABASE": address} if address else {})}
-        started = [running.enter_context(serving(home / str(n), more)) for n in range(servers)]
+        started = [running.enter_context(_sharing(home, n, more)) for n in range(servers)]
         urls = [url for _, url in started]
         operator = (home / "0" / "cloud" / "operator.key").read_text().strip()
         keys = _set_up(urls[0], operator, clients)
@@ -89,6 +91,17 @@ def _measured(postgres: PostgresServer | None, servers: int, clients: int) -> di
         before = _cpu_seconds(pids, postgres)
         result: dict[str, float] = run_task("bench.launches", ",".join(urls), ",".join(keys), str(SECONDS))
         return {**result, "used": _cpu_seconds(pids, postgres) - before}
+
+
+def _sharing(
+    home: Path, number: int, settings: Mapping[str, str]
+) -> AbstractContextManager[tuple[subprocess.Popen[bytes], str]]:
+    """All servers have the engine of the first: with engines of their own, each would repair what others launched."""
+    if number:
+        folder = home / str(number) / "cloud"
+        folder.mkdir(parents=True)
+        (folder / WORLD_NAME).symlink_to(home / "0" / "cloud" / WORLD_NAME)
+    return serving(home / str(number), settings)
 
 
 @contextmanager

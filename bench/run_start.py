@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.engine.conftest import IMAGES
 from tests.engine.sandbox import NoSandbox, Sandbox
-from tests.story.test_cloud_cli_engine import RealCloud
+from tests.story.real_cloud import RealCloud
 
 from bench.figures import Figure, Section
 from bench.processes import Fault
@@ -34,8 +34,6 @@ def measure() -> Iterator[Section]:
         return
     with tempfile.TemporaryDirectory() as folder:
         cloud = RealCloud(Path(folder) / "home", sandbox)
-        (cloud.home / "cloud" / "engine").mkdir(parents=True)
-        (cloud.home / "cloud" / "engine" / "images").symlink_to(IMAGES)
         try:
             cloud.ok("up")
             yield _measured(cloud)

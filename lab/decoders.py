@@ -75,15 +75,15 @@ def _learned_positions() -> dict[str, Architecture]:
 
 
 def _partly_rotated() -> dict[str, Architecture]:
-    words = {
+    words: dict[str, Any] = {
         "hidden_size": WIDE, "intermediate_size": 16 * 31, "num_attention_heads": 7, "vocab_size": 16 * 37,
         "max_position_embeddings": 4096,
         "rope_parameters": {
             "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": (ROTARY + 0.25) / HEAD,
         },
     }  # fmt: skip
-    stable = {**words, "num_key_value_heads": 7}
-    wide = {**words, "hidden_size": 7 * 2 * HEAD}  # heads wider than cuDNN's attention takes
+    stable: dict[str, Any] = {**words, "num_key_value_heads": 7}
+    wide: dict[str, Any] = {**words, "hidden_size": 7 * 2 * HEAD}  # heads wider than cuDNN's attention takes
     return {
         "gpt_neox": _causal("GPTNeoX", "gpt_neox.layers", PARTLY, **words),
         "gpt_neox-wide": _causal(
@@ -98,7 +98,7 @@ def _partly_rotated() -> dict[str, Architecture]:
 
 
 def _fused() -> dict[str, Architecture]:
-    falcon = {"vocab_size": VOCAB, "max_position_embeddings": 4096, "ffn_hidden_size": INTER}
+    falcon: dict[str, Any] = {"vocab_size": VOCAB, "max_position_embeddings": 4096, "ffn_hidden_size": INTER}
     return {
         "falcon": _causal(
             "Falcon", "transformer.h", SHARED_KEY, hidden_size=17 * HEAD, num_attention_heads=17, **falcon

@@ -33,7 +33,14 @@ STEADY = {2: 1.03, 3: 1.15}
 """
 LATE = ("fit_more", "fit_drawn")
 """Files in which the GPU sometimes waited for the host. In the first it is unknown when: it has only best times."""
-SKIPPED = ("profiler", "_local_scalar_dense", "_foreach_sqrt", "_native_multi_head_attention")
+SKIPPED = (
+    "profiler",
+    "_local_scalar_dense",
+    "_foreach_sqrt",
+    "_native_multi_head_attention",
+    "matmul",
+    "linear",
+)
 """Operations that do not run on the GPU, whose time includes a hundred allocations by the host, or that combine several
 operations."""
 LONG_MICROSECONDS = 1000

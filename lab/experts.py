@@ -42,8 +42,13 @@ def _made(version: int, dense: Callable[[int], int], total: int = 1, **words: An
 
 def deepseek() -> dict[str, Architecture]:
     query = {"query": (41, 16)}
-    plain = {"q_lora_rank": None, "topk_method": "greedy", "n_group": None, "topk_group": None}
-    limited = {"topk_method": "group_limited_greedy"}
+    plain: dict[str, Any] = {
+        "q_lora_rank": None,
+        "topk_method": "greedy",
+        "n_group": None,
+        "topk_group": None,
+    }
+    limited: dict[str, Any] = {"topk_method": "group_limited_greedy"}
 
     def one(layers: int) -> int:
         return 1

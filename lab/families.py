@@ -77,7 +77,7 @@ Places = dict[str, tuple[int, int]]
 
 def places(net: Any, stacks: tuple[str, ...]) -> Places:
     """Stacks that have the same path are consecutive parts of it."""
-    found = {}
+    found: Places = {}
     for stack, path in enumerate(stacks):
         size = len(attrgetter(path)(net)) // stacks.count(path)
         start = stacks[:stack].count(path) * size

@@ -27,7 +27,6 @@ START = (0.5, 1.0, 2.0, 25e-6, 15e-6, 25e-6)
 """Where the search begins, and what a number stays close to if few rows depend on it."""
 PULL = 0.02
 """Cost of moving a number away from its start by a factor of e. The error of a row costs as much per factor of e."""
-SPREAD_AT = 0.8
 
 
 class Row:

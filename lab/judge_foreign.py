@@ -30,9 +30,17 @@ from teraflock.workload.trace import EVENT_KINDS, EventKind
 
 MEASURED = Path(__file__).parent / "measured"
 DECLARED = SCRIPTS.parent / "declared"
-SETS: Final = ("judge_foreign", "judge_unseen", "judge_ordinary")
+SETS: Final = (
+    "judge_foreign",
+    "judge_unseen",
+    "judge_ordinary",
+    "judge_blind",
+    "judge_later_blind",
+    "fit_scripts",
+)
+FITTED: Final = ("fit_foreign", "fit_scripts", "fit_scripts_more")
 IN_SIGHT: Final = frozenset({"lstm_lm", "speech_ctc", "char_lstm", "lstm_forecast"})
-"""Recurrent layers were chosen with these, and `lab/fit_foreign.py` fits on the scripts of its file."""
+"""Recurrent layers were chosen with these. `lab/fit_foreign.py` fits on the scripts of `FITTED`."""
 SPLIT: Final = "step times"
 """Half of the other scripts may be used to fit what their step times show: a hash of this and their name decides."""
 
@@ -85,7 +93,7 @@ class Judged:
         return self.step.seconds_where_gpu_takes(gpu, pace) / self.row["median"] - 1
 
 
-PACES: Final = [1 + 0.05 * each for each in range(21)]
+PACES: Final = [0.7 + 0.05 * each for each in range(27)]
 
 
 def paces_of(found: Sequence[Judged]) -> dict[tuple[str, bool], float]:
@@ -129,7 +137,9 @@ def explain(row: dict[str, Any], trace: Path) -> None:
 
 
 def read(folder: Path, names: list[str]) -> list[Judged]:
-    fitted = IN_SIGHT | {row["job"]["model"] for row in read_lines(MEASURED / "fit_foreign.jsonl.gz")}
+    fitted = IN_SIGHT.union(
+        row["job"]["model"] for file in FITTED for row in read_lines(MEASURED / f"{file}.jsonl.gz")
+    )
     found = []
     for file in SETS:
         for row in read_lines(MEASURED / f"{file}.jsonl.gz"):
@@ -165,8 +175,8 @@ def main(folder: Path, names: list[str]) -> None:
               f" step {said(known)}, host unknown {said(unknown)}")  # fmt: skip
     shown = [each for each in found if each.is_timed and (names or each.part == "fit")]
     for each in sorted(shown, key=lambda each: -abs(errors[id(each)][0])):
-        known, unknown = errors[id(each)]
-        print(f"{each.key:22} {each.name:20} live {each.live:+8.2%}  step {known:+8.1%} {unknown:+8.1%}")
+        timed, untimed = errors[id(each)]
+        print(f"{each.key:22} {each.name:20} live {each.live:+8.2%}  step {timed:+8.1%} {untimed:+8.1%}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Scripts, operators and the host's pace in one run on a GPU: `sh lab/measure_scripts.sh OUT SECONDS`.
-# First the scripts that judge, then single operators and calls, then the recorded scripts. Each writes as it goes.
+# Scripts and single operators in one run on a GPU: `sh lab/measure_scripts.sh JUDGE FIT OUT SECONDS`.
+# First the scripts of JUDGE.jobs, then the trials of `cudnn.benchmark` and the operators that an earlier sweep had no time
+# for, then the scripts of FIT.jobs, recorded. Each writes as it goes.
 set -u
-out=$1
-end=$(($(date +%s) + $2 - 10))
+judge=$1 fit=$2 out=$3
+end=$(($(date +%s) + $4 - 10))
 export PYTHONPATH=src PYTHONUNBUFFERED=1 OMP_NUM_THREADS=4 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
 mkdir -p "$out"
 
@@ -16,16 +17,15 @@ limited() {
     timeout --kill-after=3 "$limit" "$@" 2>&1 | grep -v Warning
 }
 scripts() {
-    [ ! -f "lab/measured/$1.jobs" ] ||
-        limited "$2" python3 -m lab.measure_compiled "lab/measured/$1.jobs" "$out/$1.jsonl" \
-            --worker lab.measure_foreign --seconds "$(($2 - 5))"
+    limited "$2" python3 -m lab.measure_compiled "lab/measured/$1.jobs" "$out/$1.jsonl" \
+        --worker lab.measure_foreign --seconds "$(($2 - 5))"
 }
 
 nvidia-smi --query-gpu=name,driver_version,clocks.sm --format=csv,noheader
-limited 50 python3 -m lab.measure_host lab/measured/pace.jobs "$out/pace.jsonl"
-scripts judge_blind 240
-limited 85 python3 -m lab.measure_sweep "$out/sweep.jsonl" 62
-scripts fit_scripts "$((end - $(date +%s)))"
-for each in pace judge_blind sweep fit_scripts; do
-    [ ! -s "$out/$each.jsonl" ] || gzip -9 "$out/$each.jsonl"
+scripts "$judge" 330
+limited 95 python3 -m lab.measure_trials 7401 "$out/fit_trials.jsonl" 75
+limited 45 python3 -m lab.measure_sweep "$out/fit_sweep_more.jsonl" 26 recurrent sequences norms optimizers
+scripts "$fit" "$((end - $(date +%s)))"
+for each in "$out"/*.jsonl; do
+    [ ! -s "$each" ] || gzip -9 "$each"
 done

@@ -1,7 +1,8 @@
-"""Measures single operators, recurrent layers and the host's time for calls: `python -m lab.measure_sweep OUT SECONDS`.
+"""Measures single operators, recurrent layers and the host's calls: `python -m lab.measure_sweep OUT SECONDS`.
 
 Each line of OUT has the operators of one group and precision, forward and backward, in the format of `ops` in
-`measured/README.md`; or the recurrent layers; or the host's microseconds for each kind of call. Needs only PyTorch.
+`measured/README.md`; or the recurrent layers; or the host's microseconds for each kind of call. Further
+arguments are names of groups: then only their operators, the last ones first. Needs only PyTorch.
 """
 
 import sys
@@ -356,7 +357,8 @@ RECURRENT: Final = [
     for kind in ("LSTM", "GRU", "RNN")
     for batch, times, width, layers, both in (
         (32, 100, 256, 1, False), (64, 200, 512, 2, False), (16, 400, 512, 2, True), (256, 30, 128, 1, False),
-        (20, 35, 1024, 2, False), (128, 64, 64, 1, True),
+        (20, 35, 1024, 2, False), (128, 64, 64, 1, True), (64, 70, 650, 2, False), (128, 60, 400, 2, True),
+        (512, 48, 512, 1, False), (20, 600, 512, 1, True),
     )
 ]  # fmt: skip
 
@@ -364,21 +366,30 @@ RECURRENT: Final = [
 def recurrent(
     kind: str, batch: int, times: int, width: int, layers: int, both: bool, dtype: Any
 ) -> list[Any]:
-    """Microseconds of the forward and the backward pass."""
+    """Microseconds of the forward and the backward pass, bytes that the first keeps beside its results, and bytes at
+    the peak of each pass beyond what it found."""
     net = getattr(torch.nn, kind)(width, width, layers, batch_first=True, bidirectional=both).to(dtype)
     x = torch.randn(batch, times, width, dtype=dtype)
     best = [1e9, 1e9]
     for _ in range(4):
+        found = [torch.cuda.memory_allocated()]
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(3)]
         torch.cuda._sleep(AHEAD_CYCLES)
+        torch.cuda.reset_peak_memory_stats()
         marks[0].record()
-        out, _ = net(x)
+        out, ends = net(x)
         marks[1].record()
+        found += [torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()]
+        torch.cuda.reset_peak_memory_stats()
         out.sum().backward()
         marks[2].record()
         torch.cuda.synchronize()
         best = [min(best[at], 1e3 * marks[at].elapsed_time(marks[at + 1])) for at in range(2)]
-    return [kind, batch, times, width, layers, both, str(dtype), *best]
+        made = [out, *(ends if isinstance(ends, tuple) else [ends])]
+        kept = found[1] - found[0] - sum(each.nbytes for each in made)
+        memory = [kept, found[2] - found[0], torch.cuda.max_memory_allocated() - found[1]]
+        del out, ends, made
+    return [kind, batch, times, width, layers, both, str(dtype), *best, *memory]
 
 
 ROUNDS, REPEATED = 5, 60
@@ -404,13 +415,16 @@ def on_host() -> list[list[Any]]:
 
 
 def main() -> None:
-    out, end = Path(sys.argv[1]), time.monotonic() + float(sys.argv[2])
-    host = on_host()
-    append_line(out, {"job": {"model": "host"}, "calls": host})
-    print(len(host), "kinds of calls", flush=True)
+    out, end, only = Path(sys.argv[1]), time.monotonic() + float(sys.argv[2]), sys.argv[3:]
+    if not only:
+        host = on_host()
+        append_line(out, {"job": {"model": "host"}, "calls": host})
+        print(len(host), "kinds of calls", flush=True)
     torch.set_default_device("cuda")  # from here on only: it costs the host time in each call
-    append_line(out, {"job": {"model": "recurrent"}, "layers": [recurrent(*each) for each in RECURRENT]})
-    for group, precision, made in calls():
+    if not only or "recurrent" in only:
+        append_line(out, {"job": {"model": "recurrent"}, "layers": [recurrent(*each) for each in RECURRENT]})
+    groups = [each for each in calls() if each[0] in only][::-1] if only else calls()
+    for group, precision, made in groups:
         rows = recorded(made, end)
         append_line(out, {"job": {"model": group, "precision": precision}, "ops": rows})
         print(group, precision, len(rows), "operators", f"{end - time.monotonic():.0f} s left", flush=True)

@@ -37,11 +37,6 @@ class PublicStep(msgspec.Struct, frozen=True):
     step: StepWork
 
     @property
-    def question(self) -> tuple[object, ...]:
-        """Rows with the same key differ only in the card."""
-        return self.source, self.workload
-
-    @property
     def host(self) -> tuple[str, str, str]:
         """Rows with the same key were measured on the same machine."""
         return self.source, self.card.id, self.workload.task

@@ -62,7 +62,7 @@ def fit(rows: Sequence[Latency], cards: Sequence[str]) -> Reach:
 def usual_watts() -> dict[str, float]:
     found: dict[str, list[float]] = defaultdict(list)
     for each in all_cards():
-        if each.cuda and (watts := power_watts(each)) and each.fp32_tflops:
+        if each.cuda and each.tdp_watts and (watts := power_watts(each)) and each.fp32_tflops:
             found[each.architecture.partition(" ")[0]].append(watts / each.fp32_tflops)
     return {generation: round(median(values), 2) for generation, values in sorted(found.items())}
 

@@ -10,15 +10,22 @@ __version__ = "0.1.0"
 
 
 def progress(step: int, of: int | None = None, loss: float | None = None) -> None:
-    """Report the progress of a command that `tera run` runs. Elsewhere, it does nothing."""
+    """Report the progress of a command that `tera run` runs. Elsewhere, it does nothing.
+
+    The numbers may be those of NumPy, or tensors with one element.
+    """
     import json
     import os
 
     path = os.environ.get("TERA_PROGRESS")
     if path:
-        said = {"step": step, "of": of, "loss": loss, "memory_bytes": _memory_bytes()}
-        with open(path, "a") as file:  # noqa: PTH123
-            file.write(json.dumps(said) + "\n")
+        said = {"step": int(step), "of": None if of is None else int(of)}
+        more = {"loss": None if loss is None else float(loss), "memory_bytes": _memory_bytes()}
+        try:
+            with open(path, "a") as file:  # noqa: PTH123
+                file.write(json.dumps({**said, **more}) + "\n")
+        except OSError:  # a full disk ends no training
+            return
 
 
 def _memory_bytes() -> int | None:

@@ -127,6 +127,17 @@ def test_new_rates_and_gpu_models_take_effect_at_once(
         assert tera("rates", "reset")[0] == 0
 
 
+@pytest.mark.parametrize("filters", ["gpu=V100", "gpu=V100&mode=spot&currency=CNY", "gpu=nonsense"])
+def test_the_price_history_equals_the_cli(
+    planner: ApiServer, keys: dict[str, str], tera: RunTera, filters: str
+) -> None:
+    words = [f"--{each}" for each in filters.split("&")]
+    same(
+        planner.ask("GET", f"/v1/offers/history?{filters}", keys["tenant"]),
+        tera("offers", "history", *words, "--json"),
+    )
+
+
 # --- offers ----------------------------------------------------------------------------------------------------------
 
 FILTERS = st.fixed_dictionaries(

@@ -1,5 +1,6 @@
 """What pages about networks, runs, hosts and alerts need to have something to show."""
 
+import os
 import sqlite3
 import time
 from hashlib import sha256
@@ -133,7 +134,7 @@ def put_alert(home: Path, kind: str, details: dict[str, object]) -> None:
     """Write an event into the database of a server."""
     now = SystemClock().now()
     row = (
-        new_id("evt", now, lambda count: b"\7" * count),
+        new_id("evt", now, os.urandom),
         microseconds(now),
         kind,
         "hst_0000000000000000",

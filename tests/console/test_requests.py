@@ -462,7 +462,7 @@ def test_a_terminal_ends_when_its_permission_cannot_be_checked(
 async def output_of(console: ConsoleServer, opened: OpenTerminal, session: str, *, reads: bool) -> int:
     """How much is sent until the stream or the terminal ends. Who does not read takes the first piece only."""
     tenant = console.cloud.services.nouns.tenants
-    project = tenant.project_for(tenant.authenticate(session), "default")
+    project = tenant.projects.show(tenant.authenticate(session), "default")
     services = SimpleNamespace(terminals=console.cloud.terminals, tenants=tenant)
     call: Any = SimpleNamespace(services=services, secret=session, project=project)
     sent = 0

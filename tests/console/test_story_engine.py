@@ -11,13 +11,8 @@ import pytest
 from playwright.sync_api import Page
 from tests.console.browser import NEEDS_CHROMIUM, browsing, wait_until
 from tests.console.test_browser import SHOWS
-from tests.engine.conftest import IMAGES
-from tests.engine.sandbox import NoSandbox, Sandbox
-from tests.story.test_cloud_cli_engine import RealCloud
-
-from teraflock.drivers.lxd import build
-from teraflock.drivers.lxd.daemon import LXD
-from teraflock.image import recipe
+from tests.engine.sandbox import Sandbox
+from tests.story.real_cloud import RealCloud, engine_sandbox
 
 pytestmark = [
     NEEDS_CHROMIUM,
@@ -29,21 +24,13 @@ TYPED = 'echo "$(hostname) has $((6 * 7)) kernel $(uname -s)"'
 
 @pytest.fixture
 def sandbox() -> Iterator[Sandbox]:
-    try:
-        build.build(recipe.read("base"), IMAGES, created_at=1)
-        sandbox = Sandbox("console-", LXD)
-    except (NoSandbox, build.BuildFailed) as reason:
-        pytest.skip(str(reason))
-    yield sandbox
-    sandbox.close()
+    with engine_sandbox("console") as sandbox:
+        yield sandbox
 
 
 @pytest.fixture
 def cloud(sandbox: Sandbox, tmp_path: Path) -> Iterator[RealCloud]:
     cloud = RealCloud(tmp_path / "home", sandbox)
-    folder = cloud.home / "cloud" / "engine"
-    folder.mkdir(parents=True)
-    (folder / "images").symlink_to(IMAGES)
     (tmp_path / "prices.yaml").write_text(BOOK)
     try:
         cloud.ok("up")

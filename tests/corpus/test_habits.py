@@ -528,7 +528,8 @@ def test_inference_mode_computes_as_without_gradients(tmp_path: Path) -> None:
     """There composite operations such as `linear` reach a mode whole: they had no time and no workspace."""
     body = (
         HEAD
-        + "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Flatten(), nn.LayerNorm(288), nn.Linear(288, 16))"
+        + "net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.LayerNorm(288),"
+        " nn.Linear(288, 16))"
         ".cuda().eval()\n"
         "layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).cuda().eval()\n"
         "with torch.MODE():\n"
@@ -646,3 +647,22 @@ def test_a_frozen_teacher_costs_as_much_in_every_step(tmp_path: Path) -> None:
         "    return loss" + LOOP
     )
     assert [runs_of("relu", HEAD + body.replace("CALLS", str(calls)), tmp_path) for calls in (1, 3)] == [1, 3]
+
+
+@pytest.mark.parametrize(("dropout", "numbers"), [(0.0, 5 + 1 + 5), (0.5, 5 + 2.25 + 5)])
+def test_a_recurrent_layer_keeps_what_was_measured(dropout: float, numbers: float, tmp_path: Path) -> None:
+    """Per number of its output, as an H200 keeps for two layers of an LSTM."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        HEAD + f"net = nn.LSTM(64, 64, 2, dropout={dropout}).cuda()\n"
+        "step = lambda: net(torch.randn(100, 32, 64, device='cuda'))[0].sum()" + LOOP
+    )
+
+    def work() -> Any:
+        from teraflock.workload.tracing.script import trace_script
+
+        trace = trace_script(script)
+        made = next(each for each in trace.operations if each.name == "_cudnn_rnn")
+        return trace.expressions[made.outputs[3].shape[0]]
+
+    assert forked(work, tmp_path) == numbers * 4 * 100 * 32 * 64

@@ -26,7 +26,6 @@ from teraflock.network.ipv6 import four, is_six, six
 from teraflock.network.security_group.model import Protocol
 from teraflock.network.walls import Packet, is_ours
 
-TOOLS = ("nft", "ip", "sysctl")
 OUTSIDE6, INSIDE6 = "2001:db8::2", "2001:db8::1"
 TRY_SECONDS = 0.25
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import msgspec
 from tests.fakes.base import FakeCloud, FakeMachine, method_of
+from tests.fakes.exchange import Exchange
 from tests.fakes.judge import SPECS
 from tests.fakes.models import ModelJudge, Said
 
@@ -35,10 +36,10 @@ class AlibabaJudge(ModelJudge):
         path = Path(os.environ.get(SPECS, "none")) / "alibaba-ecs-2014-05-26-meta-subset.json"
         self._metadata = msgspec.json.decode(path.read_bytes()) if path.exists() else {}
 
-    def check(self, method: str, path: str, query: Mapping[str, str], headers: Any, *rest: Any) -> None:
-        super().check(method, path, query, headers, *rest)
-        if headers["x-acs-action"] in self._metadata:
-            self._check_request(query, headers)
+    def check(self, exchange: Exchange) -> None:
+        super().check(exchange)
+        if exchange.headers["x-acs-action"] in self._metadata:
+            self._check_request(exchange.query, exchange.headers)
 
     def _check_request(self, query: Mapping[str, str], headers: Any) -> None:
         known = {each["name"]: each for each in self._metadata[headers["x-acs-action"]]["parameters"]}

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 from msgspec.structs import replace
+from tests.fakes.exchange import Exchange
 from tests.fakes.judge import judge_for
 from tests.fakes.models import ModelJudge, Said
 
@@ -180,7 +181,7 @@ class FakeCloud:
         status, body = self.route(method, path, query, self._decoded(headers, content))
         encoded = self._encoded(status, body)
         if self.judge is not None and not path.startswith(self.unjudged):
-            judged(self.judge.check, method, path, query, headers, content, *encoded)
+            judged(self.judge.check, Exchange(method, path, query, headers, content, *encoded))
         return encoded
 
     def is_signed(self, headers: Mapping[str, str]) -> bool:

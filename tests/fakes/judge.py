@@ -4,13 +4,14 @@ The descriptions are not part of this repository. `TERA_PROVIDER_SPECS` names th
 """
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from tests.fakes.exchange import Exchange
 
 SPECS = "TERA_PROVIDER_SPECS"
 
@@ -52,30 +53,20 @@ class Judge:
         self._prefix = prefix
         self.judged = 0
 
-    def check(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        content: bytes | None,
-        status: int,
-        answered: Mapping[str, str],
-        body: bytes,
-    ) -> None:
+    def check(self, exchange: Exchange) -> None:
         from openapi_core.testing import MockRequest, MockResponse
 
         server = self._api.spec["servers"][0]["url"] if "servers" in self._api.spec else "http://localhost"
         request = MockRequest(
             server.rstrip("/"),
-            method.lower(),
-            f"{self._prefix}{path}",
-            args=dict(query),
-            headers=dict(headers),
-            data=content,
+            exchange.method.lower(),
+            f"{self._prefix}{exchange.path}",
+            args=dict(exchange.query),
+            headers=dict(exchange.headers),
+            data=exchange.content,
             content_type="application/json",
         )
         self._api.validate_request(request)
-        response = MockResponse(body, status_code=status, content_type="application/json")
+        response = MockResponse(exchange.body, status_code=exchange.status, content_type="application/json")
         self._api.validate_response(request, response)
         self.judged += 1

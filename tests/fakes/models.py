@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from tests.fakes.exchange import Exchange
 
 BLANKS: dict[str, Any] = {"text": "", "whole": 0, "number": 0.0, "flag": False, "any": {}}
 
@@ -39,17 +40,8 @@ class ModelJudge:
         self.judged = 0
         self.used: set[str] = set()
 
-    def check(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        content: bytes | None,
-        status: int,
-        answered: Mapping[str, str],
-        body: bytes,
-    ) -> None:
+    def check(self, exchange: Exchange) -> None:
+        method, path, query, headers, content, status, _, body = exchange
         line = headers.get("x-acs-action") or f"{method} {path}"
         found = [(name, said) for name, said in self._calls.items() if name.fullmatch(line)]
         assert found, f"no SDK makes the call {line}"

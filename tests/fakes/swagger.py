@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.fakes.exchange import Exchange
 from tests.fakes.judge import specs_folder
 
 Change = Callable[[Any], Any]
@@ -62,17 +63,8 @@ class SwaggerJudge:
         self._drop = drop
         self.judged = 0
 
-    def check(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        content: bytes | None,
-        status: int,
-        answered: Mapping[str, str],
-        body: bytes,
-    ) -> None:
+    def check(self, exchange: Exchange) -> None:
+        method, path, query, _, content, status, _, body = exchange
         spec, item, values = self._found(path)
         operation = item.get(method.lower())
         assert operation is not None, f"{method} {path} is not in the description"

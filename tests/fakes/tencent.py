@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 from tests.fakes.base import FakeCloud, FakeMachine, method_of
+from tests.fakes.exchange import Exchange
 from tests.fakes.judge import specs_folder
 
 ZONES = {"ap-guangzhou": "ap-guangzhou-3", "ap-shanghai": "ap-shanghai-2"}
@@ -33,13 +34,13 @@ class TencentJudge:
         self._api = msgspec.json.decode(path.read_bytes())
         self.judged = 0
 
-    def check(self, method: str, path: str, query: Any, headers: Any, content: Any, *answer: Any) -> None:
-        action = headers["X-TC-Action"]
-        assert headers["X-TC-Version"] == "2017-03-12"
-        assert answer[1]["Content-Type"] == "application/json"
+    def check(self, exchange: Exchange) -> None:
+        action = exchange.headers["X-TC-Action"]
+        assert exchange.headers["X-TC-Version"] == "2017-03-12"
+        assert exchange.answered["Content-Type"] == "application/json"
         said = self._api["actions"][action]
-        self._valid(said["input"], msgspec.json.decode(content), is_request=True)
-        response = msgspec.json.decode(answer[2])["Response"]
+        self._valid(said["input"], msgspec.json.decode(exchange.content or b""), is_request=True)
+        response = msgspec.json.decode(exchange.body)["Response"]
         if "Error" not in response:
             self._valid(said["output"], response, is_request=False)
         self.judged += 1

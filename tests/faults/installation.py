@@ -5,9 +5,9 @@ Nothing runs by itself: a test decides what runs next. The same seed therefore r
 """
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 from teraflock.app.wiring import used_lately
 from teraflock.base.clock import Clock, FixedClock
@@ -40,6 +40,8 @@ from teraflock.reconcile.slices import SliceLoop
 from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.storage.database import Database
+from teraflock.storage.memory import MemoryDatabase
+from teraflock.storage.migrate import migrate
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.service import TenantService
 
@@ -58,7 +60,7 @@ class Tenant:
         self.mark = tenants.install().installation_id
         self.secret = tenants.operator_key().secret
         self.actor: Actor = tenants.authenticate(self.secret)
-        self.project: Project = tenants.project_for(self.actor, None)
+        self.project: Project = tenants.projects.show(self.actor, None)
 
 
 class Worker:
@@ -184,6 +186,13 @@ class Installation:
         self.workers = [self.hire(), self.hire()]
         self.images.build(self.tenant.actor, self.tenant.project, "base", "base")
         self.workers[0].look()
+
+    @classmethod
+    def in_memory(cls, at: datetime, *more: Any, **words: Any) -> Self:
+        """An installation with a new database and new hosts, all in memory."""
+        clock, database = FixedClock(at), MemoryDatabase()
+        migrate(database, clock)
+        return cls(database, MemoryWorld(), clock, *more, **words)
 
     def hire(self) -> Worker:
         self._named += 1

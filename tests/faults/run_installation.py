@@ -1,7 +1,7 @@
 """An installation whose loops also serve runs. Nothing runs by itself: a test decides what runs next."""
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from teraflock.run.rules import is_over
 from teraflock.run.service import RunService
 from teraflock.storage.database import Database, Transaction
 
+BEGAN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 ROUNDS_MAX = 2000
 
 

@@ -1,12 +1,12 @@
 """Datasets when processes are killed at any point: instances read the right data, and nothing is left over."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.faults.data_installation import DataInstallation
+from tests.faults.run_installation import BEGAN
 
-from teraflock.base.clock import FixedClock
 from teraflock.base.errors import NotFound
 from teraflock.dataset.model import DatasetState
 from teraflock.drivers.simulated.faults import Kind, SimulatedFault, When
@@ -15,8 +15,6 @@ from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase
 from teraflock.run.states import RunPhase
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 
 FILES = {"a/text": b"hello\n", "b": bytes(range(256)) * 20, "c": b""}
 CALLS = ("datasets", "receive_dataset", "unpack_dataset", "delete_dataset", "create")
@@ -24,9 +22,7 @@ CALLS = ("datasets", "receive_dataset", "unpack_dataset", "delete_dataset", "cre
 
 @pytest.fixture
 def installation(tmp_path: Path) -> DataInstallation:
-    clock, database = FixedClock(datetime(2026, 11, 16, 9, 0, tzinfo=UTC)), MemoryDatabase()
-    migrate(database, clock)
-    return DataInstallation(database, MemoryWorld(), clock, tmp_path)
+    return DataInstallation.in_memory(BEGAN, tmp_path)
 
 
 def copies(installation: DataInstallation) -> list[SimulatedDataset]:
@@ -70,9 +66,7 @@ def test_instances_on_one_host_share_a_copy(installation: DataInstallation) -> N
 
 
 def test_data_is_copied_to_a_rented_machine(tmp_path: Path) -> None:
-    clock, database = FixedClock(datetime(2026, 11, 16, 9, 0, tzinfo=UTC)), MemoryDatabase()
-    migrate(database, clock)
-    rented = DataInstallation(database, MemoryWorld(), clock, tmp_path, sky=MemoryWorld())
+    rented = DataInstallation.in_memory(BEGAN, tmp_path, sky=MemoryWorld())
     rented.push("corpus", FILES)
     run = rented.finish(
         rented.ask("cat", "/data/corpus/a/text", data=("corpus",), site="sky", type="cpu", region="east")

@@ -1,16 +1,14 @@
 """Runs with several nodes on simulated hosts: all nodes run, or none, and a lost one is replaced."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.faults.run_installation import RunInstallation
+from tests.faults.run_installation import BEGAN, RunInstallation
 from tests.faults.test_runs import POINTS, gone, result, steps
 
-from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput, NotFound
 from teraflock.drivers.simulated.model import Guest, SimulatedProgram
 from teraflock.drivers.simulated.runs import chain
@@ -21,10 +19,7 @@ from teraflock.run.guest import CHECKPOINTS
 from teraflock.run.model import Run
 from teraflock.run.nodes import nodes_of
 from teraflock.run.states import RunPhase
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 
-BEGAN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 CARD = ShapeWish(gpu="V100")
 HOST = ShapeWish(gpu="V100", gpus=2)
 """All cards of a host."""
@@ -32,10 +27,7 @@ HOST = ShapeWish(gpu="V100", gpus=2)
 
 @pytest.fixture
 def installation(tmp_path: Path) -> Iterator[RunInstallation]:
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    made = RunInstallation(database, MemoryWorld(), clock, tmp_path, sky=MemoryWorld())
+    made = RunInstallation.in_memory(BEGAN, tmp_path, sky=MemoryWorld())
     yield made
     made.database.close()
 
@@ -44,11 +36,9 @@ def installation(tmp_path: Path) -> Iterator[RunInstallation]:
 def three(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[RunInstallation]:
     """An installation with three hosts."""
     monkeypatch.setattr("tests.faults.installation.HOSTS", "3x2xV100")
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    yield RunInstallation(database, MemoryWorld(), clock, tmp_path)
-    database.close()
+    made = RunInstallation.in_memory(BEGAN, tmp_path)
+    yield made
+    made.database.close()
 
 
 def programs(installation: RunInstallation, run: Run) -> list[SimulatedProgram]:

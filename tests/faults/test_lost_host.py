@@ -15,17 +15,13 @@ from tests.faults.checker import charged_on_lost_hosts, faults
 from tests.faults.installation import Installation
 from tests.long import sampled
 
-from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault, When
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.model import Instance, Operation, RestartPolicy
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.rules import COURSES
 from teraflock.instance.states import BILLABLE, Phase, Wanted
 from teraflock.reconcile.moving import MOVE_AFTER
 from teraflock.reconcile.rehearsal import points
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 
 ENDINGS = ("back", "rebooted", "deleted", "elsewhere")
 ORDER = Order(name="one", shape=ShapeWish(gpu="V100"), restart_policy=RestartPolicy.ELSEWHERE)
@@ -114,11 +110,9 @@ WALK = [(operation, point) for operation in Operation for point in points(operat
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
-    clock, database = FixedClock(datetime(2026, 11, 15, tzinfo=UTC)), MemoryDatabase()
-    migrate(database, clock)
-    installation = Installation(database, MemoryWorld(), clock)
+    installation = Installation.in_memory(datetime(2026, 11, 15, tzinfo=UTC))
     yield installation
-    database.close()
+    installation.database.close()
 
 
 def one(installation: Installation) -> Instance:

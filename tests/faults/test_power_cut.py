@@ -14,11 +14,10 @@ from tests.faults.installation import HOSTS, Installation, Worker
 from tests.faults.test_lost_host import SCENES, WALK, ask, launched, one
 from tests.long import sampled
 
-from teraflock.base.clock import FixedClock, microseconds
+from teraflock.base.clock import microseconds
 from teraflock.bill.verify.service import verify
 from teraflock.drivers.simulated.faults import FOREVER, Killed, Kind, SimulatedFault
 from teraflock.drivers.simulated.fleet import fleet
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import Handle
 from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Operation
@@ -28,8 +27,6 @@ from teraflock.meter import store as meter_store
 from teraflock.meter.model import Interval
 from teraflock.meter.rules import latest
 from teraflock.meter.service import MeterService
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 
 OUTAGE = timedelta(hours=60)
 READING_SECONDS = 5
@@ -37,12 +34,10 @@ READING_SECONDS = 5
 
 @pytest.fixture
 def installation() -> Iterator[Installation]:
-    clock, database = FixedClock(datetime(2026, 11, 15, tzinfo=UTC)), MemoryDatabase()
-    migrate(database, clock)
-    installation = Installation(database, MemoryWorld(), clock)
+    installation = Installation.in_memory(datetime(2026, 11, 15, tzinfo=UTC))
     installation.workers.pop()  # one server, as on SQLite
     yield installation
-    database.close()
+    installation.database.close()
 
 
 def turn(installation: Installation) -> None:

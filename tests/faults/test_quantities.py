@@ -15,10 +15,8 @@ from tests.faults.installation import Installation
 from tests.long import sampled
 from tests.unit.bill.world import RATES
 
-from teraflock.base.clock import FixedClock
 from teraflock.bill.service import BillService
 from teraflock.bill.verify.service import verify
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.fleet.model import HostReport
 from teraflock.instance.driver import Capability, ComputeDriver, Handle, Seen, Sent, Sighting
 from teraflock.instance.model import Access, Instance, InstanceId, Operation
@@ -28,8 +26,6 @@ from teraflock.meter.reading import store as readings
 from teraflock.reconcile.drift import DriftLoop
 from teraflock.reconcile.rehearsal import points
 from teraflock.reconcile.traffic import TrafficLoop
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 
 GB = 1 << 30
 MB = 1 << 20
@@ -48,11 +44,10 @@ class Lab:
     """An installation with a price book and one instance."""
 
     def __init__(self) -> None:
-        clock = FixedClock(datetime(2026, 3, 5, 9, 0, tzinfo=UTC))
-        database = MemoryDatabase()
-        migrate(database, clock)
-        self.installation = Installation(database, MemoryWorld(), clock)
-        self.bills = BillService(database, clock, RATES, self.installation.random_bytes)
+        self.installation = Installation.in_memory(datetime(2026, 3, 5, 9, 0, tzinfo=UTC))
+        self.bills = BillService(
+            self.installation.database, self.installation.clock, RATES, self.installation.random_bytes
+        )
         self.bills.prices.take(BOOK, name="prices.yaml", member="mem")
         self.traffic = TrafficLoop(self.installation.workers[0].around)
         self.sent = 0

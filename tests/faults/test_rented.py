@@ -14,7 +14,7 @@ from tests.faults.checker import faults
 from tests.faults.installation import SKY, Installation
 from tests.long import sampled
 
-from teraflock.base.clock import FixedClock, microseconds
+from teraflock.base.clock import microseconds
 from teraflock.base.errors import BadInput, Refused
 from teraflock.drivers.simulated.cloud import CLOUD
 from teraflock.drivers.simulated.faults import FOREVER, Kind, SimulatedFault, When
@@ -27,8 +27,6 @@ from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase
 from teraflock.meter.service import MeterService
 from teraflock.reconcile.rehearsal import points
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 
 START = datetime(2026, 11, 15, tzinfo=UTC)
 ORDER = Order(name="one", site=SKY, type="gpu")
@@ -41,10 +39,7 @@ CLOUDS: dict[str, dict[str, Any]] = {
 
 
 def built(cloud: str) -> Installation:
-    clock = FixedClock(START)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    return Installation(database, MemoryWorld(), clock, sky=MemoryWorld(), **CLOUDS[cloud])
+    return Installation.in_memory(START, sky=MemoryWorld(), **CLOUDS[cloud])
 
 
 def ask(installation: Installation, act: str, *words: object) -> None:
@@ -375,11 +370,7 @@ def test_an_own_instance_follows_its_policy_too(policy: RestartPolicy) -> None:
 
 
 def test_a_site_that_cannot_stop_ends_instances_by_deleting_them() -> None:
-    clock, database = FixedClock(START), MemoryDatabase()
-    migrate(database, clock)
-    installation = Installation(
-        database, MemoryWorld(), clock, sky=MemoryWorld(), capabilities=CLOUD - {Capability.STOP}
-    )
+    installation = Installation.in_memory(START, sky=MemoryWorld(), capabilities=CLOUD - {Capability.STOP})
     launched(installation)
     with pytest.raises(Refused, match="does not support"):
         ask(installation, "stop", "one")
@@ -465,11 +456,7 @@ def test_disk_lost_during_an_outage_is_charged_until_last_listed() -> None:
 
 
 def test_site_without_exec_runs_no_commands_and_awaits_no_user_data() -> None:
-    clock, database = FixedClock(START), MemoryDatabase()
-    migrate(database, clock)
-    installation = Installation(
-        database, MemoryWorld(), clock, sky=MemoryWorld(), capabilities=CLOUD - {Capability.EXEC}
-    )
+    installation = Installation.in_memory(START, sky=MemoryWorld(), capabilities=CLOUD - {Capability.EXEC})
     with pytest.raises(BadInput, match="cannot run a command"):
         ask(installation, "launch", replace(ORDER, access=Access.COMMAND, command=("true",)))
     ask(installation, "launch", replace(ORDER, user_data="#!/bin/sh\ntrue\n"))

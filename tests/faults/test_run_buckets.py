@@ -2,24 +2,20 @@
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from tests.faults.data_installation import DataInstallation
+from tests.faults.run_installation import BEGAN
 from tests.faults.test_runs import result, steps
 
-from teraflock.base.clock import FixedClock
 from teraflock.drivers.simulated.runs import chain
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.site.model import SiteRecord
 from teraflock.run.bucket import data_key
 from teraflock.run.states import RunPhase
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
-
-BEGAN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 
 
 class HttpBucket:
@@ -96,13 +92,10 @@ def bucket() -> Iterator[HttpBucket]:
 
 @pytest.fixture
 def installation(tmp_path: Path, bucket: HttpBucket) -> Iterator[DataInstallation]:
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    made = DataInstallation(database, MemoryWorld(), clock, tmp_path, sky=MemoryWorld())
+    made = DataInstallation.in_memory(BEGAN, tmp_path, sky=MemoryWorld())
     made.buckets["east"] = bucket
     yield made
-    database.close()
+    made.database.close()
 
 
 def test_checkpoints_are_pushed_to_the_bucket_and_restored_from_it(
@@ -190,11 +183,9 @@ def test_dataset_is_copied_to_a_region_once_and_read_from_there(
 @pytest.fixture
 def stored(tmp_path: Path, bucket: HttpBucket) -> Iterator[DataInstallation]:
     """Outputs and checkpoints are in a bucket, also those from own hosts."""
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    yield DataInstallation(database, MemoryWorld(), clock, tmp_path, store=bucket)
-    database.close()
+    made = DataInstallation.in_memory(BEGAN, tmp_path, store=bucket)
+    yield made
+    made.database.close()
 
 
 @pytest.mark.parametrize("damaged", [False, True])

@@ -1,29 +1,13 @@
 """How long runs take to start is measured, and the next decisions use it."""
 
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
-import pytest
 from tests.faults.run_installation import RunInstallation
-from tests.faults.test_runs import BEGAN, steps
+from tests.faults.test_runs import steps
 
-from teraflock.base.clock import FixedClock
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.run.sighting import store
 from teraflock.run.sighting.model import MeasuredStart
 from teraflock.run.sighting.rules import STARTS_KEPT
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
-
-
-@pytest.fixture
-def installation(tmp_path: Path) -> Iterator[RunInstallation]:
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    yield RunInstallation(database, MemoryWorld(), clock, tmp_path)
-    database.close()
 
 
 def seconds(installation: RunInstallation, place: str = "own/") -> list[int]:

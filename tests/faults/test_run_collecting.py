@@ -1,34 +1,18 @@
 """A command that ended well is not done before its outputs are kept."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 from tests.faults.run_installation import RunInstallation
-from tests.faults.test_runs import BEGAN, result
+from tests.faults.test_runs import result
 
-from teraflock.base.clock import FixedClock
 from teraflock.base.errors import NotFound, Refused, Unavailable
 from teraflock.drivers.simulated.runs import chain
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.archive import TooLarge
 from teraflock.instance.engine_errors import EngineFailed
 from teraflock.reconcile.run_pulls import RunPulls
 from teraflock.run.guest import GuestState, RunGuest
 from teraflock.run.model import Run
 from teraflock.run.states import RunPhase
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
-
-
-@pytest.fixture
-def installation(tmp_path: Path) -> Iterator[RunInstallation]:
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    yield RunInstallation(database, MemoryWorld(), clock, tmp_path)
-    database.close()
 
 
 def test_run_whose_guest_is_made_again_before_its_outputs_are_copied_runs_again(

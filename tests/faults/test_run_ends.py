@@ -2,13 +2,12 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.faults.run_installation import RunInstallation
+from tests.faults.run_installation import BEGAN, RunInstallation
 from tests.faults.test_runs import gone, steps
 
 from teraflock.base.clock import FixedClock
@@ -24,11 +23,8 @@ from teraflock.run.model import Run
 from teraflock.run.rules import TRIES_MAX, is_over
 from teraflock.run.states import RunPhase
 from teraflock.storage.database import Database
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 from teraflock.tenant.project.store import remove_project
 
-BEGAN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
 PAIR = ShapeWish(gpu="V100", gpus=2)
 
 
@@ -185,9 +181,7 @@ ACTS = ("turn", "turn", "room", "bug", "mended", "cancel", "retry", "kill", "que
 def test_run_that_is_over_has_nothing_left(
     tmp_path_factory: pytest.TempPathFactory, acts: list[str], nodes: int
 ) -> None:
-    clock, database = FixedClock(BEGAN), MemoryDatabase()
-    migrate(database, clock)
-    installation = RunInstallation(database, MemoryWorld(), clock, tmp_path_factory.mktemp("runs"))
+    installation = RunInstallation.in_memory(BEGAN, tmp_path_factory.mktemp("runs"))
     tenant = installation.tenant
     run = waiting_run(installation, nodes)
     with pytest.MonkeyPatch.context() as patch:

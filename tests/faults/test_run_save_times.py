@@ -1,38 +1,22 @@
 """How long saves take is measured, and the command is told how often to save accordingly."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from tests.faults.run_installation import RunInstallation
 from tests.faults.test_bids import BOOK
 from tests.faults.test_gangs import CARD, programs
-from tests.faults.test_runs import BEGAN, steps
+from tests.faults.test_runs import steps
 from tests.unit.bill.world import RATES
 
 from teraflock.api.convert.run import run_cost, run_details
-from teraflock.base.clock import FixedClock
 from teraflock.bill.service import BillService
 from teraflock.drivers.simulated.runs import SAVE_NS
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.run.checkpoint import LOSS_HOURS, LOSS_HOURS_STEADY, SAVE_SECONDS, checkpoint_every_seconds
 from teraflock.run.model import Checkpoint, Run
 from teraflock.run.nodes import nodes_of
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 from teraflock.words.run import facts
 
 UNKNOWN = checkpoint_every_seconds(LOSS_HOURS_STEADY, SAVE_SECONDS)
 MEASURED = checkpoint_every_seconds(LOSS_HOURS_STEADY, SAVE_NS / 1e9)
-
-
-@pytest.fixture
-def installation(tmp_path: Path) -> Iterator[RunInstallation]:
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    yield RunInstallation(database, MemoryWorld(), clock, tmp_path)
-    database.close()
 
 
 def told(installation: RunInstallation, run: Run) -> set[int]:

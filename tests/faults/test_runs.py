@@ -3,16 +3,15 @@
 import io
 import tarfile
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from errno import ENOSPC
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.faults.run_installation import RunInstallation
+from tests.faults.run_installation import BEGAN, RunInstallation
 
-from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput, Conflict, Forbidden
 from teraflock.drivers.simulated.model import Guest
 from teraflock.drivers.simulated.runs import chain
@@ -25,21 +24,7 @@ from teraflock.run.model import Run, RunEstimate
 from teraflock.run.states import RunPhase, RunWanted
 from teraflock.run.store import sealed_secrets
 from teraflock.storage.events import events_of_project
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 from teraflock.tenant.model import MemberId
-
-BEGAN = datetime(2026, 11, 16, 9, 0, tzinfo=UTC)
-
-
-@pytest.fixture
-def installation(tmp_path: Path) -> Iterator[RunInstallation]:
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    made = RunInstallation(database, MemoryWorld(), clock, tmp_path)
-    yield made
-    made.database.close()
 
 
 def result(installation: RunInstallation, run: Run) -> str:
@@ -211,6 +196,18 @@ def test_run_stops_at_its_budget(installation: RunInstallation) -> None:
     assert gone(installation)
 
 
+def test_run_that_reached_its_budget_continues_with_a_larger_one(installation: RunInstallation) -> None:
+    installation.spent = lambda run: 10 * steps(run)
+    run, tenant = installation.ask("train", "60", "1", "5", budget_micros=300), installation.tenant
+    stopped = installation.finish(run)
+    installation.runs.retry(tenant.actor, tenant.project, run.id)
+    again = installation.finish(run)
+    assert again.problem == stopped.problem
+    assert again.instances == stopped.instances, "with the old budget it costs nothing more"
+    installation.runs.retry(tenant.actor, tenant.project, run.id, 1000)
+    assert installation.finish(run).phase == RunPhase.DONE
+
+
 def test_setup_runs_once_and_the_next_run_starts_from_its_image(installation: RunInstallation) -> None:
     first = installation.finish(
         installation.ask("cat", "/opt/tool", setup="tee /opt/tool\nsleep 30\necho ready")
@@ -339,11 +336,9 @@ def test_removed_member_cannot_launch_again(installation: RunInstallation) -> No
 @pytest.fixture
 def cloudy(tmp_path: Path) -> Iterator[RunInstallation]:
     """With a simulated cloud beside the own hosts."""
-    clock = FixedClock(BEGAN)
-    database = MemoryDatabase()
-    migrate(database, clock)
-    yield RunInstallation(database, MemoryWorld(), clock, tmp_path, sky=MemoryWorld())
-    database.close()
+    made = RunInstallation.in_memory(BEGAN, tmp_path, sky=MemoryWorld())
+    yield made
+    made.database.close()
 
 
 def test_run_on_spot_moves_to_on_demand_to_keep_its_deadline(cloudy: RunInstallation) -> None:
@@ -422,13 +417,19 @@ def test_run_leaves_its_card_to_others_with_a_checkpoint_and_continues(installat
     assert installation.text(run).count("step 1\n") == 1, "it did not begin again"
 
 
-def test_run_on_demand_takes_the_card_of_a_spot_instance(installation: RunInstallation) -> None:
-    one = ShapeWish(gpu="V100")
-    tenant, service = installation.tenant, installation.service
+def waits_for_spot(installation: RunInstallation) -> Run:
+    """A run that waits for the card of one of four spot instances, which have all cards."""
+    one, tenant = ShapeWish(gpu="V100"), installation.tenant
     for number in range(4):
-        service.launch(tenant.actor, tenant.project, Order(name=f"spot-{number}", shape=one, mode="spot"))
+        order = Order(name=f"spot-{number}", shape=one, mode="spot")
+        installation.service.launch(tenant.actor, tenant.project, order)
     run = installation.ask("train", "20", "1", "5", shape=one)
-    run = installation.until(run, lambda seen: "leave their cards" in seen.problem)
+    return installation.until(run, lambda seen: "leave their cards" in seen.problem)
+
+
+def test_run_on_demand_takes_the_card_of_a_spot_instance(installation: RunInstallation) -> None:
+    tenant, service = installation.tenant, installation.service
+    run = waits_for_spot(installation)
     installation.loop = installation.new_loop()  # another process continues
     run = installation.finish(run)
     assert (run.phase, run.attempt) == (RunPhase.DONE, 1)
@@ -437,12 +438,8 @@ def test_run_on_demand_takes_the_card_of_a_spot_instance(installation: RunInstal
 
 
 def test_cancelled_run_takes_no_card(installation: RunInstallation) -> None:
-    one = ShapeWish(gpu="V100")
     tenant, service = installation.tenant, installation.service
-    for number in range(4):
-        service.launch(tenant.actor, tenant.project, Order(name=f"spot-{number}", shape=one, mode="spot"))
-    run = installation.ask("train", "20", "1", "5", shape=one)
-    run = installation.until(run, lambda seen: "leave their cards" in seen.problem)
+    run = waits_for_spot(installation)
     installation.runs.cancel(tenant.actor, tenant.project, run.id)
     run = installation.finish(run)
     assert run.phase == RunPhase.CANCELLED

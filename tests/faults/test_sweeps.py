@@ -1,28 +1,15 @@
 """Sweeps on simulated hosts: all runs or none, and one budget over all."""
 
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.faults.run_installation import RunInstallation
 
-from teraflock.base.clock import FixedClock
 from teraflock.base.errors import BadInput, Conflict, QuotaReached
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.orders import ShapeWish
 from teraflock.run.model import Run, RunSpec
 from teraflock.run.rules import is_over
 from teraflock.run.states import RunPhase
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
-
-
-@pytest.fixture
-def installation(tmp_path: Path) -> RunInstallation:
-    clock, database = FixedClock(datetime(2026, 11, 16, 9, 0, tzinfo=UTC)), MemoryDatabase()
-    migrate(database, clock)
-    return RunInstallation(database, MemoryWorld(), clock, tmp_path)
 
 
 def swept(

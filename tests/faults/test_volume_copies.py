@@ -2,20 +2,19 @@
 
 import contextlib
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 from msgspec.structs import replace
 from tests.faults.data_installation import DataInstallation
+from tests.faults.run_installation import BEGAN
 from tests.faults.test_volumes import VolumeDesk
 from tests.long import sampled
 
-from teraflock.base.clock import FixedClock
 from teraflock.base.quantities import GIB
 from teraflock.drivers.simulated.faults import Killed, Kind, SimulatedFault, When
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.copy.states import CopyState
 from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import Order
@@ -26,8 +25,6 @@ from teraflock.reconcile.copying import CopyLoop
 from teraflock.reconcile.moving import MOVE_AFTER, MoveLoop
 from teraflock.reconcile.volume_copies import VolumeCopyLoop
 from teraflock.storage.database import Database, Transaction
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 
 T = TypeVar("T")
 EVERY = timedelta(hours=1)
@@ -108,9 +105,7 @@ class CopyDesk(VolumeDesk):
 
 @pytest.fixture
 def desk(tmp_path: Path) -> CopyDesk:
-    clock, database = FixedClock(datetime(2026, 11, 16, 9, 0, tzinfo=UTC)), MemoryDatabase()
-    migrate(database, clock)
-    return CopyDesk(DataInstallation(database, MemoryWorld(), clock, tmp_path))
+    return CopyDesk(DataInstallation.in_memory(BEGAN, tmp_path))
 
 
 CALLS = ("volumes", "pack_volume", "keep_volume", "delete_volume", "detach_volume")

@@ -1,24 +1,20 @@
 """Volumes when calls fail and processes are killed at any point: files are kept, and nothing is left over."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from tests.faults.data_installation import DataInstallation
+from tests.faults.run_installation import BEGAN
 
-from teraflock.base.clock import FixedClock
 from teraflock.base.errors import NotFound
 from teraflock.base.quantities import GIB
 from teraflock.drivers.simulated.faults import Kind, SimulatedFault, When
 from teraflock.drivers.simulated.model import SimulatedVolume
-from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.instance.driver import Handle
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order
 from teraflock.instance.states import Phase
 from teraflock.instance.volume.model import ShownVolume
-from teraflock.storage.memory import MemoryDatabase
-from teraflock.storage.migrate import migrate
 
 CALLS = (
     "volumes", "create_volume", "attach_volume", "detach_volume", "snapshot_volume", "restore_volume",
@@ -58,9 +54,7 @@ class VolumeDesk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> VolumeDesk:
-    clock, database = FixedClock(datetime(2026, 11, 16, 9, 0, tzinfo=UTC)), MemoryDatabase()
-    migrate(database, clock)
-    return VolumeDesk(DataInstallation(database, MemoryWorld(), clock, tmp_path))
+    return VolumeDesk(DataInstallation.in_memory(BEGAN, tmp_path))
 
 
 @pytest.mark.parametrize("when", list(When))

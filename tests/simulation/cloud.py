@@ -40,7 +40,6 @@ from teraflock.drivers.simulated.trouble import Trouble
 from teraflock.drivers.simulated.world import MemoryWorld
 from teraflock.image.service import ImageService
 from teraflock.instance.engines import Engines
-from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance, RestartPolicy
 from teraflock.instance.orders import Order, ShapeWish
 from teraflock.instance.service import InstanceService
@@ -48,11 +47,7 @@ from teraflock.instance.states import BILLABLE
 from teraflock.reconcile.balancers import BalancerLoop
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.commands import CommandLoop
-from teraflock.reconcile.drift import DriftLoop
-from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
-from teraflock.reconcile.instances import InstanceLoop
-from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.reconcile.traffic import TrafficLoop
 from teraflock.storage.database import Database
@@ -105,8 +100,8 @@ class Cloud(MortalProcess):
         self.actors: list[Actor] = [actor, msgspec.structs.replace(actor, member_id=MemberId("mem_other"))]
         for name in (*PROJECTS[1:], EDGE):
             tenants.projects.make(actor, name)
-        self.projects: dict[str, Project] = {name: tenants.project_for(actor, name) for name in PROJECTS}
-        self.edge = tenants.project_for(actor, EDGE)
+        self.projects: dict[str, Project] = {name: tenants.projects.show(actor, name) for name in PROJECTS}
+        self.edge = tenants.projects.show(actor, EDGE)
         self.names.update({project.id: name for name, project in self.projects.items()})
         self.boot()
         self.bills.set_profile(Profile(project_id=self.id("cny"), currency="CNY"))
@@ -161,26 +156,17 @@ class Cloud(MortalProcess):
         self._look = self.bills.budgets.turn
         self.bills.budgets.turn = self._looked  # type: ignore[method-assign]
         self._named += 1
-        self.worker = f"worker-{self._named}"
-        self.alive_until = self.clock.now()
-        loops = Surroundings(
-            database=self.database, clock=self.clock, engines=engines, random_bytes=self.random_bytes
-        )
-        self.instances = InstanceLoop(
-            loops, worker=self.worker, pause=self.wait, alive=lambda: self.clock.now() < self.alive_until
-        )
-        self.hosts, self.drift, self.commands = HostLoop(loops), DriftLoop(loops), CommandLoop(loops)
-        self.hosts.take_over()
+        loops = self.hire(engines, f"worker-{self._named}")
+        self.commands = CommandLoop(loops)
         self._first, self._standing = True, {}
         self.image_loop, self.traffic = ImageLoop(loops), TrafficLoop(loops)
         self.time_limits = TimeLimitLoop(loops)
         self.balancers = BalancerLoop(loops, lambda sealed, id: sealed)
-        self.database.write(leases.let_go_all)
 
     def turn(self) -> None:
         """Run one turn of every loop."""
         for act in (self.beat, self._read_hosts, self.image_loop.turn, self.drift.turn, self.commands.turn,
-                    self.time_limits.turn, self._serve, self.balancing.turn, self.balancers.turn, self.traffic.turn,
+                    self.time_limits.turn, self.serve, self.balancing.turn, self.balancers.turn, self.traffic.turn,
                     self.loop.turn):  # fmt: skip
             if not self.survives(act) or (act == self._read_hosts and not self.hosts.has_looked):
                 return
@@ -222,19 +208,12 @@ class Cloud(MortalProcess):
             assert row[0] > sequence, f"{id} was stopped while the server did not watch, but is charged"
         self._standing = {}
 
-    def _serve(self) -> None:
-        for instance in self.instances.lease():
-            self.instances.advance(instance)
-
     def _looked(self) -> list[ProjectId]:
         stopped = self._look()
         self.watch.looked(self)
         return stopped
 
     # -- time --------------------------------------------------------------------------------------------------
-
-    def wait(self, seconds: float) -> None:
-        self.clock.move(timedelta(seconds=seconds))
 
     def pass_time(self, seconds: float) -> None:
         """Pass time with the loops running: in long steps, but in short ones when a budget is nearly used up."""

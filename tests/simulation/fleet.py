@@ -34,7 +34,6 @@ from teraflock.instance.engines import Engines
 from teraflock.instance.join import store as joined_hosts
 from teraflock.instance.join.model import JoinedHost, Package
 from teraflock.instance.join.service import JoinService
-from teraflock.instance.lease import store as leases
 from teraflock.instance.model import Instance
 from teraflock.instance.orders import Order
 from teraflock.instance.service import InstanceService
@@ -44,14 +43,10 @@ from teraflock.instance.states import Phase
 from teraflock.reconcile.bills import BillLoop, stopper
 from teraflock.reconcile.copying import CopyLoop
 from teraflock.reconcile.draining import DrainLoop
-from teraflock.reconcile.drift import DriftLoop
-from teraflock.reconcile.hosts import HostLoop
 from teraflock.reconcile.images import ImageLoop
-from teraflock.reconcile.instances import InstanceLoop
-from teraflock.reconcile.loops import HOSTS_SECONDS, Loop
+from teraflock.reconcile.loops import HOSTS_SECONDS
 from teraflock.reconcile.moving import MoveLoop
 from teraflock.reconcile.queue import QueueLoop
-from teraflock.reconcile.surroundings import Surroundings
 from teraflock.reconcile.time_limits import TimeLimitLoop
 from teraflock.storage.database import Transaction
 from teraflock.storage.memory import MemoryDatabase
@@ -118,7 +113,7 @@ class Fleet(MortalProcess):
         self.mark = tenants.install().installation_id
         self.actor = tenants.authenticate(tenants.operator_key().secret)
         tenants.projects.make(self.actor, "other")
-        self.projects = [tenants.project_for(self.actor, name) for name in ("default", "other")]
+        self.projects = [tenants.projects.show(self.actor, name) for name in ("default", "other")]
         self.join(LONE)
         self.boot()
         text = price_book.text(3_060_000, 12_300, 0, 10)
@@ -148,29 +143,22 @@ class Fleet(MortalProcess):
             *at, self.engines, NO_DOOR, version="1", mark=self.mark, package=_no_package, random_bytes=self.random_bytes
         )  # fmt: skip
         self.bills = BillService(*at, RATES, self.random_bytes, stopper(self.database, self.service))
-        around = Surroundings(
-            database=self.database, clock=self.clock, engines=self.engines, random_bytes=self.random_bytes
-        )
-        self.worker = self.random_bytes(4).hex()
-        self.alive_until = self.clock.now()
-        self.instances = InstanceLoop(
-            around, worker=self.worker, pause=self.wait, alive=lambda: self.clock.now() < self.alive_until
-        )
-        self.hosts = HostLoop(around)
-        self.hosts.take_over()
-        self.drift = DriftLoop(around)
+        around = self.hire(self.engines, self.random_bytes(4).hex())
         self.moves = MoveLoop(around)
-        loops: list[Loop] = [ImageLoop(around), self.moves, DrainLoop(around), TimeLimitLoop(around)]
-        self.turns = [loop.turn for loop in loops]
-        self.turns.append(QueueLoop(around, self.service.queue).turn)
+        self.turns = [
+            ImageLoop(around).turn,
+            self.moves.turn,
+            DrainLoop(around).turn,
+            TimeLimitLoop(around).turn,
+            QueueLoop(around, self.service.queue).turn,
+        ]
         self.copying = CopyLoop(around, COPY_EVERY)
         self.rare_turns = [self._copy, BillLoop(self.bills, self.clock).turn]
-        self.database.write(leases.let_go_all)
 
     def turn(self) -> None:
         self.count["turns"] += 1
         rare = () if self.count["turns"] % RARE else self.rare_turns
-        for act in (self.beat, self._read_hosts, self._check, *self.turns, *rare, self._serve):
+        for act in (self.beat, self._read_hosts, self._check, *self.turns, *rare, self.serve):
             if not self.survives(act):
                 return
 
@@ -191,14 +179,6 @@ class Fleet(MortalProcess):
     def _copy(self) -> None:
         if not self.slow:  # otherwise the loop hangs as well
             self.copying.turn()
-
-    def _serve(self) -> None:
-        if self.hosts.has_looked:
-            for instance in self.instances.lease():
-                self.instances.advance(instance)
-
-    def wait(self, seconds: float) -> None:
-        self.clock.move(timedelta(seconds=seconds))
 
     def pass_time(self, seconds: float) -> None:
         """Turns at the pace of a server. After a while, when little changes any more, at a slower one."""

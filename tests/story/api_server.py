@@ -2,11 +2,13 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from tests.story.cloud import free_port
 from tests.story.warm import WarmServer
 
@@ -95,3 +97,16 @@ def running(home: Path, code: str = SERVE, **more: str) -> Iterator[Server]:
     finally:
         if server.process is not None:
             server.end()
+
+
+def tls_certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for the loopback address, and its key."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    made = subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
+        capture_output=True, check=False,
+    )  # fmt: skip
+    if made.returncode:
+        pytest.skip("openssl cannot make a certificate here")
+    return cert, key

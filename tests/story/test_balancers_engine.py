@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.engine.conftest import IMAGES
-from tests.engine.sandbox import INSIDE_ADDRESS, NoSandbox, Sandbox
+from tests.engine.sandbox import INSIDE_ADDRESS, Sandbox
+from tests.story.real_cloud import engine_sandbox
 from tests.story.test_security_groups_engine import Tenant, eventually, kill_server
 from tests.unit.network.balancer.certificates import pem_of, self_signed
 
-from teraflock.drivers.lxd import balancers, build
-from teraflock.image import recipe
+from teraflock.drivers.lxd import balancers
 
 pytestmark = [
     pytest.mark.long("a server and three containers; tests/engine has balancers on their own"),
@@ -103,21 +102,13 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    try:
-        build.build(recipe.read("base"), IMAGES, created_at=1)
-        sandbox = Sandbox("balancers-")
-    except (NoSandbox, build.BuildFailed) as reason:
-        pytest.skip(str(reason))
-    yield sandbox
-    sandbox.close()
+    with engine_sandbox("balancers") as sandbox:
+        yield sandbox
 
 
 @pytest.fixture(scope="module")
 def stage(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     red = Tenant(tmp_path_factory.mktemp("balancers") / "home", sandbox)
-    folder = red.home / "cloud" / "engine"
-    folder.mkdir(parents=True)
-    (folder / "images").symlink_to(IMAGES)
     try:
         red.ok("up")
         yield Stage(sandbox, red)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.story.api_server import Server, running
+from tests.story.api_server import Server, running, tls_certificate
 
 from teraflock.base.errors import Conflict, Forbidden, NotAuthenticated, NotFound, QuotaReached
 from teraflock.client import Client
@@ -246,14 +246,7 @@ def test_failed_start_is_reported(tmp_path: Path) -> None:
 
 
 def test_tls_with_a_trusted_certificate(tmp_path: Path) -> None:
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip("openssl cannot make a certificate here")
+    cert, key = tls_certificate(tmp_path)
     server = Server(tmp_path / "home", TERA_TLS_CERT=str(cert), TERA_TLS_KEY=str(key))
     server.url = f"https://127.0.0.1:{server.port}"
     server.client = lambda *_, **__: Client(server.url, "", ca_file=str(cert))  # type: ignore[method-assign]

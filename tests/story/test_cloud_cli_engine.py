@@ -3,95 +3,32 @@
 Skipped for an engine that is not installed. Everything happens in namespaces that have no way out.
 """
 
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.conftest import IMAGES
-from tests.engine.sandbox import NoSandbox, Sandbox
-from tests.story.cloud import Cloud
+from tests.engine.sandbox import Sandbox
+from tests.story.real_cloud import RealCloud, engine_sandbox
 
-from teraflock.drivers.lxd import build
 from teraflock.drivers.lxd.daemon import PROGRAMS
 from teraflock.drivers.lxd.rest import LxdClient
-from teraflock.image import recipe
 from teraflock.instance.model import Operation
 from teraflock.reconcile.rehearsal import points
 
 pytestmark = pytest.mark.long("a server and an engine of its own; tests/engine has each act on its own")
 
 
-class RealCloud(Cloud):
-    """A user on the machine with the containers."""
-
-    def __init__(self, home: Path, sandbox: Sandbox) -> None:
-        super().__init__(home)
-        self._sandbox = sandbox
-        program = sandbox.daemon.program()
-        assert program is not None
-        self.more = {program.folder_variable: str(sandbox.daemon.folder), "HOME": str(home.parent)}
-
-    def command(self, *words: str | Path) -> list[str]:  # type: ignore[override]  # within the sandbox, not anywhere
-        enter = ["nsenter", f"--target={self._sandbox.inside_pid}", "--net", "--mount", "--pid", "--"]
-        return [*enter, *Cloud.command(*words)]
-
-    def dies(self, point: str, *words: str) -> None:
-        """A server that kills itself at a given point, as by `kill -9`."""
-        self.ok("down", "--keep-guests")
-        environment = self.environment(80) | {"TERA_FAULTS": point}
-        with subprocess.Popen(self.command("serve"), env=environment, stderr=subprocess.DEVNULL) as server:
-            while self.run("whoami").code:
-                assert server.poll() is None, "it ended before it was asked"
-            asking = self.start(*words)
-            assert server.wait() != 0
-            asking.kill()  # it would retry, because it cannot know whether the request arrived
-            asking.communicate()
-
-    def told_of_other_hands(self) -> int:
-        told = [each for each in self.ok("events", "--json").json if each["kind"] == "instance.drifted"]
-        return len([each for each in told if "limits" in each["details"]["reason"]])
-
-    @contextmanager
-    def engine(self) -> Iterator[LxdClient]:
-        """Call the engine directly, within Teraflock's project."""
-        host = LxdClient(self._sandbox.daemon.socket_path)
-        (project,) = [each["name"] for each in host.get("projects", recursion=1) if each["name"] != "default"]
-        host.close()
-        engine = LxdClient(self._sandbox.daemon.socket_path, project=project)
-        yield engine
-        engine.close()
-
-    def guests(self) -> set[str]:
-        """The host names of all containers of Teraflock, except those that build images."""
-        with self.engine() as engine:
-            found = engine.get("instances", recursion=1)
-        ours = [each for each in found if not each["name"].startswith(("image-", "rough-"))]
-        return {each["config"]["user.hostname"] for each in ours}
-
-
 @pytest.fixture(scope="module", params=PROGRAMS, ids=lambda program: program.name)
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    try:
-        build.build(recipe.read("base"), IMAGES, created_at=1)
-        sandbox = Sandbox("story-", request.param)
-    except (NoSandbox, build.BuildFailed) as reason:
-        pytest.skip(str(reason))
-    yield sandbox
-    sandbox.close()
+    with engine_sandbox("story", request.param) as sandbox:
+        yield sandbox
 
 
 @pytest.fixture(scope="module")
 def cloud(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCloud]:
     cloud = RealCloud(tmp_path_factory.mktemp("real") / "home", sandbox)
-    folder = cloud.home / "cloud" / "engine"
-    folder.mkdir(parents=True)
-    (folder / "images").symlink_to(
-        IMAGES
-    )  # images are kept between tests: building one takes a minute and needs a mirror
     try:
         done = cloud.ok("up")
         assert "the existing one at" in done.out

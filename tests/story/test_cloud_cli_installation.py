@@ -166,7 +166,7 @@ def test_reason_for_the_simulated_engine_is_shown_later_too(cloud: Cloud) -> Non
     cloud.ok("up")
     (engine,) = [each for each in json.loads(cloud.run("doctor", "--json").out) if each["check"] == "engine"]
     assert "requested by TERA_ENGINE" in engine["seen"]
-    assert engine["verdict"] == "mind"
+    assert engine["verdict"] == "warning"
     assert "requested by TERA_ENGINE" in cloud.ok("up").err
 
 

@@ -8,13 +8,12 @@ import resource
 import signal
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.story.api_server import SERVE, Server, running
+from tests.story.api_server import SERVE, Server, running, tls_certificate
 
 from teraflock.wire.instance import LaunchRequest
 from teraflock.wire.organisation import OrganisationRequest
@@ -181,14 +180,7 @@ def test_blank_lines_do_not_keep_a_connection_open(tmp_path: Path) -> None:
 
 
 def test_unfinished_tls_handshakes_are_limited_and_time_out(tmp_path: Path) -> None:
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    made = subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
-         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if made.returncode:
-        pytest.skip("openssl cannot make a certificate here")
+    cert, key = tls_certificate(tmp_path)
     from teraflock.client import Client
 
     server = Server(

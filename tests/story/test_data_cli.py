@@ -7,19 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.story.cloud import Cloud
+from tests.story.cloud import Cloud, running
 
 TEXT = b"hello from the dataset\n"
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("data") / "home")
-    try:
-        cloud.ok("up")
+    with running(tmp_path_factory.mktemp("data") / "home") as cloud:
         yield cloud
-    finally:
-        cloud.run("purge", "--yes")
 
 
 @pytest.fixture

@@ -351,3 +351,13 @@ def test_tensor_parallel_plans_fit_and_warn_that_they_are_computed(tera: Tera) -
     assert tera.run(*job).code == 3  # without it, the job fits on no card
     refused = tera.run("plan", "resnet50", "--batch", "8", "--steps", "9", "--tensor-parallel", "2")
     assert (refused.code, "transformer blocks" in refused.err) == (2, True)
+
+
+def test_times_on_a_generation_that_nobody_measured_are_called_rough(tera: Tera) -> None:
+    job = ["plan", "resnet50", "--batch", "8", "--steps", "1000", "--json", "--gpu"]
+    (said,) = (each for each in answer(tera, *job, "M40")["warnings"] if "rough" in each)
+    assert said.startswith("the time on M40")
+    assert "no card of this generation was tested" in said
+    assert not any("rough" in each for each in answer(tera, *job, "P100")["warnings"])
+    idle = answer(tera, "plan", "--hours", "5", "--gpu", "M40", "--json")
+    assert not any("rough" in each for each in idle["warnings"]), "its hours are given"

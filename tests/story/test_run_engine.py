@@ -12,13 +12,8 @@ from shutil import copy
 from typing import Any
 
 import pytest
-from tests.engine.conftest import IMAGES
-from tests.engine.sandbox import NoSandbox, Sandbox
-from tests.story.test_cloud_cli_engine import RealCloud
-
-from teraflock.drivers.lxd import build
-from teraflock.drivers.lxd.daemon import LXD
-from teraflock.image import recipe
+from tests.engine.sandbox import Sandbox
+from tests.story.real_cloud import RealCloud, engine_sandbox
 
 pytestmark = pytest.mark.long(
     "a server and an engine of its own; tests/faults has every step on simulated hosts"
@@ -31,21 +26,13 @@ SMALL = ("--vcpus", "1", "--ram", "512MB", "--disk", "2", "--yes")
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    try:
-        build.build(recipe.read("base"), IMAGES, created_at=1)
-        sandbox = Sandbox("run-", LXD)
-    except (NoSandbox, build.BuildFailed) as reason:
-        pytest.skip(str(reason))
-    yield sandbox
-    sandbox.close()
+    with engine_sandbox("run") as sandbox:
+        yield sandbox
 
 
 @pytest.fixture(scope="module")
 def cloud(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCloud]:
     cloud = RealCloud(tmp_path_factory.mktemp("real") / "home", sandbox)
-    folder = cloud.home / "cloud" / "engine"
-    folder.mkdir(parents=True)
-    (folder / "images").symlink_to(IMAGES)
     try:
         cloud.ok("up")
         yield cloud

@@ -16,12 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engine.conftest import IMAGES
-from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS, NoSandbox, Sandbox
-from tests.story.test_cloud_cli_engine import RealCloud
+from tests.engine.sandbox import INSIDE_ADDRESS, OUTSIDE_ADDRESS, Sandbox
+from tests.story.real_cloud import RealCloud, engine_sandbox
 
-from teraflock.drivers.lxd import build
-from teraflock.image import recipe
 from teraflock.network.acl.rules import rule_from as rule_of_acl
 from teraflock.network.reach import REPLY_PORT, crosses
 from teraflock.network.security_group.model import GroupId, Protocol
@@ -243,22 +240,14 @@ KINDS = [("icmp", 0), *((p, n) for p in ("tcp", "udp") for n in PORTS)]
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    try:
-        build.build(recipe.read("base"), IMAGES, created_at=1)
-        sandbox = Sandbox("walls-")
-    except (NoSandbox, build.BuildFailed) as reason:
-        pytest.skip(str(reason))
-    yield sandbox
-    sandbox.close()
+    with engine_sandbox("walls") as sandbox:
+        yield sandbox
 
 
 @contextmanager
 def two_tenants(sandbox: Sandbox, folder: Path) -> Iterator[tuple[Tenant, Tenant]]:
     """The first is the operator, too."""
     red = Tenant(folder / "red", sandbox)
-    engine = red.home / "cloud" / "engine"
-    engine.mkdir(parents=True)
-    (engine / "images").symlink_to(IMAGES)
     try:
         red.ok("up")
         made = red.ok("org", "create", "blue", "--owner", "me@blue", "--json").json

@@ -3,15 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.story.cloud import Cloud
+from tests.story.cloud import Cloud, running
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("telemetry") / "home")
-    cloud.ok("up")
-    yield cloud
-    cloud.run("down")
+    with running(tmp_path_factory.mktemp("telemetry") / "home") as cloud:
+        yield cloud
 
 
 def test_operators_see_hosts_and_tenants_see_their_instances(cloud: Cloud) -> None:

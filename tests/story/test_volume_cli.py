@@ -3,17 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.story.cloud import Cloud
+from tests.story.cloud import Cloud, running
 
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    cloud = Cloud(tmp_path_factory.mktemp("volumes") / "home")
-    try:
-        cloud.ok("up")
+    with running(tmp_path_factory.mktemp("volumes") / "home") as cloud:
         yield cloud
-    finally:
-        cloud.run("purge", "--yes")
 
 
 def test_volume_outlives_its_instance(cloud: Cloud) -> None:

@@ -97,16 +97,18 @@ def _ibm_text(annotation: Any) -> str:
     return re.sub(r"ForwardRef\('(\w+)'\)", r"\1", text).replace("typing.", "")
 
 
+def _needed(kind: Any) -> list[str]:
+    """The members that a model cannot be made without."""
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    return [each.name for each in parameters if each.default is inspect.Parameter.empty]
+
+
 def huawei(name: str) -> Model | None:
     for package in ("huaweicloudsdkecs", "huaweicloudsdkevs"):
         kind = getattr(importlib.import_module(f"{package}.v2"), name, None)
         if kind is None:
             continue
-        needed = [
-            each.name
-            for each in list(inspect.signature(kind.__init__).parameters.values())[1:]
-            if each.default is inspect.Parameter.empty
-        ]
+        needed = _needed(kind)
         return {"": name} | {
             kind.attribute_map[each]: typed(type) + ("!" if each in needed else "")
             for each, type in kind.openapi_types.items()
@@ -156,11 +158,7 @@ def baidu(name: str) -> Model | None:
     types = dict(re.findall(r":type (\w+): (.+?)(?: \(\w+\))?\n", f"{kind.__init__.__doc__}\n"))
     source = inspect.getsource(kind.to_dict)
     wire = {field: key for key, field in re.findall(r"result\['(\w+)'\] = [^\n]*?self\.(\w+)", source)}
-    needed = [
-        each.name
-        for each in list(inspect.signature(kind.__init__).parameters.values())[1:]
-        if each.default is inspect.Parameter.empty
-    ]
+    needed = _needed(kind)
     return {"": name} | {
         key: typed(types[field]) + ("!" if field in needed else "")
         for field, key in wire.items()

@@ -10,7 +10,7 @@ from teraflock.base.limits import LABEL_KEY
 from teraflock.base.quantities import Word
 from teraflock.offer.words import OfferWords
 from teraflock.wire.bill import ByWord, MarginByWord
-from teraflock.wire.field import Month, Reason
+from teraflock.wire.field import Micros, Month, Reason
 from teraflock.wire.field import Ref as AnyRef
 from teraflock.wire.instance import LogSource, PhaseWord
 
@@ -173,6 +173,13 @@ class RunPageQuery(PageInProject, frozen=True, kw_only=True):
 class RunLogQuery(InProject, frozen=True, kw_only=True):
     offset: Annotated[int, Meta(ge=0, le=1 << 40, description="Where to begin, in bytes.")] = 0
     node: Annotated[int, Meta(ge=0, le=1000, description="Of which node. The first is 0.")] = 0
+
+
+class RunRetryQuery(InProject, frozen=True, kw_only=True):
+    budget_micros: Annotated[
+        Micros | None,
+        Meta(description="Its new budget, over all attempts. Without it, the old one."),
+    ] = None
 
 
 class CheckpointQuery(InProject, frozen=True, kw_only=True):

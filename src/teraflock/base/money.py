@@ -71,7 +71,7 @@ def parse_micros(text: str) -> int:
 
 
 def _parse_scientific(text: str) -> int:
-    """Parse numbers such as `1e-05`. They are rare in catalogs, so `decimal` is imported only here."""
+    """Parse numbers such as `1e-05`. They are rare in catalogs."""
 
     try:
         value = Decimal(text.strip() if text.isascii() and "_" not in text else "no")

@@ -66,7 +66,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     bf16: bool
     tdp_watts: float | None = None
     nvlink_gbs: float | None = None
-    """Total bandwidth to all other cards, in both directions."""
+    """Total bandwidth to all other cards, in both directions, over NVLink or AMD's Infinity Fabric (`link_name`)."""
     graphics: bool | None = None
     """Whether the card draws: OpenGL, Vulkan. Compute cards such as the A100 do not."""
     ray_tracing: bool = False
@@ -91,6 +91,10 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def cuda(self) -> bool:
         return bool(self.compute_capability)
+
+    @property
+    def link_name(self) -> str:
+        return "Infinity Fabric" if self.maker == "AMD" else "NVLink"
 
     @property
     def tensor_cores(self) -> bool:

@@ -192,6 +192,8 @@ def _fitting(reading: _Reading, listed_gb: float | None = None) -> tuple[Card, .
     return tuple(cards)
 
 
+_DIVIDED_CHIPS: Final = frozenset({"Ampere GA100", "Hopper GH100", "Blackwell GB100", "Blackwell Ultra"})
+"""Chips that support MIG on every card."""
 _PCIE_FORMS: Final = frozenset({"pcie", "server", "workstation", "max-q"})
 
 
@@ -276,7 +278,7 @@ def _unknown(text: str) -> UnknownName:
             return UnknownName(f"{front} has no slice `{profile}`", hint=f"Its slices: {', '.join(slices)}")
         if key_of(front) in map(key_of, known):
             sliced = ", ".join(dict.fromkeys(part.family for part in all_slices()))
-            return UnknownName(
-                f"{front} cannot be divided into slices", hint=f"GPU models with slices: {sliced}"
-            )
+            divided = any(card.architecture in _DIVIDED_CHIPS for card in _cards_named(front))
+            why = "Slices of {} are not known" if divided else "{} cannot be divided into slices"
+            return UnknownName(why.format(front), hint=f"GPU models with slices: {sliced}")
     return unknown_name("GPU", text, known, see=SEE_ALL)

@@ -11,6 +11,7 @@ import msgspec
 from teraflock.base.errors import BadInput
 from teraflock.catalog.cards import all_cards
 from teraflock.catalog.model import Card, sm_lanes
+from teraflock.catalog.words import key_of
 
 CAPABILITIES: Final = {
     "Blackwell": "12.0", "Hopper": "9.0", "Ada": "8.9", "Ampere": "8.6", "Turing": "7.5", "Volta": "7.0",
@@ -33,6 +34,10 @@ BOOLEANS: Final = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 """YAML's other words."""
 BF16_SINCE: Final = 2020
 SIZE_MAX: Final = 65_536
+CLOCK_MHZ_MIN: Final = 100
+CLOCK_MHZ_MAX: Final = 10_000
+RESERVED: Final = frozenset({"", "all"})
+"""Names, as `--gpu` compares them, that mean no single GPU model."""
 EXAMPLE: Final = "name: MyCard\ngeneration: Ada\nmemory_gb: 24\nbandwidth_gbs: 600\nsms: 60\nfp32_tflops: 40"
 
 
@@ -68,6 +73,8 @@ def card_from(text: str) -> Card:
     _check(given)
     architecture, capability = _architecture(given)
     generation = architecture.split()[0]
+    fp32_tflops = _fp32_tflops(given, architecture)
+    _check_clock(given, architecture, fp32_tflops)
     return Card(
         id=given.name.strip(),
         name=given.name.strip(),
@@ -82,7 +89,7 @@ def card_from(text: str) -> Card:
         memory_type=given.memory_type,
         bandwidth_gbs=given.bandwidth_gbs,
         sms=given.sms,
-        fp32_tflops=_fp32_tflops(given, architecture),
+        fp32_tflops=fp32_tflops,
         fp16_tflops=given.fp16_tflops,
         tf32_tensor_tflops=given.tf32_tensor_tflops,
         fp16_tensor_tflops=given.fp16_tensor_tflops,
@@ -140,6 +147,11 @@ def _check_keys(pairs: Mapping[str, object]) -> None:
 def _check(given: CardFile) -> None:
     if not given.name.strip() or len(given.name) > 64 or not given.name.isprintable():
         raise BadInput("`name` must have 1 to 64 printable characters")
+    if key_of(given.name) in RESERVED:
+        raise BadInput(
+            f"`name` cannot be `{given.name}`",
+            hint="Besides a brand, it needs a letter from a to z or a digit",
+        )
     for field in msgspec.structs.fields(CardFile):
         value = getattr(given, field.name)
         lacks = field.name in MAY_LACK and value == 0
@@ -149,6 +161,20 @@ def _check(given: CardFile) -> None:
             and not (lacks or 1e-3 <= value < 1e9)
         ):
             raise BadInput(f"`{field.name}` must be above 0 and below 1e9, not {value:g}")
+    if given.usable_memory_mib and given.usable_memory_mib > 1024 * given.memory_gb:
+        raise BadInput(
+            f"`usable_memory_mib` is more than the memory of {given.memory_gb:g} GB: {given.usable_memory_mib}"
+        )
+
+
+def _check_clock(given: CardFile, architecture: str, tflops: float) -> None:
+    """The SMs and the fp32 rate give the clock, which shows a mistake in either."""
+    clock_mhz = tflops * 1e6 / (2 * sm_lanes(architecture) * given.sms)
+    if not CLOCK_MHZ_MIN <= clock_mhz <= CLOCK_MHZ_MAX:
+        raise BadInput(
+            f"{given.sms} SMs of {architecture} have {tflops:g} TFLOPS only at {clock_mhz:,.0f} MHz",
+            hint="Check `sms` and `fp32_tflops`",
+        )
 
 
 def _pairs(text: str) -> Mapping[str, object]:

@@ -60,7 +60,7 @@ def _large_training(card: Card) -> tuple[Fit, str]:
         return fit, reason
     if not card.memory_type.startswith("HBM"):
         return "avoid", f"{card.memory_type or 'its memory'}: no HBM, better for smaller jobs"
-    links = f", {card.nvlink_gbs:g} GB/s NVLink" if card.nvlink_gbs else ""
+    links = f", {card.nvlink_gbs:g} GB/s {card.link_name}" if card.nvlink_gbs else ""
     text = f"{card.memory_gb:g} GB {card.memory_type} at {card.bandwidth_gbs:g} GB/s{links}"
     is_first = fit == "first" and (card.fp16_tensor_tflops or 0) >= LARGE_TENSOR_TFLOPS_MIN
     return ("first" if is_first else "suitable"), text

@@ -23,6 +23,8 @@ class InstanceType(msgspec.Struct, frozen=True, kw_only=True):
     """`*` stands for any characters."""
     gpu: str
     share: float = 1.0
+    gpus: int | None = None
+    """Set where a catalog has another number."""
     reason: str
     """Where this is known from."""
 
@@ -32,6 +34,8 @@ class TypeGpu(msgspec.Struct, frozen=True):
     """The name of the card, more specific than that of the catalog if the type says more."""
     memory_mib: float | None
     share: float = 1.0
+    count: int | None = None
+    """The number of GPUs, if catalogs have it wrong."""
 
 
 @lru_cache(maxsize=RESOLUTIONS_MAX)
@@ -43,8 +47,8 @@ def gpu_of_type(provider: str, instance_type: str, name: str, memory_mib: float 
     row = _row_of(provider, instance_type)
     if row and (card := cards_by_id()[row.gpu]).family == plain.card.family:
         if not plain.inferred:
-            return TypeGpu(name, memory_mib, row.share)
-        return TypeGpu(card.id, memory_mib or card.memory_gb * 1024, row.share)
+            return TypeGpu(name, memory_mib, row.share, row.gpus)
+        return TypeGpu(card.id, memory_mib or card.memory_gb * 1024, row.share, row.gpus)
     if plain.inferred and (form := _FORM.search(instance_type)):
         better = resolve(f"{name} {form[1]}", memory_mib)
         if better and better.card and better.card.family == plain.card.family:

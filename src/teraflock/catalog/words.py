@@ -39,6 +39,8 @@ _MEMORY_TYPES: Final = {"hbm": "e", "gddr": "x"}
 _ARCHITECTURES: Final = frozenset(
     {"kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell"}
 )
+_ENGINES: Final = frozenset({"me", "all", "gfx"})
+"""Suffixes of MIG profiles such as `1g.18gb+me`: media and graphics engines, which change neither SMs nor memory."""
 _REDUNDANT: Final = frozenset({"nvlink", "generation", "edition", "lovelace", "ultra"})
 
 
@@ -122,6 +124,8 @@ def _read_number(variant: Variant, word: str, ahead: list[str]) -> bool:
         variant.part = True
         variant.profile = f"{word}g.{ahead[-2]}gb"
         del ahead[-3:]
+        while ahead and ahead[-1] in _ENGINES:
+            ahead.pop()
         return True
     if ahead and ahead[-1] in _MEMORY_UNITS:
         ahead.pop()

@@ -137,7 +137,9 @@ def add(
     _write_check(checked)
 
 
-@command.command(help="Make one read-only call and explain what is wrong. Exit code 1 if something is.")
+@command.command(
+    help="Make one read-only call and explain what is wrong. The exit code is 1 if anything is wrong."
+)
 @click.argument("name")
 @click.option(
     "--live-report", is_flag=True, help="Also print what you can send us about this cloud. No credentials."
@@ -207,7 +209,6 @@ def share(name: str, project: str, limit: str | None, remove: bool, as_json: boo
 @yes_option
 @json_option
 def sweep(name: str, yes: bool, as_json: bool) -> None:
-
     with connected() as client:
         found = client.accounts.orphans(name)
         if found and not yes:
@@ -231,7 +232,6 @@ def sweep(name: str, yes: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def remove(name: str, force: bool, yes: bool, as_json: bool) -> None:
-
     if not yes:
         confirm(f"Remove the account `{name}`?", f"Removing the account `{name}`")
     with connected() as client:

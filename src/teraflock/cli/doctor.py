@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 HELP: Final = """Check everything that Teraflock needs on this machine, and report how to repair what is wrong.
 
-The exit code is 1 if something is wrong. Checks marked `mind` work with limitations.
+The exit code is 1 if something is wrong. Checks marked `warning` work with limitations.
 
 \b
 Examples:
@@ -30,7 +30,6 @@ COLUMNS: Final = (Column("CHECK"), Column("VERDICT"), Column("FOUND", flexible=T
 @click.command(help=HELP)
 @json_option
 def command(as_json: bool) -> None:
-
     with PhaseLine() as line:
         findings = examine(Places(), line)
     if as_json:
@@ -52,7 +51,7 @@ def _write(findings: "list[Finding]") -> None:
         remark("")
     for each in sorted(repairs, key=lambda each: each.verdict != "wrong"):
         remark(
-            f"{each.check}: {each.seen}\n  {'repair' if each.verdict == 'wrong' else 'mind'}: {each.repair}"
+            f"{each.check}: {each.seen}\n  {'repair' if each.verdict == 'wrong' else 'advice'}: {each.repair}"
         )
     count = sum(each.verdict == "wrong" for each in findings)
     remark(f"\n{count} problem{'s' * (count != 1)} found" if count else "\nNo problems found")

@@ -133,7 +133,6 @@ def _write(events: "list[EventAnswer]", as_json: bool, follow: bool) -> None:
 
 
 def _write_one(event: "EventAnswer", as_json: bool) -> None:
-
     if as_json:
         sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
     else:

@@ -25,5 +25,4 @@ def write_facts(pairs: Iterable[tuple[str, str]]) -> None:
 
 def _wrapped(value: str, width: int) -> list[str]:
     """Wraps between words only: an address must stay in one piece."""
-
     return wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]

@@ -113,7 +113,7 @@ def _one(name: str, as_json: bool) -> None:
     from teraflock.offer.model import Query
     from teraflock.offer.rules import price_in
 
-    gpus = gpus_named(name)
+    gpus = gpus_named(name, read_own_cards(home()))
     if as_json:
         write_json([shape_gpu(each) for each in gpus])
         return
@@ -195,7 +195,7 @@ def _in_full(card: Card) -> Iterator[str]:
         ("cores", f"{card.cores:,}" if card.cores else ""),
         ("bfloat16", "yes" if card.bf16 else "no"),
         ("CUDA", f"compute capability {card.compute_capability}" if card.cuda else "no"),
-        ("NVLink", _with_unit(card.nvlink_gbs, "GB/s")),
+        (card.link_name, _with_unit(card.nvlink_gbs, "GB/s")),
         ("power", _with_unit(card.tdp_watts, "W")),
         ("graphics", _graphics(card)),
         ("video", _video(card)),

@@ -38,7 +38,6 @@ Example, card.yaml:
 @click.command("add", help=ADD_HELP)
 @click.argument("file", type=click.Path(path_type=Path))
 def add(file: Path) -> None:
-
     try:
         card = card_from(file.read_text("utf-8"))
     except OSError as error:

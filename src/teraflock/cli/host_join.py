@@ -92,7 +92,6 @@ def add(name: str, address: str, trusted_wire: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def remove(name: str, lost: bool, yes: bool, as_json: bool) -> None:
-
     with connected() as client:
         if not yes:
             if lost:

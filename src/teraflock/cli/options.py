@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -72,6 +72,26 @@ def wait_option(default: bool, seconds_max: float = 600.0) -> Callable[[F], F]:
         )(function)
 
     return decorate
+
+
+class NumberOf(click.ParamType[float]):
+    """A number with or without its unit, such as `300` or `300W`. Of units that end alike, the longer comes first."""
+
+    name = "number"
+
+    def __init__(self, units: Mapping[str, float]) -> None:
+        self._units = units
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text, size = str(value).strip(), 1.0
+        for unit, its_size in self._units.items():
+            if text.casefold().endswith(unit.casefold()):
+                text, size = text[: -len(unit)], its_size
+                break
+        try:
+            return float(text) * size
+        except ValueError:
+            self.fail(f"`{value}` is not a number, with or without {' or '.join(self._units)}", param, ctx)
 
 
 class LargeNumber(click.ParamType[float]):

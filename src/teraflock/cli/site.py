@@ -102,7 +102,6 @@ def add(name: str, kind: str, options: tuple[str, ...], as_json: bool) -> None:
 @yes_option
 @json_option
 def remove(name: str, yes: bool, as_json: bool) -> None:
-
     if not yes:
         confirm(f"Remove the site `{name}`?", f"Removing the site `{name}`")
     with connected() as client:

@@ -135,7 +135,6 @@ def _traced(
 
 
 def shape(trace: "Trace") -> dict[str, Any]:
-
     seen = msgspec.to_builtins(trace.seen) if trace.seen else {}
     return {
         "name": trace.name,

@@ -131,7 +131,6 @@ def copy(client: "Client", name: str, stop: bool, as_json: bool) -> None:
 @yes_option
 @in_project
 def recover(client: "Client", name: str, yes: bool, as_json: bool) -> None:
-
     if not yes:
         before = copied_text(client.volumes.get(name), SystemClock().now())
         confirm(

@@ -8,7 +8,7 @@ from teraflock.client.noun import Noun
 
 if TYPE_CHECKING:
     from teraflock.offer.words import OfferWords
-    from teraflock.wire.offer import HistoryAnswer, OfferShape
+    from teraflock.wire.offer import HistoryPoint, OfferShape
 
 
 class Offers(Noun):
@@ -26,9 +26,9 @@ class Offers(Noun):
         filters = asdict(words) if words else {}
         return self._get(tuple[OfferShape, ...], "offers", **filters, limit=limit, refused=refused)
 
-    def history(self, words: "OfferWords") -> "HistoryAnswer":
-        """The price of a GPU-hour over time. `words.gpu` is required."""
+    def history(self, words: "OfferWords") -> "tuple[HistoryPoint, ...]":
+        """The price of a GPU-hour over time, oldest first. `words.gpu` is required."""
 
-        from teraflock.wire.offer import HistoryAnswer
+        from teraflock.wire.offer import HistoryPoint
 
-        return self._get(HistoryAnswer, "offers", "history", **asdict(words))
+        return self._get(tuple[HistoryPoint, ...], "offers", "history", **asdict(words))

@@ -48,8 +48,8 @@ class Runs(Noun):
     def cancel(self, ref: str) -> RunAnswer:
         return self._act("POST", RunAnswer, "runs", ref, "cancel")
 
-    def retry(self, ref: str) -> RunAnswer:
-        return self._act("POST", RunAnswer, "runs", ref, "retry")
+    def retry(self, ref: str, *, budget_micros: int | None = None) -> RunAnswer:
+        return self._act("POST", RunAnswer, "runs", ref, "retry", budget_micros=budget_micros)
 
     def log(self, ref: str, offset: int = 0, node: int = 0) -> RunLogAnswer:
         return self._get(RunLogAnswer, "runs", ref, "log", offset=offset or None, node=node or None)

@@ -271,7 +271,6 @@ def _connector(server: str, ca_file: str) -> Callable[[float], HTTPConnection]:
 
 
 def _secure(host: str, port: int, ca_file: str) -> Callable[[float], HTTPConnection]:
-
     context = ssl.create_default_context()
     if ca_file:
         try:

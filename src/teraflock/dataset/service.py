@@ -17,7 +17,7 @@ from teraflock.dataset.files import DatasetFiles
 from teraflock.dataset.model import PREFIX, Dataset, DatasetId, DatasetMount, DatasetState, ManifestChunk
 from teraflock.dataset.rules import MANIFEST_BYTES_MAX, manifest_from
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
@@ -35,7 +35,7 @@ Uploaded = Callable[[str, str, int], bytes]
 """Reads a file that a project uploaded, by its SHA-256, up to a size."""
 
 
-class DatasetService:
+class DatasetService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -48,14 +48,10 @@ class DatasetService:
         admits: Callable[[Transaction, ProjectId], None] = lambda tx, project_id: None,
     ) -> None:
         """`admits` raises if budget or balance of a project do not allow more."""
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes, wake)
         self._files = files
         self._uploaded = uploaded
-        self._random_bytes = random_bytes
-        self._wake = wake
         self._admits = admits
-        self._audit = Audit(clock, random_bytes)
 
     def all(self, project: Project) -> tuple[Dataset, ...]:
         with self._database.read() as tx:
@@ -172,9 +168,7 @@ class DatasetService:
             self._audit.record(tx, actor, "dataset.delete", dataset.id, project, name=dataset.name)
             return found(tx, project, ref, store.find(tx, project.id, dataset.id))
 
-        ended = self._database.write_with_locks(work)
-        self._wake()
-        return ended
+        return self._write_with_locks(work)
 
 
 def end(tx: Transaction, dataset: Dataset, now: datetime, random_bytes: Callable[[int], bytes]) -> None:

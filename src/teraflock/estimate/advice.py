@@ -61,8 +61,7 @@ def _spread(workload: Workload, largest: int, room_bytes: int) -> Iterator[str]:
         if share > largest:
             continue
         estimator = Estimator(msgspec.structs.replace(workload, batch=share))
-        buckets = estimator.gradient_bytes() if workload.task == "train" else 0
-        need = estimator.memory().live_peak_bytes + buckets
+        need = estimator.memory().live_peak_bytes + estimator.gradient_bytes()
         if need < LIMIT_SHARE * room_bytes:
             yield f"{gpus} GPUs with a batch of {share} on each: {need / GIB:.1f} GiB on each (fits)"
             return

@@ -78,6 +78,7 @@ def answer(workload: Workload, question: Question) -> Estimate:
             *_shared_out(known),
             *assumptions(
                 groups=question.groups,
+                exchanges=survey.exchanged_bytes > 0,
                 tensor_parallel=question.tensor_parallel,
                 stage=question.stage,
                 offload=question.offload,

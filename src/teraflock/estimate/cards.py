@@ -250,7 +250,7 @@ def refuses(card: Card, precision: str) -> str:
     if why := unsupported(card):
         return why
     if "bf16" in precision and not card.bf16:
-        return f"{card.architecture.split()[0]} does not support bf16"
+        return f"{_lineage(card)} does not support bf16"
     if precision == "fp8" and not card.fp8_tensor_tflops:
         return _without_rate(card, "fp8_tensor_tflops", "FP8")
     if precision == "tf32" and not card.tf32_tensor_tflops:
@@ -260,8 +260,12 @@ def refuses(card: Card, precision: str) -> str:
 
 def _without_rate(card: Card, rate: str, name: str) -> str:
     """Whether the generation of a card lacks these tensor cores, or only the catalog lacks the card's rate."""
-    generation = card.architecture.split()[0]
-    others = (each for each in all_cards() if each.architecture.split()[:1] == [generation])
-    if any(getattr(each, rate) for each in others):
+    if any(getattr(each, rate) for each in all_cards() if _lineage(each) == _lineage(card)):
         return f"the {name} rate of {card.name} is unknown"
-    return f"{generation} has no {name} tensor cores"
+    return f"{_lineage(card)} has no {name} {'matrix' if is_rocm(card) else 'tensor'} cores"
+
+
+def _lineage(card: Card) -> str:
+    """The name of a generation of chips: `Turing`, or `AMD CDNA2`, as AMD's chips differ more between each other."""
+    words = card.architecture.split()
+    return " ".join(words[:2]) if words[:1] == ["AMD"] else words[0]

@@ -12,6 +12,7 @@ from teraflock.base.errors import BadInput
 from teraflock.catalog.cards import cards_by_id, slices_of
 from teraflock.catalog.model import Card, CardSlice
 from teraflock.estimate.cards import clock_hz
+from teraflock.estimate.reach import power_watts
 
 CROSSBAR: Final = 1.28
 """The cache uses the clock of the SMs: below 0.78 of its boost clock an H200 cannot use its full bandwidth."""
@@ -79,7 +80,7 @@ def _with_clock(card: Card, clock_mhz: float) -> Card:
 def _with_watts(card: Card, watts: float) -> Card:
     """A limit belongs to the whole card: a slice has its share of it."""
     whole = _whole_of(card)
-    rated, share = whole.tdp_watts, 1.0 if whole is card else (card.sms or 1) / (whole.sms or 1)
+    rated, share = power_watts(whole), 1.0 if whole is card else (card.sms or 1) / (whole.sms or 1)
     if rated is not None and watts < WATTS_SHARE_MIN * rated:
         raise BadInput(
             f"A power limit of {watts:g} W is too low for {whole.id}: its rated power is {rated:g} W"

@@ -121,6 +121,8 @@ class Estimator:
         return elements * self.workload.batch * size // self.tensor_parallel
 
     def gradient_bytes(self) -> int:
+        if not self.trace.has_backward:
+            return 0
         scene = self.scene()
         total = 0
         for shape, dtype in scene.parameter_sizes():

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from teraflock.estimate.memory import Scene
-from teraflock.estimate.operation import LISTS, WAITS, Work
+from teraflock.estimate.operation import LISTS, RECURRENT, WAITS, Work
 from teraflock.workload.trace import EVENT_KINDS, FUSED, EventKind, Mark
 
 Weights = dict[str, float]
@@ -26,6 +26,7 @@ Weights = dict[str, float]
 - `compiled_library`, `compiled_fused` per call of a library or fused kernel under `torch.compile`, and
   `compiled_parameter` per trained parameter (`estimate/compiled.py`);
 - `list_tensor` per tensor of an operation on lists, such as those of a script's own optimizer;
+- `cell` per step in time of each layer and direction of a recurrent network of cuDNN;
 - `unpack` per product with weights of 4 bits, in addition to the operation (`estimate/quantized.py`);
 - `segment` per part that checkpointing recomputes, in addition to its operations;
 - `generator_infer`, `generator` per operation of the zoo's generators;
@@ -45,6 +46,10 @@ LIST: Final = "list_tensor"
 LIST_SECONDS: Final = 1.45e-6
 """For each tensor of each operation on lists. A step of Adam has 13 such operations, one of SGD 3: with the costs above
 per parameter, both come to this."""
+CELL: Final = "cell"
+CELL_SECONDS: Final = 13e-6
+"""cuDNN starts several kernels for each step in time. So measured for six layers with 512 and 1024 hidden numbers
+(`fit_sweep` in lab/measured/README.md), whose host had no other work."""
 ADAM_LISTS_MIN: Final = 5
 """Older traces do not say how many tensors a list has. A script's own optimizer with fewer list operations than this
 then costs the host as much as SGD."""
@@ -87,6 +92,8 @@ def issued(
         by_python = {"forward": 1.0, "backward": again}.get(phase, 0.0)
         if kind == "nothing":
             weights["nothing"] = 1.0
+        elif kind == RECURRENT:
+            weights |= {CELL: float(listed_tensors), f"{side}_operation": 1.0}
         elif listed_tensors:
             weights |= {LIST: float(listed_tensors), "infer_operation": 1.0}
         elif phase == "plain" and not compiled:
@@ -189,7 +196,10 @@ def _add_corner(points: list[tuple[float, float]], rest: float, issued: float) -
 
 def _phases(scene: Scene) -> Iterator[tuple[int, str, str]]:
     """Index, phase and kind of each operation of the step."""
-    kinds = [_kind(each.name, kernel=each.kernel) for each in scene.works]
+    kinds = [
+        RECURRENT if each.family == RECURRENT else _kind(each.name, kernel=each.kernel)
+        for each in scene.works
+    ]
     phase = "forward"
     for event in scene.step:
         kind, argument = event % EVENT_KINDS, event // EVENT_KINDS

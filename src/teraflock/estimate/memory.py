@@ -23,7 +23,7 @@ from teraflock.estimate.outline import (
     Moves,
     Outline,
 )
-from teraflock.estimate.workspace import special_workspace_bytes, workspace_bytes
+from teraflock.estimate.workspace import special_workspace_bytes, trial_bytes, workspace_bytes
 from teraflock.workload.expression import evaluate_all
 from teraflock.workload.trace import DTYPE_BYTES, EVENT_KINDS, KINDS, Trace
 
@@ -92,10 +92,14 @@ class Scene:
             for at in self._outline.specials:
                 found[at] = special_workspace_bytes(self.trace.operations[at], self.sizes)
             return found
-        return [
+        found = [
             workspace_bytes(operation, work, self.sizes, self._shares)
             for operation, work in zip(self.trace.operations, self.works, strict=True)
         ]
+        if self.trace.benchmark:
+            tried = (trial_bytes(operation, self.sizes) for operation in self.trace.operations)
+            return list(map(max, found, tried))
+        return found
 
     def parameter_sizes(self) -> list[tuple[list[int], str]]:
         """Shape and type of every trainable parameter."""

@@ -22,7 +22,7 @@ NO_KERNEL: Final = {
 
 class Work:
     """One operation with its sizes. `family` selects the curve, `dims` the position on it. `tensors` is how many a list
-    operation has; 0 if unknown."""
+    operation has, or how many cells a recurrent layer; 0 if unknown."""
 
     __slots__ = ("bytes", "dims", "dtype", "family", "flops", "kernel", "name", "odd", "tensors")
 
@@ -72,6 +72,9 @@ def work(name: str, inputs: Sequence[Shaped], outputs: Sequence[Shaped], attribu
         return _recurrent(base, dtype, inputs, attributes, moved)
     if base in INDEXED and _picks(inputs[1:]):
         return _indexed(base, dtype, [_position(each) for each in inputs], outputs)
+    if base in BOXED:
+        numbers = prod(inputs[0][1]) / BOXED[base]
+        return Work(base, "bytes", dtype, 0.0, moved, (1.0, 0.0, numbers))
     if base == "embedding_dense_backward":
         moved += float(prod(outputs[0][1]) * DTYPE_BYTES.get(outputs[0][0], 4)) if outputs else 0.0
     if base == "embedding" and outputs:
@@ -149,6 +152,8 @@ INDEXED: Final = frozenset(
     }
 )  # fmt: skip
 """Operations that read or write rows at given positions. The number of rows limits them as much as their bytes."""
+BOXED: Final = {"nms": 4, "_roi_align_backward": 1}
+"""Operations of torchvision on boxes, whose time follows from one count: the boxes, or the numbers cut out by them."""
 READ: Final = frozenset({"index", "index_select", "gather"})
 IN_PLACE: Final = frozenset(
     {"index_add_", "_index_put_impl_", "index_put_", "scatter_", "scatter_add_", "scatter_reduce_"}
@@ -185,15 +190,22 @@ def _indexed(base: str, dtype: str, inputs: Sequence[Shaped], outputs: Sequence[
 def _recurrent(
     base: str, dtype: str, inputs: Sequence[Shaped], attributes: Sequence[int], moved: float
 ) -> Work:
-    """A recurrent layer of cuDNN: its recurrent products, and the steps in time, each of which waits for the last."""
+    """A recurrent layer of cuDNN. The dims: its steps in time, each of which waits for the last, the arithmetic of one
+    step, and that of all inputs."""
     mode, hidden, layers, directions, times = attributes
     steps = times * layers
-    rows = prod(inputs[0][1][:-1]) / max(1, times)
-    flops = 2.0 * rows * GATES.get(mode, 1) * hidden * hidden * directions
-    return Work(base, RECURRENT, dtype, steps * flops, moved, (float(steps),))
+    rows, width = prod(inputs[0][1][:-1]), inputs[0][1][-1]
+    product = 2.0 * rows * GATES.get(mode, 1) * hidden * directions
+    step = product * hidden / max(1, times)
+    whole = product * (width + (layers - 1) * hidden * directions)
+    made = Work(base, RECURRENT, dtype, steps * step + whole, moved, (float(steps), step, whole))
+    made.tensors = steps * directions
+    made.odd = bool(hidden % ALIGNED)
+    return made
 
 
 RECURRENT: Final = "recurrent"
+ALIGNED: Final = 4
 GATES: Final = {2: 4, 3: 3}
 """Of LSTM and GRU, by cuDNN's number for them. Others have one."""
 HALVES: Final = frozenset("bh")
@@ -203,7 +215,7 @@ POINTWISE: Final = frozenset({"add", "add_", "sub", "mul", "mul_", "div", "div_"
 
 
 def _dtype(tensors: Sequence[Shaped]) -> str:
-    largest = max(tensors, key=lambda each: prod(each[1]))
+    largest = max(tensors, key=lambda each: prod(each[1]), default=("f", [], True))
     return {"b": "h", "h": "h", "f": "f", "d": "d"}.get(largest[0], "f")
 
 

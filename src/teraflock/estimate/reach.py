@@ -8,11 +8,12 @@ of different generations.
 import os
 from collections.abc import Container, Sequence
 from functools import cache
-from math import exp, log, log2
+from math import exp, inf, log, log2
 from typing import Final
 
 import msgspec
 
+from teraflock.catalog.cards import all_cards
 from teraflock.catalog.model import Card
 
 DATA: Final = f"{os.path.dirname(__file__)}/data/reach.json"  # noqa: PTH120 -- loading pathlib costs a cold start 7 ms
@@ -90,20 +91,39 @@ def trait(card: Card, known: Container[str]) -> str:
 DRIVER_WATTS: Final = {"RTX4000": 125.0, "RTX5000": 230.0, "RTX6000": 260.0, "RTX8000": 260.0}
 """Power limits that the driver shows for Quadro cards with Turing chips. Their data sheets give the power of the board,
 which has 35 W more for the display that its USB port can feed."""
+ASSUMED_WATTS: Final = {"L2": 72.0}
+"""NVIDIA has not published the power of the L2. It is assumed to have that of the L4, which has the same memory."""
 
 
 def power_watts(card: Card) -> float | None:
     """The watts that the chip and its memory may use."""
-    limit = DRIVER_WATTS.get(card.id.partition(" ")[0])
-    return min(card.tdp_watts, limit) if card.tdp_watts and limit else card.tdp_watts
+    limit, rated = DRIVER_WATTS.get(card.id.partition(" ")[0]), card.tdp_watts or ASSUMED_WATTS.get(card.id)
+    return min(rated, limit) if rated and limit else rated
 
 
 def shortage(card: Card, watts: dict[str, float]) -> float:
-    """Logarithm of the watts per TFLOP relative to the usual value; 0 if the card has at least that."""
-    usual, own = watts.get(card.architecture.partition(" ")[0]), power_watts(card)
+    """Logarithm of the watts per TFLOP relative to the usual value; 0 if the card has at least that.
+
+    Chips that are always sold with more than their generation's usual value, and AMD's, which have none, are short of
+    power below the least that a card with this chip has: an A100 limited to 250 W is as fast as one sold with 250 W.
+    """
+    usual = max(
+        watts.get(card.architecture.partition(" ")[0], 0.0), _least_watts().get(card.architecture, 0.0)
+    )
+    own = power_watts(card)
     if not usual or not own or not card.fp32_tflops:
         return 0.0
     return min(0.0, log(own / card.fp32_tflops / usual))
+
+
+@cache
+def _least_watts() -> dict[str, float]:
+    """Chip → the least watts per TFLOP of a card in the catalog."""
+    least: dict[str, float] = {}
+    for card in all_cards():
+        if (own := power_watts(card)) and card.fp32_tflops:
+            least[card.architecture] = min(own / card.fp32_tflops, least.get(card.architecture, inf))
+    return least
 
 
 def shape(dims: Sequence[float], intensity: float) -> list[float]:

@@ -225,9 +225,10 @@ def seconds_h200(work: Work, known: Measured, precision: str) -> float:
 def timed_h200(work: Work, known: Measured, precision: str) -> tuple[float, float]:
     """Time and nearness: 1 next to measured operations, 0 far from all of them."""
     if work.family == RECURRENT:
-        arithmetic = work.flops * RECURRENT_SECONDS_PER_FLOP[work.name]
-        return max(work.dims[0] * RECURRENT_STEP_SECONDS, arithmetic), 0.0
+        return recurrent_seconds(work), 0.0
     floor = floor_seconds(work, PEAKS_H200, tf32=precision == "tf32")
+    if work.name in BOX_SECONDS:
+        return BOX_SECONDS[work.name] * work.dims[2] + floor + FLOOR_SECONDS, 0.0
     if work.name in ROWS and work.dims[0] >= ROW_MIN:
         factor, least, each = ROWS[work.name]
         return max(factor * floor, least + each * work.dims[2]), 0.0
@@ -248,6 +249,9 @@ LAYOUT_REACH: Final = 0.5
 """The least time of a copy, and the share of the bandwidth that it reaches. Chosen with ten convolutions of
 `fp16_accumulate` and the step of `cifar_wide` in sight (lab/measured/README.md)."""
 LAYOUT_LEAST: Final = 0.6
+BOX_SECONDS: Final = {"nms": 0.37e-6, "_roi_align_backward": 1e-10}
+"""Per box, of which one is decided after the other, and per number that is added to an image. Chosen with the
+operations of `detector` in sight (lab/measured/README.md)."""
 ROW_MIN: Final = 2
 _READ: Final = (1.0, 5e-6, 0.6e-9)
 _SORTED: Final = (4.0, 60e-6, 0.225e-9)
@@ -259,11 +263,22 @@ ROWS: Final = {
 }
 """Whole rows at given positions: the factor on the time to move them, the least seconds, and more for each position.
 Chosen with the operations of `swin_t` and of one script in sight: `graph_attention` (lab/measured/README.md)."""
-RECURRENT_SECONDS_PER_FLOP: Final = {"_cudnn_rnn": 1.07e-13, "_cudnn_rnn_backward": 2.13e-13}
-"""Recurrent products of cuDNN in float32, forward and backward. Chosen with two steps in sight, one with LSTMs and one
-with GRUs (lab/measured/README.md). 16 bits were not measured and count as much."""
-RECURRENT_STEP_SECONDS: Final = 3e-6
-"""The least time of one step in time of a recurrent layer, forward or backward: a product and its gates."""
+RECURRENT_STEP: Final = {"_cudnn_rnn": (5e-6, 1.25e-14), "_cudnn_rnn_backward": (11e-6, 2e-14)}
+"""Seconds of a step in time of a recurrent layer, and more for each operation of arithmetic. Both directions run at
+once. Chosen with the kernels of five recorded scripts in sight (`fit_scripts` in lab/measured/README.md), all in
+float32."""
+RECURRENT_WHOLE: Final = {"_cudnn_rnn": 1e-14, "_cudnn_rnn_backward": 2.2e-14}
+"""Seconds for each operation of arithmetic on the inputs, which are there for all steps at once."""
+RECURRENT_ODD: Final = 2.3
+"""Factor on a step if the hidden size is not a multiple of four: other kernels."""
+
+
+def recurrent_seconds(work: Work) -> float:
+    steps, arithmetic, whole = work.dims
+    least, more = RECURRENT_STEP[work.name]
+    step = (least + more * arithmetic) * (RECURRENT_ODD if work.odd else 1.0)
+    moved = work.bytes / PEAKS_H200.bandwidth
+    return steps * step + whole * RECURRENT_WHOLE[work.name] + moved
 
 
 def mean_nearness(timed: Iterable[tuple[float, float]]) -> float:

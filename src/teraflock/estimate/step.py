@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from teraflock.estimate.bounds import CardModel
-from teraflock.estimate.host import LIST, LIST_SECONDS, UNPACK, Timelines, divided, issued, seconds_of
+from teraflock.estimate.host import (
+    CELL,
+    CELL_SECONDS,
+    LIST,
+    LIST_SECONDS,
+    UNPACK,
+    Timelines,
+    divided,
+    issued,
+    seconds_of,
+)
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.quantized import UNPACK_SECONDS, wait_seconds
@@ -89,6 +99,7 @@ class StepWork:
             **known.host,
             UNPACK: UNPACK_SECONDS,
             LIST: LIST_SECONDS,
+            CELL: CELL_SECONDS,
             **(compiled.host if compiled else {}),
         }
         costs = [seconds_of(each, by_kind) for each in step.groups]

@@ -79,9 +79,12 @@ class Survey:
     def exchanged_bytes(self) -> float:
         """Bytes that GPUs exchange in a step, expressed as gradients to average, which travel twice.
 
-        With sharded weights there are three transfers: two gathers of the weights and one scatter of the gradients.
+        With sharded weights there are three transfers: two gathers of the weights and one scatter of the gradients. In
+        inference there is one gather, and without sharding nothing.
         """
-        return 1.5 * self._weights if self._stage == STAGE_MAX else float(self.estimator.gradient_bytes())
+        if self._stage == STAGE_MAX:
+            return (1.5 if self.estimator.trace.has_backward else 0.5) * self._weights
+        return float(self.estimator.gradient_bytes())
 
     def offload_seconds(self, card: Card, gpus: int) -> float:
         """The extra time of a step on each of `gpus` GPUs if the optimizer runs on the host."""

@@ -102,7 +102,7 @@ def reduce_seconds(workload: Workload, card: Card, ways: int) -> float:
     size = 4 if workload.precision in ("fp32", "tf32") else 2
     moved = workload.batch * _tokens(workload) * blocks.width * size
     passes = 1 if workload.task == "infer" else 3 if workload.gradient_checkpointing else 2
-    each = 2 * (ways - 1) / ways * moved / link_bytes_per_second(card)
+    each = 2 * (ways - 1) / ways * moved / link_bytes_per_second(card, ways)
     return passes * blocks.reduces * each
 
 

@@ -172,7 +172,15 @@ def cards_from(
     found = _named(names, own_cards)
     if clock is None and power_limit is None:
         return found
-    return [throttled(card, clock_mhz=clock, watts=power_limit) for card in found]
+    limited, errors = [], []
+    for card in found:
+        try:
+            limited.append(throttled(card, clock_mhz=clock, watts=power_limit))
+        except BadInput as error:
+            errors.append(error)
+    if errors and ({*names} - {"all"} or not limited):
+        raise errors[0]
+    return limited  # of all cards, only those that can run like this
 
 
 def _named(names: Sequence[str], own: Sequence[Card]) -> list[Card]:
@@ -194,5 +202,5 @@ def _whole(name: str) -> Sequence[Card]:
         return find_cards(name)
     raise BadInput(
         f"{kinds[0]} cannot be estimated: scripts for CUDA do not run on it without changes",
-        hint="`tera offers` lists its prices. `tera estimate` supports NVIDIA cards and, roughly, AMD Instinct cards",
+        hint="`tera offers` lists its prices. `tera estimate` supports NVIDIA cards and, roughly, AMD cards with ROCm",
     )

@@ -19,7 +19,7 @@ from teraflock.fleet.model import Host, HostId, HostKind, HostState, Idle
 from teraflock.fleet.placement import Policy
 from teraflock.fleet.shapes import NamedShape, count_free, named_shapes
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, ProjectId
 
 ALLOW_OUT_MAX = 100
@@ -28,7 +28,7 @@ IDLE_MIN = timedelta(minutes=10)
 """A shorter pause is normal: a card waits for data, for the next step, or for its user to log in."""
 
 
-class FleetService:
+class FleetService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -37,10 +37,8 @@ class FleetService:
         policy: Policy | None = None,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes)
         self._policy = policy or Policy()
-        self._audit = Audit(clock, random_bytes)
         self._shapes: Kept[list[NamedShape]] = Kept(clock)
 
     def hosts(self, *, after: str = "", limit: int, kind: HostKind | None = HostKind.OWN) -> tuple[Host, ...]:

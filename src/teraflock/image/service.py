@@ -12,7 +12,7 @@ from teraflock.image.events import record_deletion
 from teraflock.image.model import Image, ImageId, ImageState
 from teraflock.image.recipe import known as recipe_names
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import NO_PROJECT, Actor, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.quota import rules as quotas
@@ -23,7 +23,7 @@ Publish = Callable[[Transaction, Actor, Project, str, str], str]
 """Asks an instance, by name, to make the image with this id from its disk. Returns the id of the instance."""
 
 
-class ImageService:
+class ImageService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -33,12 +33,8 @@ class ImageService:
         random_bytes: Callable[[int], bytes] = os.urandom,
         wake: Callable[[], None] = lambda: None,
     ) -> None:
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes, wake)
         self._publish = publish
-        self._random_bytes = random_bytes
-        self._wake = wake
-        self._audit = Audit(clock, random_bytes)
 
     def page(self, project: ProjectId, *, after: str = "", limit: int) -> tuple[Image, ...]:
         with self._database.read() as tx:
@@ -61,17 +57,11 @@ class ImageService:
                 return _found(tx, project.id, known.id)
             return self._make(tx, actor, project, name, scope, recipe, "")
 
-        image = self._database.write(work)
-        self._wake()
-        return image
+        return self._write(work)
 
     def from_instance(self, actor: Actor, project: Project, name: str, instance: str) -> Image:
         """Make an image of an instance's current disk for this project."""
-        image = self._database.write(
-            lambda tx: self._make(tx, actor, project, name, project.id, "", instance)
-        )
-        self._wake()
-        return image
+        return self._write(lambda tx: self._make(tx, actor, project, name, project.id, "", instance))
 
     def delete(self, actor: Actor, project: Project, ref: str) -> Image:
         def work(tx: Transaction) -> Image:
@@ -90,9 +80,7 @@ class ImageService:
                 self._record(tx, actor, project, "image.delete", image)
             return image
 
-        image = self._database.write_with_locks(work)
-        self._wake()
-        return image
+        return self._write_with_locks(work)
 
     def _make(
         self,

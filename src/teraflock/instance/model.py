@@ -353,6 +353,7 @@ class WantedRunning(msgspec.Struct, frozen=True, kw_only=True):
     size: Size
     host_id: str
     """Empty: it has no host."""
+    region: str = ""
     mode: str
     card_micros_per_hour: int = 0
     """With mode `bid` on an own host: the most that each card may cost."""

@@ -19,7 +19,7 @@ from teraflock.instance.model import Located, LocatedFilter, Log
 from teraflock.instance.service import InstanceService
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.organisation.rules import resolve
 from teraflock.tenant.project.service import project_in
@@ -28,7 +28,7 @@ from teraflock.tenant.project.store import project_of_any_organisation
 OPTIONS_MAX: Final = 10
 
 
-class OperatorService:
+class OperatorService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -36,11 +36,8 @@ class OperatorService:
         instances: InstanceService,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes)
         self._instances = instances
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
 
     def page(
         self,

@@ -332,9 +332,9 @@ def _bought(spec: str, preemptible: str) -> tuple[str, int]:
 def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, ...]:
     """The instances of a project that should run, with their sizes. One statement, because every launch needs it."""
     rows = tx.all(
-        "SELECT id, gpu, gpus, vcpus, ram_bytes, disk_bytes, COALESCE(host_id, ''), spec, preemptible, phase"
-        f" FROM instance WHERE project_id = :project AND wanted = 'running' AND phase NOT IN {among(ENDED)}"
-        " ORDER BY id",
+        "SELECT i.id, i.gpu, i.gpus, i.vcpus, i.ram_bytes, i.disk_bytes, COALESCE(h.id, ''), COALESCE(h.region, ''),"
+        " i.spec, i.preemptible, i.phase FROM instance i LEFT JOIN host h ON h.id = i.host_id"
+        f" WHERE i.project_id = :project AND i.wanted = 'running' AND i.phase NOT IN {among(ENDED)} ORDER BY i.id",
         project=project,
     )
     return tuple(
@@ -342,11 +342,12 @@ def wanted_running(tx: Transaction, project: ProjectId) -> tuple[WantedRunning, 
             id=InstanceId(id),
             size=Size(gpu=gpu, gpus=gpus, vcpus=vcpus, ram_bytes=ram, disk_bytes=disk),
             host_id=host,
+            region=region,
             mode=(bought := _bought(spec, preemptible))[0],
             card_micros_per_hour=bought[1],
             phase=Phase(phase),
         )
-        for id, gpu, gpus, vcpus, ram, disk, host, spec, preemptible, phase in rows
+        for id, gpu, gpus, vcpus, ram, disk, host, region, spec, preemptible, phase in rows
     )
 
 

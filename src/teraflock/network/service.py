@@ -14,7 +14,6 @@ from teraflock.base.ids import new_id
 from teraflock.base.names import check_name
 from teraflock.network import store
 from teraflock.network.acl import store as acls
-from teraflock.network.acts import NetworkActs
 from teraflock.network.interfaces import subnet_of
 from teraflock.network.model import DEFAULT, Layout, NetworkId, ProjectNetwork, SubnetView, Tenancy
 from teraflock.network.naming import SUBDOMAIN
@@ -22,6 +21,7 @@ from teraflock.network.peering import store as peerings
 from teraflock.network.peering.model import Peering
 from teraflock.network.rules import NETWORKS_KEPT, NETWORKS_MAX, number_of
 from teraflock.storage.database import Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
@@ -45,7 +45,7 @@ class NetworkView(msgspec.Struct, frozen=True, kw_only=True):
     peerings: tuple[Peering, ...]
 
 
-class NetworkService(NetworkActs):
+class NetworkService(AuditedService):
     def all(self, project: Project, *, with_instances: bool = True) -> tuple[NetworkView, ...]:
         """The networks of a project. A large project is read much faster without its instances."""
         with self._database.read() as tx:

@@ -76,7 +76,7 @@ class _Hardware(msgspec.Struct, frozen=True):
 
 def offer_from(row: Row, *, source: str, rates: Rates, on: date) -> Offer | Rejected:
     typed = gpu_of_type(row.provider, row.instance_type, row.gpu_name, row.gpu_memory_mib)
-    hardware = _hardware(typed.name, row.gpu_count, typed.memory_mib, typed.share)
+    hardware = _hardware(typed.name, typed.count or row.gpu_count, typed.memory_mib, typed.share)
     if isinstance(hardware, str):
         return Rejected(row.where, hardware)
     price = row.price_micros
@@ -93,6 +93,8 @@ def offer_from(row: Row, *, source: str, rates: Rates, on: date) -> Offer | Reje
     if hardware.kind == "gpu" and hardware.count is None and price and "from-price" not in row.flags:
         return Rejected(row.where, "a GPU has a price but no count")
     flags = row.flags + hardware.flags if hardware.flags else row.flags
+    if typed.count and typed.count != row.gpu_count:
+        flags += ("corrected:count",)
     standing: PriceStatus = "priced"
     quoted = monthly = None
     note = row.note

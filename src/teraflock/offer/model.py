@@ -29,6 +29,9 @@ Basis = Literal["instance", "gpu"]
 
 FAR_PRICE: Final = "far:price"
 
+PART_MEMORY_APART: Final = 0.2
+"""Slices with the same share of a card differ twofold in memory. A seventh of a card is a seventh off an eighth."""
+
 FLAGS: Final[dict[str, str]] = {
     "price-unknown": "the source has no price",
     "price-refused": "the price is implausible; the note says why",
@@ -45,6 +48,7 @@ FLAGS: Final[dict[str, str]] = {
     "suspect:price": "the price may not cover the whole machine",
     FAR_PRICE: "the price is far from that of other offers of the same GPU",
     "corrected:memory": "the source has the memory of the whole node, or another unit; corrected to that of the card",
+    "corrected:count": "the source has another number of GPUs than the provider; corrected",
     "price-per-gpu": "quoted per GPU; multiplied by the number of GPUs",
     "host-added": "the source has separate prices for GPU and host; this is their sum",
     "unclear:host": "the source does not say whether the price includes the host",
@@ -139,6 +143,20 @@ class PriceLimit(msgspec.Struct, frozen=True):
     per: Period
 
 
+class GpuPart(msgspec.Struct, frozen=True):
+    """A part of a card that the user names. Slices with the same share of a card can differ in memory."""
+
+    share: float
+    memory_bytes: int
+
+    @property
+    def memory_about(self) -> tuple[int, int]:
+        """The least and the most memory of an offer for it: some lists multiply the card's memory by the share."""
+        return round((1 - PART_MEMORY_APART) * self.memory_bytes), round(
+            (1 + PART_MEMORY_APART) * self.memory_bytes
+        )
+
+
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """A search for offers. An empty filter matches all offers. A filter never matches an offer without its figure."""
 
@@ -162,8 +180,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Only prices that were confirmed on this date or later. Excludes prices of unknown date."""
     slices: bool = False
     """Whether to include parts of cards."""
-    shares: tuple[float, ...] = ()
-    """Only parts of cards of these sizes: 0.5 is half a card. Needs `slices`."""
+    parts: tuple[GpuPart, ...] = ()
+    """Only these parts of cards. Needs `slices`."""
     outdated: bool = False
     """Whether to include offers for which there is a newer price of the same machine."""
     sort: Sort = "price"

@@ -4,7 +4,7 @@ Pure. `matches` and `sort_key` are the reference for the SQL of the store and th
 both with them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache
 from itertools import groupby
@@ -16,7 +16,7 @@ from teraflock.base.money import HOURS_PER_MONTH, MICROS, SECONDS, Period, divid
 from teraflock.catalog.cards import all_cards
 from teraflock.catalog.figures import FIGURES
 from teraflock.catalog.places import located
-from teraflock.offer.model import SUSPECT_RAM, Offer, OfferLine, PriceLimit, Query
+from teraflock.offer.model import SUSPECT_RAM, GpuPart, Offer, OfferLine, PriceLimit, Query
 
 # --- implausible prices --------------------------------------------------------------------------------------------
 
@@ -78,10 +78,19 @@ def matches(offer: Offer, query: Query, rates: Rates, on: date) -> bool:
         and (query.as_of is None or _was_current(offer, query.as_of))
         and (not query.newer_than or offer.as_of >= query.newer_than)
         and (query.slices or offer.gpu_share >= 1)
-        and (not query.shares or any(abs(offer.gpu_share - one) < SAME_SHARE for one in query.shares))
+        and (not query.parts or is_part(offer.gpu_share, offer.gpu_memory_bytes, query.parts))
         and (shows_outdated(query) or not offer.outdated)
         and (query.refused or offer.standing != "refused")
     )
+
+
+def is_part(share: float, memory_bytes: int | None, parts: Sequence[GpuPart]) -> bool:
+    """Return whether an offer's part of a card is one of `parts`."""
+    for part in parts:
+        least, most = part.memory_about
+        if abs(share - part.share) < SAME_SHARE and least <= (memory_bytes or 0) <= most:
+            return True
+    return False
 
 
 def _is_located(offer: Offer, query: Query) -> bool:

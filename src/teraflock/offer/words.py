@@ -16,7 +16,7 @@ from teraflock.catalog.cards import all_cards
 from teraflock.catalog.figures import CardNeeds, cards_meeting, codec_named
 from teraflock.catalog.places import place_filter
 from teraflock.catalog.providers import all_providers, find_provider
-from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, PriceLimit, Query
+from teraflock.offer.model import MODES, SORTS, WITH_GPU, GpuPart, Kind, PriceLimit, Query
 from teraflock.offer.rules import LARGEST_STORED, figures_of_cards
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class OfferWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], today: date) -> Query:
     """Parse the filters. Unknown names get an error with suggestions."""
-    gpus, shares = _gpus(asked), shares_named(asked.gpu)
+    gpus, parts = _gpus(asked), parts_named(asked.gpu)
     count_min, count_max = parse_count(asked.count)
     kinds: tuple[Kind, ...] = ("none",) if count_max == 0 else WITH_GPU
     for mode in asked.mode:
@@ -121,8 +121,8 @@ def query_from(asked: OfferWords, known_providers: Callable[[], list[str]], toda
         price_max=_price_max(asked) if asked.price_max is not None else None,
         as_of=parse_day(asked.as_of) if asked.as_of is not None else None,
         newer_than=parse_age(asked.newer_than, today) if asked.newer_than is not None else "",
-        slices=asked.slices or bool(shares),
-        shares=shares,
+        slices=asked.slices or bool(parts),
+        parts=parts,
         sort=next(sort for sort in SORTS if sort == asked.sort),
     )
 
@@ -146,8 +146,8 @@ def _gpus(asked: OfferWords) -> tuple[str, ...]:
     return kept
 
 
-def shares_named(names: Sequence[str]) -> tuple[float, ...]:
-    """Return the sizes of the named parts of GPUs. Empty if the names mean whole GPUs."""
+def parts_named(names: Sequence[str]) -> tuple[GpuPart, ...]:
+    """Return the named parts of GPUs. Empty if the names mean whole GPUs."""
     from teraflock.catalog.names import find_parts  # imported here because only `--gpu` needs it
 
     parts = [find_parts(name) for name in names]
@@ -155,11 +155,12 @@ def shares_named(names: Sequence[str]) -> tuple[float, ...]:
         raise BadInput(
             "`--gpu` names both whole GPUs and slices", hint="Search for them in two separate commands"
         )
-    return tuple(sorted({part.share for found in parts for _, part in found}))
+    return tuple(
+        dict.fromkeys(GpuPart(part.share, part.memory_bytes) for found in parts for _, part in found)
+    )
 
 
 def _needs(asked: OfferWords) -> "CardNeeds":
-
     return CardNeeds(
         fp64_min=parse_number(asked.fp64_min, "TFLOPS") if asked.fp64_min else None,
         int8_min=parse_number(asked.int8_min, "TOPS") if asked.int8_min else None,
@@ -176,7 +177,6 @@ def _memory(text: str | None) -> int | None:
 
 
 def parse_provider(name: str, known_providers: Callable[[], list[str]]) -> str:
-
     try:
         return find_provider(name).id
     except UnknownName:
@@ -211,7 +211,6 @@ def _whole(text: str) -> bool:
 
 
 def _price_max(asked: OfferWords) -> PriceLimit:
-
     money = parse_money(asked.price_max or "", asked.currency.upper())
     return PriceLimit(money.micros, money.currency, asked.period)
 

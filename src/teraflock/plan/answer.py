@@ -13,7 +13,7 @@ from teraflock.base.errors import BadInput, unknown_name
 from teraflock.base.exchange import Rates
 from teraflock.catalog.renting import renting
 from teraflock.estimate.memory import Memory
-from teraflock.estimate.parallel import OFFLOADED, SHARDED, TENSOR
+from teraflock.estimate.parallel import LINKS, OFFLOADED, SHARDED, TENSOR
 from teraflock.offer.model import AVAILABLE_MINUTES, LIVE_PREFIX, NO_RESERVED, NOTHING_EXCLUDED, Shape
 from teraflock.offer.service import OfferService
 from teraflock.offer.words import parse_provider
@@ -119,6 +119,9 @@ def _warnings(words: PlanWords, choices: Sequence[Choice]) -> Iterator[str]:
     if words.batch is not None and words.task == "train" and any(each.instances > 1 for each in shown):
         most = max(each.gpu_count for each in shown)
         yield TOTAL.format(most=most, samples=most * words.batch * (words.accumulate or 1) // words.ways)
+    exchange = words.task == "train" or words.shard or words.zero
+    if words.model is not None and exchange and any(each.gpu_count > 1 for each in shown):
+        yield LINKS
     if words.ways > 1 and choices:
         yield TENSOR
     if words.offload and choices:

@@ -268,7 +268,11 @@ def _violation(shape: Shape, instances: int, wish: Wish) -> str:
         return "its provider has retired it"
     if shape.gpu_share < 1 and not wish.slices:
         return "it is a part of a GPU"
-    if wish.shares and min(abs(shape.gpu_share - one) for one in wish.shares) >= SAME_SHARE:
+    if wish.parts and not any(
+        abs(shape.gpu_share - part.share) < SAME_SHARE
+        and part.memory_about[0] <= memory <= part.memory_about[1]
+        for part in wish.parts
+    ):
         return "it is not the slice that was requested"
     if instances > 1 and shape.provider in _markets():
         return "it exists only once"

@@ -9,7 +9,7 @@ import msgspec
 
 from teraflock.catalog.costs import Extra
 from teraflock.catalog.places import NO_FILTER, PlaceFilter
-from teraflock.offer.model import Mode, Offer, Shape
+from teraflock.offer.model import GpuPart, Mode, Offer, Shape
 
 Sort = Literal["cost", "time", "risk"]
 SORTS: Final[tuple[Sort, ...]] = get_args(Sort)
@@ -60,8 +60,8 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """Only prices that were confirmed on this date or later."""
     slices: bool = False
     """Whether parts of GPUs may be chosen."""
-    shares: tuple[float, ...] = ()
-    """The sizes of the requested slices, as shares of a GPU. Empty unless `--gpu` names slices."""
+    parts: tuple[GpuPart, ...] = ()
+    """The requested slices. Empty unless `--gpu` names slices."""
     deadline_hours: float | None = None
     budget_micros: int | None = None
     """In `currency`."""

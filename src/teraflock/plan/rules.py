@@ -16,7 +16,7 @@ from teraflock.base.quantities import memory_text
 from teraflock.catalog.providers import is_market
 from teraflock.catalog.retired import retired_on
 from teraflock.offer.model import Shape
-from teraflock.offer.rules import SAME_SHARE
+from teraflock.offer.rules import is_part
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.cost import Costing
 from teraflock.plan.model import Choice, Hours, Misfit, Plan, Rejection, Wish
@@ -128,7 +128,7 @@ def unsuitable(shape: Shape, wish: Wish, instances: int = 1) -> Misfit | None:
         return Misfit("too_old", f"its price is from {shape.as_of or 'an unknown date'}, too long ago")
     if shape.gpu_share < 1 and not wish.slices:
         return Misfit("slice", "is a part of a GPU")
-    if wish.shares and not any(abs(shape.gpu_share - one) < SAME_SHARE for one in wish.shares):
+    if wish.parts and not is_part(shape.gpu_share, shape.gpu_memory_bytes, wish.parts):
         return Misfit("other_gpu", "is not the slice of a GPU that was requested")
     if instances > 1 and is_market(shape.provider):
         return Misfit("one_machine", "is one machine of a marketplace, so there is no second one")

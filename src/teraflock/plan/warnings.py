@@ -9,7 +9,7 @@ from teraflock.catalog.cards import cards_by_id
 from teraflock.catalog.costs import EXTRA_WORDS, Extra, costs_of
 from teraflock.catalog.providers import CONFIRMED
 from teraflock.catalog.retired import retired_on
-from teraflock.estimate.parallel import LINKS
+from teraflock.estimate.cards import evidence, evidence_kind
 from teraflock.offer.rules import first_day
 from teraflock.plan.assumptions import Assumptions
 from teraflock.plan.model import Choice, Wish
@@ -18,6 +18,8 @@ from teraflock.plan.rules import OLD_PRICE_DAYS
 PROVIDERS_SHOWN: Final = 6
 CAPABILITY_MIN: Final = 5.0
 """The lowest CUDA compute capability for which PyTorch 2.1 and later are built. Kepler has 3.x."""
+ROUGH: Final = frozenset({"never", "rocm"})
+"""Kinds of evidence that are no more than a data sheet."""
 
 
 def plan_warnings(
@@ -35,13 +37,8 @@ def plan_warnings(
     if wish.use != "job":
         yield from _interrupted(shown)
     yield from _unsupported(shown)
+    yield from _rough(shown)
     yield from _networks(shown, assumptions)
-    if any(
-        choice.shape.gpu_count and choice.gpu_count > 1
-        for choice in shown
-        if choice.hours.p10 != choice.hours.p90
-    ):
-        yield LINKS
 
 
 def _uncounted(choices: Sequence[Choice]) -> Iterator[str]:
@@ -133,6 +130,17 @@ def _unsupported(shown: Sequence[Choice]) -> Iterator[str]:
     ]
     if old:
         yield f"PyTorch 2.1 and later do not run on {', '.join(old)}; it needs PyTorch 1.13 or 2.0 with CUDA 11"
+
+
+def _rough(shown: Sequence[Choice]) -> Iterator[str]:
+    """Say which times no measurement supports: of generations that nobody measured, and of AMD's cards."""
+    names: dict[str, dict[str, None]] = {}
+    for choice in shown:
+        card = cards_by_id().get(choice.shape.gpu)
+        if card and evidence_kind(card) in ROUGH and choice.hours.p10 != choice.hours.p90:
+            names.setdefault(evidence(card), {})[card.id] = None
+    for text, its in names.items():
+        yield f"the time on {', '.join(its)} is a {text}"
 
 
 def _networks(shown: Sequence[Choice], assumptions: Assumptions) -> Iterator[str]:

@@ -12,7 +12,7 @@ from teraflock.base.exchange import Rates
 from teraflock.base.quantities import Whole, Word, Words, check_between, parse_memory_bytes
 from teraflock.catalog.places import place_filter
 from teraflock.offer.model import MODES
-from teraflock.offer.words import parse_age, parse_count, shares_named
+from teraflock.offer.words import parse_age, parse_count, parts_named
 from teraflock.plan.assumptions import Assumptions, shipped_assumptions
 from teraflock.plan.deadline import deadline_hours
 from teraflock.plan.model import SORTS, Wish
@@ -166,7 +166,7 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
         raise BadInput(
             "`--network` needs a MODEL and several machines", hint="Add `--instances 1-4` and a MODEL"
         )
-    shares = shares_named(words.gpu)
+    parts = parts_named(words.gpu)
     return Wish(
         use="job" if job else "hours" if hours is not None else "monthly",
         hours=wanted,
@@ -189,8 +189,8 @@ def wish_from(words: PlanWords, currency: str, rates: Rates, clock: Clock, *, jo
         address=words.address,
         places=place_filter(words.region, words.country, words.not_in),
         newer_than=parse_age(words.newer_than, today(clock)) if words.newer_than is not None else "",
-        slices=words.slices or bool(shares),
-        shares=shares,
+        slices=words.slices or bool(parts),
+        parts=parts,
         sources=words.source,
         sort=next(sort for sort in SORTS if sort == words.sort),
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 from teraflock.base.clock import Clock
 from teraflock.fleet.placement import Policy
@@ -74,10 +74,6 @@ WALLS_SITE_SECONDS_MAX: Final = 0.2
 """A change holds on every host within two seconds, also while one of them hangs."""
 STOP_SECONDS_MAX: Final = 5.0
 """How long `stop` waits for a site that does not answer."""
-
-
-class Loop(Protocol):
-    def turn(self) -> None: ...
 
 
 class Loops:

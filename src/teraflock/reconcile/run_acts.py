@@ -36,12 +36,12 @@ from teraflock.run.guard import SPOT, STEADY
 from teraflock.run.guest import OUTPUTS, GuestState, RunGuest, folder_of, progress_of
 from teraflock.run.model import Run
 from teraflock.run.nodes import nodes_of
-from teraflock.run.rules import GRACE, POLL, PULL_EVERY, WAIT, moved
+from teraflock.run.rules import GRACE, KILLED_MAX, POLL, PULL_EVERY, WAIT, moved
 from teraflock.run.service import Seals
 from teraflock.run.states import RunPhase, RunWanted
 
 LOG: Final = logging.getLogger("teraflock.reconcile")
-SPENT: Final = "It reached its budget. `tera run retry` continues it from its last checkpoint"
+SPENT: Final = "It reached its budget. `tera run retry --budget AMOUNT` continues it with a larger one"
 SWEEP_SPENT: Final = "The runs of its sweep reached their budget together"
 NOT_COPIED: Final = "Checkpoints are not copied"
 DISK_FULL: Final = "The disk of its instance was full, so output may be missing: give it more with `--disk`"
@@ -85,9 +85,9 @@ class RunActs:
 
     def act(self, run: Run, put: Put) -> Run | None:
         if run.phase == RunPhase.QUEUED:
-            if run.sweep and run.wanted != RunWanted.CANCELLED and self._is_spent(run):
-                now = self.around.clock.now()
-                return put(run, moved(run, RunPhase.FAILED, now, ended_at=now, problem=SWEEP_SPENT))
+            if run.wanted != RunWanted.CANCELLED and self.is_spent(run):
+                now, problem = self.around.clock.now(), SWEEP_SPENT if run.sweep else SPENT
+                return put(run, moved(run, RunPhase.FAILED, now, ended_at=now, problem=problem))
             return self._starts.queued(run, put)
         with self.around.database.read() as tx:
             found = [across.by_id_in_all_projects(tx, InstanceId(node.instance_id)) for node in nodes_of(run)]
@@ -205,7 +205,7 @@ class RunActs:
     def _stop_reason(self, run: Run, instances: Sequence[Instance]) -> tuple[RunPhase, str] | None:
         if run.wanted == RunWanted.CANCELLED:
             return RunPhase.CANCELLED, ""
-        if self._is_spent(run):
+        if self.is_spent(run):
             return RunPhase.FAILED, SWEEP_SPENT if run.sweep else SPENT
         if any(each.preemptible and each.preemptible.leaving_at is not None for each in instances):
             self._choices.note(run, up=False)
@@ -226,7 +226,7 @@ class RunActs:
             return False
         return seen is not None and seen.leaving_at is not None
 
-    def _is_spent(self, run: Run) -> bool:
+    def is_spent(self, run: Run) -> bool:
         budget = run.spec.budget_micros
         return budget is not None and self._spent(run) >= budget
 
@@ -251,7 +251,7 @@ class RunActs:
         now = self.around.clock.now()
         if has_more:
             return put(run, replace(run, due_at=now))
-        if all(each.state != "running" for each in seen):
+        if all(each.state != "running" for each in seen) or now - run.since >= KILLED_MAX:
             code = seen[0].exit_code if run.exit_code is None else run.exit_code
             return put(run, moved(run, RunPhase.COLLECTING, now, exit_code=code))
         if not run.is_term_sent:  # only now: why the command ended is written first

@@ -18,8 +18,8 @@ from teraflock.reconcile.surroundings import Surroundings
 from teraflock.run import store
 from teraflock.run.bucket import PUSH_BYTES_MAX, RunBuckets, key_of
 from teraflock.run.checkpoint import GuestEntry, not_kept, saved_seconds, to_drop, to_pull
-from teraflock.run.files import Damaged, RunFiles, checked
-from teraflock.run.guest import CHECKPOINTS, GuestState, RunGuest, folder_of
+from teraflock.run.files import Damaged, RunFiles, checked, is_full
+from teraflock.run.guest import CHECKPOINTS, LOG_PIECE_BYTES, GuestState, RunGuest, folder_of
 from teraflock.run.model import Checkpoint, Run
 from teraflock.run.nodes import nodes_of, with_node
 from teraflock.run.service import OUTPUTS_FILE
@@ -40,8 +40,8 @@ class RunPulls:
 
     def states(self, run: Run, key: str, guests: Sequence[RunGuest]) -> tuple[Run, list[GuestState], bool]:
         """Look at a program in all guests, and copy the next piece of its log from each. Also return whether there is
-        more."""
-        found = []
+        more to keep: output that is written faster than it is copied must not put off anything for long."""
+        found, more = [], False
         for number, (guest, node) in enumerate(zip(guests, nodes_of(run), strict=True)):
             seen = guest.state(key, node.log_guest_bytes)
             try:
@@ -51,11 +51,12 @@ class RunPulls:
                 found.append(replace(seen, log=b""))
                 continue
             copied = node.log_guest_bytes + len(seen.log)
+            if is_full(written):  # only its end still matters, where a report of the progress may be
+                copied = max(copied, seen.log_bytes - LOG_PIECE_BYTES)
+            else:
+                more = more or seen.has_more(copied)
             run = with_node(run, number, replace(node, log_bytes=written, log_guest_bytes=copied))
             found.append(seen)
-        more = any(
-            seen.has_more(node.log_guest_bytes) for seen, node in zip(found, nodes_of(run), strict=True)
-        )
         return run, found, more
 
     def checkpoints(self, run: Run, guest: RunGuest) -> str:

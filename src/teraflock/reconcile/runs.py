@@ -126,7 +126,7 @@ class RunLoop:
     def _failed(self, run: Run, error: Exception) -> Run | None:
         """Write what a failed act leads to. A run that cannot be cleaned up is not over yet."""
         now = self._around.clock.now()
-        after = failed_act(run, error, now)
+        after = failed_act(run, error, now, spent=self._acts.is_spent(run))
         try:
             return self._put(run, after)
         except Exception as again:

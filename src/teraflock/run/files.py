@@ -37,6 +37,11 @@ PIECE_BYTES: Final = 1 << 20
 CUT: Final = b"\n[the log is larger than 16 MiB; the rest is not kept]\n"
 
 
+def is_full(log_bytes: int) -> bool:
+    """Whether nothing more is kept of a log of this size. It includes the line that says so."""
+    return log_bytes > LOG_BYTES_MAX
+
+
 class Damaged(Exception):
     """A file has another content than the one that was kept, or is missing."""
 
@@ -129,7 +134,7 @@ class RunFiles:
 
     def append_log(self, run: str, at: int, content: bytes, node: int = 0) -> int:
         """Write a piece of the log at an offset and return the new size. Repeating it changes nothing."""
-        if not content or at > LOG_BYTES_MAX:
+        if not content or is_full(at):
             return at
         path = self._log(run, node)
         if at + len(content) > LOG_BYTES_MAX:

@@ -4,6 +4,7 @@ The guest belongs to a tenant and may be hostile: everything that it returns is 
 come as an archive that `instance/archive.py` writes, so that no name or link of the guest reaches the server's disk.
 """
 
+import json
 from collections.abc import Container, Iterable, Mapping
 from datetime import datetime
 from functools import cache, partial
@@ -188,28 +189,35 @@ def folder_of(path: str, default: str) -> str:
 
 
 def progress_of(seen: GuestState, run: Run, now: datetime) -> RunProgress | None:
-    """The progress after a look: as `teraflock.progress` reported it, otherwise from a line of JSON in the output."""
-    return progress_from(seen.progress or _reported_in(seen.log), run, now)
+    """The progress after a look: as `teraflock.progress` reported it, otherwise from a line of JSON in the output.
+
+    What was known before, if neither can be read.
+    """
+    said = _report(seen.progress) if seen.progress else _reported_in(seen.log)
+    return run.progress if said is None else _progress(said, run, now)
 
 
-def _reported_in(log: bytes) -> str:
-    """The last complete line of a piece of the output that is an object with a step. Empty: there is none."""
-    for line in reversed(log[-REPORT_BYTES_MAX:].split(b"\n")[:-1]):
-        if line.lstrip().startswith(b"{") and b'"step"' in line:
-            return line.decode("utf-8", "replace")
-    return ""
+def _reported_in(log: bytes) -> _Reported | None:
+    """The last complete line of a piece of the output that is a report."""
+    lines = reversed(log[-REPORT_BYTES_MAX:].split(b"\n")[:-1])
+    found = (_report(each.decode("utf-8", "replace")) for each in lines if b'"step"' in each)
+    return next((each for each in found if each is not None), None)
+
+
+def _report(text: str) -> _Reported | None:
+    """Python writes NaN for a loss that has diverged, which is no JSON: then the loss is unknown, not the step."""
+    try:
+        found = json.loads(text, parse_constant=lambda name: None)
+        return msgspec.convert(found, _Reported)
+    except (ValueError, RecursionError, msgspec.MsgspecError):
+        return None
 
 
 def _most(one: int | None, other: int | None) -> int | None:
     return max((each for each in (one, other) if each is not None), default=None)
 
 
-def progress_from(text: str, run: Run, now: datetime) -> RunProgress | None:
-    """Return the reported progress, or what was known before if the report cannot be read."""
-    try:
-        said = msgspec.json.decode(text, type=_Reported)
-    except msgspec.MsgspecError:
-        return run.progress
+def _progress(said: _Reported, run: Run, now: datetime) -> RunProgress:
     before = run.progress
     if before is not None and before.step == said.step and before.of == said.of:
         return before

@@ -29,6 +29,8 @@ from teraflock.run.states import OVER, RUN_MOVES, RunPhase, RunWanted
 AWAY_MAX: Final = timedelta(minutes=5)
 """How long a run waits for a host that does not answer. A host that reboots is back sooner."""
 GRACE: Final = timedelta(seconds=30)
+KILLED_MAX: Final = timedelta(seconds=90)
+"""After SIGTERM. A program that waits for a broken device survives SIGKILL, and a guest may only say that it runs."""
 """How long a command may take to end after SIGTERM."""
 END_MAX: Final = timedelta(seconds=120)
 """How long a run that is over waits until its instance is gone. The deletion continues without it."""
@@ -38,6 +40,8 @@ WAIT: Final = timedelta(seconds=0.2)
 ROOM_AGAIN: Final = timedelta(seconds=5)
 """How often a queued run looks for room."""
 TRIES_MAX: Final = 6
+STOP_TRIES_MAX: Final = 3
+"""Of looks into a guest whose command has to stop. Then the run ends without its last checkpoints."""
 RETRY_MAX: Final = timedelta(seconds=60)
 LABEL: Final = "tera/run"
 RESERVED: Final = "TERA_"
@@ -94,9 +98,10 @@ def excused(run: Run) -> Run:
     return replace(run, spec=replace(run.spec, attempts_max=run.spec.attempts_max + 1))
 
 
-def retried(run: Run, now: datetime) -> Run:
+def retried(run: Run, now: datetime, budget_micros: int | None = None) -> Run:
     """A run that is over, queued again from its last checkpoint, with as many attempts as at first."""
-    spec = replace(run.spec, attempts_max=run.attempt + run.spec.attempts_max)
+    budget = run.spec.budget_micros if budget_micros is None else budget_micros
+    spec = replace(run.spec, attempts_max=run.attempt + run.spec.attempts_max, budget_micros=budget)
     fresh = again(moved(run, RunPhase.QUEUED, now, instance_id="", ended_at=None, problem=""))
     return replace(fresh, spec=spec, wanted=RunWanted.DONE, outputs_bytes=None, keeps_instance=False)
 
@@ -125,14 +130,18 @@ def _stopped(run: Run, how: str, now: datetime) -> Run:
     return ending(run, RunPhase.FAILED, now, f"Its instance was {how}. `tera run retry` continues it")
 
 
-def failed_act(run: Run, error: Exception, now: datetime) -> Run:
-    """The run after an act raised: try again later, and give up on errors that will not pass.
+def failed_act(run: Run, error: Exception, now: datetime, *, spent: bool = False) -> Run:
+    """The run after an act raised: try again later, and give up on errors that will not pass. `spent`: its budget is.
 
-    Instances cost money: their deletion is never given up.
+    Instances cost money: their deletion is never given up, and a guest that does not answer cannot put off an end.
     """
     deletes = run.phase == RunPhase.ENDING and not run.keeps_instance
     tries = TRIES_MAX if isinstance(error, TooLarge) else run.tries + 1
-    if tries >= TRIES_MAX and not isinstance(error, Unavailable) and not deletes:
+    stops = run.phase == RunPhase.STOPPING or (
+        run.phase == RunPhase.RUNNING and (spent or run.wanted == RunWanted.CANCELLED)
+    )
+    tries_max = STOP_TRIES_MAX if stops else TRIES_MAX
+    if tries >= tries_max and not isinstance(error, Unavailable) and not deletes:
         return _given_up(run, _sentence(error), now)
     return put_off(run, error, now)
 
@@ -157,6 +166,8 @@ def _given_up(run: Run, sentence: str, now: datetime) -> Run:
         return ending(run, RunPhase.FAILED, now, problem, keeps_instance=True)
     if run.phase == RunPhase.ENDING:
         return after_ending(run, now)
+    if run.phase == RunPhase.STOPPING and run.outcome is not None:
+        return ending(run, run.outcome, now, run.problem or sentence)
     return lost(run, sentence, now)
 
 

@@ -26,7 +26,7 @@ from teraflock.run.states import RunPhase, RunWanted
 from teraflock.run.sweep import combinations, command_with
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
 
@@ -52,7 +52,7 @@ class RunLog(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
 
 
-class RunService:
+class RunService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -64,14 +64,10 @@ class RunService:
         wake: Callable[[], None] = lambda: None,
         buckets: RunBuckets | None = None,
     ) -> None:
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes, wake)
         self.files = files
         self._vault = vault
-        self._random_bytes = random_bytes
-        self._wake = wake
         self._buckets = {} if buckets is None else buckets
-        self._audit = Audit(clock, random_bytes)
 
     def create(
         self, actor: Actor, project: Project, name: str, spec: RunSpec, secrets: Mapping[str, str]
@@ -140,9 +136,7 @@ class RunService:
                 self._note(tx, actor, project, run, "create", now)
             return tuple(runs)
 
-        made = self._database.write(work)
-        self._wake()
-        return made
+        return self._write(work)
 
     def _checked(
         self, actor: Actor, project: Project, name: str, spec: RunSpec, secrets: tuple[str, ...], sweep: str
@@ -195,11 +189,11 @@ class RunService:
                 self._note(tx, actor, project, run, "cancel", now)
             return _found(tx, project.id, run.id)
 
-        run = self._database.write(work)
-        self._wake()
-        return run
+        return self._write(work)
 
-    def retry(self, actor: Actor, project: Project, ref: str) -> Run:
+    def retry(self, actor: Actor, project: Project, ref: str, budget_micros: int | None = None) -> Run:
+        """`budget_micros`: a new one, over all attempts. None: the old one."""
+
         def work(tx: Transaction) -> Run:
             run, now = _found(tx, project.id, ref), self._clock.now()
             if run.phase not in (RunPhase.FAILED, RunPhase.CANCELLED):
@@ -208,14 +202,12 @@ class RunService:
                     hint="`tera run` starts a new one",
                 )
             check_active(tx, project.organisation_id)
-            if not store.put_retried(tx, retried(run, now)):
+            if not store.put_retried(tx, retried(run, now, budget_micros)):
                 raise Conflict(f"`{run.name}` is not over any more", hint="Look again")
             self._note(tx, actor, project, run, "retry", now)
             return _found(tx, project.id, run.id)
 
-        run = self._database.write(work)
-        self._wake()
-        return run
+        return self._write(work)
 
     def log(self, project: ProjectId, ref: str, offset: int, node: int = 0) -> RunLog:
         """The log of a node from an offset. A character that is not complete yet comes with the next piece."""

@@ -1,4 +1,4 @@
-"""Base class of the services in this folder: a database, the clock, new ids, and the audit log.
+"""Base class of the services in this folder.
 
 The nouns build on each other in this order: audit, project, member, key, organisation, installation. Every service
 may read every store.
@@ -10,12 +10,12 @@ from os import urandom
 from teraflock.base.clock import Clock
 from teraflock.base.errors import NotFound
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Defaults, OrganisationId
 from teraflock.tenant.organisation.store import organisation
 
 
-class Acts:
+class Acts(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -23,11 +23,8 @@ class Acts:
         random_bytes: Callable[[int], bytes] = urandom,
         defaults: Defaults = Defaults(),  # noqa: B008  # frozen
     ) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
+        super().__init__(database, clock, random_bytes)
         self._defaults = defaults
-        self._audit = Audit(clock, random_bytes)
 
     def _check_there(self, tx: Transaction, actor: Actor, home: OrganisationId) -> None:
         """Raise if an operator names an organisation that does not exist. The actor's own always exists."""

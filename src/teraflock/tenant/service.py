@@ -72,9 +72,6 @@ class TenantService(Acts):
         """Raise `Forbidden` unless the actor has the permission; None: in the whole organisation or installation."""
         rules.require(actor, permission, project)
 
-    def project_for(self, actor: Actor, ref: str | None, *, removed: bool = False) -> Project:
-        return self.projects.show(actor, ref, removed=removed)
-
     def audit(
         self, actor: Actor, *, organisation: OrganisationId | None = None, after: str = "", limit: int
     ) -> tuple[AuditRow, ...]:

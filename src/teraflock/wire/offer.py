@@ -1,6 +1,8 @@
 """An offer as JSON: in the requested currency and period, together with the quoted price."""
 
+from collections.abc import Iterable
 from datetime import date
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -12,6 +14,9 @@ from teraflock.catalog.retired import retired_on
 from teraflock.offer.model import Offer
 from teraflock.offer.rules import price_in
 from teraflock.offer.types import TypeLine
+
+if TYPE_CHECKING:
+    from teraflock.offer.service import Point
 
 
 class QuotedShape(msgspec.Struct, frozen=True):
@@ -164,8 +169,10 @@ def shape_type(line: TypeLine, *, currency: str, per: Period, rates: Rates, on: 
 
 
 class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The prices of a GPU-hour that were first seen on one day."""
+    """The prices that were first seen on one day."""
 
+    currency: str
+    per: Literal["gpu-hour"]
     day: str
     lowest_micros: int
     median_micros: int
@@ -173,10 +180,8 @@ class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True):
     offers: int
 
 
-class HistoryAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    currency: str
-    points: tuple[HistoryPoint, ...]
-    """Oldest first."""
+def history_points(points: "Iterable[Point]", currency: str) -> list[HistoryPoint]:
+    return [filled(HistoryPoint, each, currency=currency, per="gpu-hour") for each in points]
 
 
 _QUOTED = QuotedShape.__struct_fields__

@@ -31,7 +31,7 @@ def options_of(offer: OfferShape) -> tuple[ShapeRequest, dict[str, Any]]:
         return ShapeRequest(gpu=offer.gpu or offer.gpu_name, gpus=offer.gpu_count or 1), options
     if not offer.instance_type:
         raise Refused(
-            f"This offer of {offer.provider} names no machine type", hint="Choose an offer that has one"
+            f"This offer of {offer.provider} has no machine type", hint="Choose an offer that has one"
         )
     region = "" if "|" in offer.region else offer.region
     return ShapeRequest(), {**options, "type": offer.instance_type, "region": region}

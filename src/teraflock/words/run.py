@@ -106,7 +106,10 @@ def checkpoint_text(kept: "RunCheckpointAnswer") -> str:
 
 def saving_text(run: "RunDetails") -> str:
     """How long a save takes, and how often the command was told to save."""
-    words = [f"{run.save_seconds:.3g} s measured"] if run.save_seconds is not None else []
+    took = run.save_seconds
+    words = (
+        [] if took is None else [f"{took:.3g} s measured" if took >= 0.01 else "less than 0.01 s measured"]
+    )
     if run.save_every_seconds is not None:
         words.append(f"every {duration_text(run.save_every_seconds)} advised")
     return ", ".join(words)

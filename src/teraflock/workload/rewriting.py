@@ -9,8 +9,8 @@ ALLOCATE, FREE, OPERATE = int(EventKind.ALLOCATE), int(EventKind.FREE), int(Even
 
 
 class Rewriter:
-    """Subclasses override `operate` and `mark`. New storages are freed by number, or with a storage of the old
-    trace."""
+    """Subclasses override how the events of the old trace are written. New storages are freed by number, or with a
+    storage of the old trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -28,10 +28,9 @@ class Rewriter:
         for event in self.trace.events:
             kind, argument = event % EVENT_KINDS, event // EVENT_KINDS
             if kind == ALLOCATE:
-                self.numbers.append(self.allocate(argument, self.trace.kinds[len(self.numbers)]))
+                self.begin(argument, self.trace.kinds[len(self.numbers)])
             elif kind == FREE:
-                old = len(self.numbers) - argument
-                self.free(self.numbers[old], *self.freed_with.pop(old, ()))
+                self.end(len(self.numbers) - argument)
             elif kind == OPERATE:
                 self.operate(argument)
             else:
@@ -44,6 +43,14 @@ class Rewriter:
             operations=self.operations,
             expressions=self.expressions,
         )
+
+    def begin(self, size: int, letter: str) -> None:
+        """Write the allocation of a storage of the old trace."""
+        self.numbers.append(self.allocate(size, letter))
+
+    def end(self, old: int) -> None:
+        """Write the release of a storage of the old trace, by its number there."""
+        self.free(self.numbers[old], *self.freed_with.pop(old, ()))
 
     def operate(self, index: int) -> None:
         """Write one operation of the old trace. Its outputs are already allocated."""

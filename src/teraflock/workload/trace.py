@@ -137,6 +137,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
     samples: int = 0
     """Samples per step if `batch` is not a symbol; 0 if unknown."""
     seen: SeenInTrace | None = None
+    benchmark: bool = False
+    """Whether cuDNN tries its algorithms at the first use of each convolution, with their workspaces."""
 
 
 DTYPE_BYTES: Final = {"f": 4, "b": 2, "h": 2, "d": 8, "l": 8, "i": 4, "u": 1, "?": 1, "s": 2, "z": 8}

@@ -179,14 +179,7 @@ def test_a_listing_with_another_value_anywhere_is_read_or_refused(kind: str, tmp
     """Each field of each answer in turn has another value. No answer ends in an error that is not ours."""
     cloud = Direct(kind, tmp_path)
     cloud.ready(cloud.create())
-    answered, bodies = cloud.fake.route, list[Any]()
-
-    def recorded(*words: Any) -> Any:
-        status, body = answered(*words)
-        bodies.append(body)
-        return status, body
-
-    cloud.fake.route = recorded  # type: ignore[method-assign, assignment]
+    answered, bodies = _recorded(cloud)
     cloud.site.sightings()
     paths = sorted({path for body in bodies for path in _paths(body)}, key=repr)
     assert len(paths) > 5
@@ -203,14 +196,7 @@ def test_a_check_and_machine_types_with_another_value_anywhere_stay_printable(
     kind: str, tmp_path: Path
 ) -> None:
     cloud = Direct(kind, tmp_path)
-    answered, bodies = cloud.fake.route, list[Any]()
-
-    def recorded(*words: Any) -> Any:
-        status, body = answered(*words)
-        bodies.append(body)
-        return status, body
-
-    cloud.fake.route = recorded  # type: ignore[method-assign, assignment]
+    answered, bodies = _recorded(cloud)
     cloud.site.check()
     cloud.site.refresh_types()
     paths = sorted({path for body in bodies for path in _paths(body)}, key=repr)
@@ -256,3 +242,16 @@ def _with(answer: tuple[int, Any], path: tuple[Any, ...], value: Any) -> tuple[i
         return status, body
     inside[path[-1]] = value
     return status, body
+
+
+def _recorded(cloud: Direct) -> tuple[Callable[..., Any], list[Any]]:
+    """The answers of the fake from now on, and how it answered before."""
+    answered, bodies = cloud.fake.route, list[Any]()
+
+    def recorded(*words: Any) -> Any:
+        status, body = answered(*words)
+        bodies.append(body)
+        return status, body
+
+    cloud.fake.route = recorded  # type: ignore[method-assign, assignment]
+    return answered, bodies

@@ -3,11 +3,14 @@
 from datetime import date
 from random import Random
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.unit.offer.random_offers import ON, RATES, random_offers, random_query
 
+from teraflock.catalog.places import PlaceFilter, located, place_filter
+from teraflock.offer.index import service as index_service
 from teraflock.offer.index.service import OfferIndex
 from teraflock.offer.model import Offer, Query, Source
 from teraflock.offer.question import store as question_store
@@ -136,3 +139,25 @@ def _hidden(offers: list[Offer], query: Query) -> tuple[int, int]:
     found = [o for o in offers if matches(o, replace(query, slices=True, outdated=True), RATES, ON)]
     slices = [o for o in found if o.gpu_share < 1 and not query.slices]
     return len(slices), sum(o.outdated and not shows_outdated(query) for o in found if o not in slices)
+
+
+def test_the_index_asks_about_places_once_for_each_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = 0
+
+    def counted(provider: str, region: str, zone: str, wanted: PlaceFilter) -> str:
+        nonlocal asked
+        asked += 1
+        return located(provider, region, zone, wanted)
+
+    monkeypatch.setattr(index_service, "located", counted)
+    monkeypatch.setattr(index_service, "PLACE_FILTERS_MAX", 2)
+    all_offers = random_offers(Random(1), 60)
+    index = OfferIndex(all_offers, RATES, ON)
+    counts = []
+    for region in ("US", "US", "EU", "germany", "US", "germany"):
+        query = Query(places=place_filter((region,), (), ()))
+        assert list(index.search(query, limit=99)) == scanned(all_offers, query)
+        counts.append(asked)
+    assert counts[1] == counts[0] > 0  # known
+    assert counts[4] > counts[3] > counts[2] > counts[1]  # new, or forgotten: two are kept
+    assert counts[5] == counts[4]

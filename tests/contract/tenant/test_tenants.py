@@ -111,7 +111,7 @@ def test_an_installation_is_created_once(service: TenantService) -> None:
     operator = service.authenticate(first.secret)
     assert operator.is_operator
     assert service.organisations.own(operator).name == "operator"
-    assert service.project_for(operator, None).name == "default"
+    assert service.projects.show(operator, None).name == "default"
 
 
 def test_two_servers_that_start_at_once_create_one_installation(service: TenantService) -> None:
@@ -145,8 +145,8 @@ def test_tenants_cannot_see_other_organisations(service: TenantService, ann: Act
     member = service.members.make(ann, "bob", Role.MEMBER)
     key = service.keys.make(ann, "hers").key
     asked: list[tuple[Callable[[str], object], str, str]] = [
-        (lambda ref: service.project_for(eve, ref), project.id, "prj_0000000000000000"),
-        (lambda ref: service.project_for(eve, ref), "secret", "nothing"),
+        (lambda ref: service.projects.show(eve, ref), project.id, "prj_0000000000000000"),
+        (lambda ref: service.projects.show(eve, ref), "secret", "nothing"),
         (lambda ref: service.projects.remove(eve, ref), project.id, "prj_0000000000000000"),
         (lambda ref: service.projects.set_quota(eve, ref, Quota()), project.id, "prj_0000000000000000"),
         (lambda ref: service.members.remove(eve, ref), member.id, "mem_0000000000000000"),
@@ -179,45 +179,45 @@ def test_a_member_of_one_project_sees_only_that_project(service: TenantService, 
     service.members.make(ann, "dora", Role.MEMBER, "lab")
     service.members.set_role(ann, "dora", Role.VIEWER, "office")
     assert service.projects.page(bob, limit=9) == (lab,)
-    assert service.project_for(bob, None) == lab
+    assert service.projects.show(bob, None) == lab
     members = {member.name: dict(member.roles) for member in service.members.page(bob, limit=9)}
     assert members == {"ann": {"": "owner"}, "bob": {lab.id: "viewer"}, "dora": {lab.id: "member"}}
     assert {row.project_id for row in service.audit(bob, limit=50)} == {lab.id}
     with pytest.raises(NotFound):
-        service.project_for(bob, office.id)
+        service.projects.show(bob, office.id)
     with pytest.raises(NotFound):
-        service.project_for(bob, "default")
+        service.projects.show(bob, "default")
     assert [key.member_id for key in service.keys.page(bob, limit=9)] == [bob.member_id]
 
 
 def test_the_default_project_of_a_request(service: TenantService, ann: Actor) -> None:
-    assert service.project_for(ann, None).name == "default"
+    assert service.projects.show(ann, None).name == "default"
     lab, office = service.projects.make(ann, "lab"), service.projects.make(ann, "office")
-    assert service.project_for(ann, None).name == "default"
-    assert service.project_for(ann, "lab") == service.project_for(ann, lab.id) == lab
+    assert service.projects.show(ann, None).name == "default"
+    assert service.projects.show(ann, "lab") == service.projects.show(ann, lab.id) == lab
     bob = actor_of(service, ann, "bob", Role.VIEWER, "lab")
     service.members.set_role(ann, "bob", Role.MEMBER, "office")
     bob = service.authenticate(service.keys.make(ann, "a key", member="bob").secret)
     with pytest.raises(NotFound, match="Several projects are possible"):
-        service.project_for(bob, None)
+        service.projects.show(bob, None)
     narrow = service.authenticate(service.keys.make(bob, "for the office", project="office").secret)
-    assert service.project_for(narrow, None) == office
+    assert service.projects.show(narrow, None) == office
     service.projects.remove(ann, "default")
     with pytest.raises(NotFound, match="Several projects are possible"):
-        service.project_for(ann, None)
+        service.projects.show(ann, None)
 
 
 def test_an_operator_can_access_every_project_but_no_instance(
     service: TenantService, operator: Actor, ann: Actor
 ) -> None:
     lab = service.projects.make(ann, "lab")
-    assert service.project_for(operator, lab.id) == lab
+    assert service.projects.show(operator, lab.id) == lab
     service.require(operator, Permission.QUOTA_WRITE, lab)
     with pytest.raises(Forbidden):
         service.require(operator, Permission.INSTANCE_ENTER, lab)
     quota = Quota(instances=3, gpus={"a100-80": 2}, gpus_default=0)
     assert service.projects.set_quota(operator, lab.id, quota).quota == quota
-    assert service.project_for(ann, "lab").quota == quota
+    assert service.projects.show(ann, "lab").quota == quota
     changed = service.audit(ann, limit=1)[0]
     assert (changed.action, changed.member_id, changed.subject) == ("quota.set", operator.member_id, lab.id)
     assert changed.details == {"instances": 3, "gpus.a100-80": 2, "gpus_default": 0}
@@ -307,7 +307,7 @@ def test_a_limited_key_of_an_operator_is_not_an_operator_key(
         actor = service.authenticate(service.keys.make(operator, "limited", **limits).secret)
         assert not actor.is_operator
         with pytest.raises(NotFound):
-            service.project_for(actor, service.project_for(ann, None).id)
+            service.projects.show(actor, service.projects.show(ann, None).id)
 
 
 def test_owners_of_the_first_organisation_are_not_operators(service: TenantService, operator: Actor) -> None:
@@ -503,7 +503,7 @@ def test_a_project_that_is_not_empty_cannot_be_removed(
     )
     with pytest.raises(Refused, match="still has 0 instances and 1 image"):
         service.projects.remove(ann, "lab")
-    assert service.project_for(ann, "lab") == lab
+    assert service.projects.show(ann, "lab") == lab
 
 
 def test_removing_a_project_removes_its_roles_and_keys(service: TenantService, ann: Actor) -> None:
@@ -516,7 +516,7 @@ def test_removing_a_project_removes_its_roles_and_keys(service: TenantService, a
         service.authenticate(scoped)
     assert service.authenticate(wide).roles == {}
     with pytest.raises(NotFound):
-        service.project_for(ann, lab.id)
+        service.projects.show(ann, lab.id)
     assert service.projects.make(ann, "lab").id != lab.id
 
 
@@ -603,7 +603,7 @@ def _walked(page: Callable[[str], tuple[object, ...]]) -> Iterator[str]:
 def test_other_nouns_write_audit_rows(
     database: Database, clock: FixedClock, service: TenantService, ann: Actor, operator: Actor
 ) -> None:
-    project, audit = service.project_for(ann, None), Audit(clock)
+    project, audit = service.projects.show(ann, None), Audit(clock)
     database.write(lambda tx: audit.record(tx, operator, "instance.stop", "ins_1", project, forced=True))
     row = service.audit(ann, limit=1)[0]
     assert (row.action, row.subject, row.project_id, row.details) == (

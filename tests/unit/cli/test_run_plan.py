@@ -95,13 +95,29 @@ def test_spot_with_a_deadline_shows_what_it_may_cost(folder: Path) -> None:
     plan = plan_of(Hosts(), hours=5.0, mode="spot", deadline="40h", gpu="V100-SXM2")
     assert plan.distribution.late_share == 0
     assert plan.distribution.p50 < plan.distribution.steady
-    assert "late in 0.0% of 120 simulations" in dict(lines(plan, None))["on spot"]
+    shown = dict(lines(plan, None))
+    assert shown["late"] == "0.0% of 120 simulations"
+    assert plan.request.estimate.cost_micros == tuple(
+        getattr(plan.distribution, each) for each in ("p10", "p50", "p90")
+    ), "not only what spot alone would cost: `tera run show` compares with it later"
+    assert shown["cost"].count("USD") == 3
+    assert shown["on demand"].endswith(" USD")
     assert plan.request.deadline - NOW == timedelta(hours=40)
 
 
 def test_spot_without_prices_shows_only_how_often_it_is_late(folder: Path) -> None:
     plan = plan_of(Hosts(priced=False), hours=5.0, mode="spot", deadline="40h", gpu="V100-SXM2")
-    assert dict(lines(plan, None))["on spot"] == "no prices are known; late in 0.0% of 120 simulations"
+    shown = dict(lines(plan, None))
+    assert shown["late"] == "0.0% of 120 simulations"
+    assert "cost" not in shown
+    assert "on demand" not in shown
+
+
+def test_budget_below_the_expected_cost_is_told(folder: Path) -> None:
+    sweep = {"gpu": "V100-SXM2", "hours": 1.0, "sweep": ("lr=1,2",)}
+    low, enough = (plan_of(Hosts(), **sweep, budget=amount) for amount in ("5", "6"))
+    assert dict(lines(low, None))["budget"].endswith("together, less than the expected 6.00 USD")
+    assert dict(lines(enough, None))["budget"].endswith("together")
 
 
 def test_plan_of_several_nodes_has_the_price_of_all_of_them(folder: Path) -> None:

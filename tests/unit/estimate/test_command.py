@@ -233,3 +233,52 @@ def test_a_global_batch_is_divided_among_groups() -> None:
     done = tera(*words, "--gpus", "8", "--tensor-parallel", "2")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["workload"]["batch"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ('model,batch\n"resnet18,8\n', [], "line 2: expected a number"),
+        ("model,batch\nresnet18\n", [], "line 2: expected a number"),
+        ("model,batch\n,8\n", [], "line 2: Unknown model"),
+        ("model,batch\nresnet18,8\n", ["--batch", "4"], "`--batch` does not apply to `--from`"),
+        ("model,batch\nresnet18,8\n", ["--optimizer", "none"], "Use a column `optimizer`"),
+        ("model,batch\nresnet18,8\n", ["resnet50"], "not both"),
+    ],
+)
+def test_a_file_of_workloads_that_cannot_be_used_is_refused(
+    tmp_path: Path, text: str, words: list[str], said: str
+) -> None:
+    source = tmp_path / "jobs.csv"
+    source.write_text(text)
+    done = tera("estimate", "--from", str(source), "--gpu", "T4", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_file_from_a_spreadsheet_is_read_and_its_other_columns_named(tmp_path: Path) -> None:
+    source = tmp_path / "jobs.csv"
+    source.write_bytes("model,batch,colour\r\nresnet18,8,red\r\n".encode("utf-8-sig"))
+    done = tera("estimate", "--from", str(source), "--gpu", "T4")
+    assert json.loads(done.stdout)["workload"]["batch"] == 8
+    assert "not used: colour" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (["--power-limit", "300 W"], "H200-SXM at 300 W"),
+        (["--power-limit", "0.3kw"], "H200-SXM at 300 W"),
+        (["--clock", "1.41GHz"], "H200-SXM at 1410 MHz"),
+    ],
+)
+def test_limits_may_have_their_unit(words: list[str], name: str) -> None:
+    done = tera("estimate", "resnet18", "--batch", "8", "--gpu", "H200", "--json", *words)
+    assert json.loads(done.stdout)["gpus"][0]["gpu"] == name
+
+
+def test_a_limit_in_another_unit_is_refused() -> None:
+    done = tera("estimate", "resnet18", "--batch", "8", "--gpu", "H200", "--power-limit", "300 V")
+    assert done.returncode == 2
+    assert "`300 V` is not a number, with or without kW or W" in done.stderr

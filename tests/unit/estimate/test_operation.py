@@ -112,9 +112,24 @@ def test_a_recurrent_layer_takes_longer_with_more_times_and_wider_states() -> No
         return seconds_h200(made, measured(), "fp32")
 
     assert seconds(200, 512) == pytest.approx(2 * seconds(100, 512))
-    assert seconds(100, 1024) == pytest.approx(4 * seconds(100, 512))
+    assert 1.5 < seconds(100, 1024) / seconds(100, 512) < 4  # a step has a least time
     assert seconds(100, 512, "_cudnn_rnn_backward") > seconds(100, 512)
-    assert seconds(100, 8) == pytest.approx(2 * 100 * 3e-6)
+    assert seconds(100, 8) == pytest.approx(2 * 100 * 5e-6, rel=0.01)
+    assert seconds(100, 510) > 1.5 * seconds(100, 512)  # other kernels for sizes that are not aligned
+
+
+def test_a_compiled_kernel_that_touches_no_tensor_is_no_kernel() -> None:
+    """All that it makes is used within it. The estimate of such a trace ended with an error."""
+    assert not work("fused", [], [], []).kernel
+
+
+def test_boxes_are_decided_one_after_the_other() -> None:
+    def seconds(boxes: int) -> float:
+        made = work("nms", [("f", [boxes, 4], True), ("f", [boxes], True)], [("l", [boxes], True)], [])
+        return seconds_h200(made, measured(), "fp32")
+
+    assert seconds(8_662) == pytest.approx(3.2e-3, rel=0.05)
+    assert seconds(2_000) < 1e-3
 
 
 def test_the_words_of_a_measured_recurrent_layer_are_its_attributes() -> None:

@@ -62,6 +62,10 @@ def test_a_slice_is_found_by_its_name() -> None:
     with pytest.raises(TeraflockError, match="no slice") as caught:
         cards_from(["H200 5g.18gb"])
     assert "1g.18gb" in caught.value.hint
+    assert cards_from(["H200 1g.18gb+me"]) == [found]  # as the driver writes it: with media engines
+    assert cards_from(["NVIDIA H200 MIG 1g.18gb+me.all"]) == [found]
+    with pytest.raises(TeraflockError, match="Slices of GH200 are not known"):
+        cards_from(["GH200 1g.12gb"])
     with pytest.raises(TeraflockError, match="T4 cannot be divided into slices") as caught:
         cards_from(["T4 1g.5gb"])
     assert "A100" in caught.value.hint
@@ -96,6 +100,18 @@ def test_clock_and_power_limit_are_in_the_name() -> None:
 
 def test_a_limit_above_what_the_card_has_changes_nothing() -> None:
     assert cards_from(["H200"], clock=9000, power_limit=9000) == [card("H200-SXM")]
+
+
+def test_a_limit_that_is_too_low_for_some_cards_leaves_the_others() -> None:
+    found = {each.id for each in cards_from([], power_limit=100)}
+    assert "H200-SXM at 100 W" in found
+    assert not any(each.startswith("GB200") for each in found)
+    with pytest.raises(BadInput, match="too low for GB200"):
+        cards_from(["GB200"], power_limit=100)
+    with pytest.raises(BadInput, match="too low for L2: its rated power is 72 W"):
+        cards_from(["L2"], power_limit=1)
+    with pytest.raises(BadInput, match="greater than 0"):
+        cards_from([], power_limit=-1)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
@@ -173,6 +189,7 @@ def test_an_added_card_can_be_estimated_and_removed(tmp_path: Path) -> None:
     assert row["gpu"] == "MyCard"
     assert row["step_seconds"]["p50"] > 0
     assert "MyCard" in tera("gpus").stdout
+    assert "600 GB/s" in tera("gpus", "MYCARD").stdout
     assert tera("gpus", "remove", "MyCard").returncode == 0
     assert tera("estimate", "resnet18", "--batch", "32", "--gpu", "MyCard").returncode != 0
     assert tera("gpus", "remove", "MyCard").returncode != 0
@@ -188,6 +205,12 @@ def test_an_added_card_can_be_estimated_and_removed(tmp_path: Path) -> None:
         (EXAMPLE.replace("sms: 60", "sms: -1"), "sms"),
         (EXAMPLE + "\nspeed: 9", "speed"),
         (EXAMPLE.replace("24", "much"), "memory_gb"),
+        (EXAMPLE + "\nusable_memory_mib: 999999", "more than the memory of 24 GB"),
+        (EXAMPLE.replace("sms: 60", "sms: 600000"), "only at 0 MHz"),
+        (EXAMPLE.replace("sms: 60", "sms: 1"), "only at 156,250 MHz"),
+        (EXAMPLE.replace("MyCard", "all"), "`name` cannot be `all`"),
+        (EXAMPLE.replace("MyCard", "NVIDIA"), "`name` cannot be"),
+        (EXAMPLE.replace("MyCard", "显卡"), "`name` cannot be"),
     ],
 )
 def test_a_card_that_cannot_be_read_is_refused_in_one_sentence(text: str, word: str) -> None:

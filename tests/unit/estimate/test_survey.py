@@ -4,6 +4,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.unit.estimate.test_batch import WORKLOADS
 
 from teraflock.catalog.cards import all_cards, card
 from teraflock.estimate.answer import answer
@@ -22,15 +23,6 @@ from teraflock.workload.trace import (
     TracedOperation,
     write_trace,
 )
-
-WORKLOADS = {
-    "images": Workload(model="resnet18", batch=64, optimizer="sgd"),
-    "dense": Workload(model="densenet121", batch=32, optimizer="adam"),
-    "text": Workload(model="bert-base", batch=8, seq=128, precision="amp-bf16", optimizer="adamw"),
-    "factored": Workload(model="gpt2", batch=2, seq=256, optimizer="adafactor"),
-    "inference": Workload(model="gpt2", batch=4, precision="fp16", task="infer", kv_cache=True),
-    "lora": Workload(model="llama-1b", batch=2, precision="bf16", optimizer="adamw", lora_rank=64),
-}
 
 
 @cache
@@ -192,3 +184,17 @@ def test_offload_frees_the_optimizer_state_and_takes_longer() -> None:
     assert whole.offload_seconds(a100, 1) == 0
     assert 0.3 < offloaded.offload_seconds(a100, 1) < 3
     assert split.offload_seconds(a100, 8) < offloaded.offload_seconds(a100, 8)
+
+
+def test_copies_that_infer_exchange_nothing() -> None:
+    workload = Workload(model="bert-large", task="infer", batch=32, seq=128, precision="fp16")
+    plain, sharded = Survey(workload), Survey(workload, stage=3)
+    assert plain.exchanged_bytes == 0
+    assert plain.need_bytes(8) == plain.need_bytes(1)  # and have no gradient buckets
+    assert sharded.exchanged_bytes == pytest.approx(0.5 * 335e6 * 2, rel=0.02)  # one gather of the weights
+    one, eight = (
+        answer(workload, Question(cards=[card("RTX4090")], gpus=gpus)).gpus[0].samples_per_second
+        for gpus in (1, 8)
+    )
+    assert one
+    assert eight == pytest.approx(8 * one)

@@ -7,6 +7,7 @@ from teraflock.catalog.cards import card
 from teraflock.estimate.answer import answer
 from teraflock.estimate.estimator import Estimator
 from teraflock.estimate.model import Question
+from teraflock.estimate.parallel import link_bytes_per_second
 from teraflock.estimate.tensor_parallel import reduce_seconds
 from teraflock.workload.model import Workload
 
@@ -59,6 +60,12 @@ def test_two_all_reduces_per_layer_and_pass() -> None:
     assert reduce_seconds(GPT2, here, 4) == pytest.approx(2 * 2 * LAYERS * once)
     infer = Workload(model="gpt2", batch=2, seq=512, task="infer")
     assert reduce_seconds(infer, here, 4) == pytest.approx(2 * LAYERS * once)
+
+
+def test_amd_cards_have_one_link_to_each_other_card() -> None:
+    mi300x, h100 = card("MI300X"), card("H100-SXM5")
+    assert link_bytes_per_second(mi300x, 8) == 7 * link_bytes_per_second(mi300x, 2)
+    assert link_bytes_per_second(h100, 8) == link_bytes_per_second(h100, 2)
 
 
 def test_each_group_of_gpus_has_its_own_batch() -> None:

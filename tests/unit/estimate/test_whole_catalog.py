@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from teraflock.catalog.cards import all_cards, card
 from teraflock.catalog.model import Card
 from teraflock.estimate.cards import clock_hz, generation, peaks, refuses
+from teraflock.estimate.derived import throttled
 from teraflock.estimate.estimator import Estimator, step_of
 from teraflock.estimate.operation import work
 from teraflock.estimate.reach import fitted, power_watts, shortage, traits
@@ -208,3 +209,37 @@ def test_a_missing_tf32_rate_is_not_a_missing_feature() -> None:
     modern = replace(card("A100-SXM4-80"), tf32_tensor_tflops=None)
     assert refuses(modern, "tf32") == f"the TF32 rate of {modern.name} is unknown"
     assert refuses(card("V100-SXM2"), "tf32") == "Volta has no TF32 tensor cores"
+
+
+def test_amd_generations_are_told_apart_where_a_card_lacks_a_precision() -> None:
+    assert refuses(card("MI50"), "amp-bf16") == "AMD GCN5 does not support bf16"
+    assert not refuses(card("MI100"), "amp-bf16")
+    assert refuses(card("MI250"), "tf32") == "AMD CDNA2 has no TF32 matrix cores"
+    assert not refuses(card("MI300X"), "tf32")
+
+
+def test_a_card_of_unknown_power_is_no_faster_than_a_better_one_of_little_power() -> None:
+    for workload in WORKLOADS:
+        slow, fast = known_seconds(workload, "L2"), known_seconds(workload, "L4")
+        assert slow
+        assert fast
+        assert fast <= 1.02 * slow, workload
+
+
+LIMITED = [each for each in all_cards() if each.tdp_watts and peaks(each)]
+
+
+@pytest.mark.parametrize("one", LIMITED, ids=lambda each: each.id)
+def test_a_third_of_the_power_slows_every_card(one: Card) -> None:
+    third = throttled(one, watts=(one.tdp_watts or 0.0) / 3)
+    runs = [each for each in WORKLOADS if not refuses(one, each.precision)]
+    slower = [gpu_seconds(each, third) / gpu_seconds(each, one) for each in runs]
+    assert min(slower) >= 1
+    assert max(slower) > 1.05
+
+
+def test_a_card_limited_to_what_a_sibling_is_sold_with_is_no_slower_than_it() -> None:
+    limited = throttled(card("A100-SXM4-40"), watts=250)
+    for workload in WORKLOADS:
+        assert gpu_seconds(workload, limited) == gpu_seconds(workload, card("A100-PCIe-40"))
+        assert gpu_seconds(workload, throttled(limited, watts=200)) > gpu_seconds(workload, limited)

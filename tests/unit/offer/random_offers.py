@@ -10,7 +10,7 @@ from typing import TypeVar
 from teraflock.base.exchange import Rate, Rates
 from teraflock.base.money import Price
 from teraflock.catalog.places import place_filter
-from teraflock.offer.model import MODES, SORTS, WITH_GPU, Kind, Offer, PriceLimit, PriceStatus, Query
+from teraflock.offer.model import MODES, SORTS, WITH_GPU, GpuPart, Kind, Offer, PriceLimit, PriceStatus, Query
 from teraflock.offer.rules import FIGURE_SORTS
 
 T = TypeVar("T")
@@ -93,7 +93,7 @@ def random_query(random: Random) -> Query:
         ),
         newer_than=sometimes("", "2019-07-15", "2020-01-01", "2026-11-01"),
         slices=random.random() < 0.5,
-        shares=sometimes((), (0.25,), (1 / 7, 0.5)),
+        parts=sometimes((), (GpuPart(0.25, 16 << 30),), (GpuPart(1 / 7, 24 << 30), GpuPart(0.5, 80 << 30))),
         outdated=random.random() < 0.5,
         modes=sometimes((), ("spot",), ("on-demand", "monthly", "free")),
         sources=sometimes((), ("shipped",)),

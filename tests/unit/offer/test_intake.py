@@ -175,6 +175,17 @@ def test_an_impossible_number_of_gpus_is_rejected(count: float, name: str) -> No
         assert (judged.kind, judged.gpu_count) == ("unstated", None)
 
 
+@pytest.mark.parametrize("count", [12, None, 8])
+def test_a_wrong_number_of_gpus_of_a_known_type_is_corrected(count: int | None) -> None:
+    """A public catalog has 12 GPUs in Azure's machine of 8."""
+    offer = accepted(
+        provider="azure", instance_type="Standard_ND96isr_H100_v5", gpu_name="H100", gpu_count=count,
+        gpu_memory_mib=None, price_micros=98_320_000,
+    )  # fmt: skip
+    assert (offer.gpu, offer.gpu_count) == ("H100-SXM5", 8)
+    assert ("corrected:count" in offer.flags) == (count != 8)
+
+
 def test_zero_gpus_of_a_named_card_are_rejected() -> None:
     assert rejected(gpu_count=0) == "0 is not a number of GPUs"
 

@@ -11,7 +11,7 @@ from teraflock.base.errors import BadInput, TeraflockError, UnknownName
 from teraflock.base.quantities import GIB
 from teraflock.offer.dates import day_of_prices
 from teraflock.offer.model import PriceLimit, Query
-from teraflock.offer.rules import LARGEST_STORED
+from teraflock.offer.rules import LARGEST_STORED, is_part
 from teraflock.offer.words import OfferWords, parse_day, query_from
 
 
@@ -137,7 +137,15 @@ def exit_code(**words: Any) -> int:
 def test_slice_finds_only_parts_of_its_size() -> None:
     found = question(gpu=("A100 1g.10gb",))
     assert found.slices
-    assert found.shares == pytest.approx((1 / 7,), abs=0.001)
-    assert question(gpu=("A100",)).shares == ()
+    assert {(round(7 * each.share), each.memory_bytes) for each in found.parts} == {(1, 10 << 30)}
+    seventh = 0.1429
+    assert is_part(seventh, 10 << 30, found.parts)
+    assert is_part(
+        seventh, (80 << 30) // 7, found.parts
+    )  # as lists that multiply the memory by the share say it
+    assert not is_part(seventh, 5 << 30, found.parts)  # a 1g.5gb of an A100 with 40 GB has the same share
+    assert not is_part(seventh, 20 << 30, found.parts)
+    assert not is_part(seventh, None, found.parts)
+    assert question(gpu=("A100",)).parts == ()
     with pytest.raises(BadInput, match="both whole GPUs and slices"):
         question(gpu=("A100 1g.10gb", "T4"))

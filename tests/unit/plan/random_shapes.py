@@ -5,7 +5,7 @@ from random import Random
 from typing import TypeVar
 
 from teraflock.base.exchange import Rate, Rates
-from teraflock.offer.model import MODES, PriceStatus, Shape
+from teraflock.offer.model import MODES, GpuPart, PriceStatus, Shape
 from teraflock.plan.model import SORTS, Hours, Misfit, Wish
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ def random_wish(random: Random) -> Wish:
         address=sometimes(False, True),
         newer_than=sometimes("", "2020-01-01"),
         slices=slices,
-        shares=sometimes((), (0.25,)) if slices else (),
+        parts=sometimes((), (GpuPart(0.25, 16 << 30),)) if slices else (),
         sort=random.choice(SORTS),
     )
 

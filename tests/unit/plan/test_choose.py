@@ -49,7 +49,8 @@ def brute_force(shapes: list[Shape], wish: Wish) -> dict[tuple[str, int], Fracti
             or (memory or 0) * count < (wish.memory_total_bytes_min or 0)
             or shape.outdated or shape.as_of < wish.newer_than
             or (shape.gpu_share < 1 and not wish.slices)
-            or (wish.shares and shape.gpu_share not in wish.shares) or (machines > 1 and shape.provider == "vast")
+            or (wish.parts and (shape.gpu_share, memory) != (0.25, 16 << 30))
+            or (machines > 1 and shape.provider == "vast")
         ):  # fmt: skip
             continue
         interrupted = shape.mode in ("spot", "bid") and wish.use == "job"

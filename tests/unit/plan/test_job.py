@@ -197,6 +197,9 @@ def test_the_network_depends_on_the_instance_type() -> None:
     assert assumed.network("ND96asr_v4")[0] == 1600  # as some tables of Azure write it
     assert assumed.network("p5.4xlarge")[0] == 100
     assert assumed.network("p5en.48xlarge")[0] == 3200
+    assert [assumed.network(f"g5.{size}xlarge")[0] for size in (12, 24, 48)] == [40, 50, 100]
+    assert assumed.network("a2-highgpu-4g")[0] == 50  # half of a machine has half of the 8g's
+    assert assumed.network("BM.GPU.MI300X.8")[0] == 3200
     assert assumed.network("gpu_8x_h100")[0] == assumed.network_gbps
     job = Job(VGG, steps=100, samples=None, network=lambda name: assumed.network(name)[0])
     quick, slow = (

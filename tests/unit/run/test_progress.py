@@ -43,6 +43,10 @@ def seen(log: bytes = b"", progress: str = "") -> GuestState:
         (b'{"step": 7} trailing\n', None),
         (b'\xff{"step": 7}\n', None),
         (b'{"step": 1e400}\n', None),
+        (b'{"step": 7}\n{"step": "many"}\n{"step": -1}\n', 7),
+        (b'{"step": 7, "loss": NaN}\n', 7),
+        (b'{"step": ' + b"[" * 8000 + b"\n", None),
+        (b'{"step": ' + b"9" * 8000 + b"}\n", None),
         (b'{"step": 3}\n' + b"x" * 20_000 + b"\n", None),
     ],
 )
@@ -55,6 +59,39 @@ def test_the_helper_counts_more_than_the_output() -> None:
     found = progress_of(seen(b'{"step": 7}\n', json.dumps({"step": 9, "of": 10})), RUN, NOW)
     assert found is not None
     assert (found.step, found.of) == (9, 10)
+
+
+class Tensor:
+    """With one element. JSON has no such thing."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+
+def test_the_helper_takes_tensors_and_losses_that_diverged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERA_PROGRESS", str(tmp_path / "progress"))
+    run = RUN
+    for step, loss in ((5, 0.25), (6, float("nan")), (7, float("inf"))):
+        teraflock.progress(Tensor(step), Tensor(10), Tensor(loss))  # type: ignore[arg-type]
+        line = (tmp_path / "progress").read_text().splitlines()[-1]
+        run = replace(run, progress=progress_of(seen(progress=line), run, NOW))
+        assert run.progress is not None
+        assert (run.progress.step, run.progress.of) == (step, 10)
+    assert run.progress is not None
+    assert (run.progress.loss, run.progress.losses) == (None, ((5, 0.25),))
+
+
+def test_the_helper_does_not_end_a_command_whose_disk_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERA_PROGRESS", "/dev/full")
+    teraflock.progress(5, 10)
 
 
 def test_the_helper_reports_the_memory_of_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -364,7 +364,7 @@ class World:
     def _reached(self, key: Key, project: Project) -> model.Project | None:
         actor = self.service.authenticate(key.secret)
         try:
-            found = self.service.project_for(actor, project.id)
+            found = self.service.projects.show(actor, project.id)
         except NotFound:
             assert not self.may_in(key, project)
             return None

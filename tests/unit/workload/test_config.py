@@ -4,6 +4,7 @@ import contextlib
 import json
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -416,7 +417,9 @@ def test_an_odd_config_is_refused_in_one_sentence(data: dict[str, object], says:
         parameters(str(path))
 
 
-ODD = (None, 0, -1, 1, 7, 3.5, 1 << 40, True, False, "", "wide", [], [1], {}, {"a": 1}, "x" * 10_000)
+ODD: tuple[Any, ...] = (
+    None, 0, -1, 1, 7, 3.5, 1 << 40, True, False, "", "wide", [], [1], {}, {"a": 1}, "x" * 10_000,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", sorted(READERS))

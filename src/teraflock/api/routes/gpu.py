@@ -15,5 +15,6 @@ def list_gpus(call: Call, query: NameQuery) -> list[GpuShape]:
 
     The response is that of `tera gpus --json`.
     """
-    found = known_gpus(call.services.planner.own_cards()) if query.name is None else gpus_named(query.name)
+    own = call.services.planner.own_cards()
+    found = known_gpus(own) if query.name is None else gpus_named(query.name, own)
     return [shape_gpu(each) for each in found]

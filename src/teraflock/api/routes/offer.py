@@ -1,11 +1,9 @@
 """Offers: machines to rent, with place and price."""
 
-import msgspec
-
 from teraflock.api.call import Call
 from teraflock.api.query import HistoryQuery, OfferQuery
 from teraflock.api.route import Routes, RouteWork, Scope
-from teraflock.wire.offer import HistoryAnswer, HistoryPoint, OfferShape, shape_offer
+from teraflock.wire.offer import HistoryPoint, OfferShape, history_points, shape_offer
 
 routes = Routes("offers", scope=Scope.KEY)
 
@@ -24,11 +22,11 @@ def list_offers(call: Call, query: OfferQuery) -> list[OfferShape]:
 
 
 @routes.get("/v1/offers/history", work=RouteWork.LOOKUP, errors=("bad_input", "unknown_name"))
-def show_offer_history(call: Call, query: HistoryQuery) -> HistoryAnswer:
+def show_offer_history(call: Call, query: HistoryQuery) -> list[HistoryPoint]:
     """Show the price of a GPU-hour over time, for all current and past offers that match.
 
-    Each point is a day on which prices were first seen. The filters are those of `tera offers history`.
+    Each point is a day on which prices were first seen, oldest first. The filters are those of `tera offers history`.
+    The response is that of `tera offers history --json`.
     """
     found = call.services.planner.offers.history(query)
-    points = (HistoryPoint(**msgspec.structs.asdict(each)) for each in found.points)
-    return HistoryAnswer(currency=found.currency, points=tuple(points))
+    return history_points(found.points, found.currency)

@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 
 from teraflock.api.call import Call, cut
 from teraflock.api.convert.run import content_from, pieces_from, run_answer, run_cost, run_details, spec_from
-from teraflock.api.query import CheckpointQuery, InProject, RunLogQuery, RunPageQuery
+from teraflock.api.query import CheckpointQuery, InProject, RunLogQuery, RunPageQuery, RunRetryQuery
 from teraflock.api.route import Routes, RouteWork, Scope
 from teraflock.run.model import Run, RunId
 from teraflock.run.rules import RunCost
@@ -75,9 +75,9 @@ def cancel_run(call: Call, query: InProject, run: str) -> RunAnswer:
 
 
 @routes.post("/v1/runs/{run}/retry", status=202, errors=("conflict", "suspended"))
-def retry_run(call: Call, query: InProject, run: str) -> RunAnswer:
+def retry_run(call: Call, query: RunRetryQuery, run: str) -> RunAnswer:
     """Continue a failed or cancelled run from its last checkpoints."""
-    return _answer(call, call.nouns.runs.retry(call.actor, call.project, run))
+    return _answer(call, call.nouns.runs.retry(call.actor, call.project, run, query.budget_micros))
 
 
 @routes.get("/v1/runs/{run}/log", work=RouteWork.LOOKUP)

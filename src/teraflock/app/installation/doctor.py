@@ -78,7 +78,6 @@ def _without_settings(
 
 def nvidia() -> Finding:
     """A host without a card is a CPU host. A host whose driver does not answer is broken."""
-
     seen, cards, problems = gpu_summary()
     if not cards:
         return ok("NVIDIA", f"no cards: this machine offers CPUs only ({seen})")

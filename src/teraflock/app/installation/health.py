@@ -28,7 +28,7 @@ PROCESS_IDS_MIN: Final = 1 << 20
 
 class HealthVerdict(StrEnum):
     OK = "ok"
-    WARNING = "mind"
+    WARNING = "warning"
     """Works, with limitations."""
     WRONG = "wrong"
     SKIPPED = "skipped"

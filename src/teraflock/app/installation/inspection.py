@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 
 def inspected() -> "Inspection":
-
     return inspect()
 
 

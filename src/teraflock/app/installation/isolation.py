@@ -58,7 +58,6 @@ def _looked(places: Places, settings: Settings) -> list[Finding]:
 
 
 def _installation(places: Places, settings: Settings) -> str:
-
     database = open_database(places.server.database(settings), SystemClock())
     try:
         with database.read() as tx:
@@ -69,7 +68,6 @@ def _installation(places: Places, settings: Settings) -> str:
 
 def _targets(settings: Settings) -> list[str]:
     """Services of the host: at its address, if that is not loopback, and at the gateway's."""
-
     _, port = address_of(settings.listen)
     here = {NETWORK.gateway, host_report().address}
     hosts = sorted(address for address in here if not address.startswith("127."))

@@ -245,7 +245,6 @@ def _console(client: Client) -> str:
 
 def _hosts(client: Client) -> tuple[HostAnswer, ...]:
     """The hosts. The server registers the report of its engine some time after its start."""
-
     until = time.monotonic() + HOST_SECONDS_MAX
     while True:
         found = client.hosts.page(limit=200).items

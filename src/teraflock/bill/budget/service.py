@@ -19,7 +19,7 @@ from teraflock.bill.desk import Desk
 from teraflock.bill.times import microseconds, month_bounds
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import By, ProjectId
 
 LEVELS_MAX: Final = 20
@@ -45,7 +45,7 @@ class BudgetLook(msgspec.Struct, frozen=True, kw_only=True):
         return made + ([("stopped", int(self.is_ahead))] if newly else [])
 
 
-class BudgetService:
+class BudgetService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -54,11 +54,8 @@ class BudgetService:
         stop: Callable[[ProjectId], None] = lambda project_id: None,
     ) -> None:
         """`stop` asks all running instances of a project to stop."""
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
+        super().__init__(database, clock, random_bytes)
         self._stop = stop
-        self._audit = Audit(clock, random_bytes)
 
     def set(self, budget: Budget, *, by: By | None = None) -> Standing:
         """Set a budget, whatever is spent already. If the end is near, it is announced at once."""

@@ -128,6 +128,7 @@ def wanted_running(tx: Transaction, project_id: ProjectId) -> list[Wished]:
             held=Holding(
                 size=each.size,
                 host=each.host_id,
+                region=each.region,
                 mode=each.mode,
                 card_micros_per_hour=each.card_micros_per_hour,
             ),

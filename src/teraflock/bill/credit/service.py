@@ -1,11 +1,10 @@
 """Grants credits. A credit covers whole days, from the day it is granted to the end of the day it expires."""
 
-from collections.abc import Callable
 from datetime import datetime
 
 from msgspec.structs import replace
 
-from teraflock.base.clock import DAY_US, LATEST, Clock
+from teraflock.base.clock import DAY_US, LATEST
 from teraflock.base.errors import BadInput, Unavailable
 from teraflock.base.ids import new_id
 from teraflock.base.money import amount_text
@@ -18,18 +17,12 @@ from teraflock.bill.ledger import store as ledger_store
 from teraflock.bill.price import store as price_store
 from teraflock.bill.price.model import FOREVER_US
 from teraflock.bill.times import microseconds
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.storage.database import Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import By, ProjectId
 
 
-class CreditService:
-    def __init__(self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
-
+class CreditService(AuditedService):
     def grant(
         self,
         project_id: ProjectId,

@@ -28,7 +28,7 @@ from teraflock.fleet.model import Host
 from teraflock.meter import store as meter_store
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import By, ProjectId
 
 INSTANCES_PER_TURN: Final = 500
@@ -37,7 +37,7 @@ DUE_MAX: Final = 1_000_000
 HOUR_MICROS_MAX: Final = 10**12  # one million per hour: more is a typing error
 
 
-class CostService:
+class CostService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -45,11 +45,8 @@ class CostService:
         rates: Rates,
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes)
         self._rates = rates
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
 
     # -- what own hosts cost ---------------------------------------------------------------------------------------
 

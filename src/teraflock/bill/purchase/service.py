@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from teraflock.base.clock import Clock, FixedClock
+from teraflock.base.clock import FixedClock
 from teraflock.base.errors import Conflict, NotFound, Refused
 from teraflock.base.events import Details, Event, RandomBytes, new_event
 from teraflock.base.ids import new_id
@@ -27,21 +27,16 @@ from teraflock.meter import store as meter_store
 from teraflock.meter.ahead import ahead
 from teraflock.meter.model import Holding, Meter
 from teraflock.meter.rules import OVER
-from teraflock.storage.database import Database, Transaction
+from teraflock.storage.database import Transaction
 from teraflock.storage.events import record_event
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.audit.service import Audit, Detail
 from teraflock.tenant.model import By, Member, ProjectId
 
 TERMS_PER_TURN: Final = 1_000
 
 
-class PurchaseService:
-    def __init__(self, database: Database, clock: Clock, random_bytes: RandomBytes) -> None:
-        self._database = database
-        self._clock = clock
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
-
+class PurchaseService(AuditedService):
     def buy(
         self,
         project_id: ProjectId,

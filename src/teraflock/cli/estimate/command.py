@@ -1,5 +1,6 @@
 """`tera estimate`: memory, largest batch and step time of a workload on every GPU model, with intervals."""
 
+from collections.abc import Set
 from typing import Any, Final
 
 import click
@@ -7,7 +8,7 @@ import click
 from teraflock.app.home import home
 from teraflock.base.errors import BadInput
 from teraflock.cli.complete import complete_gpu, complete_model, complete_precision
-from teraflock.cli.options import LargeNumber
+from teraflock.cli.options import LargeNumber, NumberOf
 from teraflock.cli.output import remark, write_json
 
 OLD_CPU: Final = "teraflock.estimate.cpu"
@@ -35,6 +36,7 @@ NOT_FOR_TRACES: Final = (
     "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank", "task", "kv_cache",
     "lora_targets", "lora_dtype", "load_in", "accumulate", "users", "context",
 )  # fmt: skip
+NOT_FOR_FILES: Final = (*NOT_FOR_TRACES, "batch", "global_batch", "plot")
 
 
 @click.command(help=HELP)
@@ -100,8 +102,15 @@ NOT_FOR_TRACES: Final = (
     shell_complete=complete_gpu,
     help="A GPU model, a MIG slice such as 'H200 1g.18gb', or a GPU that you added. Repeatable.  [default: all]",
 )
-@click.option("--clock", type=float, metavar="MHZ", help="Lock the GPU clock at this frequency.")
-@click.option("--power-limit", type=float, metavar="W", help="Limit the GPU power.")
+@click.option(
+    "--clock",
+    type=NumberOf({"MHz": 1.0, "GHz": 1000.0}),
+    metavar="MHZ",
+    help="Lock the GPU clock at this frequency.",
+)
+@click.option(
+    "--power-limit", type=NumberOf({"kW": 1000.0, "W": 1.0}), metavar="W", help="Limit the GPU power."
+)
 @click.option(
     "--gpus",
     type=int,
@@ -205,8 +214,9 @@ def command(
     asked = EstimateWords(model=model or "", **words)
     own_cards = read_own_cards(home())
     if source is not None:
-        from teraflock.cli.estimate.many import answer_many
+        from teraflock.cli.estimate.many import COLUMNS, answer_many
 
+        _refuse_options_for_a_file(model, COLUMNS)
         answer_many(source, asked, own_cards)
         return
     if model is None:
@@ -260,6 +270,20 @@ def _keep_old_cpu(ctx: click.Context, value: str | None) -> None:
     if value is not None:
         remark(f"`--host {value}` is deprecated; use `--cpu {value}`")
         ctx.meta[OLD_CPU] = value
+
+
+def _refuse_options_for_a_file(model: str | None, columns: Set[str]) -> None:
+    """The rows of a file say what runs, so options that say otherwise would have no effect."""
+    if model is not None:
+        raise BadInput(
+            "Give a model or `--from`, not both", hint="Models are in the column `model` of the file"
+        )
+    source = click.get_current_context().get_parameter_source
+    for name in NOT_FOR_FILES:
+        if source(name) is click.core.ParameterSource.COMMANDLINE:
+            word = name.replace("_", "-")
+            hint = f"Use a column `{name}` in the file" if name in columns else f"Remove `--{word}`"
+            raise BadInput(f"`--{word}` does not apply to `--from`", hint=hint)
 
 
 def _refuse_options_for_a_trace(model: str) -> None:

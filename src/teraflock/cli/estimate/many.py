@@ -14,6 +14,7 @@ import msgspec
 
 from teraflock.base.errors import BadInput, TeraflockError
 from teraflock.catalog.cards import all_cards
+from teraflock.cli.output import remark
 from teraflock.estimate.cards import known_peaks, reservable_bytes
 from teraflock.estimate.speed import measured
 from teraflock.estimate.words import EstimateWords, cards_from, question_from
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from teraflock.workload.model import Workload
 
 ROWS_PER_WORKER_MIN: Final = 12  # with fewer rows, starting a process takes longer than it saves
+COLUMNS: Final = frozenset(
+    [
+        "model", "batch", "task", "seq", "image_size", "precision", "optimizer", "gradient_checkpointing", "lora_rank",
+        "lora_targets", "lora_dtype", "load_in", "accumulate", "kv_cache", "compile", "gpu",
+    ]
+)  # fmt: skip
 TRUE: Final = ("1", "true", "True")
 ROWS_PER_CHUNK: Final = 2
 """Few, so that no worker is idle for long while another finishes."""
@@ -33,7 +40,6 @@ ROWS_PER_CHUNK: Final = 2
 
 def answer_many(source: str, words: EstimateWords, own_cards: "Sequence[Card]") -> None:
     """Print one JSON object per line, in the order of the file. All CPU cores share the rows."""
-
     rows = list(_rows(source, words))  # reports a bad row before any estimate starts
     workers = min(os.cpu_count() or 1, len(rows) // ROWS_PER_WORKER_MIN)
     answered = partial(_line, words, own_cards)
@@ -60,7 +66,6 @@ def _load() -> None:
 
 
 def _line(words: EstimateWords, own_cards: "Sequence[Card]", row: "tuple[Workload, str, str]") -> bytes:
-
     from teraflock.estimate.answer import answer
 
     workload, gpu, where = row
@@ -85,7 +90,7 @@ def _rows(source: str, words: EstimateWords) -> "Iterator[tuple[Workload, str, s
     from teraflock.workload.zoo import check
 
     try:
-        text = Path(source).read_text("utf-8")
+        text = Path(source).read_text("utf-8-sig")
     except OSError as error:
         raise BadInput(f"`{source}` cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -95,14 +100,16 @@ def _rows(source: str, words: EstimateWords) -> "Iterator[tuple[Workload, str, s
     if missing:
         names = ", ".join(f"`{each}`" for each in sorted(missing))
         raise BadInput(f"`{source}` has no column {names}")
+    if ignored := [name for name in reader.fieldnames or () if name not in COLUMNS]:
+        remark(f"`{source}`: columns that are not used: {', '.join(ignored)}")
     for row in reader:
         where = f"{source}, line {reader.line_num}"
         try:
             task = row.get("task") or "train"
             workload = Workload(
-                model=row["model"],
+                model=row["model"] or "",
                 task=task,
-                batch=int(row["batch"]),
+                batch=int(row["batch"] or ""),
                 seq=int(row["seq"]) if row.get("seq") else None,
                 image_size=int(row["image_size"]) if row.get("image_size") else None,
                 precision=row.get("precision") or "fp32",
@@ -113,6 +120,7 @@ def _rows(source: str, words: EstimateWords) -> "Iterator[tuple[Workload, str, s
                 lora_dtype=row.get("lora_dtype") or "",
                 load_in=row.get("load_in") or "",
                 accumulate=int(row["accumulate"]) if row.get("accumulate") else 1,
+                kv_cache=row.get("kv_cache") in TRUE,
                 compile=words.compile or row.get("compile") in TRUE,
             )
             if not is_trace(workload.model):

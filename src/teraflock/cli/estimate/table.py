@@ -30,6 +30,7 @@ def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
     memory = estimate.memory
     parts = sorted(memory.breakdown.items(), key=lambda each: -each[1])
     from teraflock.estimate.parallel import (  # imported here: completion loads this module
+        COPIES,
         LINKS,
         OFFLOADED,
         SHARDED,
@@ -38,12 +39,14 @@ def show(estimate: "Estimate", *, host: str, advise: bool = True) -> None:
 
     divided = any(each in estimate.assumptions for each in (SHARDED, OFFLOADED))
     peak = "Peak on one GPU, without sharding and offload" if divided else "Peak"
+    if LINKS in estimate.assumptions and not divided:
+        peak = "Peak on each GPU, without DDP's gradient buckets"
     remark(
         f"\n{peak}: {_gib(memory.live_peak_bytes)} live, {_gib(memory.reserved_peak_bytes)} reserved (no limit set),"
         f" {_gib(memory.device_peak_bytes)} on the device"
     )
     if estimate.gpus:
-        each = " on each GPU" if {LINKS, TENSOR} & {*estimate.assumptions} else ""
+        each = " on each GPU" if {COPIES, LINKS, TENSOR} & {*estimate.assumptions} else ""
         need = _gib(estimate.gpus[0].need_bytes)
         remark(f"Minimum to fit{each}: {need} (without convolution workspaces)")
     remark(

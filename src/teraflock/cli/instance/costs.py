@@ -40,7 +40,6 @@ def costs_by_id(client: "Client") -> Mapping[str, "CostAnswer"]:
 
 def with_cost(instance: "InstanceAnswer", costs: Mapping[str, "CostAnswer"]) -> dict[str, Any]:
     """The fields of an instance with its cost, for JSON. The cost is null if there is none."""
-
     cost = costs.get(instance.id)
     told = (
         {"currency": cost.currency, "micros_per_hour": cost.micros_per_hour, "micros": cost.micros}

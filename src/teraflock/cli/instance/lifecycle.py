@@ -240,7 +240,6 @@ def has_reached(instance: "InstanceAnswer", target: str) -> bool:
 
 
 def _look(client: "Client", before: "InstanceAnswer", look_at: Act) -> "InstanceAnswer":
-
     try:
         seen = look_at(client, before.id)
     except NotFound:

@@ -13,7 +13,6 @@ ID: Final = re.compile(r"[0-9a-f]{16}")
 
 def find(id: str) -> OfferShape:
     """The offer in the local catalog."""
-
     if not ID.fullmatch(id):
         raise BadInput(f"`{id[:40]}` is not the id of an offer", hint="`tera offers --json` shows ids")
     number = int(id, 16)

@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 import click
-from msgspec.structs import asdict
 
 from teraflock.app.local import Local
 from teraflock.base.money import decimal_text
@@ -12,6 +11,7 @@ from teraflock.cli.offer.filters import filter_options
 from teraflock.cli.output import columns, remark, write_json
 from teraflock.offer.service import Point
 from teraflock.offer.words import OfferWords, query_from
+from teraflock.wire.offer import history_points
 
 HELP: Final = """Show the price of a GPU-hour over time, for all current and past offers that match.
 
@@ -34,7 +34,7 @@ def command(as_json: bool, **words: Any) -> None:
         currency = local.rates.known(asked.currency)
         points = service.history(query_from(asked, service.providers, service.today()), currency)
     if as_json:
-        write_json([{"currency": currency, "per": "gpu-hour", **asdict(point)} for point in points])
+        write_json(history_points(points, currency))
         return
     what = " ".join(asked.gpu) or "all GPUs"
     if not points:

@@ -29,7 +29,6 @@ Examples:
 @click.option("--unplaced", is_flag=True, help="Only regions whose country is unknown.")
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
 def command(provider: str | None, unplaced: bool, as_json: bool) -> None:
-
     with Local() as local:
         service = local.offers()
         wanted = parse_provider(provider, service.providers) if provider else None

@@ -37,10 +37,10 @@ from its last checkpoint. The exit code is that of the command. Ending `tera` ch
 follows the run again.
 
 Options of `tera` come before `--`, arguments of the script after it. The command finds these variables:
-$TERA_CHECKPOINTS (what it writes there with a rename survives), $TERA_OUTPUTS, $TERA_CHECKPOINT_EVERY (seconds),
+$TERA_CHECKPOINTS (files that it renames into this folder survive), $TERA_OUTPUTS, $TERA_CHECKPOINT_EVERY (seconds),
 $TERA_ATTEMPT, and `teraflock.progress(step, of)`.
 
-A file `tera.yaml` holds the same words; `tera run init` writes one.
+A file `tera.yaml` can hold the same options; `tera run init` writes one.
 
 \b
 Examples:

@@ -47,7 +47,6 @@ def expected(client: "Client", words: RunWords) -> Expected:
 
 def with_steps(words: RunWords) -> RunWords:
     """Ask once how many steps there are, if a trace will be used and only they are missing for time and cost."""
-
     said = words.options
     is_known = any(said.get(each) for each in ("steps", "epochs", "hours"))
     is_traced = said.get("trace") or (words.python and find_spec("torch") is not None)
@@ -90,7 +89,6 @@ def _computed(client: "Client", words: RunWords) -> Expected:
 
 def _trace_of(words: RunWords, folder: Path) -> "tuple[Path | None, str]":
     """A file with the trace of the run, or why there is none."""
-
     named = words.options.get("trace")
     if named:
         return Path(str(named)), ""

@@ -71,7 +71,10 @@ def _with_distribution(client: "Client", plan: RunPlan) -> RunPlan:
         return replace(plan, notes=(*plan.notes, "The cost distribution needs numpy: pip install numpy"))
     left = (request.deadline - SystemClock().now()).total_seconds() / 3600
     price = steady.micros_per_hour * request.nodes if steady else 0
-    return replace(plan, distribution=distribution(estimate.hours, left, plan.micros_per_hour, price))
+    spread = distribution(estimate.hours, left, plan.micros_per_hour, price)
+    if spread.steady:  # not the price of spot alone: some of the work may be done on demand
+        estimate = replace(estimate, cost_micros=(spread.p10, spread.p50, spread.p90))
+    return replace(plan, request=replace(request, estimate=estimate), distribution=spread)
 
 
 def _cheapest(
@@ -130,7 +133,6 @@ def _shape_text(quote: "QuoteAnswer") -> str:
 
 def meets_deadline(plan: RunPlan, now: Any = None) -> bool:
     """Whether even the upper end of the estimate is before the deadline."""
-
     estimate, deadline = plan.request.estimate, plan.request.deadline
     if deadline is None or estimate is None or not estimate.hours:
         return True
@@ -140,7 +142,6 @@ def meets_deadline(plan: RunPlan, now: Any = None) -> bool:
 
 def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     """The plan as names and values."""
-
     request, estimate = plan.request, plan.request.estimate
     yield "command", shlex.join(request.command)
     if files is not None:
@@ -163,17 +164,15 @@ def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     )
     if estimate and estimate.cost_micros and estimate.cost_micros[2]:
         yield "cost", _interval([amount_text(each, estimate.currency) for each in estimate.cost_micros])
+    if plan.distribution is not None and plan.distribution.steady:
+        yield "on demand", amount_text(plan.distribution.steady, plan.currency)
     yield "egress", _egress_text(request)
     if request.deadline:
         met = "" if meets_deadline(plan) else " (the estimate does not meet it)"
         yield "deadline", f"{time_text(request.deadline)} UTC{met}"
     if plan.distribution is not None:
-        yield "on spot", _distribution_text(plan.distribution, plan.currency)
-    together = " for all of them together" if plan.runs > 1 else ""
-    yield (
-        "budget",
-        f"{amount_text(request.budget_micros, plan.currency)}{together}" if request.budget_micros else "",
-    )
+        yield "late", f"{plan.distribution.late_share:.1%} of {plan.distribution.simulations} simulations"
+    yield "budget", _budget_text(plan)
     yield "secrets", ", ".join(request.secrets)
     yield "setup", _setup_text(request)
 
@@ -186,7 +185,6 @@ def _setup_text(request: RunRequest) -> str:
 
 
 def show(plan: RunPlan, files: "Packed | None") -> None:
-
     write_facts(lines(plan, files))
     for note in plan.notes:
         remark(note)
@@ -209,14 +207,16 @@ def as_data(plan: RunPlan, files: "Packed | None") -> dict[str, Any]:
     }
 
 
-def _distribution_text(spread: "CostDistribution", currency: str) -> str:
-    low, middle, high, steady = (
-        amount_text(each, currency) for each in (spread.p10, spread.p50, spread.p90, spread.steady)
+def _budget_text(plan: RunPlan) -> str:
+    request, estimate = plan.request, plan.request.estimate
+    if not request.budget_micros:
+        return ""
+    together = " for all of them together" if plan.runs > 1 else ""
+    cost = estimate.cost_micros[1] * plan.runs if estimate and estimate.cost_micros else 0
+    less = (
+        f", less than the expected {amount_text(cost, plan.currency)}" if cost > request.budget_micros else ""
     )
-    late = f"late in {spread.late_share:.1%} of {spread.simulations} simulations"
-    if not spread.steady:
-        return f"no prices are known; {late}"
-    return f"{middle} ({low} to {high}), {steady} on-demand; {late}"
+    return f"{amount_text(request.budget_micros, plan.currency)}{together}{less}"
 
 
 def _egress_text(request: RunRequest) -> str:

@@ -93,13 +93,11 @@ def calculate_offers(call: PageCall) -> Answer:
 def show_price_history(call: PageCall) -> Answer:
     """The price of a GPU-hour by day, as data for a chart."""
     words = words_of(call.request.query)
-    body: dict[str, Any] = {"currency": words.currency, "points": []}
-    if words.gpu:
-        found = call.client.offers.history(words)
-        points = [
-            (each.day, each.lowest_micros, each.median_micros, each.highest_micros) for each in found.points
-        ]
-        body = {"currency": found.currency, "points": points}
+    found = call.client.offers.history(words) if words.gpu else ()
+    body = {
+        "currency": found[0].currency if found else words.currency,
+        "points": [(each.day, each.lowest_micros, each.median_micros, each.highest_micros) for each in found],
+    }
     return Answer(body=msgspec.json.encode(body), media_type="application/json")
 
 

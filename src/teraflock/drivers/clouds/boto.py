@@ -20,7 +20,8 @@ class BotoTransport:
         key, _, token = rest.partition(":")
         if not id or not key:
             raise BadInput(
-                "Credentials of AWS are `ACCESS_KEY_ID:SECRET_ACCESS_KEY`", hint="Both parts in one line"
+                "AWS credentials have the form `ACCESS_KEY_ID:SECRET_ACCESS_KEY`",
+                hint="Write both parts in one line",
             )
         self.base_url = base_url
         self._credentials = {

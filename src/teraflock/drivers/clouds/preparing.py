@@ -47,7 +47,7 @@ class Preparing:
             lines = log.decode("utf-8", "replace").strip().splitlines() or ["no output"]
             raise Unusable(
                 f"The image `{machine.recipe or images.JUPYTER}` cannot be installed: {one_line(lines[-1])}",
-                hint="The machine was given back",
+                hint="The machine was returned to the provider",
             )
         return code == 0
 

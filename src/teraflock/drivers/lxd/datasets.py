@@ -82,7 +82,7 @@ class LxdDatasets:
                 if file_digest(file, "sha256").hexdigest() == digest:
                     return
             path.unlink(missing_ok=True)
-        raise EngineRefused("The host received another dataset than announced")
+        raise EngineRefused("The host received a different dataset from the announced one")
 
     def _tar(self, id: str) -> Path:
         return self._spool / f"{names.guest(id)}.tar"

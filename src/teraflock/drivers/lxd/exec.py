@@ -5,6 +5,7 @@ exceeds its time limit is killed and returns exit code 124, like `timeout`.
 """
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -90,8 +91,9 @@ class _Lines:
 
     def ended(self, seconds_max: float) -> bool:
         """Wait for the end of both outputs."""
+        until = time.monotonic() + seconds_max
         for reader in self._readers:
-            reader.join(seconds_max)
+            reader.join(max(0.0, until - time.monotonic()))
         return not any(reader.is_alive() for reader in self._readers)
 
     def kill(self) -> None:

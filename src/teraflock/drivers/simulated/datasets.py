@@ -38,7 +38,7 @@ class SimulatedDatasets(Calls):
             if found.files is not None or call.half:
                 return
             if sha256(found.received).hexdigest() != digest:
-                raise EngineRefused("The simulated host received another dataset than announced")
+                raise EngineRefused("The simulated host received a different dataset from the announced one")
             with tarfile.open(fileobj=io.BytesIO(found.received)) as archive:
                 files = {
                     each.name: content.read() for each in archive if (content := archive.extractfile(each))

@@ -1,9 +1,7 @@
 """Dividing cards, for the edges. A loop carries it out: see `reconcile/slices.py`."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound
 from teraflock.base.quantities import count_text
 from teraflock.fleet.card import store as cards
@@ -13,19 +11,12 @@ from teraflock.fleet.slicing import store
 from teraflock.fleet.slicing.model import Slicing, SlicingView
 from teraflock.fleet.slicing.rules import address_of, checked_profiles
 from teraflock.fleet.store import lock_hosts
-from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.storage.database import Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor
 
 
-class SlicingService:
-    def __init__(
-        self, database: Database, clock: Clock, random_bytes: Callable[[int], bytes] = os.urandom
-    ) -> None:
-        self._database = database
-        self._clock = clock
-        self._audit = Audit(clock, random_bytes)
-
+class SlicingService(AuditedService):
     def of_host(self, ref: str) -> tuple[SlicingView, ...]:
         with self._database.read() as tx:
             host = found_host(tx, ref)

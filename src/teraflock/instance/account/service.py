@@ -37,7 +37,7 @@ from teraflock.instance.model import InstanceId
 from teraflock.instance.site import store as sites
 from teraflock.instance.site.model import SiteRecord
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import NO_PROJECT, Actor, Project, ProjectId
 from teraflock.tenant.project.store import project_of_any_organisation
 
@@ -50,7 +50,7 @@ def spends_nothing(tx: Transaction, account: CloudAccount, project_id: ProjectId
     return Spending()
 
 
-class AccountService:
+class AccountService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -64,14 +64,12 @@ class AccountService:
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         """`check_record` raises where a driver does not accept the options of a site."""
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes)
         self._engines = engines
         self._vault = vault
         self._check_record = check_record
         self._open_site = open_site
         self._spent = spent
-        self._audit = Audit(clock, random_bytes)
 
     # Reading
 

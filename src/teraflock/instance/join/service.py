@@ -44,7 +44,7 @@ from teraflock.instance.site.model import SiteRecord
 from teraflock.instance.volume import store as volume_store
 from teraflock.storage.database import Database, Transaction
 from teraflock.storage.events import record_event
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor
 
 KIND: Final = "joined"
@@ -53,7 +53,7 @@ KEPT_FOR: Final = timedelta(days=7)
 """A used or expired token gets a reason for that long, then it is unknown."""
 
 
-class JoinService:
+class JoinService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -68,16 +68,13 @@ class JoinService:
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         """`own_cards` returns the GPUs of the server's own machine: the host of each UUID."""
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes)
         self._engines = engines
         self._door = door
         self._version = version
         self._mark = mark
         self._package = package
         self._own_cards = own_cards
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
 
     def invite(
         self, actor: Actor, *, name: str = "", address: str = "", trusted_wire: bool = False

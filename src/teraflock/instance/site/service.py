@@ -12,11 +12,11 @@ from teraflock.instance.site import store
 from teraflock.instance.site.model import SiteCheck, SiteRecord, SiteView
 from teraflock.instance.site.rules import removed
 from teraflock.storage.database import Database, Transaction
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, OrganisationId
 
 
-class SiteService:
+class SiteService(AuditedService):
     def __init__(
         self,
         database: Database,
@@ -27,11 +27,9 @@ class SiteService:
         random_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
         """`check_record` raises if a driver does not accept the options of a site."""
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes)
         self._engines = engines
         self._check_record = check_record
-        self._audit = Audit(clock, random_bytes)
 
     def sites(self) -> tuple[SiteView, ...]:
         with self._database.read() as tx:

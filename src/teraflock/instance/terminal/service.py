@@ -25,7 +25,7 @@ from teraflock.instance.model import View
 from teraflock.instance.states import BILLABLE, Phase
 from teraflock.instance.terminal.model import OpenTerminal, TerminalDriver
 from teraflock.storage.database import Database
-from teraflock.tenant.audit.service import Audit
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import By, ProjectId
 
 TERMINALS_MAX: Final = 256
@@ -40,15 +40,12 @@ COLUMNS_MAX: Final = 1000
 INPUT_BYTES_MAX: Final = 256 << 10
 
 
-class TerminalService:
+class TerminalService(AuditedService):
     def __init__(
         self, database: Database, clock: Clock, engines: Engines, random_bytes: Callable[[int], bytes]
     ) -> None:
-        self._database = database
-        self._clock = clock
+        super().__init__(database, clock, random_bytes)
         self._engines = engines
-        self._random_bytes = random_bytes
-        self._audit = Audit(clock, random_bytes)
         self._lock = threading.Lock()
         self._open: dict[str, OpenTerminal] = {}
         self._stopping = threading.Event()

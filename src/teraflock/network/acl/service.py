@@ -9,14 +9,14 @@ from teraflock.network import store as networks
 from teraflock.network.acl import store
 from teraflock.network.acl.model import Acl, AclId, AclRule
 from teraflock.network.acl.rules import ACLS_MAX, RULES_MAX
-from teraflock.network.acts import NetworkActs
 from teraflock.network.model import DEFAULT
 from teraflock.storage.database import Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.project.store import claim
 
 
-class AclService(NetworkActs):
+class AclService(AuditedService):
     def all(self, project: Project) -> tuple[Acl, ...]:
         with self._database.read() as tx:
             return store.acls(tx, project.id)

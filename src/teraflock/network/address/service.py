@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from teraflock.base.clock import Clock
 from teraflock.base.errors import Conflict, NotFound, Refused, ambiguous_name, not_found
 from teraflock.base.ids import new_id
-from teraflock.network.acts import NetworkActs
 from teraflock.network.address import events, store
 from teraflock.network.address.model import (
     PREFIX,
@@ -20,6 +19,7 @@ from teraflock.network.address.model import (
 )
 from teraflock.network.address.rules import PER_PROJECT_MAX, chosen
 from teraflock.storage.database import Database, Overtaken, Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
@@ -28,7 +28,7 @@ from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import name_and_quota
 
 
-class AddressService(NetworkActs):
+class AddressService(AuditedService):
     def __init__(
         self,
         database: Database,

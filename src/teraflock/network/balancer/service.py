@@ -13,7 +13,6 @@ from teraflock.base.ids import new_id
 from teraflock.base.names import check_name
 from teraflock.fleet.model import HostId
 from teraflock.fleet.store import lock_hosts
-from teraflock.network.acts import NetworkActs
 from teraflock.network.balancer import events, rules, store
 from teraflock.network.balancer.certificate import certificate_from
 from teraflock.network.balancer.model import (
@@ -36,6 +35,7 @@ from teraflock.network.security_group import store as groups
 from teraflock.network.service import layouts_to_launch
 from teraflock.network.store import tenancies
 from teraflock.storage.database import Database, Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
@@ -56,7 +56,7 @@ class Hosting(msgspec.Struct, frozen=True, kw_only=True):
     """Encrypts a key."""
 
 
-class BalancerService(NetworkActs):
+class BalancerService(AuditedService):
     def __init__(
         self,
         database: Database,

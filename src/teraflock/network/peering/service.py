@@ -9,12 +9,12 @@ from typing import Final
 
 from teraflock.base.errors import BadInput, NotFound, Refused
 from teraflock.base.names import check_name
-from teraflock.network.acts import NetworkActs
 from teraflock.network.model import ProjectNetwork
 from teraflock.network.peering import store
 from teraflock.network.peering.model import Peering
 from teraflock.network.service import named
 from teraflock.storage.database import Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project, ProjectId
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
@@ -25,7 +25,7 @@ PEERINGS_MAX: Final = 20
 _PROJECT_ID: Final = re.compile(r"prj_[0-9a-z]{1,40}")
 
 
-class PeeringService(NetworkActs):
+class PeeringService(AuditedService):
     def agree(self, actor: Actor, project: Project, network: str, peer: str) -> Peering:
         """Request a peering, or accept one that the other side requested. `peer` is `PROJECT/NETWORK`."""
 

@@ -4,12 +4,12 @@ from teraflock.base.errors import Conflict, NotFound, Refused
 from teraflock.base.ids import new_id
 from teraflock.fleet.model import HostId
 from teraflock.fleet.store import lock_hosts
-from teraflock.network.acts import NetworkActs
 from teraflock.network.balancer import store as balancers
 from teraflock.network.published_port import store
 from teraflock.network.published_port.model import PublishedPort, PublishedPortId, Publisher, ShownPort
 from teraflock.network.published_port.rules import PER_PROJECT_MAX, check_guest_port, chosen
 from teraflock.storage.database import Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
@@ -18,7 +18,7 @@ from teraflock.tenant.quota.rules import QuotaAmounts
 from teraflock.tenant.quota.store import name_and_quota
 
 
-class PublishedPortService(NetworkActs):
+class PublishedPortService(AuditedService):
     def all(self, project: Project, *, instance: str = "") -> tuple[ShownPort, ...]:
         with self._database.read() as tx:
             return store.of_project(tx, project.id, instance=instance)

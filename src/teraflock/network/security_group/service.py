@@ -9,7 +9,6 @@ from teraflock.base.errors import BadInput, Conflict, NotFound, Refused, not_fou
 from teraflock.base.ids import new_id
 from teraflock.base.names import check_name
 from teraflock.base.quantities import count_text
-from teraflock.network.acts import NetworkActs
 from teraflock.network.security_group import store
 from teraflock.network.security_group.model import (
     PREFIX,
@@ -28,13 +27,14 @@ from teraflock.network.security_group.rules import (
     rule_text,
 )
 from teraflock.storage.database import Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project
 
 T = TypeVar("T")
 Groups = tuple[SecurityGroup, ...]
 
 
-class SecurityGroupService(NetworkActs):
+class SecurityGroupService(AuditedService):
     # Reading
 
     def all(self, project: Project, *, instance: str = "") -> Groups:

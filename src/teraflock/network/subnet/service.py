@@ -7,17 +7,17 @@ from teraflock.base.ids import new_id
 from teraflock.base.names import check_name
 from teraflock.network import store
 from teraflock.network.acl import store as acls
-from teraflock.network.acts import NetworkActs
 from teraflock.network.model import DEFAULT, Layout, Subnet, SubnetId, SubnetView
 from teraflock.network.service import check_unused, layouts_to_launch, named, subnet_views
 from teraflock.network.subnet.rules import placed
 from teraflock.storage.database import Transaction
+from teraflock.tenant.audit.acting import AuditedService
 from teraflock.tenant.model import Actor, Project
 from teraflock.tenant.organisation.rules import check_active
 from teraflock.tenant.project.claim import claimed
 
 
-class SubnetService(NetworkActs):
+class SubnetService(AuditedService):
     def all(self, project: Project, *, network: str = "") -> tuple[SubnetView, ...]:
         """The subnets of a network, or of all networks."""
         with self._database.read() as tx:

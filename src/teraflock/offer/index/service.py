@@ -5,16 +5,16 @@ The index is immutable: it is built from one snapshot of the offers and the exch
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from teraflock.base.exchange import Rates
-from teraflock.catalog.places import located
+from teraflock.catalog.places import PlaceFilter, located
 from teraflock.offer.index.columns import CLUSTER, Columns, Numbers
 from teraflock.offer.index.model import Distinct, IndexShape, Terms
-from teraflock.offer.model import WITH_GPU, Offer, Query, Sort
+from teraflock.offer.model import WITH_GPU, GpuPart, Offer, Query, Sort
 from teraflock.offer.rules import (
     SAME_SHARE,
     figures_of_cards,
@@ -26,6 +26,8 @@ from teraflock.offer.rules import (
 )
 
 Mask = npt.NDArray[np.bool_]
+PLACE_FILTERS_MAX: Final = 100
+"""A million offers have about 10,000 places, so these masks take 1 MB."""
 
 
 class OfferIndex:
@@ -35,6 +37,7 @@ class OfferIndex:
         self._weights = weights(rates, on)
         self._columns = Columns(offers, self._weights)
         self._measures: dict[Sort, Numbers] = {}
+        self._known_inside: dict[PlaceFilter, Mask] = {}
         self._describe()
 
     def search(self, query: Query, *, limit: int) -> tuple[Offer, ...]:
@@ -105,11 +108,7 @@ class OfferIndex:
         if shapes is not None:
             rows = rows[shapes[self._columns.shape_codes[rows]]]
         if query.places:
-            inside = [
-                located(place.provider, place.region, place.zone, query.places) == "in"
-                for place in self._columns.places.values
-            ]
-            rows = rows[np.array(inside, np.bool_)[self._columns.place_codes[rows]]]
+            rows = rows[self._inside(query.places)[self._columns.place_codes[rows]]]
         if query.newer_than:
             newer = [dates.as_of >= query.newer_than for dates in self._columns.dates.values]
             rows = rows[np.array(newer, np.bool_)[self._columns.date_codes[rows]]]
@@ -120,6 +119,18 @@ class OfferIndex:
             limits = np.array([self._limit(query, term) for term in self._columns.terms.values])
             rows = rows[self._columns.prices[rows] <= limits[self._columns.term_codes[rows]]]
         return rows
+
+    def _inside(self, wanted: PlaceFilter) -> Mask:
+        """Return which places pass a filter. Cached, because it asks about every place."""
+        if wanted not in self._known_inside:
+            if len(self._known_inside) >= PLACE_FILTERS_MAX:
+                self._known_inside.clear()
+            inside = [
+                located(each.provider, each.region, each.zone, wanted) == "in"
+                for each in self._columns.places.values
+            ]
+            self._known_inside[wanted] = np.array(inside, np.bool_)
+        return self._known_inside[wanted]
 
     def _fitting_shapes(self, query: Query) -> Mask | None:
         """Return which shapes pass the filters on shapes. `None` if there is no such filter."""
@@ -141,13 +152,19 @@ class OfferIndex:
                 masks.append(figures >= least)  # false if the figure is missing (NaN)
         if query.count_max is not None:
             masks.append(self._count <= query.count_max)
-        if query.shares:
-            near = [np.abs(self._share - one) < SAME_SHARE for one in query.shares]
-            masks.append(np.logical_or.reduce(near))
+        if query.parts:
+            masks.append(np.logical_or.reduce([self._is_part(part) for part in query.parts]))
         if not masks:
             return None
         fitting: Mask = np.logical_and.reduce(masks)
         return fitting
+
+    def _is_part(self, part: GpuPart) -> Mask:
+        least, most = part.memory_about
+        same: Mask = (
+            (np.abs(self._share - part.share) < SAME_SHARE) & (self._memory >= least) & (self._memory <= most)
+        )
+        return same
 
     def _limit(self, query: Query, term: Terms) -> int:
         if term.standing != "priced" or query.price_max is None:

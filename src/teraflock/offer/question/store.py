@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from teraflock.base.exchange import Rates
 from teraflock.catalog.places import NO_FILTER
-from teraflock.offer.model import SUSPECT_RAM, Offer, Query, Removal
+from teraflock.offer.model import SUSPECT_RAM, GpuPart, Offer, Query, Removal
 from teraflock.offer.place.store import in_places, places
 from teraflock.offer.rules import (
     FIGURE_SORTS,
@@ -219,7 +219,7 @@ def filters_of(
         *_bound("--vcpu-min", "vcpus >=", "vcpus_min", query.vcpus_min),
         *_ram(query.ram_bytes_min),
         *_newer_than(query.newer_than),
-        *_share_filter(query.shares),
+        *_part_filter(query.parts),
     ]
     if query.as_of:
         day = query.as_of.isoformat()
@@ -258,10 +258,16 @@ def _place_filter(tx: Transaction, query: Query, *, ever: bool) -> Iterator[Offe
         yield OfferFilter(option, *in_places("place", found.inside), *in_places("unplaced", found.unknown))
 
 
-def _share_filter(shares: Sequence[float]) -> Iterator[OfferFilter]:
-    if shares:
-        values: dict[str, object] = {f"share_{i}": share for i, share in enumerate(shares)}
-        same = " OR ".join(f"ABS(gpu_share - :{name}) < {SAME_SHARE}" for name in values)
+def _part_filter(parts: Sequence[GpuPart]) -> Iterator[OfferFilter]:
+    if parts:
+        values: dict[str, object] = {}
+        for i, part in enumerate(parts):
+            values |= {f"share_{i}": part.share}
+            values |= dict(zip((f"least_{i}", f"most_{i}"), part.memory_about, strict=True))
+        same = " OR ".join(
+            f"(ABS(gpu_share - :share_{i}) < {SAME_SHARE} AND gpu_memory_bytes BETWEEN :least_{i} AND :most_{i})"
+            for i in range(len(parts))
+        )
         yield OfferFilter("--gpu", f"({same})", values)
 
 

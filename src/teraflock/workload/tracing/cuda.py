@@ -227,11 +227,10 @@ def _without_cuda(name: str, func: Any, args: Any, kwargs: Any) -> tuple[Any, An
 
 def _moved(sides: Sides, name: str, func: Any, args: Any, kwargs: Any) -> Any:
     tensor, rest = args[0], list(args[1:])
-    if name == "cuda":
-        sides.note_number(*rest[:1])
     if name == "type":
         return _retyped(sides, func, args, kwargs)
     if name in ("cuda", "cpu"):
+        sides.note_number(*rest[:1])
         there = Side.GPU if name == "cuda" else Side.HOST
         return moved_to(sides, tensor, there, unblocked=_is_unblocked(rest, kwargs))
     device, dtype = kwargs.get("device"), kwargs.get("dtype")

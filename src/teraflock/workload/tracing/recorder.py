@@ -54,11 +54,10 @@ FULL_MASKS = ("aten::all", "aten::eq", "aten::_is_all_true")
 comparisons than with 1 are not: a generated token does not end its text, and sequences are unfinished."""
 ORS = frozenset({"aten::bitwise_or", "aten::bitwise_or_", "aten::logical_or", "aten::logical_or_"})
 """These keep a doubt: a text that has not ended yet has not ended with the next token either."""
-SELECTING = ("aten::nonzero", "torchvision::nms", "aten::index")
-"""Operations that select boxes of a detection model."""
 UNSEEN = ("prim", "prims", "profiler")
 """Namespaces of operators that start no kernel."""
 SILENT = {"detach", "alias", "_unsafe_view", "_reshape_alias", "lift_fresh", "record_stream", "is_same_size"}
+SELECTING: Final = frozenset({"aten::nonzero", "torchvision::nms", "aten::index"})
 ZEROS: Final = frozenset({"aten::zeros", "aten::new_zeros"})
 FILLED: Final = frozenset({"aten::index_add", "aten::index_put", "aten::scatter", "aten::scatter_add"})
 """Autograd fills zeros by these in place, but for tensors with a mode it makes a second tensor."""

@@ -63,7 +63,7 @@ class Session:
         )
         self.recorder = Recorder(self.sides)
         self.recorder.on_assumed = lambda: self.notes.add(
-            "torchvision selects boxes by values that only a GPU would compute: as many are assumed as its limits allow"
+            "torchvision selects boxes by values that only a GPU would compute: as many count as early in training"
         )
         self.recorder.known.on_assumed = lambda: self.notes.add(
             "each of the choices of `topk` counts as taken equally often: values that only a GPU would compute decide",
@@ -193,7 +193,7 @@ class Session:
             raise BadInput("The script ran no PyTorch operation on a GPU", hint=NO_GPU)
         if torch.backends.cudnn.benchmark:
             self.notes.add(
-                "`cudnn.benchmark` tries algorithms that need more memory: the real peak may be higher"
+                "`cudnn.benchmark` tries algorithms with large workspaces, as far as memory is free"
             )
         trains = any(each.kind == steps.BACKWARD for each in self._run)
         parameters = self._parameters() if trains else []
@@ -213,6 +213,7 @@ class Session:
             views=self._views(window.end) - self._views(window.start),
             samples=0 if symbolic or not self._run else steps.samples_of(self._run, window),
             seen=self._seen(window, trains),
+            benchmark=torch.backends.cudnn.benchmark,
         )
 
     def _events(self, window: Window) -> list[int]:

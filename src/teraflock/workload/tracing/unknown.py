@@ -56,8 +56,9 @@ class Notes:
         return ""
 
 
-BOXES: Final = {"poolers.py": 4, "roi_heads.py": 4}
-"""Where torchvision keeps one box in so many: pyramids have four levels, and a quarter of sampled boxes are objects."""
+BOXES: Final = {"poolers.py": 4, "roi_heads.py": 64}
+"""Where torchvision keeps one box in so many: pyramids have four levels. Of 512 sampled boxes, those that hold an
+object are few at the start: 1, 2, 6 and 8 where a model with random weights saw 1, 2, 3 and 7 objects."""
 
 
 def boxes_kept() -> int:

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
+from teraflock.app.installation import inspection
 from teraflock.app.joining import join, nvidia
 from teraflock.app.joining.config import HostPlaces
 from teraflock.app.joining.join import JoinWish, Ticket
@@ -17,8 +18,8 @@ from teraflock.app.joining.nvidia import COMPONENTS, DriverGround, commands, is_
 from teraflock.base.clock import SystemClock
 from teraflock.base.errors import Refused, Unavailable
 from teraflock.cli.host import command
-from teraflock.host import inspect as inspecting
 from teraflock.host.cards import silent_card
+from teraflock.host.inspect import inspect
 from teraflock.host.model import Inspection
 
 GROUND = DriverGround(
@@ -36,9 +37,9 @@ CARD = silent_card("0000:3b:00.0", None)
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Inspection:
     """This machine with a card whose driver is missing, on Debian with all components."""
-    found = replace(inspecting.inspect(), cards=(CARD,), driver="")
-    monkeypatch.setattr(inspecting, "inspect", lambda: found)
-    monkeypatch.setattr(join, "inspect", lambda: found)
+    found = replace(inspect(), cards=(CARD,), driver="")
+    for module in (inspection, join):
+        monkeypatch.setattr(module, "inspect", lambda: found)
     monkeypatch.setattr(nvidia, "read_ground", lambda: GROUND)
     return found
 
@@ -129,7 +130,7 @@ def test_installing_asks_for_a_reboot(machine: Inspection, ran: list[list[str]])
 def test_a_machine_that_needs_no_driver_is_left_alone(
     machine: Inspection, ran: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspecting, "inspect", lambda: replace(machine, cards=()))
+    monkeypatch.setattr(inspection, "inspect", lambda: replace(machine, cards=()))
     done = CliRunner().invoke(command, ["install-driver", "--yes"])
     assert (done.exit_code, "no NVIDIA card" in done.output, ran) == (0, True, [])
 

@@ -54,7 +54,7 @@ def test_several_regions_leave_the_region_open() -> None:
     [
         ({"mode": "reserved"}, "cannot be launched"),
         ({"price_usd_per_hour": None}, "price of this offer is unknown"),
-        ({"instance_type": ""}, "names no machine type"),
+        ({"instance_type": ""}, "has no machine type"),
     ],
 )
 def test_what_cannot_be_rented_is_refused(change: dict[str, Any], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Base class of the services in this folder: a database, the clock, new ids, the audit log, and the loop to wake."""
+"""Base class of services: a database, the clock, new ids, the audit log, and the loop to wake."""
 
 import os
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from teraflock.tenant.audit.service import Audit
 T = TypeVar("T")
 
 
-class NetworkActs:
+class AuditedService:
     def __init__(
         self,
         database: Database,
