@@ -32,8 +32,8 @@ PRECISIONS = {
 SKIPPED_MICROSECONDS = 20_000
 """Longer operations waited for the host."""
 APART = 1.4
-"""A new point is so many times as far from all points of the zoo as these reach, so that it does not change estimates of
-operations between them."""
+"""A new point is so many times as far from all points of the zoo as these reach, so that it does not change estimates
+of operations between them."""
 # Those on single numbers have no curves of their own: a few sizes bend a curve between them, and all take as long as
 # the multiplication.
 
