@@ -38,7 +38,7 @@ SETS: Final = (
     "judge_later_blind",
     "fit_scripts",
 )
-FITTED: Final = ("fit_foreign", "fit_scripts", "fit_scripts_more")
+FITTED: Final = ("fit_foreign", "fit_scripts", "fit_scripts_more", "fit_scripts_last")
 IN_SIGHT: Final = frozenset({"lstm_lm", "speech_ctc", "char_lstm", "lstm_forecast"})
 """Recurrent layers were chosen with these. `lab/fit_foreign.py` fits on the scripts of `FITTED`."""
 SPLIT: Final = "step times"
