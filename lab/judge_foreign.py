@@ -175,8 +175,8 @@ def main(folder: Path, names: list[str]) -> None:
               f" step {said(known)}, host unknown {said(unknown)}")  # fmt: skip
     shown = [each for each in found if each.is_timed and (names or each.part == "fit")]
     for each in sorted(shown, key=lambda each: -abs(errors[id(each)][0])):
-        known, unknown = errors[id(each)]
-        print(f"{each.key:22} {each.name:20} live {each.live:+8.2%}  step {known:+8.1%} {unknown:+8.1%}")
+        paced, shared = errors[id(each)]
+        print(f"{each.key:22} {each.name:20} live {each.live:+8.2%}  step {paced:+8.1%} {shared:+8.1%}")
 
 
 if __name__ == "__main__":
