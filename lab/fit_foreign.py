@@ -16,12 +16,16 @@ from lab.fit_curves import POINTS_MIN, Placed, curve_of, placed, points_near
 from lab.rows import read_lines
 from teraflock.estimate.speed import REACH, STREAMS
 
-FILES = ("fit_foreign", "fit_scripts", "fit_sweep", "fit_scripts_more", "fit_sweep_more")
+FILES = (
+    "fit_foreign", "fit_scripts", "fit_sweep", "fit_scripts_more", "fit_sweep_more", "fit_scripts_last",
+    "fit_sweep_last",
+)  # fmt: skip
 PRECISIONS = {
     name: precision
     for precision, names in {
-        "amp-fp16": "fp16_accumulate cifar_wide deeplab_amp mae roberta_fp16 lightning_manual gpt2_scaler",
-        "amp-bf16": "ddpm trainer_bert accelerate_t5 bert_mlm ddp_alone conformer electra",
+        "amp-fp16": "fp16_accumulate cifar_wide deeplab_amp mae roberta_fp16 lightning_manual gpt2_scaler "
+        "mvit_video clap_audio",
+        "amp-bf16": "ddpm trainer_bert accelerate_t5 bert_mlm ddp_alone conformer electra vnet timesformer",
         "bf16": "vit_bf16 qwen_sft llama_own",
         "fp16": "swin_serve",
         "tf32": "gpt2_tf32",
@@ -32,8 +36,8 @@ PRECISIONS = {
 SKIPPED_MICROSECONDS = 20_000
 """Longer operations waited for the host."""
 APART = 1.4
-"""A new point is so many times as far from all points of the zoo as these reach, so that it does not change estimates of
-operations between them."""
+"""A new point is so many times as far from all points of the zoo as these reach, so that it does not change estimates
+of operations between them."""
 # Those on single numbers have no curves of their own: a few sizes bend a curve between them, and all take as long as
 # the multiplication.
 

@@ -38,7 +38,7 @@ SETS: Final = (
     "judge_later_blind",
     "fit_scripts",
 )
-FITTED: Final = ("fit_foreign", "fit_scripts", "fit_scripts_more")
+FITTED: Final = ("fit_foreign", "fit_scripts", "fit_scripts_more", "fit_scripts_last")
 IN_SIGHT: Final = frozenset({"lstm_lm", "speech_ctc", "char_lstm", "lstm_forecast"})
 """Recurrent layers were chosen with these. `lab/fit_foreign.py` fits on the scripts of `FITTED`."""
 SPLIT: Final = "step times"
@@ -175,8 +175,8 @@ def main(folder: Path, names: list[str]) -> None:
               f" step {said(known)}, host unknown {said(unknown)}")  # fmt: skip
     shown = [each for each in found if each.is_timed and (names or each.part == "fit")]
     for each in sorted(shown, key=lambda each: -abs(errors[id(each)][0])):
-        timed, untimed = errors[id(each)]
-        print(f"{each.key:22} {each.name:20} live {each.live:+8.2%}  step {timed:+8.1%} {untimed:+8.1%}")
+        paced, shared = errors[id(each)]
+        print(f"{each.key:22} {each.name:20} live {each.live:+8.2%}  step {paced:+8.1%} {shared:+8.1%}")
 
 
 if __name__ == "__main__":

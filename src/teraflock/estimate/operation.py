@@ -261,7 +261,9 @@ def _convolution(
     kind = "depthwise" if groups > 1 and groups == channels_in else "grouped" if groups > 1 else "plain"
     shape = "1" if kernel == 1 else "k"
     family = f"conv{'b' if backward else 'f'}:{kind}:{shape}{'s' if stride > 1 else ''}"
-    if not x[2] and (kind == "depthwise" or kernel == 1 or not weight[2]):
+    if kind == "depthwise" and len(x[1]) > IMAGE_SIDES:
+        family += VOLUME
+    elif not x[2] and (kind == "depthwise" or kernel == 1 or not weight[2]):
         family += LAST  # other kernels, and no copies to another layout
     if kind == "plain" and channels_in <= 4:
         family = f"conv{'b' if backward else 'f'}:{_stem(weight[1][-1], stride)}"
@@ -290,6 +292,9 @@ def _stem(side: int, stride: int) -> str:
 
 
 STEM_SIDE_MAX: Final = 4
+IMAGE_SIDES: Final = 4
+VOLUME: Final = "v"
+"""Ends the family of depthwise convolutions over volumes: other kernels, which take several times as long."""
 LAST: Final = "n"
 """Ends the family of convolutions whose images and weights are in the channels-last layout."""
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from teraflock.estimate.operation import INDEXED, LAST, POINTWISE, RECURRENT, Work
+from teraflock.estimate.operation import INDEXED, LAST, POINTWISE, RECURRENT, VOLUME, Work
 
 FLOOR_SECONDS: Final = 1e-6
 
@@ -179,7 +179,9 @@ def curve_keys(work: Work, precision: str) -> list[str]:
     own = (
         [f"{work.family}:fp16"] if dtype == "h" and precision in FP16 and ":depthwise" in work.family else []
     )
-    usual = [work.family] if not work.family.endswith(LAST) else [work.family, work.family.removesuffix(LAST)]
+    usual = [work.family]
+    if work.family.endswith((LAST, VOLUME)):
+        usual.append(work.family[:-1])
     return [*own, *(f"{each}:{dtype}" for each in usual), *usual, head]
 
 

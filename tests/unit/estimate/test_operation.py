@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lab.evidence import attributes, tensors
 
 from teraflock.estimate.operation import Shaped, Work, work
-from teraflock.estimate.speed import PEAKS_H200, measured, seconds_h200
+from teraflock.estimate.speed import PEAKS_H200, curve_keys, measured, seconds_h200
 
 IMAGE: Shaped = ("h", [8, 64, 56, 56], True)
 
@@ -85,6 +85,18 @@ def test_a_convolution_in_the_channels_last_layout_is_a_family_of_its_own() -> N
     for is_contiguous, family in ((True, "convf:plain:k"), (False, "convf:plain:kn")):
         weight: Shaped = ("h", [64, 64, 3, 3], is_contiguous)
         assert work("convolution", [last, weight], [last], [1, 1, 1, 0, 1]).family == family
+
+
+def test_a_depthwise_convolution_over_volumes_has_kernels_of_its_own() -> None:
+    def made(*sides: int) -> Work:
+        image: Shaped = ("h", [8, 96, *sides], True)
+        weight: Shaped = ("h", [96, 1, *[3] * len(sides)], True)
+        return work("convolution_backward", [image, image, weight], [image], [1, 1, 1, 0, 96, 1, 1, 0])
+
+    volume, image = made(8, 28, 28), made(28, 224)
+    assert (volume.family, image.family) == ("convb:depthwise:kv", "convb:depthwise:k")
+    assert image.family in curve_keys(volume, "bf16")  # where none was measured
+    assert seconds_h200(volume, measured(), "amp-fp16") > 2 * seconds_h200(image, measured(), "amp-fp16")
 
 
 def test_rows_at_many_positions_are_counted() -> None:
