@@ -31,6 +31,9 @@ PRECISIONS = {
 """Of the measured scripts; the others use fp32."""
 SKIPPED_MICROSECONDS = 20_000
 """Longer operations waited for the host."""
+APART = 1.4
+"""A new point is so many times as far from all points of the zoo as these reach, so that it does not change estimates of
+operations between them."""
 # Those on single numbers have no curves of their own: a few sizes bend a curve between them, and all take as long as
 # the multiplication.
 
@@ -62,7 +65,7 @@ def _new_points(known: list[list[float]], found: list[list[float]]) -> list[list
     return [
         each
         for each in found
-        if not len(spots) or float(np.min(np.sum((spots - each[:-1]) ** 2, axis=1))) > REACH**2
+        if not len(spots) or float(np.min(np.sum((spots - each[:-1]) ** 2, axis=1))) > (APART * REACH) ** 2
     ]
 
 

@@ -160,8 +160,8 @@ def main(folder: Path, names: list[str]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     found = read(folder, names)
     paces = paces_of(found)
-    for (file, is_disturbed), pace in sorted(paces.items()):
-        print(f"{file}: pace {pace:.2f} while {'disturbed' if is_disturbed else 'undisturbed'}")
+    for (file, is_disturbed), known_pace in sorted(paces.items()):
+        print(f"{file}: pace {known_pace:.2f} while {'disturbed' if is_disturbed else 'undisturbed'}")
     errors = {
         id(each): (each.error(paces.get((each.file, each.is_disturbed))), each.error(None))
         for each in found

@@ -45,6 +45,15 @@ def workspace_bytes(
     return special_workspace_bytes(operation, sizes)
 
 
+PLANE: Final = 4
+"""Sides of a batch of images. One of sequences has three; volumes are not transformed."""
+TRIED_SIDE_MAX: Final = 256
+TRIED_CHANNELS_MIN: Final = 32
+COMPLEX_BYTES: Final = 8
+"""Images and weights are transformed as squares whose side is a power of two. So measured for 9 of 10 convolutions
+forward, to 1 % without copies to another layout, and for one gradient (`fit_trials` in lab/measured/README.md)."""
+
+
 def trial_bytes(operation: TracedOperation, sizes: Sequence[int]) -> int:
     """Bytes that `cudnn.benchmark` needs to try a convolution in float32 by Fourier transforms: forward, where windows
     are wider than one number, and for the gradient of the weight of the others. 0 where it does not try that."""
@@ -60,15 +69,6 @@ def trial_bytes(operation: TracedOperation, sizes: Sequence[int]) -> int:
         return 0
     planes = prod(weight[:2]) + (0 if is_back else prod(image[:2]))
     return 2 * planes * side * (side // 2 + 1) * COMPLEX_BYTES
-
-
-PLANE: Final = 4
-"""Sides of a batch of images. One of sequences has three; volumes are not transformed."""
-TRIED_SIDE_MAX: Final = 256
-TRIED_CHANNELS_MIN: Final = 32
-COMPLEX_BYTES: Final = 8
-"""Images and weights are transformed as squares whose side is a power of two. So measured for 9 of 10 convolutions
-forward, to 1 % without copies to another layout, and for one gradient (`fit_trials` in lab/measured/README.md)."""
 
 
 def special_workspace_bytes(operation: TracedOperation, sizes: Sequence[int]) -> int:
