@@ -68,6 +68,11 @@ CASES: list[tuple[str, int, int, int, int, list[str]]] = [
     ("compiled_gpt.py", 135_780_864, 16, 1, 1, ["AdamW"]),
     ("trainer_bert.py", 109_483_778, 32, 1, 1, ["AdamW"]),
     ("detector.py", 41_367_656, 4, 1, 1, ["SGD"]),
+    ("gan_critic.py", 428_561, 192, 11, 4, ["Adam", "RMSprop"]),
+    ("accumulate_rest.py", 6_090, 64, 4, 4, ["SGD"]),
+    ("plain_tensors.py", 26_122, 32, 0, 1, []),
+    ("a2c.py", 515, 80, 6, 1, ["RMSprop"]),
+    ("text_generate.py", 184_832, 4, 20, 0, []),
     ("display.ipynb", 193, 50, 1, 1, ["Adam"]),
     ("accumulate.ipynb", 64 * 128 + 128 + 128 * 4 + 4, 64, 4, 4, ["Adam"]),
 ]
