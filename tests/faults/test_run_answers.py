@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.faults.run_installation import RunInstallation
@@ -40,8 +39,8 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return switched
 
 
-def running(installation: RunInstallation, **more: Any) -> Run:
-    run = installation.ask("train", "10000", "1", "5", **more)
+def running(installation: RunInstallation, budget_micros: int | None = None) -> Run:
+    run = installation.ask("train", "10000", "1", "5", budget_micros=budget_micros)
     return installation.until(run, lambda seen: seen.phase == RunPhase.RUNNING and seen.progress is not None)
 
 
