@@ -25,7 +25,8 @@ Weights = dict[str, float]
 - `gradient` per parameter, `sgd` and `adam` per parameter of these optimizers;
 - `compiled_library`, `compiled_fused` per call of a library or fused kernel under `torch.compile`, and
   `compiled_parameter` per trained parameter (`estimate/compiled.py`);
-- `list_tensor` per tensor of an operation on lists, such as those of a script's own optimizer;
+- `list_tensor` per tensor of an operation on lists, such as those of a script's own optimizer, and `correction` per
+  tensor whose step Adam corrects;
 - `cell` per step in time of each layer and direction of a recurrent network of cuDNN;
 - `unpack` per product with weights of 4 bits, in addition to the operation (`estimate/quantized.py`);
 - `segment` per part that checkpointing recomputes, in addition to its operations;
@@ -44,8 +45,13 @@ UNPACK: Final = "unpack"
 PLAIN: Final = int(Mark.PLAIN)
 LIST: Final = "list_tensor"
 LIST_SECONDS: Final = 1.45e-6
-"""For each tensor of each operation on lists. A step of Adam has 13 such operations, one of SGD 3: with the costs above
-per parameter, both come to this."""
+"""For each tensor of each operation on lists. A step of SGD has three such operations: together they cost as much as
+the `sgd` of a parameter."""
+CORRECTED: Final = "_foreach_addcdiv_"
+CORRECTION: Final = "correction"
+CORRECTION_SECONDS: Final = 7e-6
+"""For each tensor of the last operation of Adam. Python counts its steps and computes its correction: with seven other
+operations on lists, this costs as much as the `adam` of a parameter."""
 CELL: Final = "cell"
 CELL_SECONDS: Final = 13e-6
 """cuDNN starts several kernels for each step in time. So measured for six layers with 512 and 1024 hidden numbers
@@ -85,7 +91,7 @@ def issued(
     again, segments = _recomputed(scene, steps)
     again = min(1.0, again * counts["forward"] / max(1, counts["backward"]))
     side = "forward" if trains else "infer"
-    listed = sum(kind == "list" for _, _, kind in steps)
+    listed = sum(kind in ("list", CORRECTED) for _, _, kind in steps)
     groups = []
     for phase, kind, listed_tensors in keys:
         weights: Weights = {f"{side}_view": scene.trace.views / len(steps)}
@@ -96,11 +102,13 @@ def issued(
             weights |= {CELL: float(listed_tensors), f"{side}_operation": 1.0}
         elif listed_tensors:
             weights |= {LIST: float(listed_tensors), "infer_operation": 1.0}
+            weights |= {CORRECTION: float(listed_tensors)} if kind == CORRECTED else {}
         elif phase == "plain" and not compiled:
             weights[f"infer_{kind}"] = 1.0
         elif phase == "optimizer":
             own = "adam" if listed >= ADAM_LISTS_MIN else "sgd"
-            weights |= {own: trained / listed} if kind == "list" else {f"infer_{kind}": 1.0}
+            in_list = kind in ("list", CORRECTED)
+            weights |= {own: trained / listed} if in_list else {f"infer_{kind}": 1.0}
         elif kind == UNPACK and not compiled:
             weights |= {UNPACK: 1.0, f"{side}_operation": by_python, "backward_operation": 1 - by_python}
         elif compiled:
@@ -213,7 +221,7 @@ def _kind(name: str, *, kernel: bool) -> str:
     if not kernel:
         return "nothing"
     if name.startswith(LISTS):
-        return "list"
+        return name if name == CORRECTED else "list"
     if name == FUSED:
         return FUSED
     if name == UNPACKS:

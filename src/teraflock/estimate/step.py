@@ -15,6 +15,8 @@ from teraflock.estimate.bounds import CardModel
 from teraflock.estimate.host import (
     CELL,
     CELL_SECONDS,
+    CORRECTION,
+    CORRECTION_SECONDS,
     LIST,
     LIST_SECONDS,
     UNPACK,
@@ -99,6 +101,7 @@ class StepWork:
             **known.host,
             UNPACK: UNPACK_SECONDS,
             LIST: LIST_SECONDS,
+            CORRECTION: CORRECTION_SECONDS,
             CELL: CELL_SECONDS,
             **(compiled.host if compiled else {}),
         }

@@ -9,11 +9,22 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from teraflock.catalog.cards import card
-from teraflock.estimate.host import LIST, PINNED, Timelines, divided, issued, seconds_of
+from teraflock.estimate.host import (
+    CORRECTION,
+    CORRECTION_SECONDS,
+    LIST,
+    LIST_SECONDS,
+    PINNED,
+    Timelines,
+    divided,
+    issued,
+    seconds_of,
+)
 from teraflock.estimate.memory import Scene
 from teraflock.estimate.operation import Work, work
 from teraflock.estimate.speed import PEAKS_H200, measured
 from teraflock.estimate.step import (
+    FOREACH,
     HOSTS,
     OWN,
     SHARED,
@@ -168,6 +179,22 @@ def test_every_step_of_an_optimizer_costs_by_its_tensors(passes: int, lists: int
     trace = traced([(EventKind.MARK, Mark.STEP), *one * passes], tensors)
     step = issued(Scene(trace, {}, {}), "adamw", 0)
     assert sum(step.groups[at][LIST] for _, at in step.order) == passes * lists * tensors
+
+
+@pytest.mark.parametrize(("optimizer", "own"), [("sgd", "sgd"), ("adam", "adam"), ("adamw", "adam")])
+def test_an_optimizer_in_a_trace_costs_the_host_as_much_as_by_name(optimizer: str, own: str) -> None:
+    tensors = 100
+    values = Tensor("f", [0, 0])
+    names = [name for name, _ in FOREACH[optimizer]]
+    steps = [(EventKind.OPERATE, index) for index in range(len(names))]
+    trace = traced([(EventKind.MARK, Mark.STEP), (EventKind.MARK, Mark.OPTIMIZER), *steps], tensors)
+    operations = [TracedOperation(name, [values], [], [tensors]) for name in names]
+    step = issued(Scene(replace(trace, operations=operations), {}, {}), optimizer, 0)
+    seconds = {LIST: LIST_SECONDS, CORRECTION: CORRECTION_SECONDS}
+    found = sum(
+        step.groups[at].get(kind, 0.0) * each for _, at in step.order for kind, each in seconds.items()
+    )
+    assert found / tensors == pytest.approx(measured().host[own], rel=0.1)
 
 
 @pytest.mark.parametrize(("model", "segments"), [("gpt2", 12), ("llama-1b", 16), ("t5-base", 24)])
