@@ -113,6 +113,15 @@ def test_spot_without_prices_shows_only_how_often_it_is_late(folder: Path) -> No
     assert "on demand" not in shown
 
 
+def test_plan_without_prices_still_names_the_instance(folder: Path) -> None:
+    shown = dict(lines(plan_of(Hosts(priced=False), gpu="V100-SXM2", hours=1.0), None))
+    assert shown["instance"] == "1× V100-SXM2"
+    assert shown["price"] == "unknown"
+    shown = dict(lines(plan_of(Hosts(), gpu="V100-SXM2", hours=1.0), None))
+    assert "vCPU" in shown["instance"]
+    assert "USD" in shown["price"]
+
+
 def test_budget_below_the_expected_cost_is_told(folder: Path) -> None:
     sweep = {"gpu": "V100-SXM2", "hours": 1.0, "sweep": ("lr=1,2",)}
     low, enough = (plan_of(Hosts(), **sweep, budget=amount) for amount in ("5", "6"))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from teraflock.client import Client
     from teraflock.run.guard import CostDistribution
     from teraflock.wire.quote import QuoteAnswer
+    from teraflock.wire.shape import ShapeRequest
 
 
 SETUP_COLUMNS: Final = 80
@@ -107,7 +108,7 @@ def _plan(
         request=replace(request, estimate=estimate),
         micros_per_hour=per_hour,
         currency=quote.currency if quote else "",
-        shape=_shape_text(quote) if quote else "",
+        shape=_quoted_text(quote) if quote else _asked_text(request.shape),
         notes=notes,
     )
 
@@ -124,7 +125,19 @@ def _quote(client: "Client", request: RunRequest) -> "QuoteAnswer | None":
         return None  # no price book, or the user may not see prices
 
 
-def _shape_text(quote: "QuoteAnswer") -> str:
+def _asked_text(shape: "ShapeRequest") -> str:
+    """Without a quote: only what was asked for is known."""
+    sizes = {"RAM": shape.ram_bytes, "disk": shape.disk_bytes}
+    parts = [
+        shape.name,
+        f"{shape.gpus or 1}× {shape.gpu}" if shape.gpu else "",
+        f"{shape.vcpus} vCPU" if shape.vcpus else "",
+        *(f"{bytes_text(size)} {what}" for what, size in sizes.items() if size),
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _quoted_text(quote: "QuoteAnswer") -> str:
     cards = f"{quote.gpus}× {quote.gpu}, " if quote.gpus else ""
     return (
         f"{cards}{quote.vcpus} vCPU, {bytes_text(quote.ram_bytes)} RAM, {bytes_text(quote.disk_bytes)} disk"
@@ -152,7 +165,8 @@ def lines(plan: RunPlan, files: "Packed | None") -> Iterator[tuple[str, str]]:
     yield "nodes", str(request.nodes) if request.nodes > 1 else ""
     yield "instance", plan.shape
     yield "mode", request.mode if request.mode != "on-demand" else ""
-    yield "price", hourly_text(plan.micros_per_hour, plan.currency) if plan.micros_per_hour else ""
+    unknown = "" if plan.currency else "unknown"
+    yield "price", hourly_text(plan.micros_per_hour, plan.currency) if plan.micros_per_hour else unknown
     if estimate and estimate.step_seconds:
         low, middle, high = estimate.step_seconds
         yield "step time", f"{middle:.4g} s ({low:.4g} to {high:.4g})"
