@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, Route
 from tests.console.browser import (
     AXE,
     NEEDS_CHROMIUM,
@@ -94,6 +94,22 @@ def _fits(page: Page, width: int) -> bool:
 
 def _is_serious(violation: dict[str, str]) -> bool:
     return violation["impact"] in ("serious", "critical")
+
+
+def test_the_launch_button_stays_where_it_is_when_the_price_comes(server: Server) -> None:
+    """Otherwise a click at that moment goes to the price."""
+    with browsing() as page:
+        sign_in(page, server)
+        held: list[Route] = []
+        page.route("**/quote?*", lambda route: held.append(route))  # playwright sets attributes on it
+        page.get_by_role("link", name="Launch", exact=True).click()
+        button = page.get_by_role("button", name="Launch instance")
+        before = button.bounding_box()
+        page.locator("#quote .hint").wait_for()
+        page.wait_for_timeout(500)  # the request is sent after the page is loaded
+        held[0].continue_()
+        page.locator("#quote .price").wait_for()
+        assert button.bounding_box() == before
 
 
 def test_from_a_sign_in_link_to_a_running_instance_in_four_clicks(server: Server) -> None:
