@@ -241,7 +241,9 @@ def test_hostile_names_are_shown_as_text(server: Server, tmp_path: Path) -> None
         page.goto(f"{server.url}/console/team")
         page.fill("[name=name]", hostile)
         page.get_by_role("button", name="Create the invitation").click()
-        assert page.locator("tbody th", has_text=hostile).count() == 1
+        member = page.locator("tbody th", has_text=hostile)
+        member.first.wait_for()
+        assert member.count() == 1
         page.goto(f"{server.url}/console/team/keys")
         page.fill("[name=name]", "<b>'\"&")
         page.get_by_role("button", name="Create key").click()
