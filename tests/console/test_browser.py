@@ -247,7 +247,9 @@ def test_hostile_names_are_shown_as_text(server: Server, tmp_path: Path) -> None
         page.goto(f"{server.url}/console/team/keys")
         page.fill("[name=name]", "<b>'\"&")
         page.get_by_role("button", name="Create key").click()
-        assert page.locator("tbody th", has_text="<b>'\"&").count() == 1
+        key = page.locator("tbody th", has_text="<b>'\"&")
+        key.first.wait_for()
+        assert key.count() == 1
         page.goto(f"{server.url}/console/team/audit")
         assert page.locator("main img, main b").count() == 0
 
