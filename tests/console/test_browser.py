@@ -107,6 +107,9 @@ def test_the_launch_button_stays_where_it_is_when_the_price_comes(server: Server
         before = button.bounding_box()
         page.locator("#quote .hint").wait_for()
         page.wait_for_timeout(500)  # the request is sent after the page is loaded
+        assert "shape=" in held[0].request.url
+        for secret in ("csrf", "user_data", "keys", "command"):
+            assert secret not in held[0].request.url, "addresses are in the logs of proxies"
         held[0].continue_()
         page.locator("#quote .price").wait_for()
         assert button.bounding_box() == before
