@@ -52,6 +52,8 @@ CORRECTION: Final = "correction"
 CORRECTION_SECONDS: Final = 7e-6
 """For each tensor of the last operation of Adam. Python counts its steps and computes its correction: with seven other
 operations on lists, this costs as much as the `adam` of a parameter."""
+LISTED: Final = frozenset({"list", CORRECTED})
+"""Kinds of operations on lists."""
 CELL: Final = "cell"
 CELL_SECONDS: Final = 13e-6
 """cuDNN starts several kernels for each step in time. So measured for six layers with 512 and 1024 hidden numbers
@@ -91,7 +93,7 @@ def issued(
     again, segments = _recomputed(scene, steps)
     again = min(1.0, again * counts["forward"] / max(1, counts["backward"]))
     side = "forward" if trains else "infer"
-    listed = sum(kind in ("list", CORRECTED) for _, _, kind in steps)
+    listed = sum(kind in LISTED for _, _, kind in steps)
     groups = []
     for phase, kind, listed_tensors in keys:
         weights: Weights = {f"{side}_view": scene.trace.views / len(steps)}
@@ -107,8 +109,7 @@ def issued(
             weights[f"infer_{kind}"] = 1.0
         elif phase == "optimizer":
             own = "adam" if listed >= ADAM_LISTS_MIN else "sgd"
-            in_list = kind in ("list", CORRECTED)
-            weights |= {own: trained / listed} if in_list else {f"infer_{kind}": 1.0}
+            weights |= {own: trained / listed} if kind in LISTED else {f"infer_{kind}": 1.0}
         elif kind == UNPACK and not compiled:
             weights |= {UNPACK: 1.0, f"{side}_operation": by_python, "backward_operation": 1 - by_python}
         elif compiled:
